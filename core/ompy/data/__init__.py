@@ -1,0 +1,1 @@
+"""What every layer handles: requests, convertors, datatypes, errors."""

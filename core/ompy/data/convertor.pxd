@@ -1,0 +1,18 @@
+cdef class Convertor:
+    cdef public long long size
+    cdef public object view
+    cpdef bind(self, long long length)
+    cpdef long long pack(self, long long offset, target) except -1
+    cpdef long long unpack(self, long long offset, source) except -1
+
+cdef class ContiguousConvertor(Convertor):
+    cpdef long long pack(self, long long offset, target) except -1
+    cpdef long long unpack(self, long long offset, source) except -1
+
+cdef class GrowingConvertor(ContiguousConvertor):
+    cpdef bind(self, long long length)
+
+cdef class GatherConvertor(Convertor):
+    cdef list _pieces
+    cdef list _starts
+    cpdef long long pack(self, long long offset, target) except -1

@@ -1,0 +1,145 @@
+"""Convertors: a message's bytes, addressed by offset, whatever memory they lie in.
+
+A convertor is stateless: fragments may be packed and unpacked at any offset, in any order,
+over any number of rails. Offsets and sizes are in packed bytes. The memory belongs to the
+caller of the MPI function, who must leave it alone until the request completes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+# A huge page of x86. Measured (Linux 6, fill of fresh memory): below it malloc's recycled memory
+# wins, 48 us against 320 for 1 MiB; above it huge pages do, 1.9 ms against 2.1 for 16 MiB, 12
+# against 29 for 64 MiB. A shared mapping gets none and takes 7.7 ms for 16 MiB.
+HUGE_FROM: Final = 1 << 21
+
+
+class Convertor:
+    """The bytes of one message. Subclasses say where they are.
+
+    Attributes:
+        size: packed bytes there are to send, or room for to receive.
+        view: all of them in one writable or read-only byte view, or None when they are
+            not contiguous. The fast paths slice it instead of calling `pack` or `unpack`.
+    """
+
+    __slots__ = ("size", "view")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.view: memoryview | None = None
+
+    def bind(self, length: int) -> None:
+        """Told once, when a receive is matched: a message of `length` bytes is coming."""
+
+    def pack(self, offset: int, target: memoryview) -> int:
+        """Copy bytes from `offset` on into `target`, until either ends.
+
+        Args:
+            offset: packed byte to begin at.
+            target: writable byte view; its length bounds the copy.
+
+        Returns:
+            Bytes copied.
+        """
+        raise NotImplementedError
+
+    def unpack(self, offset: int, source: memoryview) -> int:
+        """Copy `source` to the bytes from `offset` on; what lies beyond `size` is dropped.
+
+        Returns:
+            Bytes stored.
+        """
+        raise NotImplementedError
+
+
+class ContiguousConvertor(Convertor):
+    """A message that is one piece of memory."""
+
+    __slots__ = ()
+
+    def __init__(self, view: memoryview) -> None:
+        """Take a byte view (format B, contiguous) of the whole message."""
+        self.view = view
+        self.size = len(view)
+
+    def pack(self, offset: int, target: memoryview) -> int:
+        """Copy bytes from `offset` on into `target`."""
+        view = self.view
+        assert view is not None
+        count = min(self.size - offset, len(target))
+        target[:count] = view[offset : offset + count]
+        return count
+
+    def unpack(self, offset: int, source: memoryview) -> int:
+        """Copy `source` to the bytes from `offset` on."""
+        view = self.view
+        assert view is not None
+        count = min(self.size - offset, len(source))
+        if count <= 0:
+            return 0
+        view[offset : offset + count] = source[:count]
+        return count
+
+
+class GrowingConvertor(ContiguousConvertor):
+    """Room for one message of any length, made when the message is known.
+
+    After `bind` the memory is `view`; it lives as long as anyone holds a view of it.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.view = None
+        self.size = 0
+
+    def bind(self, length: int) -> None:
+        """Allocate `length` writable bytes."""
+        self.size = length
+        self.view = allocate(length)
+
+
+class GatherConvertor(Convertor):
+    """Several pieces of memory sent as one message; send side only."""
+
+    __slots__ = ("_pieces", "_starts")
+
+    def __init__(self, pieces: Sequence[memoryview]) -> None:
+        """Take byte views (format B, contiguous) in the order they are to be sent."""
+        self.view = None
+        self._pieces = list(pieces)
+        self._starts: list[int] = []
+        self.size = 0
+        for piece in self._pieces:
+            self._starts.append(self.size)
+            self.size += len(piece)
+
+    def pack(self, offset: int, target: memoryview) -> int:
+        """Copy bytes from `offset` on into `target`, across pieces."""
+        done = 0
+        index = bisect_right(self._starts, offset) - 1
+        while done < len(target) and index < len(self._pieces):
+            piece = self._pieces[index]
+            begin = offset + done - self._starts[index]
+            count = min(len(piece) - begin, len(target) - done)
+            target[done : done + count] = piece[begin : begin + count]
+            done += count
+            index += 1
+        return done
+
+
+def allocate(length: int) -> memoryview:
+    """Fresh writable memory of `length` bytes; large blocks on huge pages where there are any."""
+    if length < HUGE_FROM:
+        return memoryview(bytearray(length))
+    block = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without huge pages: ordinary ones do
+            block.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(block)

@@ -1,0 +1,1 @@
+"""Clock, timers, pollers and waiting: the real engine and the virtual one."""

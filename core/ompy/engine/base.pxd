@@ -1,0 +1,21 @@
+from ompy.data.request cimport Waitable
+
+cdef class Poller:
+    cpdef int poll(self) except -1
+    cpdef bint arm(self) except -1
+    cpdef disarm(self)
+
+cdef class Engine:
+    cdef public object lock
+    cdef public object random
+    cdef public list _pollers
+    cdef public bint _polling
+    cdef public object _timers
+    cpdef long long now(self) except -1
+    cpdef add_poller(self, Poller poller)
+    cpdef remove_poller(self, Poller poller)
+    cpdef int poll_all(self) except -1
+    cpdef int progress(self) except -1
+    cpdef bint wait(self, Waitable waitable, long long timeout=*) except -1
+    cpdef bint arm_pollers(self) except -1
+    cpdef disarm_pollers(self)

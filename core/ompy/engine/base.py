@@ -1,0 +1,159 @@
+"""The engine contract: what drives one rank.
+
+Everything above receives its engine by constructor. The real engine and the virtual one
+differ in where time comes from and in what a rank does when it has nothing to do; the
+protocols above cannot tell them apart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from random import Random
+
+from ompy.data.request import Waitable
+from ompy.engine.timers import Timer, TimerHeap
+
+
+class Poller:
+    """Something the engine asks for news: a BTL module, a control connection.
+
+    A subclass may be compiled or plain Python. All calls come with the rank's lock held.
+    """
+
+    __slots__ = ()
+
+    def poll(self) -> int:
+        """Handle what has arrived, a bounded amount of it, without blocking.
+
+        Returns:
+            Number of events handled; 0 tells the engine it may idle.
+        """
+        raise NotImplementedError
+
+    def arm(self) -> bool:
+        """The rank is about to sleep: make sure that news will wake it.
+
+        Returns:
+            False when there is news already, so that the rank must not sleep.
+        """
+        return True
+
+    def disarm(self) -> None:
+        """The rank is awake again."""
+
+
+class Engine:
+    """Drives one rank: polls, keeps time, waits.
+
+    Attributes:
+        lock: held by whoever works on the rank's communication state; re-entrant.
+        random: the only source of randomness protocols may use.
+    """
+
+    __slots__ = ("_pollers", "_polling", "_timers", "lock", "random")
+
+    def __init__(self, random: Random) -> None:
+        self.lock = threading.RLock()
+        self.random = random
+        self._pollers: list[Poller] = []
+        self._polling = False
+        self._timers = TimerHeap()
+
+    def now(self) -> int:
+        """Nanoseconds on this rank's clock; never runs backwards."""
+        raise NotImplementedError
+
+    def add_poller(self, poller: Poller) -> None:
+        """Poll `poller` from now on."""
+        self._pollers = [*self._pollers, poller]
+
+    def remove_poller(self, poller: Poller) -> None:
+        """Stop polling `poller`; harmless if it is not polled."""
+        self._pollers = [other for other in self._pollers if other is not poller]
+
+    def call_later(self, delay: int, callback: Callable[[], object]) -> Timer:
+        """Call `callback` once, `delay` nanoseconds from now, from within `progress`."""
+        return self._timers.add(self.now() + delay, callback)
+
+    def poll_all(self) -> int:
+        """Poll each poller once. The caller holds the lock.
+
+        Returns:
+            Events handled. 0 when called from inside a poller: a callback never polls.
+        """
+        if self._polling:
+            return 0
+        self._polling = True
+        events = 0
+        try:
+            for poller in self._pollers:
+                events += poller.poll()
+            if self._timers.armed:
+                events += self._timers.run(self.now())
+        finally:
+            self._polling = False
+        return events
+
+    def progress(self) -> int:
+        """Let communication advance once, without blocking.
+
+        Returns:
+            Events handled; 0 also when another thread of the rank is at it.
+        """
+        raise NotImplementedError
+
+    def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
+        """Progress until `waitable` is complete.
+
+        Args:
+            waitable: what to wait for.
+            timeout: nanoseconds to wait at most; negative waits for ever.
+
+        Returns:
+            Whether it is complete.
+        """
+        raise NotImplementedError
+
+    def wait_until(self, predicate: Callable[[], bool], timeout: int = -1) -> bool:
+        """Progress until `predicate` is true; it is asked in every round of progress.
+
+        For set-up and tear-down: it costs a call a round. Messages are waited for by `wait`.
+        """
+        watch = _Watch(predicate)
+        self.add_poller(watch)
+        try:
+            return self.wait(watch.holds, timeout)
+        finally:
+            self.remove_poller(watch)
+
+    def arm_pollers(self) -> bool:
+        """Tell every poller that the rank is about to sleep; false if one has news."""
+        for poller in self._pollers:  # noqa: SIM110 - a closure would not compile
+            if not poller.arm():
+                return False
+        return True
+
+    def disarm_pollers(self) -> None:
+        """Tell every poller that the rank is awake."""
+        for poller in self._pollers:
+            poller.disarm()
+
+
+class _Watch(Poller):
+    """Completes `holds` as soon as a predicate is true."""
+
+    __slots__ = ("_predicate", "holds")
+
+    def __init__(self, predicate: Callable[[], bool]) -> None:
+        self._predicate = predicate
+        self.holds = Waitable()
+
+    def poll(self) -> int:
+        if self.holds.complete or not self._predicate():
+            return 0
+        self.holds.finish()
+        return 1
+
+    def arm(self) -> bool:
+        return not self._predicate()

@@ -1,0 +1,203 @@
+"""The real engine: wall clock, polling in the caller, sleep when nothing comes.
+
+Waiting has three stages (reference performance.md 3e and 4). *Spin*: poll again at once,
+only when every rank of the host can have a core. *Yield*: give the core to another rank
+between polls. *Park*: arm the pollers and sleep until a descriptor wakes the rank; first in
+a bare `epoll`, and after a longer idle time in the uvloop hub, which is imported only then.
+A safety timer bounds each sleep, because a store into shared memory and the look at the
+parked word may pass each other.
+
+The thread that made the engine may use the hub. Other threads, and code inside a coroutine,
+poll and park in the bare `epoll`; whoever makes progress wakes the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from ompy.data.request import Waitable
+from ompy.engine.base import Engine
+from ompy.engine.wakeup import Wakeup
+
+if TYPE_CHECKING:
+    from ompy.engine.hub import Hub
+
+SAFETY_NAP: Final = 0.010  # s; reference performance.md 3e: 10 ms net for the store/load race
+HUB_AFTER: Final = 0.100  # s; arbitrary: idle long enough that importing uvloop hurts nobody
+TURN_EVERY: Final = 1000  # empty polls; reference performance.md 3e: no visible cost
+
+
+class RealEngine(Engine):
+    """Drives the one rank of this process.
+
+    Attributes:
+        wakeup: the descriptors that wake the rank when it is parked.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_bell",
+        "_driver",
+        "_hub",
+        "_loop_kind",
+        "_owner",
+        "_park_after",
+        "_sleepers",
+        "_spin_for",
+        "wakeup",
+    )
+
+    def __init__(
+        self, ranks_here: int = 1, *, spin_us: int = 50, park_ms: int = 1, loop: str = "auto"
+    ) -> None:
+        """Make an engine owned by the calling thread.
+
+        Args:
+            ranks_here: ranks of the job on this host; more than there are cores means that
+                waiting ranks give their core away at once.
+            spin_us: how long to poll without yielding while every rank has a core.
+            park_ms: how long to be idle before sleeping.
+            loop: `uvloop`, `asyncio` or `auto`.
+        """
+        super().__init__(Random())  # noqa: S311 - for pauses and the like; secrets are entropy()
+        self.wakeup = Wakeup()
+        self._owner = threading.get_ident()
+        self._loop_kind = loop
+        self._hub: Hub | None = None
+        self._driver: object | None = None
+        self._sleepers = 0
+        self._spin_for = spin_us * 1000 if ranks_here <= len(os.sched_getaffinity(0)) else 0
+        self._park_after = max(park_ms * 1_000_000, self._spin_for)
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.wakeup.add(self._bell, self._silence)
+
+    def now(self) -> int:
+        """Nanoseconds of the monotonic clock."""
+        return time.monotonic_ns()
+
+    def progress(self) -> int:
+        """Poll once, unless another thread of this rank is polling."""
+        if not self.lock.acquire(blocking=False):
+            return 0
+        try:
+            events_handled = self.poll_all()
+        finally:
+            self.lock.release()
+        if events_handled and self._sleepers:
+            os.eventfd_write(self._bell, 1)
+        return events_handled
+
+    def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
+        """Poll, then yield, then park until `waitable` is complete."""
+        deadline = self.now() + timeout if timeout >= 0 else -1
+        idle_since = 0
+        misses = 0
+        while not waitable.complete:
+            if self.progress():
+                misses = 0
+                continue
+            if waitable.complete:
+                break
+            misses += 1
+            if misses == 1:
+                idle_since = self.now()
+            elif not self._idle(waitable, misses, idle_since, deadline):
+                return waitable.complete
+        return True
+
+    def _idle(self, waitable: Waitable, misses: int, idle_since: int, deadline: int) -> bool:
+        """Spend an empty round. False when the deadline has passed."""
+        now = self.now()
+        if 0 <= deadline <= now:
+            return False
+        if self._hub is not None and misses % TURN_EVERY == 0 and self._may_use_hub():
+            self._hub.turn()
+        idle = now - idle_since
+        if idle >= self._park_after:
+            self._park(waitable, idle, deadline - now if deadline >= 0 else -1)
+        elif idle >= self._spin_for:
+            os.sched_yield()
+        return True
+
+    def _park(self, waitable: Waitable, idle: int, remaining: int) -> None:
+        """Sleep until a descriptor, a timer or the safety nap ends it."""
+        with self.lock:
+            self._sleepers += 1
+            armed = self.arm_pollers()
+        try:
+            if armed and not waitable.complete:
+                self._sleep(self._nap(idle, remaining), idle)
+        finally:
+            with self.lock:
+                self._sleepers -= 1
+                if not self._sleepers:
+                    self.disarm_pollers()
+
+    def _nap(self, idle: int, remaining: int) -> float:
+        """Seconds to sleep at most: longer the longer the rank has been idle."""
+        nap = min(max(SAFETY_NAP, idle / 10e9), 10 * SAFETY_NAP)
+        due = self._timers.next_deadline() if self._timers.armed else None
+        if due is not None:
+            nap = min(nap, max(0, due - self.now()) / 1e9)
+        return min(nap, remaining / 1e9) if remaining >= 0 else nap
+
+    def _sleep(self, nap: float, idle: int) -> None:
+        if self._may_use_hub() and (self._hub is not None or idle >= HUB_AFTER * 1e9):
+            self.hub().sleep(nap)
+        else:
+            ready = self.wakeup.ready(nap)
+            with self.lock:
+                self.wakeup.dispatch(ready)
+
+    def _may_use_hub(self) -> bool:
+        if threading.get_ident() != self._owner or self.wakeup.fileno() < 0:
+            return False
+        # no loop can be running while nobody has imported asyncio; we do not, at start-up
+        events = sys.modules.get("asyncio.events")
+        return events is None or events._get_running_loop() is None
+
+    def hub(self) -> Hub:
+        """The event loop to sleep in, made on first use; only for the owning thread."""
+        if self._hub is None:
+            from ompy.engine.hub import Hub
+
+            self._hub = Hub(self._loop_kind)
+            self._hub.loop.add_reader(self.wakeup.fileno(), self._woken)
+        return self._hub
+
+    def _woken(self) -> None:
+        with self.lock:
+            self.wakeup.dispatch(self.wakeup.ready(0))
+        if self._hub is not None:
+            self._hub.wake()
+
+    def _silence(self) -> None:
+        """Empty our own bell, so that it can ring again."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+
+    async def completed(self, waitable: Waitable) -> None:
+        """Await `waitable` beside any other code of the running asyncio loop."""
+        import asyncio
+
+        from ompy.engine.driver import AsyncDriver
+
+        loop = asyncio.get_running_loop()
+        driver = self._driver
+        if not isinstance(driver, AsyncDriver) or driver.loop is not loop:
+            driver = self._driver = AsyncDriver(self, loop)
+        await driver.wait(waitable)
+
+    def close(self) -> None:
+        """Give back the descriptors. The engine is of no use afterwards."""
+        if self._hub is not None:
+            self._hub.close()
+            self._hub = None
+        self.wakeup.close()
+        os.close(self._bell)

@@ -1,0 +1,65 @@
+"""Deadlines: a heap of timers, and the handle to cancel one."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+
+class Timer:
+    """One call that is due later."""
+
+    __slots__ = ("callback", "deadline")
+
+    def __init__(self, deadline: int, callback: Callable[[], object]) -> None:
+        self.deadline = deadline
+        self.callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        """Never call it; harmless if it was called already."""
+        self.callback = None
+
+
+class TimerHeap:
+    """Timers of one rank, run in the order of their deadlines, ties in the order of adding.
+
+    Attributes:
+        armed: true while a timer may be pending: the engine asks this before the clock.
+    """
+
+    __slots__ = ("_added", "_heap", "armed")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._added = 0
+        self.armed = False
+
+    def add(self, deadline: int, callback: Callable[[], object]) -> Timer:
+        """Call `callback` at `deadline` (engine clock, nanoseconds)."""
+        timer = Timer(deadline, callback)
+        self._added += 1
+        heapq.heappush(self._heap, (deadline, self._added, timer))
+        self.armed = True
+        return timer
+
+    def next_deadline(self) -> int | None:
+        """When the next timer that was not cancelled is due, or None."""
+        heap = self._heap
+        while heap and heap[0][2].callback is None:
+            heapq.heappop(heap)
+        self.armed = bool(heap)
+        return heap[0][0] if heap else None
+
+    def run(self, now: int) -> int:
+        """Call what is due at `now`. Returns how many were called."""
+        called = 0
+        while True:
+            deadline = self.next_deadline()
+            if deadline is None or deadline > now:
+                return called
+            timer = heapq.heappop(self._heap)[2]
+            callback = timer.callback
+            timer.callback = None
+            if callback is not None:
+                callback()
+                called += 1

@@ -1,0 +1,216 @@
+"""The virtual engine: any number of ranks in one process, on a clock that jumps.
+
+Each rank is a greenlet. Exactly one runs at a time; when all wait, the conductor advances
+the clock to the next event. One seed decides every choice there is, so the same seed gives
+the same run, event for event. There is no sleep, no wall clock and no thread.
+
+An interleaving is explored at each point where a rank may lose the core: when it waits,
+when it polls (`progress`), and when it computes (`spend`). Polling costs virtual time, so
+that a program which spins on `Iprobe` advances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+import greenlet
+
+from ompy.data.request import Waitable
+from ompy.engine.base import Engine
+from ompy.engine.timers import TimerHeap
+
+POLL_COST: Final = 50  # ns of virtual time; arbitrary: any positive number makes spinning end
+STEPS_MAX: Final = 5_000_000  # arbitrary: far above any test, far below for ever
+
+
+class Deadlock(RuntimeError):
+    """Every rank waits and nothing is under way."""
+
+
+class RankFailed(RuntimeError):
+    """A rank's program raised; the exception is the cause."""
+
+    def __init__(self, rank: int, problem: BaseException) -> None:
+        super().__init__(f"rank {rank}: {type(problem).__name__}: {problem}")
+        self.rank = rank
+
+
+class Conductor:
+    """Owns the clock, the seed and the order in which ranks run.
+
+    Attributes:
+        time: nanoseconds since the beginning of the world.
+        random: every choice in the world is drawn from it.
+        steps: how many times a rank was given the core.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.time = 0
+        self.steps = 0
+        self._events = TimerHeap()
+        self._engines: list[VirtualEngine] = []
+        self._ready: list[VirtualEngine] = []
+        self._greenlet: greenlet.greenlet | None = None
+        self._failure: RankFailed | None = None
+
+    def engine(self) -> VirtualEngine:
+        """A new rank's engine."""
+        engine = VirtualEngine(self, len(self._engines))
+        self._engines.append(engine)
+        return engine
+
+    def after(self, delay: int, callback: Callable[[], object]) -> None:
+        """Let something happen in the world `delay` nanoseconds from now."""
+        self._events.add(self.time + delay, callback)
+
+    def run(self, programs: Sequence[Callable[[], object]]) -> list[object]:
+        """Run one program per engine to the end.
+
+        Returns:
+            What the programs returned, by rank.
+
+        Raises:
+            RankFailed: a program raised; the others were abandoned where they stood.
+            Deadlock: nobody can go on.
+        """
+        assert len(programs) == len(self._engines), "one program per rank"
+        results: list[object] = [None] * len(programs)
+        self._greenlet = greenlet.getcurrent()
+        for engine, program in zip(self._engines, programs, strict=True):
+            engine._start(program, results)
+        self._ready = list(self._engines)
+        try:
+            while any(not engine._done for engine in self._engines):
+                self._step()
+        finally:
+            self._abandon()
+        return results
+
+    def _step(self) -> None:
+        if self._ready:
+            index = self.random.randrange(len(self._ready))
+            engine = self._ready.pop(index)
+            engine._waiting = False
+            self.steps += 1
+            if self.steps > STEPS_MAX:
+                raise Deadlock(f"no end after {STEPS_MAX} steps; seed {self.seed}")
+            engine._resume()
+            if self._failure is not None:
+                raise self._failure from self._failure.__cause__
+            return
+        deadline = self._events.next_deadline()
+        if deadline is None:
+            stuck = [f"rank {e.rank} waits for {e._reason}" for e in self._engines if not e._done]
+            raise Deadlock("; ".join(stuck) + f" (seed {self.seed})")
+        self.time = max(self.time, deadline)
+        self._events.run(self.time)
+
+    def _abandon(self) -> None:
+        for engine in self._engines:
+            engine._kill()
+        self._ready.clear()
+
+    def _wake(self, engine: VirtualEngine) -> None:
+        if engine._waiting and engine not in self._ready:
+            self._ready.append(engine)
+
+    def _switch_away(self) -> None:
+        assert self._greenlet is not None, "a rank runs only inside run()"
+        self._greenlet.switch()
+
+
+class VirtualEngine(Engine):
+    """Drives one rank of a virtual world."""
+
+    __slots__ = ("_done", "_greenlet", "_reason", "_waiting", "conductor", "rank")
+
+    def __init__(self, conductor: Conductor, rank: int) -> None:
+        super().__init__(conductor.random)
+        self.conductor = conductor
+        self.rank = rank
+        self._greenlet: greenlet.greenlet | None = None
+        self._waiting = True
+        self._done = False
+        self._reason: object = "its first turn"
+
+    def now(self) -> int:
+        """Nanoseconds of the world's clock."""
+        return self.conductor.time
+
+    def wake(self) -> None:
+        """Something this rank may be waiting for has happened."""
+        self.conductor._wake(self)
+
+    def call_later(self, delay: int, callback: Callable[[], object]):  # type: ignore[no-untyped-def]
+        """Call `callback` `delay` nanoseconds from now; the world knows when to wake the rank."""
+        timer = super().call_later(delay, callback)
+        self.conductor.after(delay, self.wake)
+        return timer
+
+    def spend(self, duration: int) -> None:
+        """Compute for `duration` nanoseconds; others run meanwhile."""
+        self.conductor.after(duration, self.wake)
+        end = self.conductor.time + duration
+        while self.conductor.time < end:
+            self._block(f"{duration} ns of computing")
+
+    def progress(self) -> int:
+        """Poll once, which costs a little virtual time."""
+        self.spend(POLL_COST)
+        return self.poll_all()
+
+    def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
+        """Let the rank sleep until `waitable` is complete, polling whenever there is news."""
+        deadline = self.now() + timeout if timeout >= 0 else -1
+        if deadline >= 0:
+            self.conductor.after(timeout, self.wake)
+        while not waitable.complete:
+            if self.poll_all():
+                if self.random.random() < 0.25:  # arbitrary: let others in between two polls
+                    self.spend(POLL_COST)
+                continue
+            if 0 <= deadline <= self.now():
+                return waitable.complete
+            if self.arm_pollers():
+                self._block(waitable)
+            self.disarm_pollers()
+        return True
+
+    def pause(self, reason: object) -> None:
+        """Lose the core until something wakes this rank; nothing is polled."""
+        self._block(reason)
+
+    def _block(self, reason: object) -> None:
+        self._reason = reason
+        self._waiting = True
+        self.conductor._switch_away()
+
+    def _start(self, program: Callable[[], object], results: list[object]) -> None:
+        def body() -> None:
+            try:
+                results[self.rank] = program()
+            except greenlet.GreenletExit:
+                raise
+            except BaseException as problem:  # the world must hear of every end
+                failure = RankFailed(self.rank, problem)
+                failure.__cause__ = problem
+                self.conductor._failure = failure
+            self._done = True
+
+        self._greenlet = greenlet.greenlet(body)
+
+    def _resume(self) -> None:
+        assert self._greenlet is not None
+        self._greenlet.parent = greenlet.getcurrent()
+        self._greenlet.switch()
+
+    def _kill(self) -> None:
+        if self._greenlet is not None and not self._greenlet.dead:
+            self._done = True
+            if self._greenlet:
+                self._greenlet.throw(greenlet.GreenletExit)
+        self._greenlet = None

@@ -1,0 +1,1 @@
+"""One contract per framework: who calls, who owns which buffer, which thread, which errors."""

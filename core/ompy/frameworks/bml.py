@@ -1,0 +1,136 @@
+"""The BML contract: which BTL modules carry what to a peer (Open MPI's r2).
+
+A peer's BML endpoint has three arrays. `eager` carries small messages: the modules with the
+least latency. `send` carries fragments: all modules of the highest exclusivity. `rdma`
+carries put and get. Each array is walked round-robin.
+
+Source: reference openmpi.md 3.14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from ompy.frameworks.btl import BtlModule, Endpoint
+from ompy.frameworks.proc import Proc
+from ompy.mca.component import ApiVersion, Component
+
+if TYPE_CHECKING:
+    from ompy.frameworks.context import RankContext
+
+API: Final[ApiVersion] = (2, 0)  # reference openmpi.md 0.6: BML 2.0.0
+
+
+class Rail:
+    """One module's endpoint to one peer, as the BML weighs it.
+
+    Attributes:
+        module: the BTL module.
+        endpoint: its endpoint for the peer.
+        weight: share of the array's bandwidth, 0 to 1.
+        immediate: the module can take header and payload at once (it has a `sendi`).
+    """
+
+    __slots__ = ("endpoint", "immediate", "module", "weight")
+
+    def __init__(self, module: BtlModule, endpoint: Endpoint) -> None:
+        self.module = module
+        self.endpoint = endpoint
+        self.weight = 0.0
+        # by name: compiled, `BtlModule.sendi` would be a C function and never the same object
+        inherited = vars(BtlModule)["sendi"]
+        self.immediate = getattr(type(module), "sendi", inherited) is not inherited
+
+
+class RailArray:
+    """Rails in order of preference, walked round-robin.
+
+    Attributes:
+        rails: the rails.
+    """
+
+    __slots__ = ("_next", "rails")
+
+    def __init__(self, rails: Sequence[Rail] = ()) -> None:
+        self.rails = list(rails)
+        self._next = 0
+
+    def next(self) -> Rail:
+        """The next rail in turn. The array is not empty."""
+        rails = self.rails
+        if len(rails) == 1:
+            return rails[0]
+        index = self._next
+        if index >= len(rails):
+            index = 0
+        self._next = index + 1
+        return rails[index]
+
+
+class BmlEndpoint:
+    """A peer as the PML sends to it.
+
+    Attributes:
+        proc: the peer.
+        eager, send, rdma: the rails for small messages, for fragments, for put and get.
+        send_limit: bytes from which RDMA is worth it: largest `min_rdma_pipeline_size`.
+        max_send_size: least of the rails.
+        pipeline_send_length: largest of the rails.
+        flags: all flags of its rails together.
+    """
+
+    __slots__ = (
+        "eager",
+        "flags",
+        "max_send_size",
+        "pipeline_send_length",
+        "proc",
+        "rdma",
+        "send",
+        "send_limit",
+    )
+
+    def __init__(self, proc: Proc) -> None:
+        self.proc = proc
+        self.eager = RailArray()
+        self.send = RailArray()
+        self.rdma = RailArray()
+        self.send_limit = 0
+        self.max_send_size = 0
+        self.pipeline_send_length = 0
+        self.flags = 0
+
+
+class Bml:
+    """Schedules over BTL modules. Called with the rank's lock held."""
+
+    def endpoint(self, proc: Proc) -> BmlEndpoint:
+        """The peer's endpoint, made on first use.
+
+        Raises:
+            MPIError: ERR_OTHER, when no module reaches the peer: who, and what was tried.
+        """
+        raise NotImplementedError
+
+    def remove_rail(self, proc: Proc, module: BtlModule) -> None:
+        """Use `module` no longer for `proc`; survivors of any latency take over."""
+        raise NotImplementedError
+
+    def add_rail(self, proc: Proc, module: BtlModule) -> None:
+        """Use `module` for `proc` again."""
+        raise NotImplementedError
+
+    def finalize(self) -> None:
+        """Finalize every module."""
+        raise NotImplementedError
+
+
+class BmlComponent(Component):
+    """Base of BML components."""
+
+    framework: ClassVar[str] = "bml"
+
+    def init(self, context: RankContext) -> Bml:
+        """The BML of one rank, over `context.btls`."""
+        raise NotImplementedError

@@ -1,0 +1,447 @@
+"""The BTL contract: byte transfer between this rank and its peers (Open MPI's BTL 3.x).
+
+**Life of a component.** `init` returns its modules, usually one per network interface; a
+component that returns none is closed. It publishes addresses in the modex during `init`.
+
+**Life of a module.** The BML asks `add_procs` which peers it reaches and gets an endpoint for
+each. The PML then sends through `sendi`, or `alloc`/`prepare_src` and `send`. The engine
+calls `poll`, and what has arrived goes to the callback registered for its tag. `finalize`
+ends it, after what was accepted has been delivered.
+
+**Threads.** Every call comes with the rank's lock held, from whichever thread is inside MPI.
+Callbacks are called from within `poll`, `send`, `put` or `get` and must not block.
+
+**Buffers.** A descriptor's `segment` belongs to the module: the PML may write it between
+`alloc`/`prepare_src` and `send`, and must not touch it afterwards. The user's memory that
+`prepare_src` refers to in place must stay as it is until the completion. Data handed to a
+receive callback is valid during the callback only.
+
+**Completion.** A descriptor accepted by `send` (`COMPLETED` or `QUEUED`) is completed exactly
+once. `COMPLETED` means: done already, and the callback is not called unless the descriptor
+has `SEND_ALWAYS_CALLBACK`, then it has been called. `QUEUED` means: the callback will be
+called, if there is one. A negative result means: not accepted, the descriptor is still the
+caller's (free it or try again).
+
+**Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
+exactly one completion, good or bad; queued fragments are failed when the path breaks; the
+error callback comes before the error completions; completed well means the peer has it.
+
+Source: reference openmpi.md 3.11 to 3.13, seed ob1-protocols.rst (which function of the BTL
+each protocol step calls).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from ompy.data.convertor import Convertor
+from ompy.engine.base import Poller
+from ompy.frameworks.proc import Proc
+from ompy.mca.component import ApiVersion, Component
+from ompy.mca.parameter import Parameter
+
+if TYPE_CHECKING:
+    from ompy.frameworks.context import RankContext
+
+API: Final[ApiVersion] = (3, 1)  # reference openmpi.md 0.6: BTL API 3.1.0 (Open MPI 4.x)
+
+# results of send and sendi; reference openmpi.md 3.8.3, numbers as OPAL's
+COMPLETED: Final = 1
+QUEUED: Final = 0
+OUT_OF_RESOURCE: Final = -2
+RESOURCE_BUSY: Final = -4
+UNREACHABLE: Final = -12
+NOT_AVAILABLE: Final = -16
+
+# module flags; reference openmpi.md 3.11
+SEND: Final = 0x1
+PUT: Final = 0x2
+GET: Final = 0x4
+SEND_INPLACE: Final = 0x8
+NEED_ACK: Final = 0x10
+NEED_CSUM: Final = 0x20
+RDMA_COMPLETION: Final = 0x80
+HETEROGENEOUS_RDMA: Final = 0x100
+FAILOVER_SUPPORT: Final = 0x200
+SIGNALED: Final = 0x4000
+ATOMIC_OPS: Final = 0x8000
+ATOMIC_FOPS: Final = 0x10000
+SINGLE_ADD_PROCS: Final = 0x20000
+PROGRESS_THREAD: Final = 0x40000
+RDMA_FLUSH: Final = 0x80000
+
+# descriptor flags; reference openmpi.md 3.11
+PRIORITY: Final = 0x1
+BTL_OWNERSHIP: Final = 0x2
+SEND_ALWAYS_CALLBACK: Final = 0x4
+SIGNAL: Final = 0x40
+
+NO_ORDER: Final = 255  # reference openmpi.md 3.11
+
+EXCLUSIVITY_HIGH: Final = 65536  # reference openmpi.md 3.11
+EXCLUSIVITY_DEFAULT: Final = 1024
+EXCLUSIVITY_LOW: Final = 0
+
+# flags of the error callback; reference openmpi.md 3.11
+ERROR_FATAL: Final = 1
+ERROR_NONFATAL: Final = 2
+
+TAGS: Final = 256  # reference openmpi.md 3.11: active message tags 0..255
+TAG_PML: Final = 0x40  # reference openmpi.md 3.3
+TAG_BTL: Final = 0x20
+
+
+class ReceiveCallback:
+    """Receives what peers send under a tag."""
+
+    __slots__ = ()
+
+    def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
+        """A fragment has arrived.
+
+        Args:
+            module: it came through.
+            endpoint: who sent it.
+            tag: it was sent with.
+            data: the whole fragment; valid until this returns.
+        """
+        raise NotImplementedError
+
+
+class CompletionCallback:
+    """Told when a descriptor is done."""
+
+    __slots__ = ()
+
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        """A fragment is done.
+
+        Args:
+            module: it went through.
+            endpoint: where it was sent.
+            descriptor: which; with `BTL_OWNERSHIP` it is freed when this returns.
+            status: 0 when the peer has it or will have it, a negative result otherwise.
+        """
+        raise NotImplementedError
+
+
+class ActiveMessages:
+    """The receive callbacks of one rank, by tag."""
+
+    __slots__ = ("handlers",)
+
+    def __init__(self) -> None:
+        self.handlers: list[ReceiveCallback | None] = [None] * TAGS
+
+    def register(self, tag: int, callback: ReceiveCallback) -> None:
+        """From now on `callback` receives what comes under `tag`."""
+        self.handlers[tag] = callback
+
+
+class Endpoint:
+    """A peer as one module reaches it.
+
+    Attributes:
+        module: whose endpoint it is.
+        proc: the peer.
+    """
+
+    __slots__ = ("module", "proc")
+
+    def __init__(self, module: BtlModule, proc: Proc) -> None:
+        self.module = module
+        self.proc = proc
+
+
+class Descriptor:
+    """One fragment on its way out.
+
+    Attributes:
+        segment: the module's memory: header, then payload unless that is sent in place.
+        payload: the caller's memory that follows `segment` on the wire, or None.
+        payload_size: payload bytes taken from the convertor by `prepare_src`.
+        flags: descriptor flags.
+        order: ordering tag.
+        callback: told on completion, or None.
+        context: the PML's own.
+        tag: it is sent with; set by `send`.
+    """
+
+    __slots__ = (
+        "callback",
+        "context",
+        "flags",
+        "order",
+        "payload",
+        "payload_size",
+        "segment",
+        "tag",
+    )
+
+    def __init__(self, segment: memoryview, flags: int, order: int) -> None:
+        self.segment = segment
+        self.payload: memoryview | None = None
+        self.payload_size = 0
+        self.flags = flags
+        self.order = order
+        self.callback: CompletionCallback | None = None
+        self.context: object | None = None
+        self.tag = 0
+
+
+class ErrorCallback:
+    """Told when a module notices that a path is gone."""
+
+    __slots__ = ()
+
+    def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
+        """A path failed: to `proc`, or of the whole module when that is None."""
+        raise NotImplementedError
+
+
+class BtlModule(Poller):
+    """One way to reach peers. In-tree and strangers' modules derive from it.
+
+    Attributes:
+        name: of the component.
+        eager_limit: bytes of a fragment that needs no rendezvous, PML header included.
+        rndv_eager_limit: bytes of payload a rendezvous carries at most.
+        max_send_size: bytes of any fragment, PML header included.
+        rdma_pipeline_send_length, rdma_pipeline_frag_size, min_rdma_pipeline_size: bytes.
+        exclusivity: only modules of the highest class that reaches a peer are used for it.
+        latency: us, to choose which are used for small messages.
+        bandwidth: Mbit/s, to share large messages out.
+        flags: what it can do.
+        get_limit, put_limit: bytes one get or put moves at most.
+        get_alignment, put_alignment: of addresses and sizes, bytes.
+        registration_handle_size: bytes of a registration handle as peers get it.
+        context: the rank it works for.
+    """
+
+    __slots__ = (
+        "bandwidth",
+        "context",
+        "eager_limit",
+        "error_callback",
+        "exclusivity",
+        "flags",
+        "get_alignment",
+        "get_limit",
+        "latency",
+        "max_send_size",
+        "min_rdma_pipeline_size",
+        "name",
+        "put_alignment",
+        "put_limit",
+        "rdma_pipeline_frag_size",
+        "rdma_pipeline_send_length",
+        "registration_handle_size",
+        "rndv_eager_limit",
+    )
+
+    def __init__(self, name: str, context: RankContext) -> None:
+        self.name = name
+        self.context = context
+        self.eager_limit = self.rndv_eager_limit = self.max_send_size = 0
+        self.rdma_pipeline_send_length = self.rdma_pipeline_frag_size = 0
+        self.min_rdma_pipeline_size = 0
+        self.exclusivity = EXCLUSIVITY_DEFAULT
+        self.latency = self.bandwidth = 0
+        self.flags = SEND
+        self.get_limit = self.put_limit = 0
+        self.get_alignment = self.put_alignment = 1
+        self.registration_handle_size = 0
+        self.error_callback: ErrorCallback | None = None
+
+    def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
+        """Say which of `procs` can be reached: an endpoint each, or None."""
+        raise NotImplementedError
+
+    def del_procs(self, endpoints: Sequence[Endpoint]) -> None:
+        """Give endpoints back."""
+
+    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
+        """A descriptor whose segment has `size` bytes, or None when there is none now."""
+        raise NotImplementedError
+
+    def free(self, descriptor: Descriptor) -> None:
+        """Give back a descriptor that was not sent."""
+
+    def prepare_src(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        offset: int,
+        order: int,
+        reserve: int,
+        size: int,
+        flags: int,
+    ) -> Descriptor | None:
+        """A descriptor with `reserve` header bytes and payload from `convertor`.
+
+        Args:
+            endpoint: where it will go.
+            convertor: the message.
+            offset: its first byte to send.
+            order: ordering tag, or `NO_ORDER`.
+            reserve: bytes to leave for the PML's header at the start of `segment`.
+            size: payload bytes wanted; fewer may be taken, see `payload_size`.
+            flags: descriptor flags.
+
+        Returns:
+            The descriptor, or None when there is none now.
+        """
+        raise NotImplementedError
+
+    def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
+        """Send a fragment. See the module's docstring for the results."""
+        raise NotImplementedError
+
+    def sendi(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        header: bytes,
+        payload_size: int,
+        order: int,
+        flags: int,
+        tag: int,
+    ) -> int:
+        """Send header and payload at once, copying both; `NOT_AVAILABLE` when it cannot now."""
+        return NOT_AVAILABLE
+
+    def put(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Write `local` into the peer's registered memory. Modules with the `PUT` flag."""
+        return NOT_AVAILABLE
+
+    def get(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Read the peer's registered memory into `local`. Modules with the `GET` flag."""
+        return NOT_AVAILABLE
+
+    def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
+        """Register memory for put and get; the handle's bytes go to the peer."""
+        raise NotImplementedError
+
+    def deregister_mem(self, handle: object) -> None:
+        """Give a registration back."""
+
+    def flush(self, endpoint: Endpoint | None) -> None:
+        """Complete outstanding RDMA to `endpoint`, or to all."""
+
+    def register_error(self, callback: ErrorCallback) -> None:
+        """Tell `callback` when a path fails."""
+        self.error_callback = callback
+
+    def finalize(self) -> None:
+        """Deliver what was accepted, then give everything back. May progress meanwhile."""
+
+
+class BtlComponent(Component):
+    """Base of BTL components."""
+
+    framework: ClassVar[str] = "btl"
+
+    def init(self, context: RankContext) -> list[BtlModule]:
+        """Make the modules for one rank and publish their addresses.
+
+        Returns:
+            The modules; none when this component has nobody to reach in this job.
+
+        Raises:
+            NotAvailable: there is nothing this component could use; the reason is kept.
+        """
+        raise NotImplementedError
+
+
+# name, type, level, unit, least value, help; in the order of `common_parameters`
+_COMMON: Final = (
+    (
+        "exclusivity",
+        "int",
+        7,
+        "",
+        0,
+        "Only the BTLs with the highest exclusivity that reach a peer are used for it.",
+    ),
+    (
+        "eager_limit",
+        "size_t",
+        4,
+        "bytes",
+        128,
+        "Largest fragment sent without asking the receiver first, header included.",
+    ),
+    (
+        "rndv_eager_limit",
+        "size_t",
+        4,
+        "bytes",
+        0,
+        "Bytes of a large message that travel with its first fragment.",
+    ),
+    ("max_send_size", "size_t", 4, "bytes", 256, "Largest fragment, header included."),
+    (
+        "latency",
+        "int",
+        5,
+        "us",
+        0,
+        "Latency the BTL is taken to have; the fastest ones carry small messages.",
+    ),
+    (
+        "bandwidth",
+        "int",
+        5,
+        "Mbit/s",
+        0,
+        "Bandwidth the BTL is taken to have; large messages are shared out by it.",
+    ),
+)
+
+
+def common_parameters(
+    *,
+    exclusivity: int,
+    eager_limit: int,
+    rndv_eager_limit: int,
+    max_send_size: int,
+    latency: int,
+    bandwidth: int,
+) -> tuple[Parameter, ...]:
+    """The parameters every BTL has (reference openmpi.md 3.12), with this BTL's defaults."""
+    defaults = (exclusivity, eager_limit, rndv_eager_limit, max_send_size, latency, bandwidth)
+    return tuple(
+        Parameter(name, kind, default, text, level=level, unit=unit, minimum=least)
+        for (name, kind, level, unit, least, text), default in zip(_COMMON, defaults, strict=True)
+    )
+
+
+def apply_common(module: BtlModule, values: object) -> None:
+    """Set a module's attributes from the values of `common_parameters`."""
+    for name, *_ in _COMMON:
+        setattr(module, name, getattr(values, name))

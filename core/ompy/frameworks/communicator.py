@@ -1,0 +1,55 @@
+"""A communicator as PML and coll see it: ranks, and a context that keeps traffic apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.proc import Proc
+
+if TYPE_CHECKING:
+    from ompy.frameworks.coll import CollModule
+    from ompy.frameworks.context import RankContext
+    from ompy.frameworks.pml import Pml
+
+
+class Communicator:
+    """A group of processes with a context id all of them agree on.
+
+    Attributes:
+        context_id: 0..65535, the same in every member; no two live ones of a process share it.
+        rank: of this process in it.
+        size: members.
+        procs: the members, by rank.
+        name: for messages to people.
+        context: this rank.
+        pml: moves its messages.
+        coll: its collectives; set when they were selected.
+        pml_state: the PML's own.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "coll",
+        "context",
+        "context_id",
+        "name",
+        "pml",
+        "pml_state",
+        "procs",
+        "rank",
+        "size",
+    )
+
+    def __init__(
+        self, context: RankContext, pml: Pml, context_id: int, procs: Sequence[Proc], name: str
+    ) -> None:
+        self.context = context
+        self.pml = pml
+        self.context_id = context_id
+        self.procs = list(procs)
+        self.size = len(self.procs)
+        self.rank = self.procs.index(context.me)
+        self.name = name
+        self.coll: CollModule | None = None
+        self.pml_state: object | None = None

@@ -1,0 +1,91 @@
+"""What a component receives when it is put to work for one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.engine.base import Engine
+from ompy.frameworks.proc import Modex, Proc
+from ompy.frameworks.wireup import WireUp
+from ompy.net.base import Network
+from ompy.trace.sink import Trace
+
+if TYPE_CHECKING:
+    from ompy.frameworks.btl import ActiveMessages, BtlModule
+
+
+class RankContext:
+    """One rank: everything below MPI gets the rest of the world from here, by constructor.
+
+    Attributes:
+        rank: rank in the world.
+        size: processes in the world.
+        procs: all of them, by rank; `procs[rank]` is this one.
+        engine: drives this rank.
+        network: this rank's way to the others.
+        wireup: addresses of the others.
+        trace: where events go.
+        job_id: 8 bytes that name the job.
+        job_key: 32 secret bytes only processes of the job know.
+        active_messages: receive callbacks by tag, shared by all BTL modules of the rank.
+        btls: the BTL modules in use, best exclusivity first; filled when BTLs are opened.
+        pml_name: of the PML in use; peers must use the same.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        procs: Sequence[Proc],
+        *,
+        engine: Engine,
+        network: Network,
+        wireup: WireUp,
+        trace: Trace,
+        job_id: bytes,
+        job_key: bytes,
+    ) -> None:
+        from ompy.frameworks.btl import ActiveMessages
+
+        self.rank = rank
+        self.size = len(procs)
+        self.procs = list(procs)
+        self.engine = engine
+        self.network = network
+        self.wireup = wireup
+        self.trace = trace
+        self.job_id = job_id
+        self.job_key = job_key
+        self.active_messages: ActiveMessages = ActiveMessages()
+        self.btls: list[BtlModule] = []
+        self.pml_name = ""
+        self._modex: dict[int, Modex] = {}
+
+    @property
+    def me(self) -> Proc:
+        """This process."""
+        return self.procs[self.rank]
+
+    def modex(self, proc: Proc) -> Modex:
+        """What `proc` published, once it has; asked of the wire-up once.
+
+        Raises:
+            MPIError: the peer has ended, or runs another PML.
+        """
+        known = self._modex.get(proc.rank)
+        if known is None:
+            known = self._modex[proc.rank] = self.wireup.lookup(proc.rank)
+            theirs = known.get("pml", b"").decode()
+            if theirs != self.pml_name:
+                raise MPIError(
+                    ERR_OTHER,
+                    f"{self.me} uses pml {self.pml_name} but {proc} uses pml {theirs}: set the "
+                    f"parameter pml to the same value everywhere",
+                )
+        return known
+
+    def local_procs(self) -> list[Proc]:
+        """The processes of this host, this one included, by local rank."""
+        here = [proc for proc in self.procs if proc.node == self.me.node]
+        return sorted(here, key=lambda proc: proc.local_rank)

@@ -1,0 +1,37 @@
+"""The wire-up contract: how processes of a job learn each other's addresses (the modex)."""
+
+from __future__ import annotations
+
+from ompy.frameworks.proc import Modex
+
+
+class WireUp:
+    """put, fence and get between the processes of one job.
+
+    Calls come from the thread that initialises MPI or makes a first contact, with the rank's
+    lock held.
+    """
+
+    def publish(self, key: str, value: bytes) -> None:
+        """Add to what others can look up about this process after `commit`."""
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Make everything published visible, at once."""
+        raise NotImplementedError
+
+    def lookup(self, rank: int) -> Modex:
+        """What process `rank` has committed; waits until it has.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, when that process has ended without committing.
+        """
+        raise NotImplementedError
+
+    def fence(self) -> None:
+        """Return when every process of the job has called it."""
+        raise NotImplementedError
+
+    def abort(self, code: int, reason: str) -> None:
+        """End the whole job with exit code `code`; does not return in a launched process."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""Variables and their sources, plug-in discovery, selection. Knows nothing of messages."""

@@ -1,0 +1,51 @@
+"""What every component is: an identity, parameters, a life cycle."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from ompy.mca.parameter import Parameter, Values
+
+ApiVersion = tuple[int, int]
+
+MCA_VERSION: Final = "2.1.0"  # reference openmpi.md 0.6: the component model this one follows
+
+
+class NotAvailable(Exception):
+    """A component cannot be used here and now; the text says why. Not an error."""
+
+
+class Component:
+    """Base of every component object that an entry point names.
+
+    The object is cheap: importing its module reads no file, opens nothing and imports no
+    heavy library. The registry calls `open` before anything else and `close` at the end.
+
+    Attributes:
+        framework: the framework it belongs to (`btl`, `pml`, ...).
+        name: unique in the framework; equal to the entry point's name.
+        version: of the component.
+        api: version of the framework's contract it was written for. The host accepts the
+            same major and a minor not newer than its own.
+        parameters: what the user may set. `priority` is one of them in every framework
+            that selects by priority.
+    """
+
+    framework: ClassVar[str]
+    name: ClassVar[str]
+    version: ClassVar[str]
+    api: ClassVar[ApiVersion]
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    values: Values
+
+    def open(self, values: Values) -> None:
+        """Get ready with the resolved parameters.
+
+        Raises:
+            NotAvailable: it cannot be used here; it is left out and the reason is kept.
+        """
+        self.values = values
+
+    def close(self) -> None:
+        """Give back what `open` took: at the end, selected or not, and when `open` failed."""

@@ -1,0 +1,223 @@
+"""The components of one registry: which are offered, which are allowed, which can be imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ompy.mca.component import Component
+from ompy.mca.errors import ComponentError, UsageError, did_you_mean
+from ompy.mca.groups import HOOKS
+from ompy.mca.loading import LoadFailure, fetch, load_component
+from ompy.mca.parameter import BASE, VERBOSITY
+from ompy.mca.records import ComponentRecord, State
+from ompy.mca.selection import Selection, parse_selection
+from ompy.mca.variables import VariableTable, problem_text
+
+if TYPE_CHECKING:
+    from ompy.mca.groups import Framework
+
+
+class ComponentTable:
+    """Records of all components offered.
+
+    Attributes:
+        listener: called with a record at each change of its state, or None.
+        hooks: the loaded objects of the framework `hooks`.
+    """
+
+    def __init__(
+        self,
+        frameworks: Mapping[str, Framework],
+        variables: VariableTable,
+        given: Sequence[ComponentRecord] | None,
+    ) -> None:
+        """Nothing is looked for yet.
+
+        Args:
+            frameworks: by name.
+            variables: the parameters of loaded components are declared here.
+            given: the records there are; None to look for them when that is needed.
+        """
+        self.listener: Callable[[ComponentRecord], None] | None = None
+        self.hooks: dict[ComponentRecord, object] = {}
+        self._frameworks = frameworks
+        self._variables = variables
+        self._given = given
+        self._records: list[ComponentRecord] | None = None
+        self._selections: dict[str, Selection] = {}
+
+    @property
+    def records(self) -> list[ComponentRecord]:
+        """All of them, ours first. The first call may look for them."""
+        if self._records is None:
+            if self._given is None:
+                from ompy.mca.discovery import scan
+
+                found = scan(frozenset(self.frameworks))
+            else:
+                found = list(self._given)
+            self._records = found
+            self._settle(found)
+        return self._records
+
+    @property
+    def frameworks(self) -> list[str]:
+        """Names of the frameworks that have components."""
+        return [name for name, framework in self._frameworks.items() if framework.api is not None]
+
+    def of(self, framework: str) -> list[ComponentRecord]:
+        """The records of one framework."""
+        return [record for record in self.records if record.framework == framework]
+
+    def candidates(self, framework: str) -> list[ComponentRecord]:
+        """The records of what the selection allows, one for each name."""
+        out = (State.BLOCKED, State.SHADOWED)
+        return [record for record in self.of(framework) if record.state not in out]
+
+    def owners(self, name: str) -> list[ComponentRecord]:
+        """The components one of whose parameters could be called `name`."""
+        return [
+            record
+            for record in self.records
+            if record.framework != HOOKS.name
+            and record.state is not State.SHADOWED
+            and name.startswith(f"{record.framework}_{record.name}_")
+        ]
+
+    # Selection
+
+    def selection(self, framework: str) -> Selection:
+        """Which of a framework's components the user allows.
+
+        Raises:
+            UsageError: the selection cannot be understood.
+        """
+        if framework not in self._selections:
+            value = self._variables.get(framework).value
+            try:
+                self._selections[framework] = parse_selection(str(value))
+            except ValueError as error:
+                setting = self._variables.settings[framework][0]
+                raise UsageError(problem_text(setting, str(error))) from None
+        return self._selections[framework]
+
+    def missing(self, framework: str) -> list[str]:
+        """A problem for each name that is asked for and that no distribution offers.
+
+        Raises:
+            UsageError: the selection cannot be understood.
+        """
+        selection = self.selection(framework)
+        if selection.excludes:
+            return []
+        available = [record.name for record in self.of(framework)]
+        place = self._variables.get(framework).origin.place
+        there_are = f"there are {', '.join(dict.fromkeys(available)) or 'none'}"
+        return [
+            f"{place}: there is no {framework} component {name}"
+            f"{did_you_mean(name, available)} ({there_are})"
+            for name in selection.names
+            if name not in available
+        ]
+
+    def is_asked_for(self, record: ComponentRecord) -> bool:
+        """Whether the user named it as one to use."""
+        return self.selection(record.framework).asks_for(record.name)
+
+    def require(self, record: ComponentRecord) -> None:
+        """Call this when a component cannot be used.
+
+        Raises:
+            ComponentError: the user asked for it by name.
+        """
+        if self.is_asked_for(record):
+            raise self.failure(record)
+
+    def failure(self, record: ComponentRecord, reason: str = "") -> ComponentError:
+        """What to tell a user who asked for a component that cannot be used."""
+        place = self._variables.get(record.framework).origin.place
+        why = reason or record.reason or record.state.value
+        return ComponentError(record.full_name, why, place, record.traceback)
+
+    def _settle(self, records: list[ComponentRecord]) -> None:
+        """Take out what is offered twice and what the selections exclude."""
+        first: dict[str, ComponentRecord] = {}
+        for record in records:
+            if record.state is not State.FOUND:
+                continue
+            winner = first.setdefault(record.full_name, record)
+            if winner is not record and record.framework != HOOKS.name:
+                reason = f"{winner.distribution} {winner.version} offers it too and comes first"
+                self.move(record, State.SHADOWED, reason)
+            elif not self._allows(record):
+                variable = self._variables.get(record.framework)
+                how = "excluded by" if self.selection(record.framework).excludes else "not in"
+                reason = f"{how} {record.framework} = {variable.text} ({variable.origin.place})"
+                self.move(record, State.BLOCKED, reason)
+
+    def _allows(self, record: ComponentRecord) -> bool:
+        try:
+            return self.selection(record.framework).allows(record.name)
+        except UsageError:
+            return True  # whoever checks or opens the framework hears of it
+
+    # Import
+
+    def load(self, record: ComponentRecord) -> bool:
+        """Import a component unless that was tried before; returns whether it can be used."""
+        if record.state is State.FOUND:
+            try:
+                self._load(record)
+            except LoadFailure as failure:
+                self.move(record, failure.state, failure.reason, failure.traceback)
+            else:
+                self.move(record, State.LOADED)
+        return record.component is not None or record in self.hooks
+
+    def _load(self, record: ComponentRecord) -> None:
+        if record.framework == HOOKS.name:
+            self.hooks[record] = fetch(record.target)
+            return
+        api = self._frameworks[record.framework].api
+        assert api is not None, f"{record.framework} has no components"
+        component = load_component(record, api)
+        self._declare(record, component)
+        record.component = component
+
+    def _declare(self, record: ComponentRecord, component: Component) -> None:
+        prefix = f"{record.framework}_{record.name}_"
+        parameters = {prefix + parameter.name: parameter for parameter in component.parameters}
+        for name in parameters:
+            if name in self._variables:
+                reason = f"its parameter {name} is already one of {self._variables.owner(name)}"
+                raise LoadFailure(State.INCOMPATIBLE, reason)
+        for name, parameter in parameters.items():
+            self._variables.declare(name, record.framework, record.name, parameter)
+
+    # Telling
+
+    def move(
+        self, record: ComponentRecord, state: State, reason: str = "", traceback: str = ""
+    ) -> None:
+        """Bring a record to its next state and tell those who want to know."""
+        record.move(state, reason, traceback)
+        of = f"{record.distribution} {record.version}"
+        self.note(record.framework, f"{record.name} {state.value}", reason=reason, of=of)
+        if self.listener is not None:
+            self.listener(record)
+
+    def note(self, framework: str, step: str, **details: str) -> None:
+        """Write a line about a step, if the framework's verbosity asks for it."""
+        if self._verbosity(framework) >= VERBOSITY["component"]:
+            from ompy.mca.verbose import tell
+
+            tell(step, framework, **details)
+
+    def _verbosity(self, framework: str) -> int:
+        try:
+            value = self._variables.get(f"{framework}_{BASE}_verbose").value
+        except UsageError:
+            return VERBOSITY["error"]  # whoever checks hears of it
+        assert isinstance(value, int)
+        return value

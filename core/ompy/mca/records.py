@@ -1,0 +1,154 @@
+"""What is known about each component some distribution offers, and how far it has come."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from ompy.mca.component import Component
+
+
+class State(enum.Enum):
+    """How far a component has come, in the words `ompy-info --plugins` shows."""
+
+    FOUND = "found"
+    BLOCKED = "blocked"
+    BROKEN = "broken"
+    INCOMPATIBLE = "incompatible"
+    SHADOWED = "shadowed"
+    LOADED = "loaded"
+    OPENED = "opened"
+    OPEN_FAILED = "open-failed"
+    NOT_AVAILABLE = "not-available"
+    SELECTED = "selected"
+    NOT_SELECTED = "not-selected"
+
+
+# Ranks of one process share a registry: a component one of them refused may be another's choice.
+TRANSITIONS: Final[dict[State, frozenset[State]]] = {
+    State.FOUND: frozenset(
+        {State.BLOCKED, State.SHADOWED, State.BROKEN, State.INCOMPATIBLE, State.LOADED}
+    ),
+    State.LOADED: frozenset({State.OPENED, State.OPEN_FAILED, State.NOT_AVAILABLE, State.BROKEN}),
+    State.OPENED: frozenset({State.SELECTED, State.NOT_SELECTED, State.NOT_AVAILABLE}),
+    State.NOT_AVAILABLE: frozenset({State.SELECTED, State.NOT_AVAILABLE}),
+    State.NOT_SELECTED: frozenset({State.SELECTED, State.NOT_AVAILABLE, State.NOT_SELECTED}),
+    State.SELECTED: frozenset({State.SELECTED}),
+    State.BLOCKED: frozenset(),
+    State.BROKEN: frozenset(),
+    State.INCOMPATIBLE: frozenset(),
+    State.SHADOWED: frozenset(),
+    State.OPEN_FAILED: frozenset(),
+}
+
+# Found out from metadata and imports alone: holds in every process of the job.
+SETTLED: Final = frozenset({State.BLOCKED, State.BROKEN, State.INCOMPATIBLE, State.SHADOWED})
+
+FAILED: Final = frozenset({State.BROKEN, State.INCOMPATIBLE, State.OPEN_FAILED})
+
+
+class ComponentRecord:
+    """One component (or package of hooks) that one distribution offers.
+
+    Attributes:
+        framework: it is offered for; `hooks` for life-cycle hooks.
+        name: of its entry point.
+        distribution: that offers it.
+        version: of the distribution.
+        target: `module:attribute` of the object.
+        state: how far it has come.
+        reason: why it is in this state, where that is not plain.
+        traceback: of what went wrong, empty if nothing raised.
+        component: the object, once loaded.
+        story: every state so far with its reason, the present one last.
+    """
+
+    __slots__ = (
+        "component",
+        "distribution",
+        "framework",
+        "name",
+        "reason",
+        "state",
+        "story",
+        "target",
+        "traceback",
+        "version",
+    )
+
+    def __init__(
+        self,
+        framework: str,
+        name: str,
+        distribution: str,
+        version: str,
+        target: str,
+        *,
+        state: State = State.FOUND,
+        reason: str = "",
+    ) -> None:
+        self.framework = framework
+        self.name = name
+        self.distribution = distribution
+        self.version = version
+        self.target = target
+        self.state = state
+        self.reason = reason
+        self.traceback = ""
+        self.component: Component | None = None
+        self.story = [(state, reason)]
+
+    def __repr__(self) -> str:
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{self.full_name} of {self.distribution} {self.version}: {self.state.value}{reason}"
+
+    @property
+    def full_name(self) -> str:
+        """`<framework>:<name>`."""
+        return f"{self.framework}:{self.name}"
+
+    @property
+    def in_tree(self) -> bool:
+        """Whether it comes with ompy itself."""
+        return self.distribution == "ompy"
+
+    def move(self, state: State, reason: str = "", traceback: str = "") -> None:
+        """Go on to `state`.
+
+        Raises:
+            RuntimeError: no way leads there from the present state; the text tells the story.
+        """
+        if state not in TRANSITIONS[self.state]:
+            story = ", ".join(past.value for past, _ in self.story)
+            raise RuntimeError(f"{self.full_name} cannot become {state.value} after {story}")
+        self.state = state
+        self.reason = reason
+        self.traceback = traceback
+        self.story.append((state, reason))
+
+    def to_dict(self) -> dict[str, str]:
+        """As plain values JSON can carry."""
+        return {
+            "framework": self.framework,
+            "name": self.name,
+            "distribution": self.distribution,
+            "version": self.version,
+            "target": self.target,
+            "state": self.state.value,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, str]) -> ComponentRecord:
+        """A record for another process: what is settled stays, the rest begins as found."""
+        state = State(values["state"])
+        settled = state in SETTLED
+        return cls(
+            values["framework"],
+            values["name"],
+            values["distribution"],
+            values["version"],
+            values["target"],
+            state=state if settled else State.FOUND,
+            reason=values["reason"] if settled else "",
+        )

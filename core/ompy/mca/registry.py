@@ -1,0 +1,368 @@
+"""The registry: which components there are, what the user set, which of them are in use.
+
+The launcher makes one from the gathered settings, checks it and hands its snapshot to the
+ranks; a rank makes its own from that, without looking at installed distributions or files.
+
+Importing this costs a rank little: whatever is slow to import (the scan's
+`importlib.metadata`, pydantic, structlog) is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ompy.mca.component import Component, NotAvailable
+from ompy.mca.components import ComponentTable
+from ompy.mca.errors import UsageError, did_you_mean
+from ompy.mca.groups import HOOKS, MCA, own_parameters
+from ompy.mca.loading import summary, traceback_text
+from ompy.mca.parameter import BASE, Values
+from ompy.mca.records import FAILED, ComponentRecord, State
+from ompy.mca.selection import Selection
+from ompy.mca.settings import PARAM_FILES, Origin, Setting
+from ompy.mca.variables import Variable, VariableTable
+
+if TYPE_CHECKING:
+    from ompy.mca.groups import Framework
+
+SNAPSHOT_FORMAT: Final = 1  # arbitrary: counts the forms a snapshot has had
+
+
+class Registry:
+    """Components and parameters of one process.
+
+    Attributes:
+        frameworks: the catalog's frameworks, `mca` and `hooks`, by name.
+    """
+
+    def __init__(
+        self,
+        catalog: Sequence[Framework],
+        settings: Sequence[Setting] = (),
+        records: Sequence[ComponentRecord] | None = None,
+        *,
+        validated: Mapping[str, object] | None = None,
+    ) -> None:
+        """Declare the frameworks' own parameters; nothing is looked for or imported yet.
+
+        Args:
+            catalog: the frameworks.
+            settings: best first, as `gather` returns them.
+            records: the components there are; None to look for them when that is needed.
+            validated: values resolved in another process; `check` trusts them.
+        """
+        self.frameworks: dict[str, Framework] = {
+            framework.name: framework for framework in (MCA, *catalog, HOOKS)
+        }
+        self._settings = tuple(settings)
+        self._variables = VariableTable(settings, validated or {})
+        self._components = ComponentTable(self.frameworks, self._variables, records)
+        self._checked = validated is not None
+        self._opened: dict[str, list[Component]] = {}
+        self._to_close: list[ComponentRecord] = []
+        for framework in self.frameworks.values():
+            for name, parameter in own_parameters(framework).items():
+                self._variables.declare(name, framework.name, BASE, parameter)
+
+    # Components
+
+    @property
+    def records(self) -> list[ComponentRecord]:
+        """All components offered, those of ompy first; the first call may look for them."""
+        return self._components.records
+
+    def records_of(self, framework: str) -> list[ComponentRecord]:
+        """The records of one framework, in the same order."""
+        return self._components.of(framework)
+
+    def selection(self, framework: str) -> Selection:
+        """Which of a framework's components the user allows.
+
+        Raises:
+            UsageError: the selection cannot be understood.
+        """
+        return self._components.selection(framework)
+
+    def load(self, framework: str) -> list[ComponentRecord]:
+        """Import what the selection allows, whatever happens; returns the framework's records."""
+        for record in self._components.candidates(framework):
+            self._components.load(record)
+        return self.records_of(framework)
+
+    def warnings(self) -> list[str]:
+        """A sentence for each component that was to be used and failed, or is there twice."""
+        wanting = FAILED | {State.SHADOWED}
+        return [repr(record) for record in self.records if record.state in wanting]
+
+    def listen(self, listener: Callable[[ComponentRecord], None]) -> None:
+        """Call `listener` with a component's record at each change of its state."""
+        self._components.listener = listener
+
+    # Checking
+
+    def check(self) -> None:
+        """See that everything the user set means something.
+
+        Every name is a parameter's, every value is valid, every component asked for by name
+        exists and can be imported. Parameters of components that are excluded or cannot be
+        imported are not checked. Costs nothing when nothing is set.
+
+        Raises:
+            UsageError: with all problems there are.
+        """
+        if self._checked:
+            return
+        problems = dict.fromkeys(self._problems())
+        if problems:
+            raise UsageError(*problems)
+        self._checked = True
+
+    def _problems(self) -> Iterator[str]:
+        for framework in self._components.frameworks:
+            if framework in self._variables.settings:
+                yield from self._selection_problems(framework)
+        for name, settings in self._variables.settings.items():
+            yield from self._setting_problems(name, settings)
+
+    def _selection_problems(self, framework: str) -> Iterator[str]:
+        components = self._components
+        try:
+            yield from components.missing(framework)
+        except UsageError as error:
+            yield from error.problems
+            return
+        for record in components.candidates(framework):
+            if components.is_asked_for(record) and not components.load(record):
+                yield str(components.failure(record))
+
+    def _setting_problems(self, name: str, settings: list[Setting]) -> Iterator[str]:
+        if name == PARAM_FILES:
+            for setting in settings:
+                if setting.origin.source == "file":
+                    yield f"{setting.origin.place}: {name} has no effect in a file"
+        if self._is_declared(name):
+            try:
+                self._variables.get(name)
+            except UsageError as error:
+                yield from error.problems
+        elif all(record.component is not None for record in self._components.owners(name)):
+            near = did_you_mean(name, self._all_names())
+            for setting in settings:
+                yield f"{setting.origin.place}: there is no parameter {name}{near}"
+
+    def _is_declared(self, name: str) -> bool:
+        """Whether there is such a parameter, as far as components can be asked."""
+        if name not in self._variables:
+            for record in self._components.owners(name):
+                self._components.load(record)
+        return name in self._variables
+
+    def _all_names(self) -> list[str]:
+        """Every parameter's name; imports every component that may be imported."""
+        for framework in self._components.frameworks:
+            self.load(framework)
+        return list(self._variables)
+
+    # Parameters
+
+    def values(self, framework: str) -> Values:
+        """The values of a framework's own parameters.
+
+        Raises:
+            UsageError: a value is not valid.
+        """
+        prefix = f"{framework}_{BASE}_"
+        return Values(
+            {
+                variable.name.removeprefix(prefix): variable.value
+                for variable in self.variables(framework)
+                if variable.name.startswith(prefix)
+            }
+        )
+
+    def value(self, full_name: str) -> object:
+        """The value of any parameter; its component is imported if need be.
+
+        Raises:
+            UsageError: there is no such parameter, or its value is not valid.
+        """
+        return self.variable(full_name).value
+
+    def variable(self, full_name: str) -> Variable:
+        """A parameter with its value, origin and what it shadowed; raises as `value`."""
+        if not self._is_declared(full_name):
+            near = did_you_mean(full_name, self._all_names())
+            raise UsageError(f"there is no parameter {full_name}{near}")
+        return self._variables.get(full_name)
+
+    def variables(self, framework: str, component: str = BASE) -> list[Variable]:
+        """The parameters of a loaded component, or of the framework, as declared."""
+        return [self._variables.get(name) for name in self._variables.names(framework, component)]
+
+    # Life cycle
+
+    def open(self, framework: str) -> list[Component]:
+        """Import and open what the selection allows. A second call returns the same.
+
+        A component that fails is left out and its record says why.
+
+        Returns:
+            The opened components, highest priority first, then ours, then by name.
+
+        Raises:
+            UsageError: the selection or a value is not valid.
+            ComponentError: the user asked for a component by name and it cannot be used.
+        """
+        if framework not in self._opened:
+            missing = self._components.missing(framework)
+            if missing:
+                raise UsageError(*missing)
+            candidates = self._components.candidates(framework)
+            self._components.note(framework, "opening components")
+            for record in candidates:
+                if self._components.load(record) and record.state is State.LOADED:
+                    self._open(record)
+                if record.state is not State.OPENED:
+                    self._components.require(record)
+            opened = [record for record in self._to_close if record.framework == framework]
+            opened.sort(key=self._rank)
+            self._opened[framework] = [_loaded(record) for record in opened]
+        return list(self._opened[framework])
+
+    def select(self, component: Component) -> None:
+        """Record that an opened component is in use."""
+        self._components.move(self._record_of(component), State.SELECTED)
+
+    def pass_over(self, component: Component, reason: str) -> None:
+        """Record that an opened component could have been used and another was preferred."""
+        record = self._record_of(component)
+        if record.state is not State.SELECTED:  # else another rank of this process uses it
+            self._components.move(record, State.NOT_SELECTED, reason)
+
+    def refuse(self, component: Component, reason: str) -> None:
+        """Record that an opened component turned out not to be available.
+
+        Raises:
+            ComponentError: the user asked for it by name.
+        """
+        record = self._record_of(component)
+        if record.state is not State.SELECTED:  # else another rank of this process uses it
+            self._components.move(record, State.NOT_AVAILABLE, reason)
+        if self._components.is_asked_for(record):
+            raise self._components.failure(record, reason)
+
+    def close(self) -> None:
+        """Close what was opened, the last first. What a component raises is recorded only."""
+        while self._to_close:
+            record = self._to_close.pop()
+            self._components.note(record.framework, f"closing {record.name}")
+            _close(record)
+        self._opened.clear()
+
+    def _open(self, record: ComponentRecord) -> None:
+        component = _loaded(record)
+        variables = self.variables(record.framework, record.name)
+        values = Values({variable.parameter.name: variable.value for variable in variables})
+        try:
+            component.open(values)
+        except NotAvailable as error:
+            state, reason, traceback = State.NOT_AVAILABLE, str(error) or "no reason given", ""
+        except (Exception, SystemExit) as error:
+            state, reason, traceback = State.OPEN_FAILED, summary(error), traceback_text(error)
+        else:
+            self._to_close.append(record)
+            self._components.move(record, State.OPENED)
+            return
+        _close(record)  # gives back what a half-way open took
+        self._components.move(record, state, reason, traceback)
+
+    def _rank(self, record: ComponentRecord) -> tuple[float, bool, str]:
+        name = f"{record.framework}_{record.name}_priority"
+        priority = self._variables.get(name).value if name in self._variables else 0
+        number = priority if isinstance(priority, int | float) else 0
+        return (-number, not record.in_tree, record.name)
+
+    def _record_of(self, component: Component) -> ComponentRecord:
+        for record in self._to_close:
+            if record.component is component:
+                return record
+        raise ValueError(f"{component!r} is not open in this registry")
+
+    # Hooks
+
+    def load_hooks(self) -> list[tuple[ComponentRecord, object]]:
+        """Import the packages of hooks the selection `hooks` allows; for `ompy.mca.hooks`.
+
+        Raises:
+            UsageError: the selection is not valid.
+            ComponentError: the user asked for one by name and it cannot be imported.
+        """
+        missing = self._components.missing(HOOKS.name)
+        if missing:
+            raise UsageError(*missing)
+        for record in self._components.candidates(HOOKS.name):
+            if not self._components.load(record):
+                self._components.require(record)
+        return list(self._components.hooks.items())
+
+    def drop_hooks(self, record: ComponentRecord, reason: str, traceback: str) -> None:
+        """Record that a loaded package of hooks is broken."""
+        del self._components.hooks[record]
+        self._components.move(record, State.BROKEN, reason, traceback)
+
+    def require(self, record: ComponentRecord) -> None:
+        """Call this when a component cannot be used.
+
+        Raises:
+            ComponentError: the user asked for it by name.
+        """
+        self._components.require(record)
+
+    # From the launcher to the ranks
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything a rank needs to know, as plain values JSON can carry; checks first.
+
+        Raises:
+            UsageError: as `check`.
+        """
+        self.check()
+        return {
+            "format": SNAPSHOT_FORMAT,
+            "settings": [[name, raw, *origin] for name, raw, origin in self._settings],
+            "values": self._variables.changed(),
+            "components": [record.to_dict() for record in self.records],
+        }
+
+    @classmethod
+    def from_snapshot(cls, catalog: Sequence[Framework], snapshot: dict[str, Any]) -> Registry:
+        """The registry of a process that the launcher's snapshot was handed to.
+
+        Components are imported and opened anew; what the launcher found out about them from
+        metadata and imports holds.
+
+        Raises:
+            UsageError: launcher and rank are of different versions of ompy.
+        """
+        if snapshot.get("format") != SNAPSHOT_FORMAT:
+            raise UsageError("the launcher's ompy and this rank's ompy are of different versions")
+        settings = [
+            Setting(name, raw, Origin(source, detail))
+            for name, raw, source, detail in snapshot["settings"]
+        ]
+        records = [ComponentRecord.from_dict(values) for values in snapshot["components"]]
+        return cls(catalog, settings, records, validated=snapshot["values"])
+
+
+def _loaded(record: ComponentRecord) -> Component:
+    assert record.component is not None, f"{record!r} is not loaded"
+    return record.component
+
+
+def _close(record: ComponentRecord) -> None:
+    try:
+        _loaded(record).close()
+    except (Exception, SystemExit) as error:
+        record.reason = f"closing it raised {summary(error)}"
+        record.traceback = traceback_text(error)

@@ -1,0 +1,1 @@
+"""What carries bytes: streams, datagrams, shared memory, cross-process copy; and their twins."""

@@ -1,0 +1,277 @@
+"""The net contract: what carries bytes between ranks, in the real world and in the virtual one.
+
+Nothing here blocks. A rank's `Network` is its only way out; components never open a socket
+themselves. Middleware wraps every stream and datagram socket as it is made, in both worlds:
+that is where faults are injected, counted and traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+WOULD_BLOCK: Final = -1
+
+
+class Address(NamedTuple):
+    """Where a listener or a datagram socket is reached."""
+
+    host: str
+    port: int
+
+
+class LinkError(Exception):
+    """A stream or datagram socket failed; what it carried may or may not have arrived."""
+
+
+class Interface(NamedTuple):
+    """One network interface of a host.
+
+    Attributes:
+        name: as the system calls it.
+        address: its address, as `Network.listen` takes it.
+        prefix: bits of the network part of the address.
+        loopback: true when it leads nowhere else.
+        bandwidth: Mbit/s, 0 when unknown (reference openmpi.md 3.13: BTLs count in Mbit/s).
+    """
+
+    name: str
+    address: str
+    prefix: int
+    loopback: bool
+    bandwidth: int = 0
+
+
+class Source:
+    """Something that can become ready: stream, listener, datagram socket."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Give it back; harmless when closed already."""
+        raise NotImplementedError
+
+
+class Stream(Source):
+    """A connection: bytes in order, or an error."""
+
+    __slots__ = ()
+
+    def send(self, pieces: Sequence[memoryview]) -> int:
+        """Hand over as many bytes of `pieces`, in order, as the other side has room for.
+
+        Returns:
+            Bytes taken; 0 when there is no room now or the connection is still being made.
+
+        Raises:
+            LinkError: the connection is broken or was refused.
+        """
+        raise NotImplementedError
+
+    def receive_into(self, view: memoryview) -> int:
+        """Take bytes that have arrived.
+
+        Returns:
+            Bytes stored in `view`; 0 when the peer has closed; `WOULD_BLOCK` when none are here.
+
+        Raises:
+            LinkError: the connection is broken or was refused.
+        """
+        raise NotImplementedError
+
+
+class Listener(Source):
+    """Accepts streams at `address`."""
+
+    __slots__ = ()
+
+    address: Address
+
+    def accept(self) -> Stream | None:
+        """A stream that a peer opened, or None."""
+        raise NotImplementedError
+
+
+class Datagram(Source):
+    """A datagram socket bound to `address`: whole packets or nothing, in any order."""
+
+    __slots__ = ()
+
+    address: Address
+
+    def send(self, packet: memoryview, address: Address) -> bool:
+        """Send one packet. False when there is no room now; true promises nothing."""
+        raise NotImplementedError
+
+    def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
+        """One packet that has arrived, its size and sender, or None.
+
+        A packet longer than `view` is cut to its length.
+        """
+        raise NotImplementedError
+
+
+class Ready(NamedTuple):
+    """A source that can be used now, with the owner it was added with."""
+
+    owner: object
+    readable: bool
+    writable: bool
+
+
+class Readiness:
+    """A set of sources, asked all at once which of them are ready. Wakes a parked rank."""
+
+    __slots__ = ()
+
+    def add(self, source: Source, owner: object) -> None:
+        """Watch `source` for reading; `poll` reports it with `owner`."""
+        raise NotImplementedError
+
+    def want_write(self, source: Source, *, wanted: bool) -> None:
+        """Watch `source` for writing too, or no longer."""
+        raise NotImplementedError
+
+    def remove(self, source: Source) -> None:
+        """Forget `source`; call before closing it. Harmless if it is unknown."""
+        raise NotImplementedError
+
+    def poll(self) -> list[Ready]:
+        """What is ready now."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Forget everything."""
+        raise NotImplementedError
+
+
+class Doorbell:
+    """Wakes one rank of this host that has said, in shared memory, that it sleeps."""
+
+    __slots__ = ()
+
+    def ring(self) -> None:
+        """Wake it; ringing twice is ringing once."""
+        raise NotImplementedError
+
+
+class ProcessCopy:
+    """Copies between this process's memory and another's on the same host.
+
+    Attributes:
+        identity: what a peer must know to name this process.
+    """
+
+    __slots__ = ("identity",)
+
+    identity: int
+
+    def address_of(self, view: memoryview) -> int:
+        """A number by which a peer names the first byte of `view` while `view` lives."""
+        raise NotImplementedError
+
+    def read(self, process: int, address: int, view: memoryview) -> None:
+        """Copy `len(view)` bytes at `address` of `process` into `view`.
+
+        Raises:
+            LinkError: the kernel refuses, the process is gone, or the address is not its own.
+        """
+        raise NotImplementedError
+
+    def write(self, process: int, address: int, view: memoryview) -> None:
+        """Copy `view` to `address` of `process`. Raises as `read` does."""
+        raise NotImplementedError
+
+
+class Middleware:
+    """Wraps what a network makes. The base class passes everything through."""
+
+    def stream(self, stream: Stream, peer: Address) -> Stream:
+        """The stream to use instead of `stream`."""
+        return stream
+
+    def datagram(self, datagram: Datagram) -> Datagram:
+        """The datagram socket to use instead of `datagram`."""
+        return datagram
+
+
+class Network:
+    """One rank's way to the others. All calls come with the rank's lock held."""
+
+    def __init__(self) -> None:
+        self._middleware: list[Middleware] = []
+
+    def install(self, middleware: Middleware) -> None:
+        """Wrap every stream and datagram socket made from now on; the last one is outermost."""
+        self._middleware.append(middleware)
+
+    def interfaces(self) -> list[Interface]:
+        """The host's interfaces, loopback ones included."""
+        raise NotImplementedError
+
+    def in_network(self, address: str, network: str) -> bool:
+        """Whether `address` is in `network`, which is written `address/bits`.
+
+        Raises:
+            LinkError: `network` is not written like that.
+        """
+        raise NotImplementedError
+
+    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+        """Listen at an interface's address, at the first of `ports` that is free; 0 is any.
+
+        Raises:
+            LinkError: no port could be had; the text says why.
+        """
+        raise NotImplementedError
+
+    def connect(self, address: Address, source: str = "") -> Stream:
+        """Begin a connection, from the interface with address `source` if one is given.
+
+        It is usable when it becomes writable; a refusal surfaces in its first use.
+        """
+        raise NotImplementedError
+
+    def datagram(self, host: str, port: int = 0) -> Datagram:
+        """A datagram socket bound to an interface's address."""
+        raise NotImplementedError
+
+    def readiness(self) -> Readiness:
+        """An empty set of sources."""
+        raise NotImplementedError
+
+    def segment(self, name: str, size: int) -> memoryview:
+        """Zeroed memory shared by the ranks of this host that ask for the same name and size.
+
+        It has no file name, and is gone when the job is.
+
+        Raises:
+            LinkError: it cannot be had, or another rank asked for another size.
+        """
+        raise NotImplementedError
+
+    def doorbell(self, local_rank: int) -> Doorbell:
+        """The doorbell of a rank of this host."""
+        raise NotImplementedError
+
+    def process_copy(self) -> ProcessCopy | None:
+        """Cross-process copy, or None where the system has no such thing."""
+        raise NotImplementedError
+
+    def entropy(self, count: int) -> bytes:
+        """Random bytes nobody can guess (in the virtual world: drawn from the seed)."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give everything back."""
+        raise NotImplementedError
+
+    def _wrap_stream(self, stream: Stream, peer: Address) -> Stream:
+        for layer in self._middleware:
+            stream = layer.stream(stream, peer)
+        return stream
+
+    def _wrap_datagram(self, datagram: Datagram) -> Datagram:
+        for layer in self._middleware:
+            datagram = layer.datagram(datagram)
+        return datagram

@@ -1,0 +1,183 @@
+"""The real network of one rank: sockets, anonymous shared memory, eventfd doorbells."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import struct
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ompy.engine.real import RealEngine
+from ompy.net.base import (
+    Address,
+    Datagram,
+    Doorbell,
+    Interface,
+    LinkError,
+    Listener,
+    Network,
+    ProcessCopy,
+    Readiness,
+    Stream,
+)
+
+if TYPE_CHECKING:
+    import socket
+
+_GET_ADDRESS: Final = 0x8915  # Linux SIOCGIFADDR
+_GET_NETMASK: Final = 0x891B  # Linux SIOCGIFNETMASK
+
+
+class DescriptorSource(Protocol):
+    """Who gives the ranks of a host the same memory and each other's doorbells: the agent."""
+
+    def memory(self, name: str, size: int) -> int:
+        """A descriptor of zeroed anonymous memory, the same for the same name and size."""
+
+    def doorbell(self, local_rank: int) -> int:
+        """A descriptor of the eventfd of a rank of this host."""
+
+
+class EventDoorbell(Doorbell):
+    """An eventfd."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def ring(self) -> None:
+        """Add one to the counter."""
+        # a full counter means that the bell has been ringing for long
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_write(self._descriptor, 1)
+
+
+class RealNetwork(Network):
+    """What a process has."""
+
+    def __init__(self, engine: RealEngine, local_rank: int, source: DescriptorSource) -> None:
+        super().__init__()
+        self._engine = engine
+        self._source = source
+        self._segments: dict[str, mmap.mmap] = {}
+        self._bells: dict[int, EventDoorbell] = {}
+        self._descriptors: list[int] = []
+        self._local_rank = local_rank
+        self._own_bell: int | None = None
+
+    def interfaces(self) -> list[Interface]:
+        """The IPv4 interfaces of this host (network namespace)."""
+        import socket
+
+        found = []
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            for _, name in socket.if_nameindex():
+                address = _interface_value(probe, name, _GET_ADDRESS)
+                mask = _interface_value(probe, name, _GET_NETMASK)
+                if address is None or mask is None:
+                    continue  # no IPv4 address
+                prefix = int.from_bytes(mask).bit_count()
+                text = socket.inet_ntoa(address)
+                found.append(Interface(name, text, prefix, text.startswith("127.")))
+        return found
+
+    def in_network(self, address: str, network: str) -> bool:
+        """Whether the network parts of both are equal (IPv4)."""
+        from socket import inet_aton
+
+        host, _, bits = network.partition("/")
+        try:
+            shift = 32 - int(bits)
+            there = int.from_bytes(inet_aton(host)) >> shift
+        except (OSError, ValueError):
+            raise LinkError(f"{network} is not a network such as 10.1.0.0/16") from None
+        return int.from_bytes(inet_aton(address)) >> shift == there
+
+    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+        """Listen for TCP connections."""
+        from ompy.net import sockets  # late: a rank that only uses shared memory needs none
+
+        return sockets.listen(host, ports, self._wrap_stream)
+
+    def connect(self, address: Address, source: str = "") -> Stream:
+        """Begin a TCP connection."""
+        from ompy.net import sockets
+
+        return self._wrap_stream(sockets.connect(address, source), address)
+
+    def datagram(self, host: str, port: int = 0) -> Datagram:
+        """A UDP socket."""
+        from ompy.net import sockets
+
+        return self._wrap_datagram(sockets.datagram(host, port))
+
+    def readiness(self) -> Readiness:
+        """A poll set that wakes this rank."""
+        from ompy.net.sockets import SocketReadiness
+
+        return SocketReadiness(self._engine.wakeup)
+
+    def segment(self, name: str, size: int) -> memoryview:
+        """Map anonymous memory that the agent holds."""
+        if name not in self._segments:
+            descriptor = self._source.memory(name, size)
+            try:
+                self._segments[name] = mmap.mmap(descriptor, size)
+            except (OSError, ValueError) as problem:
+                raise LinkError(f"cannot map segment {name} of {size} bytes: {problem}") from None
+            finally:
+                os.close(descriptor)
+        return memoryview(self._segments[name])
+
+    def doorbell(self, local_rank: int) -> Doorbell:
+        """The eventfd of a rank here; asking for one's own arms it as a wake-up."""
+        if local_rank not in self._bells:
+            descriptor = self._source.doorbell(local_rank)
+            self._descriptors.append(descriptor)
+            self._bells[local_rank] = EventDoorbell(descriptor)
+            if local_rank == self._local_rank:
+                self._own_bell = descriptor
+                self._engine.wakeup.add(descriptor, self._silence)
+        return self._bells[local_rank]
+
+    def process_copy(self) -> ProcessCopy | None:
+        """The kernel's copy, or None where it has none."""
+        from ompy.net.memory import KernelCopy
+
+        try:
+            return KernelCopy()
+        except LinkError:
+            return None
+
+    def entropy(self, count: int) -> bytes:
+        """Bytes of the kernel's random generator."""
+        return os.urandom(count)
+
+    def close(self) -> None:
+        """Close doorbells; memory goes when the last view of it does."""
+        if self._own_bell is not None:
+            self._engine.wakeup.remove(self._own_bell)
+            self._own_bell = None
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors.clear()
+        self._bells.clear()
+        self._segments.clear()
+
+    def _silence(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._own_bell or 0)
+
+
+def _interface_value(probe: socket.socket, name: str, request: int) -> bytes | None:
+    """An IPv4 value of an interface, by ioctl; None where it has none."""
+    import fcntl
+
+    try:
+        answer = fcntl.ioctl(probe.fileno(), request, struct.pack("256s", name.encode()[:15]))
+    except OSError:
+        return None
+    return answer[20:24]

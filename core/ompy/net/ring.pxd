@@ -1,0 +1,28 @@
+cdef class RingWriter:
+    cdef object _bytes
+    cdef unsigned long long[::1] _words
+    cdef long long _base
+    cdef long long _first
+    cdef unsigned long long _slots
+    cdef long long _size
+    cdef unsigned long long _tail
+    cdef unsigned long long _head
+    cdef public long long room
+    cpdef long long reserve(self) except -2
+    cpdef publish(self, unsigned long long length, unsigned long long tag, unsigned long long kind, unsigned long long reference)
+
+cdef class RingReader:
+    cdef unsigned long long[::1] _words
+    cdef long long _base
+    cdef long long _first
+    cdef unsigned long long _slots
+    cdef long long _size
+    cdef unsigned long long _head
+    cdef public unsigned long long length
+    cdef public int tag
+    cdef public int kind
+    cdef public unsigned long long reference
+    cdef public long long payload
+    cpdef bint pending(self) except -1
+    cpdef bint peek(self) except -1
+    cpdef release(self)

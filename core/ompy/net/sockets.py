@@ -1,0 +1,233 @@
+"""Real sockets behind the net contract: non-blocking, polled by whoever waits."""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ompy.engine.wakeup import Wakeup
+from ompy.net.base import (
+    WOULD_BLOCK,
+    Address,
+    Datagram,
+    LinkError,
+    Listener,
+    Readiness,
+    Ready,
+    Source,
+    Stream,
+)
+
+BACKLOG: Final = 128  # arbitrary: seldom do more ranks connect to one at the same moment
+PIECES_MAX: Final = 64  # arbitrary, far below IOV_MAX
+_IN: Final = select.POLLIN | select.POLLHUP | select.POLLERR
+_OUT: Final = select.POLLOUT
+
+
+class SocketSource(Source):
+    """Anything with a socket."""
+
+    __slots__ = ("socket",)
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.socket = sock
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.socket.close()
+
+
+class SocketStream(SocketSource, Stream):
+    """A TCP connection."""
+
+    __slots__ = ()
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, pieces: Sequence[memoryview]) -> int:
+        """Hand bytes to the kernel."""
+        try:
+            if len(pieces) == 1:
+                return self.socket.send(pieces[0])
+            return self.socket.sendmsg(pieces[:PIECES_MAX])
+        except BlockingIOError:
+            return 0
+        except OSError as problem:
+            if problem.errno in (errno.ENOTCONN, errno.EINPROGRESS):
+                return 0
+            raise LinkError(str(problem)) from problem
+
+    def receive_into(self, view: memoryview) -> int:
+        """Take bytes from the kernel."""
+        try:
+            return self.socket.recv_into(view)
+        except BlockingIOError:
+            return WOULD_BLOCK
+        except OSError as problem:
+            if problem.errno == errno.ENOTCONN:
+                return WOULD_BLOCK
+            raise LinkError(str(problem)) from problem
+
+
+class SocketListener(SocketSource, Listener):
+    """A listening TCP socket. `wrap` is applied to each accepted stream."""
+
+    __slots__ = ("_wrap", "address")
+
+    def __init__(self, sock: socket.socket, wrap: object) -> None:
+        super().__init__(sock)
+        self.address = Address(*sock.getsockname()[:2])
+        self._wrap = wrap
+
+    def accept(self) -> Stream | None:
+        """A connection from the backlog, or None."""
+        try:
+            sock, peer = self.socket.accept()
+        except OSError:  # nobody there, or gone again, or out of descriptors: try later
+            return None
+        stream = SocketStream(sock)
+        return self._wrap(stream, Address(*peer[:2])) if callable(self._wrap) else stream
+
+
+class SocketDatagram(SocketSource, Datagram):
+    """A UDP socket."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self.address = Address(*sock.getsockname()[:2])
+
+    def send(self, packet: memoryview, address: Address) -> bool:
+        """Hand one packet to the kernel."""
+        try:
+            self.socket.sendto(packet, address)
+        except BlockingIOError:
+            return False
+        except ConnectionRefusedError:
+            return True  # the ICMP answer to an earlier packet: as good as lost
+        except OSError as problem:
+            raise LinkError(str(problem)) from problem
+        return True
+
+    def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
+        """Take one packet from the kernel."""
+        try:
+            count, sender = self.socket.recvfrom_into(view)
+        except (BlockingIOError, ConnectionRefusedError):
+            return None
+        except OSError as problem:
+            raise LinkError(str(problem)) from problem
+        return count, Address(*sender[:2])
+
+
+class SocketReadiness(Readiness):
+    """One poll set over many sockets, itself one of the rank's wake-up descriptors."""
+
+    __slots__ = ("_owners", "_poll", "_wakeup")
+
+    def __init__(self, wakeup: Wakeup) -> None:
+        self._poll = select.epoll()
+        self._owners: dict[int, object] = {}
+        self._wakeup = wakeup
+        wakeup.add(self._poll.fileno(), _nothing)
+
+    def add(self, source: Source, owner: object) -> None:
+        """Watch a source made by this module, or one wrapped around it."""
+        descriptor = descriptor_of(source)
+        self._owners[descriptor] = owner
+        self._poll.register(descriptor, _IN)
+
+    def want_write(self, source: Source, *, wanted: bool) -> None:
+        """Watch for room to write, or no longer."""
+        descriptor = descriptor_of(source)
+        if descriptor in self._owners:
+            self._poll.modify(descriptor, _IN | _OUT if wanted else _IN)
+
+    def remove(self, source: Source) -> None:
+        """Forget a source."""
+        descriptor = descriptor_of(source)
+        if self._owners.pop(descriptor, None) is not None:
+            self._poll.unregister(descriptor)
+
+    def poll(self) -> list[Ready]:
+        """Ask the kernel once."""
+        if not self._owners:
+            return []
+        owners = self._owners
+        return [
+            Ready(owners[descriptor], bool(mask & _IN), bool(mask & _OUT))
+            for descriptor, mask in self._poll.poll(0)
+            if descriptor in owners
+        ]
+
+    def close(self) -> None:
+        """Close the poll set."""
+        if not self._poll.closed:
+            self._wakeup.remove(self._poll.fileno())
+            self._poll.close()
+        self._owners.clear()
+
+
+def descriptor_of(source: Source) -> int:
+    """The socket descriptor under a source, through any middleware around it."""
+    while not isinstance(source, SocketSource):
+        source = source.inner  # type: ignore[attr-defined]
+    return source.socket.fileno()
+
+
+def listen(host: str, ports: Iterable[int], wrap: object) -> SocketListener:
+    """Listen at the first free port. Raises LinkError when there is none."""
+    problem: OSError | None = None
+    for port in ports:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            sock.bind((host, port))
+            sock.listen(BACKLOG)
+        except OSError as error:
+            sock.close()
+            problem = error
+            continue
+        return SocketListener(sock, wrap)
+    raise LinkError(f"cannot listen at {host}: {problem or 'the port range is empty'}")
+
+
+def connect(address: Address, source: str) -> SocketStream:
+    """Begin a TCP connection. Raises LinkError when it fails at once."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        stream = SocketStream(sock)
+        if source:
+            sock.bind((source, 0))
+        outcome = sock.connect_ex(address)
+    except OSError as problem:
+        sock.close()
+        raise LinkError(f"cannot connect to {address.host}:{address.port}: {problem}") from problem
+    if outcome not in (0, errno.EINPROGRESS):
+        sock.close()
+        raise LinkError(
+            f"cannot connect to {address.host}:{address.port}: {errno.errorcode.get(outcome)}"
+        )
+    return stream
+
+
+def datagram(host: str, port: int) -> SocketDatagram:
+    """A bound UDP socket."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.bind((host, port))
+    except OSError as problem:
+        sock.close()
+        raise LinkError(f"cannot bind to {host}:{port}: {problem}") from problem
+    return SocketDatagram(sock)
+
+
+def _nothing() -> None:
+    """The rank is awake: whoever owns the set polls it."""

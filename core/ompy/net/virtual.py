@@ -1,0 +1,510 @@
+"""The simulated network: streams, datagrams, shared memory and copies on the virtual clock.
+
+Every delay, every partial read and every partial write is drawn from the world's seed.
+Streams keep order; datagrams need not. Faults come as middleware, as in the real world.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ompy.engine.virtual import Conductor, VirtualEngine
+from ompy.net.base import (
+    WOULD_BLOCK,
+    Address,
+    Datagram,
+    Doorbell,
+    Interface,
+    LinkError,
+    Listener,
+    Network,
+    ProcessCopy,
+    Readiness,
+    Ready,
+    Source,
+    Stream,
+)
+
+RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
+DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """One network all hosts are on.
+
+    Attributes:
+        name: interface name on every host.
+        latency: ns from end to end.
+        jitter: ns added at random, up to this.
+        bandwidth: Mbit/s of each rank's link to it.
+        window: bytes a stream holds that the receiver has not read.
+    """
+
+    name: str
+    latency: int = 10_000
+    jitter: int = 5_000
+    bandwidth: int = 10_000
+    window: int = 65_536
+
+
+@dataclass(slots=True)
+class Fabric:
+    """What the ranks of one virtual world share.
+
+    Attributes:
+        conductor: clock and seed.
+        rails: the networks.
+        hosts: host number of each rank.
+    """
+
+    conductor: Conductor
+    rails: Sequence[Rail]
+    hosts: Sequence[int]
+    listeners: dict[Address, VirtualListener] = field(default_factory=dict)
+    sockets: dict[Address, VirtualDatagram] = field(default_factory=dict)
+    segments: dict[tuple[int, str], bytearray] = field(default_factory=dict)
+    engines: dict[int, VirtualEngine] = field(default_factory=dict)
+    memory: dict[int, memoryview] = field(default_factory=dict)
+    ports: int = 1024
+
+    def rail_of(self, address: str) -> Rail:
+        """The rail an interface address (`rail/rank`) belongs to."""
+        name = address.partition("/")[0]
+        for rail in self.rails:
+            if rail.name == name:
+                return rail
+        raise LinkError(f"no interface has the address {address}")
+
+    def delay(self, rail: Rail, size: int) -> int:
+        """Nanoseconds `size` bytes take over `rail`, drawn anew each time."""
+        wire = size * 8_000 // rail.bandwidth
+        return rail.latency + wire + self.conductor.random.randrange(rail.jitter + 1)
+
+    def next_port(self) -> int:
+        """A port nobody has."""
+        self.ports += 1
+        return self.ports
+
+
+class VirtualSource(Source):
+    """Something with a rank to wake."""
+
+    __slots__ = ("engine",)
+
+    def __init__(self, engine: VirtualEngine) -> None:
+        self.engine = engine
+
+    def readable(self) -> bool:
+        """Whether reading would find something."""
+        raise NotImplementedError
+
+    def writable(self) -> bool:
+        """Whether writing would find room."""
+        return False
+
+
+class VirtualStream(VirtualSource, Stream):
+    """One end of a simulated connection."""
+
+    __slots__ = (
+        "_arrived",
+        "_closed",
+        "_ended",
+        "_fabric",
+        "_held",
+        "_last_arrival",
+        "_rail",
+        "connected",
+        "peer",
+        "problem",
+    )
+
+    def __init__(self, fabric: Fabric, rail: Rail, engine: VirtualEngine) -> None:
+        super().__init__(engine)
+        self._fabric = fabric
+        self._rail = rail
+        self._arrived: deque[memoryview] = deque()
+        self._held = 0  # bytes on their way to this end or waiting at it
+        self._last_arrival = 0
+        self._closed = False
+        self._ended = False
+        self.connected = False
+        self.peer: VirtualStream | None = None
+        self.problem: str | None = None
+
+    def readable(self) -> bool:
+        """Data, the end of data, or an error."""
+        return bool(self._arrived) or self._ended or self.problem is not None
+
+    def writable(self) -> bool:
+        """Connected with room at the other end, or an error to be told."""
+        if self.problem is not None:
+            return True
+        return self.connected and self.peer is not None and self.peer._held < self._rail.window
+
+    def send(self, pieces: Sequence[memoryview]) -> int:
+        """Take part of `pieces`, at random at least one byte of what there is room for."""
+        self._check()
+        peer = self.peer
+        if not self.connected or peer is None:
+            return 0
+        if peer._closed:
+            raise LinkError("the peer has closed the connection")
+        room = self._rail.window - peer._held
+        offered = sum(len(piece) for piece in pieces)
+        if room <= 0 or offered == 0:
+            return 0
+        most = min(room, offered)
+        taken = most if self.engine.random.random() < 0.7 else self.engine.random.randint(1, most)
+        self._deliver(peer, b"".join(pieces)[:taken])
+        return taken
+
+    def _deliver(self, peer: VirtualStream, data: bytes) -> None:
+        conductor = self._fabric.conductor
+        peer._held += len(data)
+        arrival = conductor.time + self._fabric.delay(self._rail, len(data))
+        peer._last_arrival = arrival = max(arrival, peer._last_arrival)
+        conductor.after(arrival - conductor.time, lambda: peer._arrive(data))
+
+    def _arrive(self, data: bytes) -> None:
+        if self._closed:
+            return
+        self._arrived.append(memoryview(data))
+        self.engine.wake()
+
+    def receive_into(self, view: memoryview) -> int:
+        """Give up to `len(view)` bytes, at random fewer."""
+        if not self._arrived:
+            self._check()
+            return 0 if self._ended else WOULD_BLOCK
+        first = self._arrived[0]
+        count = min(len(first), len(view))
+        if count > 1 and self.engine.random.random() < 0.2:  # arbitrary: often enough to matter
+            count = self.engine.random.randint(1, count)
+        view[:count] = first[:count]
+        if count == len(first):
+            self._arrived.popleft()
+        else:
+            self._arrived[0] = first[count:]
+        self._held -= count
+        if self.peer is not None:
+            self.peer.engine.wake()
+        return count
+
+    def close(self) -> None:
+        """Close this end; the other one sees the end of data behind what is under way."""
+        if self._closed:
+            return
+        self._closed = True
+        self.connected = False
+        peer = self.peer
+        if peer is not None and not peer._closed:
+            conductor = self._fabric.conductor
+            arrival = max(conductor.time + self._fabric.delay(self._rail, 0), peer._last_arrival)
+            conductor.after(arrival - conductor.time, peer._end)
+
+    def _end(self) -> None:
+        self._ended = True
+        self.engine.wake()
+
+    def establish(self, peer: VirtualStream) -> None:
+        """The two ends know each other."""
+        self.peer = peer
+        self.connected = True
+        self.engine.wake()
+
+    def refuse(self, why: str) -> None:
+        """The connection fails."""
+        self.problem = why
+        self.engine.wake()
+
+    def _check(self) -> None:
+        if self.problem is not None:
+            raise LinkError(self.problem)
+        if self._closed:
+            raise LinkError("this end is closed")
+
+
+class VirtualListener(VirtualSource, Listener):
+    """Accepts simulated connections."""
+
+    __slots__ = ("_fabric", "_queue", "_wrap", "address")
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        engine: VirtualEngine,
+        address: Address,
+        wrap: Callable[[Stream, Address], Stream],
+    ) -> None:
+        super().__init__(engine)
+        self._fabric = fabric
+        self._queue: deque[tuple[VirtualStream, Address]] = deque()
+        self._wrap = wrap
+        self.address = address
+
+    def readable(self) -> bool:
+        """Whether somebody has connected."""
+        return bool(self._queue)
+
+    def arrive(self, caller: VirtualStream, peer: Address) -> None:
+        """A connection request gets here."""
+        if self.address not in self._fabric.listeners:
+            caller.refuse("connection refused")
+            return
+        stream = VirtualStream(self._fabric, self._fabric.rail_of(self.address.host), self.engine)
+        stream.establish(caller)
+        conductor = self._fabric.conductor
+        delay = self._fabric.delay(self._fabric.rail_of(self.address.host), 0)
+        conductor.after(delay, lambda: caller.establish(stream))
+        self._queue.append((stream, peer))
+        self.engine.wake()
+
+    def accept(self) -> Stream | None:
+        """The oldest connection not yet accepted, or None."""
+        if not self._queue:
+            return None
+        stream, peer = self._queue.popleft()
+        return self._wrap(stream, peer)
+
+    def close(self) -> None:
+        """Refuse from now on."""
+        self._fabric.listeners.pop(self.address, None)
+
+
+class VirtualDatagram(VirtualSource, Datagram):
+    """A simulated datagram socket."""
+
+    __slots__ = ("_arrived", "_fabric", "address")
+
+    def __init__(self, fabric: Fabric, engine: VirtualEngine, address: Address) -> None:
+        super().__init__(engine)
+        self._fabric = fabric
+        self._arrived: deque[tuple[bytes, Address]] = deque()
+        self.address = address
+
+    def readable(self) -> bool:
+        """Whether a packet is here."""
+        return bool(self._arrived)
+
+    def writable(self) -> bool:
+        """There is always room to send a datagram."""
+        return True
+
+    def send(self, packet: memoryview, address: Address) -> bool:
+        """Send one packet; if nobody is there it is lost."""
+        data = bytes(packet)
+        delay = self._fabric.delay(self._fabric.rail_of(self.address.host), len(data))
+        self._fabric.conductor.after(delay, lambda: self._arrive_at(address, data))
+        return True
+
+    def _arrive_at(self, address: Address, data: bytes) -> None:
+        target = self._fabric.sockets.get(address)
+        if target is not None and len(target._arrived) < DATAGRAMS_QUEUED:
+            target._arrived.append((data, self.address))
+            target.engine.wake()
+
+    def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
+        """The oldest packet that is here."""
+        if not self._arrived:
+            return None
+        data, sender = self._arrived.popleft()
+        count = min(len(data), len(view))
+        view[:count] = data[:count]
+        return count, sender
+
+    def close(self) -> None:
+        """Lose what comes from now on."""
+        self._fabric.sockets.pop(self.address, None)
+
+
+class VirtualReadiness(Readiness):
+    """Asks each source in turn, in the order of adding."""
+
+    __slots__ = ("_owners", "_writers")
+
+    def __init__(self) -> None:
+        self._owners: dict[VirtualSource, object] = {}
+        self._writers: set[VirtualSource] = set()
+
+    def add(self, source: Source, owner: object) -> None:
+        """Watch a source of this module, or one wrapped around it."""
+        self._owners[_bare(source)] = owner
+
+    def want_write(self, source: Source, *, wanted: bool) -> None:
+        """Watch for room to write, or no longer."""
+        bare = _bare(source)
+        if wanted and bare in self._owners:
+            self._writers.add(bare)
+        else:
+            self._writers.discard(bare)
+
+    def remove(self, source: Source) -> None:
+        """Forget a source."""
+        bare = _bare(source)
+        self._owners.pop(bare, None)
+        self._writers.discard(bare)
+
+    def poll(self) -> list[Ready]:
+        """What is ready now."""
+        found = []
+        for source, owner in self._owners.items():
+            readable = source.readable()
+            writable = source in self._writers and source.writable()
+            if readable or writable:
+                found.append(Ready(owner, readable, writable))
+        return found
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._owners.clear()
+        self._writers.clear()
+
+
+class VirtualDoorbell(Doorbell):
+    """Wakes an engine a little later."""
+
+    __slots__ = ("_conductor", "_engine")
+
+    def __init__(self, conductor: Conductor, engine: VirtualEngine) -> None:
+        self._conductor = conductor
+        self._engine = engine
+
+    def ring(self) -> None:
+        """Wake the rank after the time a wake-up takes."""
+        self._conductor.after(RING_DELAY, self._engine.wake)
+
+
+class VirtualCopy(ProcessCopy):
+    """Copies between ranks of one virtual host, by exposed addresses."""
+
+    __slots__ = ("_fabric", "_host")
+
+    def __init__(self, fabric: Fabric, rank: int) -> None:
+        self.identity = rank
+        self._fabric = fabric
+        self._host = fabric.hosts[rank]
+
+    def address_of(self, view: memoryview) -> int:
+        """Expose `view`; addresses never overlap, and carry the rank in their high bits."""
+        own = [start for start in self._fabric.memory if start >> 40 == self.identity]
+        used = max(own, default=0)
+        last = self._fabric.memory.get(used)
+        start = used + len(last) + 4096 if last is not None else (self.identity << 40) + 4096
+        self._fabric.memory[start] = view
+        return start
+
+    def read(self, process: int, address: int, view: memoryview) -> None:
+        """Copy from a rank of this host."""
+        view[:] = self._find(process, address, len(view))
+
+    def write(self, process: int, address: int, view: memoryview) -> None:
+        """Copy to a rank of this host."""
+        self._find(process, address, len(view))[:] = view
+
+    def _find(self, process: int, address: int, size: int) -> memoryview:
+        if address >> 40 == process and self._fabric.hosts[process] == self._host:
+            for start, memory in self._fabric.memory.items():
+                if start <= address and address + size <= start + len(memory):
+                    return memory[address - start : address - start + size]
+        raise LinkError(f"copy of {size} bytes with process {process}: bad address")
+
+
+class VirtualNetwork(Network):
+    """One rank's way to the others in a virtual world."""
+
+    def __init__(self, fabric: Fabric, rank: int, engine: VirtualEngine) -> None:
+        super().__init__()
+        self._fabric = fabric
+        self._rank = rank
+        self._engine = engine
+        fabric.engines[rank] = engine
+
+    def interfaces(self) -> list[Interface]:
+        """One interface per rail, with the address `rail/rank`."""
+        return [
+            Interface(rail.name, f"{rail.name}/{self._rank}", 0, False, rail.bandwidth)
+            for rail in self._fabric.rails
+        ]
+
+    def in_network(self, address: str, network: str) -> bool:
+        """Whether both are on the same rail."""
+        return address.partition("/")[0] == network.partition("/")[0]
+
+    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+        """Listen at one of this rank's addresses."""
+        self._fabric.rail_of(host)
+        for port in ports:
+            address = Address(host, port or self._fabric.next_port())
+            if address not in self._fabric.listeners:
+                listener = VirtualListener(self._fabric, self._engine, address, self._wrap_stream)
+                self._fabric.listeners[address] = listener
+                return listener
+        raise LinkError(f"cannot listen at {host}: no port is free")
+
+    def connect(self, address: Address, source: str = "") -> Stream:
+        """Begin a connection; the request travels, the answer travels back."""
+        rail = self._fabric.rail_of(address.host)
+        own = Address(source or f"{rail.name}/{self._rank}", self._fabric.next_port())
+        stream = VirtualStream(self._fabric, rail, self._engine)
+
+        def request() -> None:
+            listener = self._fabric.listeners.get(address)
+            if listener is None:
+                stream.refuse("connection refused")
+            else:
+                listener.arrive(stream, own)
+
+        self._fabric.conductor.after(self._fabric.delay(rail, 0), request)
+        return self._wrap_stream(stream, address)
+
+    def datagram(self, host: str, port: int = 0) -> Datagram:
+        """A datagram socket at one of this rank's addresses."""
+        self._fabric.rail_of(host)
+        address = Address(host, port or self._fabric.next_port())
+        if address in self._fabric.sockets:
+            raise LinkError(f"cannot bind to {host}:{port}: address in use")
+        made = VirtualDatagram(self._fabric, self._engine, address)
+        self._fabric.sockets[address] = made
+        return self._wrap_datagram(made)
+
+    def readiness(self) -> Readiness:
+        """An empty set."""
+        return VirtualReadiness()
+
+    def segment(self, name: str, size: int) -> memoryview:
+        """Memory shared by the ranks of this virtual host."""
+        key = (self._fabric.hosts[self._rank], name)
+        memory = self._fabric.segments.setdefault(key, bytearray(size))
+        if len(memory) != size:
+            raise LinkError(f"segment {name} has {len(memory)} bytes, not {size}")
+        return memoryview(memory)
+
+    def doorbell(self, local_rank: int) -> Doorbell:
+        """The doorbell of the `local_rank`-th rank of this host."""
+        host = self._fabric.hosts[self._rank]
+        here = [rank for rank, where in enumerate(self._fabric.hosts) if where == host]
+        engine = self._fabric.engines[here[local_rank]]
+        return VirtualDoorbell(self._fabric.conductor, engine)
+
+    def process_copy(self) -> ProcessCopy | None:
+        """Copies between ranks of this virtual host."""
+        return VirtualCopy(self._fabric, self._rank)
+
+    def entropy(self, count: int) -> bytes:
+        """Bytes drawn from the seed."""
+        return self._engine.random.randbytes(count)
+
+    def close(self) -> None:
+        """Nothing to give back: the world ends as a whole."""
+
+
+def _bare(source: Source) -> VirtualSource:
+    """The simulated source under any middleware."""
+    while not isinstance(source, VirtualSource):
+        source = source.inner  # type: ignore[attr-defined]
+    return source

@@ -1,0 +1,1 @@
+"""One stream of typed events from every layer; exporters are imported by tools only."""
