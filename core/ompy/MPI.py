@@ -1,0 +1,149 @@
+"""`ompy.MPI`: mpi4py's module `MPI`, over ompy.
+
+Importing it initialises MPI unless `mpi4py.rc` says otherwise. What is seldom used is imported
+when it is first looked at. `MPI.pyi` says the same for type checkers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
+from typing import Final as _Final
+
+from ompy.data import errors as _errors
+from ompy.mpi import constants as _constants
+from ompy.mpi import life as _life
+from ompy.mpi.cartesian import Cartcomm, Compute_dims, Distgraphcomm, Graphcomm, Topocomm
+from ompy.mpi.comm import COMM_NULL, Comm, Intercomm
+from ompy.mpi.datatype import Datatype
+from ompy.mpi.environment import (
+    Aint_add,
+    Aint_diff,
+    Attach_buffer,
+    Close_port,
+    Detach_buffer,
+    Flush_buffer,
+    Get_abi_fortran_info,
+    Get_abi_info,
+    Get_abi_version,
+    Get_hw_resource_info,
+    Get_library_version,
+    Get_processor_name,
+    Get_version,
+    Iflush_buffer,
+    Lookup_name,
+    Open_port,
+    Pcontrol,
+    Publish_name,
+    Register_datarep,
+    Unpublish_name,
+    Wtick,
+    Wtime,
+    _addressof,
+    _comm_lock,
+    _comm_lock_table,
+    _commctx_inter,
+    _commctx_intra,
+    _datatype_create,
+    _datatype_decode,
+    _handleof,
+    _sizeof,
+    _typealign,
+    _typecode,
+    get_vendor,
+)
+from ompy.mpi.errhandler import (
+    ERRHANDLER_NULL,
+    ERRORS_ABORT,
+    ERRORS_ARE_FATAL,
+    ERRORS_RETURN,
+    Errhandler,
+)
+from ompy.mpi.errors import (
+    Add_error_class,
+    Add_error_code,
+    Add_error_string,
+    Get_error_class,
+    Get_error_string,
+    Remove_error_class,
+    Remove_error_code,
+    Remove_error_string,
+)
+from ompy.mpi.errors import MPIException as Exception
+from ompy.mpi.grequest import Grequest
+from ompy.mpi.group import GROUP_EMPTY, GROUP_NULL, Group
+from ompy.mpi.info import INFO_ENV, INFO_NULL, Info
+from ompy.mpi.intracomm import Intracomm
+from ompy.mpi.life import (
+    COMM_SELF,
+    COMM_WORLD,
+    Finalize,
+    Init,
+    Init_thread,
+    Is_finalized,
+    Is_initialized,
+    Is_thread_main,
+    Query_thread,
+    _set_abort_status,
+)
+from ompy.mpi.markers import (
+    BOTTOM,
+    BUFFER_AUTOMATIC,
+    IN_PLACE,
+    BottomType,
+    BufferAutomaticType,
+    InPlaceType,
+)
+from ompy.mpi.matched import MESSAGE_NO_PROC, MESSAGE_NULL, Message
+from ompy.mpi.objects import Pickle, pickle
+from ompy.mpi.operation import OP_NULL, Op
+from ompy.mpi.operation import OPERATIONS as _OPERATIONS
+from ompy.mpi.predefined import DATATYPES as _DATATYPES
+from ompy.mpi.predefined import typedict as _typedict
+from ompy.mpi.predefined import typedict_c as _typedict_c
+from ompy.mpi.predefined import typedict_f as _typedict_f
+from ompy.mpi.request import REQUEST_NULL, Prequest, Request
+from ompy.mpi.status import Status
+
+# where names are that are imported when they are first looked at
+_LATER: _Final = {
+    "Win": "ompy.mpi.windows",
+    "WIN_NULL": "ompy.mpi.windows",
+    "File": "ompy.mpi.files",
+    "FILE_NULL": "ompy.mpi.files",
+    "Session": "ompy.mpi.sessions",
+    "SESSION_NULL": "ompy.mpi.sessions",
+    "buffer": "ompy.mpi.memory",
+    "memory": "ompy.mpi.memory",
+    "Alloc_mem": "ompy.mpi.memory",
+    "Free_mem": "ompy.mpi.memory",
+    "Get_address": "ompy.mpi.memory",
+}
+
+
+def _spread() -> None:
+    """The constants, by name."""
+    names = globals()
+    for source in (_constants, _errors):
+        for name, value in vars(source).items():
+            if name.isupper() and isinstance(value, int):
+                names[name] = value
+    names.update(_DATATYPES)
+    names.update(_OPERATIONS)
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'ompy.MPI' has no attribute {name!r}")
+    found = getattr(_import_module(_LATER[name]), "buffer" if name == "memory" else name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
+_spread()
+__all__ = [name for name in __dir__() if not name.startswith("_") and name != "annotations"]
+_life.start_up()

@@ -1,0 +1,34 @@
+"""Message passing you can see through and break on purpose."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+__version__ = "0.1.0"
+
+
+def run(
+    main: Callable[[], Coroutine[Any, Any, T]] | Coroutine[Any, Any, T], *, debug: bool = False
+) -> T:
+    """Run an async program to its end on uvloop, or asyncio's own loop where there is none.
+
+    Requests of `ompy.MPI` can be awaited in any asyncio loop; this is the quick one.
+
+    Args:
+        main: an async function without arguments, or the coroutine of one.
+        debug: run the loop in its debug mode.
+
+    Returns:
+        What the program returns.
+    """
+    import asyncio
+
+    from ompy.engine.loops import new_loop
+
+    with asyncio.Runner(debug=debug, loop_factory=new_loop) as runner:
+        return runner.run(main() if callable(main) else main)

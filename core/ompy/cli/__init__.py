@@ -1,0 +1,1 @@
+"""The command lines: `ompy-run`, `ompy-info`, `ompy`."""

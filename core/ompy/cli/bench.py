@@ -1,0 +1,128 @@
+"""`ompy bench`: OSU-like measurements on this machine, as a table or JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+import click
+
+from ompy import __version__
+
+KINDS: Final = {
+    "latency": "one-way time of Send and Recv between two ranks",
+    "bandwidth": "bytes per second of Isend and Irecv, 64 messages under way",
+    "rate": "messages per second of Isend and Irecv, 64 messages under way",
+    "object": "one-way time of send and recv of Python objects",
+    "allreduce": "time of Allreduce of doubles over all ranks",
+}
+SIZES: Final = {
+    "latency": "0,8,64,1k,4000,16k,64k,256k,1m,8m",
+    "bandwidth": "1k,4000,16k,64k,256k,1m,4m",
+    "rate": "8,64,1k",
+    "object": "",
+    "allreduce": "8,1k,16k,128k,1m",
+}
+HELP: Final = "Measure message passing on this machine.\n\n\b\n" + "\n".join(
+    f"  {name:<10} {text}" for name, text in KINDS.items()
+)
+
+
+def parse_sizes(text: str) -> list[int]:
+    """Byte counts such as `8,1k,4m`.
+
+    Raises:
+        click.BadParameter: one is not a size.
+    """
+    factors = {"k": 1024, "m": 1024**2, "g": 1024**3}
+    sizes = []
+    for word in filter(None, (part.strip().lower() for part in text.split(","))):
+        digits, factor = (word[:-1], factors[word[-1]]) if word[-1] in factors else (word, 1)
+        if not digits.isdigit():
+            raise click.BadParameter(f"{word} is not a size such as 512, 64k or 8m")
+        sizes.append(int(digits) * factor)
+    return sizes
+
+
+@click.command(help=HELP)
+@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.option("-n", "--ranks", default=2, show_default=True, type=click.IntRange(min=1))
+@click.option("--sizes", default="", help="Bytes, as 8,1k,4m; the kind has its own defaults.")
+@click.option("--rounds", default=9, show_default=True, type=click.IntRange(min=1))
+@click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
+@click.option("--json", "as_json", is_flag=True, help="Print every round's figure as JSON.")
+def bench(
+    kind: str, ranks: int, sizes: str, rounds: int, mca: list[tuple[str, str]], as_json: bool
+) -> None:
+    """Run one kind of measurement and print it."""
+    wanted = parse_sizes(sizes or SIZES[kind])
+    result = _measure(kind, ranks, wanted, rounds, mca)
+    report = {
+        "benchmark": kind,
+        "what": KINDS[kind],
+        "ompy": __version__,
+        "form": result["form"],
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, "
+        f"{len(os.sched_getaffinity(0))} cores",
+        "ranks": ranks,
+        "mca": dict(mca),
+        "rounds": rounds,
+        "rows": [{"label": label, "seconds": times} for label, times in result["rows"]],
+    }
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        _print(report)
+
+
+def _measure(
+    kind: str, ranks: int, sizes: list[int], rounds: int, mca: list[tuple[str, str]]
+) -> dict[str, Any]:
+    """Run the loops in a job of their own. Exits with the job's code when it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks)]
+        for name, value in mca:
+            command += ["--mca", name, value]
+        command += [sys.executable, "-m", "ompy.cli.loops", kind, json.dumps(sizes)]
+        done = subprocess.run([*command, str(rounds), str(path)], check=False)  # noqa: S603 - ourselves
+        if done.returncode:
+            sys.exit(done.returncode)
+        result: dict[str, Any] = json.loads(path.read_text())
+        return result
+
+
+def _print(report: dict[str, Any]) -> None:
+    head = (
+        f"ompy {report['ompy']}, Python {report['python']}, hot modules {report['form']}; "
+        f"{report['machine']}; {report['ranks']} ranks"
+    )
+    chosen = " ".join(f"{name}={value}" for name, value in report["mca"].items())
+    click.echo(f"# {report['benchmark']}: {report['what']}")
+    click.echo(f"# {head}{'; ' + chosen if chosen else ''}; {report['rounds']} rounds")
+    kind = report["benchmark"]
+    figure = {"bandwidth": "MB/s", "rate": "thousand/s"}.get(kind, "us")
+    label = "object" if kind == "object" else "bytes"
+    click.echo(f"{label:>22} {'median ' + figure:>16} {'best tenth':>12}")
+    for row in report["rows"]:
+        times = row["seconds"]
+        best = quantiles(times, n=10)[0] if len(times) > 1 else times[0]
+        values = (_figure(kind, row["label"], time) for time in (median(times), max(best, 0)))
+        click.echo("{:>22} {:>16,.2f} {:>12,.2f}".format(row["label"], *values))
+
+
+def _figure(kind: str, label: str, seconds: float) -> float:
+    """The number to print for a time: a rate for the rate-like kinds, else microseconds."""
+    if kind == "bandwidth":
+        return int(label) / seconds / 1e6
+    if kind == "rate":
+        return 1e-3 / seconds
+    return seconds * 1e6

@@ -1,0 +1,193 @@
+"""The benchmark loops, as one rank runs them: OSU-like, each checking the data it moved.
+
+Started by `ompy bench` as `python -m ompy.cli.loops NAME SIZES ROUNDS FILE`; rank 0 writes its
+rows to FILE as JSON. A row is a label and the times of the rounds, in seconds per operation.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+from ompy import MPI
+from ompy.data.convertor import allocate
+
+WINDOW: Final = 64  # messages under way; reference performance.md 1a, as the OSU loops
+ROUND_SECONDS: Final = 0.05  # arbitrary: long against the clock, short against other work
+Row = tuple[str, list[float]]
+
+
+def _repeats(once: Callable[[], None], comm: MPI.Intracomm) -> int:
+    """How often to repeat `once` in a round, the same number on every rank."""
+    once()
+    begin = perf_counter()
+    once()
+    took = comm.allreduce(perf_counter() - begin, op=MPI.MAX)
+    return max(1, min(10_000, int(ROUND_SECONDS / max(took, 1e-7))))
+
+
+def _rounds(once: Callable[[], None], count: int, comm: MPI.Intracomm) -> list[float]:
+    """Seconds per call of `once`, for each of `count` rounds."""
+    repeats = _repeats(once, comm)
+    times = []
+    for _ in range(count):
+        comm.Barrier()
+        begin = perf_counter()
+        for _ in range(repeats):
+            once()
+        times.append((perf_counter() - begin) / repeats)
+    return times
+
+
+def _filled(size: int, value: int) -> memoryview:
+    memory = allocate(size)
+    memory[:] = bytes([value]) * size
+    return memory
+
+
+def _check(memory: memoryview, value: int) -> None:
+    """Stop the job if the bytes that arrived are not the ones that were sent."""
+    if bytes(memory) != bytes([value]) * len(memory):
+        raise AssertionError(f"wrong data in a buffer of {len(memory)} bytes")
+
+
+def _pair(comm: MPI.Intracomm) -> tuple[MPI.Intracomm, int]:
+    """Ranks 0 and 1 among themselves, and the partner; the others look on."""
+    pair: MPI.Intracomm = comm.Split(0 if comm.rank < 2 else MPI.UNDEFINED, comm.rank)
+    return pair, 1 - comm.rank
+
+
+def latency(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """One-way time of `Send` and `Recv` between two ranks."""
+    pair, partner = _pair(comm)
+    if pair == MPI.COMM_NULL:
+        return
+    for size in sizes:
+        send, receive = _filled(size, 1 + pair.rank), _filled(size, 0)
+
+        def once(send: memoryview = send, receive: memoryview = receive) -> None:
+            if pair.rank == 0:
+                pair.Send(send, partner)
+                pair.Recv(receive, partner)
+            else:
+                pair.Recv(receive, partner)
+                pair.Send(send, partner)
+
+        times = _rounds(once, rounds, pair)
+        _check(receive, 1 + partner)
+        yield f"{size}", [time / 2 for time in times]
+
+
+def bandwidth(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of one message among a window of them from rank 0 to rank 1."""
+    pair, partner = _pair(comm)
+    if pair == MPI.COMM_NULL:
+        return
+    acknowledge = bytearray(1)
+    for size in sizes:
+        send, receive = _filled(size, 7), _filled(size, 0)
+
+        def once(send: memoryview = send, receive: memoryview = receive) -> None:
+            if pair.rank == 0:
+                MPI.Request.Waitall([pair.Isend(send, partner) for _ in range(WINDOW)])
+                pair.Recv(acknowledge, partner)
+            else:
+                MPI.Request.Waitall([pair.Irecv(receive, partner) for _ in range(WINDOW)])
+                pair.Send(acknowledge, partner)
+
+        times = _rounds(once, rounds, pair)
+        if pair.rank == 1:
+            _check(receive, 7)
+        yield f"{size}", [time / WINDOW for time in times]
+
+
+def objects(comm: MPI.Intracomm, _sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """One-way time of `send` and `recv` of Python objects between two ranks."""
+    pair, partner = _pair(comm)
+    if pair == MPI.COMM_NULL:
+        return
+    for label, value in _objects():
+        got: list[Any] = [None]
+
+        def once(value: Any = value, got: list[Any] = got) -> None:
+            if pair.rank == 0:
+                pair.send(value, partner)
+                got[0] = pair.recv(source=partner)
+            else:
+                got[0] = pair.recv(source=partner)
+                pair.send(got[0], partner)
+
+        times = _rounds(once, rounds, pair)
+        if not _same(got[0], value):
+            raise AssertionError(f"{label} arrived changed")
+        yield label, [time / 2 for time in times]
+
+
+def _objects() -> Iterator[tuple[str, Any]]:
+    yield "int", 12345
+    yield "bytes, 1 KiB", bytes(range(256)) * 4
+    yield "dict, 45 floats", {f"key {index}": index / 7 for index in range(45)}
+    yield "bytearray, 8 MiB", bytearray(range(256)) * 32_768
+    try:
+        import numpy as np
+    except ImportError:
+        return
+    yield "ndarray, 1 KiB", np.arange(128.0)
+    yield "ndarray, 8 MiB", np.arange(1_048_576.0)
+    yield "dict of ndarray, 8 MiB", {"field": np.arange(1_048_576.0)}
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(_same(left[k], right[k]) for k in left)
+    equal = left == right
+    return bool(equal.all()) if hasattr(equal, "all") else bool(equal)
+
+
+def allreduce(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Allreduce` of doubles over all ranks."""
+    for size in sizes:
+        count = max(1, size // 8)
+        send = array("d", [comm.rank + 1.0]) * count
+        receive = array("d", [0.0]) * count
+        times = _rounds(lambda s=send, r=receive: comm.Allreduce(s, r), rounds, comm)  # type: ignore[misc]
+        total = comm.size * (comm.size + 1) / 2
+        if receive[0] != total or receive[-1] != total:
+            raise AssertionError(f"a sum of {count} doubles is wrong")
+        yield f"{count * 8}", times
+
+
+LOOPS: Final = {
+    "latency": latency,
+    "bandwidth": bandwidth,
+    "rate": bandwidth,
+    "object": objects,
+    "allreduce": allreduce,
+}
+
+
+def main() -> None:
+    """Run one loop on this rank; see the module's docstring for the arguments."""
+    name, sizes, rounds, path = sys.argv[1:]
+    comm = MPI.COMM_WORLD
+    if name != "allreduce" and comm.size < 2:
+        raise SystemExit(f"{name} needs two ranks")
+    rows = list(LOOPS[name](comm, json.loads(sizes), int(rounds)))
+    if comm.rank == 0:
+        Path(path).write_text(json.dumps({"rows": rows, "form": form()}))
+
+
+def form() -> str:
+    """Whether the hot modules of this process are compiled."""
+    import ompy.engine.base
+
+    return "interpreted" if str(ompy.engine.base.__file__).endswith(".py") else "compiled"
+
+
+if __name__ == "__main__":
+    main()

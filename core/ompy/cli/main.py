@@ -1,0 +1,17 @@
+"""`ompy`: the tools beside `ompy-run` and `ompy-info`."""
+
+from __future__ import annotations
+
+import click
+
+from ompy import __version__
+from ompy.cli.bench import bench
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ompy")
+def main() -> None:
+    """Tools of ompy: message passing you can see through and break on purpose."""
+
+
+main.add_command(bench)

@@ -1,0 +1,52 @@
+"""How text is laid out: labels in a column, wrapping on a terminal, tables.
+
+Reference: openmpi.md 2.2 (the pretty format of `ompi_info`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Final
+
+LABEL_END: Final = 24  # reference openmpi.md 2.2.1: a label ends at this column
+VALUE_INDENT: Final = LABEL_END + 2  # label, colon, space
+UNKNOWN_WIDTH: Final = 78  # reference openmpi.md 2.2.1: of a terminal that does not say
+GAP: Final = "  "  # arbitrary: between the columns of a table
+
+
+def wrap_width() -> int | None:
+    """Columns to wrap at, or None when standard output is no terminal: that is never wrapped."""
+    if not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size((UNKNOWN_WIDTH, 0)).columns
+
+
+def labelled(label: str, value: str, width: int | None) -> list[str]:
+    """A value behind its label, or, without label, under the value before.
+
+    Args:
+        label: right-aligned; one too long for the column begins at the left margin.
+        value: one line of text.
+        width: to wrap at; None not to wrap.
+    """
+    head = f"{label:>{LABEL_END}}: " if label else " " * VALUE_INDENT
+    if width is None or width <= VALUE_INDENT:
+        return [(head + value).rstrip()]
+    return textwrap.wrap(
+        value,
+        width,
+        initial_indent=head,
+        subsequent_indent=" " * VALUE_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [head.rstrip()]
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Cells padded to the width of their columns; the last column is left as it is."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    widths[-1:] = [0]
+    return [[f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]

@@ -1,0 +1,7 @@
+"""Becomes `ompy.MPI`: the import system hands out what it finds in `sys.modules`."""
+
+import sys
+
+import ompy.MPI
+
+sys.modules[__name__] = ompy.MPI

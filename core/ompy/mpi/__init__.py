@@ -1,0 +1,1 @@
+"""The MPI API over the PML: communicators, datatypes, operations, requests."""

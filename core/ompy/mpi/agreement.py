@@ -1,0 +1,139 @@
+"""Agreement between members of a communicator: on small values, and on context ids.
+
+A new communicator needs a context id that is free in every one of its members. Each proposes
+the next free one after the last it used; the highest wins if it is free everywhere, else they go
+on above it (the textbook algorithm, as in Open MPI's ompi_comm_nextcid). Ids are used in turn, so
+that a message for a communicator that was freed does not meet a new one with its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from struct import Struct
+from typing import Final
+
+from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
+from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.pml import STANDARD
+from ompy.mpi.state import World
+
+FIRST_ID: Final = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
+LAST_ID: Final = 65535  # reference openmpi.md 3.4: the header has 16 bits for it
+_NUMBER: Final = Struct("<q")
+_LENGTH: Final = Struct("<I")
+
+
+def exchange(
+    communicator: Communicator, members: Sequence[int], tag: int, said: bytes
+) -> list[bytes]:
+    """What every member says, by place in `members`; small values, along a binomial tree.
+
+    Args:
+        communicator: to talk in.
+        members: ranks in it that call this together, the same list in each; this one's is there.
+        tag: internal tag nobody else uses at the same time between these ranks.
+        said: this rank's value.
+    """
+    place = members.index(communicator.rank)
+    size = len(members)
+    values = [said]  # of the members from `place` on
+    step = 1
+    while step < size and not place & step:
+        if place + step < size:
+            values += _unpack(_receive(communicator, members[place + step], tag))
+        step <<= 1
+    if place:
+        _send(communicator, members[place - step], tag, _pack(values))
+        everything = _receive(communicator, members[place - step], tag)
+    else:
+        everything = memoryview(_pack(values))
+    while step > 1:
+        step >>= 1
+        if place + step < size:
+            _send(communicator, members[place + step], tag, everything)
+    return _unpack(everything)
+
+
+def _send(communicator: Communicator, target: int, tag: int, data: bytes | memoryview) -> None:
+    convertor = ContiguousConvertor(memoryview(data))
+    communicator.pml.send(communicator, convertor, target, tag, STANDARD)
+
+
+def _receive(communicator: Communicator, source: int, tag: int) -> memoryview:
+    convertor = GrowingConvertor()
+    communicator.pml.recv(communicator, convertor, source, tag)
+    assert convertor.view is not None, "a received message has its memory"
+    return convertor.view
+
+
+def _pack(values: list[bytes]) -> bytes:
+    return b"".join(part for value in values for part in (_LENGTH.pack(len(value)), value))
+
+
+def _unpack(data: memoryview) -> list[bytes]:
+    values = []
+    at = 0
+    while at < len(data):
+        (length,) = _LENGTH.unpack_from(data, at)
+        at += _LENGTH.size
+        values.append(bytes(data[at : at + length]))
+        at += length
+    return values
+
+
+def agree_on_context(
+    world: World, communicator: Communicator, members: Sequence[int], tag: int
+) -> int:
+    """A context id that is free in all members; it stays reserved until `release_context`.
+
+    Raises:
+        MPIError: ERR_INTERN, there is none left; or a member cannot be reached.
+    """
+    # not the lowest: what is under way for a communicator just freed must not find a new one
+    start = world.next_context
+    held: set[int] = set()
+    try:
+        while True:
+            mine = _reserve_from(world, start)
+            held.add(mine)
+            proposed = _numbers(exchange(communicator, members, tag, _NUMBER.pack(mine)))
+            chosen = max(proposed)
+            if chosen not in held and _reserve(world, chosen):
+                held.add(chosen)
+            free = _numbers(exchange(communicator, members, tag, _NUMBER.pack(chosen in held)))
+            if all(free):
+                held.remove(chosen)
+                world.next_context = chosen + 1
+                return chosen
+            start = chosen + 1
+    finally:
+        for number in held:
+            release_context(world, number)
+
+
+def release_context(world: World, number: int) -> None:
+    """The communicator with a context id agreed on has been made, or will not be."""
+    with world.engine.lock:
+        world.reserved.discard(number)
+
+
+def _numbers(values: list[bytes]) -> list[int]:
+    return [int(_NUMBER.unpack(value)[0]) for value in values]
+
+
+def _reserve(world: World, number: int) -> bool:
+    with world.engine.lock:
+        if number in world.reserved or number in world.process.communicators:
+            return False
+        world.reserved.add(number)
+        return True
+
+
+def _reserve_from(world: World, start: int) -> int:
+    start = start if start <= LAST_ID else FIRST_ID
+    for number in chain(range(start, LAST_ID + 1), range(FIRST_ID, start)):
+        if _reserve(world, number):
+            return number
+    raise MPIError(ERR_INTERN, f"all {LAST_ID + 1} context ids are in use: free communicators")

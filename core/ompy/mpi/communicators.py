@@ -1,0 +1,370 @@
+"""Communicators: who is in them, and making and freeing them."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, Final, NoReturn, Self
+
+from ompy.data.constants import UNDEFINED
+from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
+from ompy.frameworks.coll import TAG_CREATE
+from ompy.frameworks.proc import Proc
+from ompy.mpi import constants, predefined_attributes
+from ompy.mpi.agreement import agree_on_context, exchange, release_context
+from ompy.mpi.attributes import copied, delete_all
+from ompy.mpi.base import CommBase
+from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errors import MPIException
+from ompy.mpi.group import Group, GroupState
+from ompy.mpi.info import Info, InfoState
+from ompy.mpi.state import CommState, null_communicator
+from ompy.mpi.unsupported import absent
+
+_COLOR_KEY: Final = Struct("<qq")
+TAG_GROUPS: Final = -1000  # arbitrary: `Create_group` uses the internal tags from here down
+TAG_SPACE: Final = 1 << 30  # arbitrary: of them, so that they stay negative 32 bit integers
+
+
+def make(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommState:
+    """A communicator of some members, all of which call this.
+
+    Args:
+        state: the parent.
+        members: ranks in the parent, in the order of their new ranks.
+        tag: internal tag for the agreement.
+        api: class of its handles.
+
+    Raises:
+        MPIException: it cannot be made.
+    """
+    world, parent = state.world, state.communicator
+    number = state.call(agree_on_context, world, parent, members, tag)
+    try:
+        procs = [parent.procs[rank] for rank in members]
+        made = world.process.communicator(number, procs, f"communicator {number}")
+    finally:
+        release_context(world, number)
+    return CommState(world, made, api)
+
+
+def ranks_of(state: CommState, group: Group) -> list[int]:
+    """The ranks of a group's processes in a communicator.
+
+    Raises:
+        MPIException: ERR_GROUP, one of them is not a member.
+    """
+    places: dict[Proc, int] = {proc: rank for rank, proc in enumerate(state.communicator.procs)}
+    try:
+        return [places[proc] for proc in group._state().procs]
+    except KeyError as stranger:
+        name = state.communicator.name
+        raise state.fail(ERR_GROUP, f"{stranger.args[0]} is not a member of {name}") from None
+
+
+class Communicators(CommBase):
+    """Membership, creation, names, attributes, error handlers."""
+
+    __slots__ = ()
+
+    # --- who is in it
+
+    def Get_size(self) -> int:
+        """How many members there are."""
+        return self._state().size
+
+    def Get_rank(self) -> int:
+        """This process's rank."""
+        return self._state().communicator.rank
+
+    @property
+    def size(self) -> int:
+        """How many members there are."""
+        return self._state().size
+
+    @property
+    def rank(self) -> int:
+        """This process's rank."""
+        return self._state().communicator.rank
+
+    def Get_group(self) -> Group:
+        """Its members as a group."""
+        state = self._state()
+        return Group._adopt(GroupState(state.communicator.procs, state.world.context.me))
+
+    @property
+    def group(self) -> Group:
+        """Its members as a group."""
+        return Communicators.Get_group(self)
+
+    def Compare(self, comm: Communicators) -> int:
+        """IDENT, CONGRUENT (other context), SIMILAR (other order) or UNEQUAL."""
+        mine, theirs = self._state(), comm._state()
+        if mine is theirs:
+            return constants.IDENT
+        first, second = mine.communicator.procs, theirs.communicator.procs
+        if first == second:
+            return constants.CONGRUENT
+        return constants.SIMILAR if set(first) == set(second) else constants.UNEQUAL
+
+    # --- making others
+
+    def Dup(self, info: Info | None = None) -> Self:
+        """A communicator of the same members, with attributes as their keys want it."""
+        state = self._state()
+        attributes = copied(self)
+        made = make(state, range(state.size), TAG_CREATE, state.api)
+        made.attributes = attributes
+        made.topology = state.topology
+        made.info = None if state.info is None else dict(state.info)
+        if info:
+            made.info = dict(info.items())
+        return type(self)._adopt(made)
+
+    def Clone(self) -> Self:
+        """A communicator of the same members; the handle has the same class."""
+        return Communicators.Dup(self)
+
+    def Dup_with_info(self, info: Info) -> Self:
+        """A communicator of the same members, with other hints."""
+        return Communicators.Dup(self, info)
+
+    def Create(self, group: Group) -> Any:
+        """A communicator of some of the members; all of them call this.
+
+        Returns:
+            COMM_NULL in those that are not in the group.
+        """
+        state = self._state()
+        members = ranks_of(state, group)
+        if state.communicator.rank not in members:
+            return _null()
+        return _plain(make(state, members, TAG_CREATE, _intracomm()))
+
+    def Split(self, color: int = 0, key: int = 0) -> Any:
+        """A communicator of the members with the same colour, in the order of their keys.
+
+        Returns:
+            COMM_NULL where the colour is UNDEFINED.
+        """
+        state = self._state()
+        if color < 0 and color != UNDEFINED:
+            raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
+        said = _COLOR_KEY.pack(color, key)
+        everybody = range(state.size)
+        answers = state.call(exchange, state.communicator, everybody, TAG_CREATE, said)
+        if color == UNDEFINED:
+            return _null()
+        keys = []
+        for rank, answer in enumerate(answers):
+            its_color, its_key = _COLOR_KEY.unpack(answer)
+            if its_color == color:
+                keys.append((its_key, rank))
+        members = [rank for _, rank in sorted(keys)]
+        return _plain(make(state, members, TAG_CREATE, _intracomm()))
+
+    def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
+        """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
+        state = self._state()
+        guided = {constants.COMM_TYPE_HW_GUIDED, constants.COMM_TYPE_RESOURCE_GUIDED}
+        wants = (info.get("mpi_hw_resource_type") if info else None) or ""
+        if split_type == constants.COMM_TYPE_SHARED or (
+            split_type in guided and wants == "mpi_shared_memory"
+        ):
+            color = state.world.context.me.node
+        elif split_type in {UNDEFINED, constants.COMM_TYPE_HW_UNGUIDED, *guided}:
+            color = UNDEFINED
+        else:
+            raise state.fail(ERR_ARG, f"{split_type} is no kind of split")
+        return Communicators.Split(self, color, key)
+
+    def Free(self) -> None:
+        """Free it; all members do."""
+        state = self._state()
+        if state.predefined:
+            raise state.fail(ERR_COMM, f"{state.communicator.name} is predefined")
+        self._dispose(state)
+
+    def Disconnect(self) -> None:
+        """Free it when everything sent in it has been delivered."""
+        Communicators.Free(self)
+
+    def _dispose(self, state: CommState) -> None:
+        delete_all(self)
+        if state.hidden is not None:
+            state.hidden[0].free()
+        state.world.process.release(state.communicator)
+        state.size = 0  # other handles of it find nobody there
+        self._inner = None
+
+    def _release(self) -> None:
+        state: CommState = self._inner
+        if not state.predefined and state.size:
+            self._dispose(state)
+
+    # --- kinds
+
+    def Is_inter(self) -> bool:
+        """Whether it connects two groups."""
+        self._state()
+        return False
+
+    def Is_intra(self) -> bool:
+        """Whether it is of one group."""
+        self._state()
+        return True
+
+    @property
+    def is_inter(self) -> bool:
+        """Whether it connects two groups."""
+        return Communicators.Is_inter(self)
+
+    @property
+    def is_intra(self) -> bool:
+        """Whether it is of one group."""
+        return Communicators.Is_intra(self)
+
+    def Get_topology(self) -> int:
+        """CART, GRAPH, DIST_GRAPH or UNDEFINED."""
+        topology = self._state().topology
+        return UNDEFINED if topology is None else int(topology.kind)
+
+    @property
+    def topology(self) -> int:
+        """CART, GRAPH, DIST_GRAPH or UNDEFINED."""
+        return Communicators.Get_topology(self)
+
+    @property
+    def is_topo(self) -> bool:
+        """Whether it has a topology."""
+        return self._inner is not None and self._inner.topology is not None
+
+    # --- names, hints, attributes
+
+    def Get_name(self) -> str:
+        """Its name."""
+        return "MPI_COMM_NULL" if self._inner is None else self._state().communicator.name
+
+    def Set_name(self, name: str) -> None:
+        """Name it."""
+        self._state().communicator.name = name
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return Communicators.Get_name(self)
+
+    @name.setter
+    def name(self, value: str) -> None:
+        Communicators.Set_name(self, value)
+
+    def Get_info(self) -> Info:
+        """Its hints."""
+        return Info._adopt(InfoState(dict(self._state().info or {})))
+
+    def Set_info(self, info: Info) -> None:
+        """Set its hints."""
+        self._state().info = dict(info.items())
+
+    @property
+    def info(self) -> Info:
+        """Its hints."""
+        return Communicators.Get_info(self)
+
+    @info.setter
+    def info(self, value: Info) -> None:
+        Communicators.Set_info(self, value)
+
+    def _predefined_attribute(self, keyval: int) -> Any:
+        found = predefined_attributes.value(self._state().world, keyval)
+        if found is predefined_attributes.UNKNOWN:
+            try:
+                return super()._predefined_attribute(keyval)
+            except MPIException as problem:
+                raise self._state().fail(ERR_KEYVAL, problem.detail) from None
+        return found
+
+    # --- errors
+
+    @classmethod
+    def Create_errhandler(cls, errhandler_fn: Any) -> Errhandler:
+        """A new error handler that calls `f(comm, errorcode)`."""
+        return Errhandler._create(cls._kind, errhandler_fn)
+
+    def Get_errhandler(self) -> Errhandler:
+        """Its error handler."""
+        return Errhandler._adopt(self._state().errhandler)
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set its error handler."""
+        state = self._state()
+        if errhandler == ERRHANDLER_NULL:
+            raise state.fail(ERR_ARG, "the error handler is null")
+        state.errhandler = errhandler._state()
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call its error handler."""
+        state = self._state()
+        if errorcode != 0:
+            state.raised(MPIException(errorcode))
+
+    def Abort(self, errorcode: int = 0) -> NoReturn:
+        """End the whole job, with `errorcode` as its exit code."""
+        state: CommState | None = self._inner
+        if state is None:
+            raise null_communicator()
+        name, rank = state.communicator.name, state.communicator.rank
+        state.world.abort(errorcode, f"rank {rank} of {name} called Abort({errorcode})")
+
+    @classmethod
+    def Get_parent(cls) -> Any:
+        """The intercommunicator to the processes that spawned this one: a null one."""
+        from ompy.mpi.comm import Intercomm
+
+        return Intercomm()
+
+
+absent(
+    Communicators,
+    "Idup Idup_with_info",
+    "communicators made in the background",
+)
+absent(Communicators, "Join", "connections between jobs", on_class="Join")
+absent(
+    Communicators,
+    "Revoke Is_revoked Get_failed Ack_failed Agree Iagree Shrink Ishrink",
+    "calls to go on after a process failed",
+)
+
+
+def _intracomm() -> Any:
+    from ompy.mpi.intracomm import Intracomm
+
+    return Intracomm
+
+
+def _plain(state: CommState) -> Any:
+    return state.api._adopt(state)
+
+
+def _null() -> Any:
+    return _intracomm()()
+
+
+def create_group(state: CommState, group: Group, tag: int) -> Any:
+    """A communicator of some members; only they call this.
+
+    Args:
+        state: the parent.
+        group: the members.
+        tag: keeps calls of several threads apart.
+
+    Returns:
+        A handle; COMM_NULL when this process is not in the group.
+    """
+    members = ranks_of(state, group)
+    if state.communicator.rank not in members:
+        return _null()
+    return _plain(make(state, members, TAG_GROUPS - tag % TAG_SPACE, _intracomm()))

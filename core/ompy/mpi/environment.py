@@ -1,0 +1,174 @@
+"""Functions of the module `MPI` that concern the whole process."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from typing import Any
+
+import ompy
+from ompy.mpi import buffering, constants
+from ompy.mpi.comm import Comm
+from ompy.mpi.datatype import Datatype
+from ompy.mpi.handles import Handle
+from ompy.mpi.life import current
+from ompy.mpi.object_collectives import comm_lock, lock_table
+from ompy.mpi.request import Request
+from ompy.mpi.requeststate import RequestState, nothing
+from ompy.mpi.status import Status
+from ompy.mpi.unsupported import absent_function
+
+Wtime = time.monotonic
+
+
+def Wtick() -> float:
+    """Resolution of `Wtime` in seconds."""
+    return time.get_clock_info("monotonic").resolution
+
+
+def Pcontrol(level: int) -> None:
+    """Tell a profiler what to do; there is none."""
+
+
+def Get_version() -> tuple[int, int]:
+    """Version of the MPI standard whose functions are complete."""
+    return constants.VERSION, constants.SUBVERSION
+
+
+def Get_library_version() -> str:
+    """Name and version of this library."""
+    return f"ompy {ompy.__version__}, MPI {constants.VERSION}.{constants.SUBVERSION}"
+
+
+def get_vendor() -> tuple[str, tuple[int, int, int]]:
+    """Name and version of this library."""
+    major, minor, patch = (int(part) for part in ompy.__version__.split(".")[:3])
+    return "ompy", (major, minor, patch)
+
+
+def Get_processor_name() -> str:
+    """Name of the host."""
+    return current().context.me.hostname
+
+
+def Attach_buffer(buf: Any) -> None:
+    """Lend memory for buffered sends."""
+    buffering.attach(current(), buf)
+
+
+def Detach_buffer() -> Any:
+    """Take back the memory when the messages in it have been sent."""
+    world = current()
+    return buffering.detach(world, world)
+
+
+def Flush_buffer() -> None:
+    """Return when the buffered messages have been sent."""
+    world = current()
+    buffering.flush(world, world)
+
+
+def Iflush_buffer() -> Request:
+    """As `Flush_buffer`; complete at once, since the messages are sent here and now."""
+    Flush_buffer()
+    return Request._adopt(RequestState(None, nothing(), None))
+
+
+def Aint_add(base: int, disp: int) -> int:
+    """The address `disp` bytes behind another."""
+    return base + disp
+
+
+def Aint_diff(addr1: int, addr2: int) -> int:
+    """The distance between two addresses."""
+    return addr1 - addr2
+
+
+Get_hw_resource_info = absent_function("Get_hw_resource_info", "MPI 4.1's resource names")
+Get_abi_version = absent_function("Get_abi_version", "MPI 5's ABI queries")
+Get_abi_info = absent_function("Get_abi_info", "MPI 5's ABI queries")
+Get_abi_fortran_info = absent_function("Get_abi_fortran_info", "MPI 5's ABI queries")
+Open_port = absent_function("Open_port", "connections between jobs")
+Close_port = absent_function("Close_port", "connections between jobs")
+Publish_name = absent_function("Publish_name", "connections between jobs")
+Unpublish_name = absent_function("Unpublish_name", "connections between jobs")
+Lookup_name = absent_function("Lookup_name", "connections between jobs")
+Register_datarep = absent_function("Register_datarep", "files")
+
+
+# --- what mpi4py's own Python packages use
+
+
+def _comm_lock(comm: Comm, key: Hashable = None) -> Any:
+    """A lock that belongs to a communicator."""
+    return comm_lock(comm._state(), key)
+
+
+def _comm_lock_table(comm: Comm) -> dict[Any, Any]:
+    """The locks that belong to a communicator."""
+    return lock_table(comm._state())
+
+
+def _commctx_intra(comm: Comm) -> tuple[Comm, int]:
+    """A communicator of the same members for hidden messages, and a tag for the next one."""
+    state = comm._state()
+    if state.hidden is None:
+        state.hidden = [comm.Dup(), 0]
+    hidden = state.hidden
+    hidden[1] += 1
+    return hidden[0], hidden[1]
+
+
+_commctx_inter = absent_function("_commctx_inter", "intercommunicators")
+
+
+def _typecode(datatype: Datatype) -> str | None:
+    """A datatype's code, or None."""
+    return (datatype._inner.code or None) if datatype else None
+
+
+def _typealign(datatype: Datatype) -> int | None:
+    """Alignment of a predefined datatype in bytes, or None."""
+    return datatype._inner.align if datatype and datatype.is_predefined else None
+
+
+def _datatype_create(
+    datatype: Datatype, combiner: str, params: dict[str, Any], free: bool = False
+) -> Datatype:
+    """A datatype as `decode` describes it."""
+    made: Datatype = getattr(datatype, f"Create_{combiner.lower()}")(**params)
+    if free and not datatype.is_predefined:
+        datatype.Free()
+    return made
+
+
+def _datatype_decode(
+    datatype: Datatype,
+    mark: bool = False,  # noqa: ARG001 - states need no marks
+) -> tuple[Datatype, str, dict[str, Any]]:
+    """As `Datatype.decode`."""
+    return datatype.decode()
+
+
+def _sizeof(arg: Any) -> int:
+    """Bytes of what a handle is in C."""
+    kind = arg if isinstance(arg, type) else type(arg)
+    if issubclass(kind, Status):
+        return 4 * constants.F_STATUS_SIZE
+    if issubclass(kind, Handle):
+        return 8
+    raise TypeError(f"expecting an MPI object, not {kind.__name__}")
+
+
+def _addressof(arg: Any) -> int:
+    """An address of an MPI object."""
+    _sizeof(arg)
+    return id(arg)
+
+
+def _handleof(arg: Any) -> int:
+    """The handle of an MPI object."""
+    _sizeof(arg)
+    return arg.handle if isinstance(arg, Handle) else id(arg)

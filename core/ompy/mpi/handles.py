@@ -1,0 +1,184 @@
+"""Handles: the API objects that stand for something MPI keeps.
+
+A handle refers to a *state* (what MPI keeps) or to nothing (a null handle). Several handles may
+refer to one state; they are equal then. Freeing makes one handle null.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+from __future__ import annotations
+
+import _thread
+from typing import Any, ClassVar, Final, Self
+
+from ompy.data.errors import ERR_ARG
+from ompy.mpi.errors import MPIException
+
+
+class State:
+    """What a handle refers to.
+
+    Attributes:
+        number: of its handle as an integer; 0 before anybody asked for it.
+    """
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
+class _Numbers:
+    """States by the integers given out for them; a state that is gone has none."""
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()
+        self._states: Any = None
+        self._last = 0
+
+    def of(self, state: State) -> int:
+        with self._lock:
+            if not state.number:
+                if self._states is None:
+                    from weakref import WeakValueDictionary
+
+                    self._states = WeakValueDictionary()
+                self._last += 1
+                state.number = self._last
+                self._states[state.number] = state
+            return state.number
+
+    def find(self, number: int) -> State | None:
+        return None if self._states is None else self._states.get(number)
+
+
+_numbers: Final = _Numbers()
+
+# predefined handles by name, as pickles know them
+CONSTANTS: Final[dict[str, Handle]] = {}
+
+
+class Handle:
+    """Base of all handle classes.
+
+    A class names its `_kind`: handles are equal only within one kind. `_inner` is the state,
+    `_name` the name of a predefined handle and else empty.
+    """
+
+    __slots__ = ("__weakref__", "_inner", "_name")
+
+    _kind: ClassVar[str] = ""
+    _inner: Any
+    _name: str
+
+    @classmethod
+    def _make(cls, other: object = None) -> Self:
+        """A handle that refers to what `other` refers to.
+
+        Raises:
+            TypeError: `other` is not a handle this class can stand for.
+        """
+        self = object.__new__(cls)
+        self._name = ""
+        self._inner = None
+        if other is not None:
+            if not isinstance(other, Handle) or other._kind != cls._kind:
+                raise TypeError(f"{cls.__name__} cannot be made of {type(other).__name__}")
+            if other._inner is not None and not cls._takes(other._inner):
+                raise TypeError(f"this {type(other).__name__} is not a {cls.__name__}")
+            self._inner = other._inner
+        return self
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        """Whether a handle of this class may refer to `state`."""
+        return state is not None
+
+    @classmethod
+    def _adopt(cls, state: Any) -> Self:
+        """A new handle of this class, or of the user's subclass, for a state."""
+        self = cls.__new__(cls)
+        self._inner = state
+        return self
+
+    @classmethod
+    def _wrap(cls, state: Any) -> Self:
+        """The handle that `fromhandle` gives for a state."""
+        return cls._adopt(state)
+
+    def _constant(self, name: str) -> Self:
+        """Make this a predefined handle."""
+        self._name = name
+        CONSTANTS[name] = self
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Handle):
+            return NotImplemented
+        return self._kind == other._kind and self._inner is other._inner
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        return self._inner is not None
+
+    def __reduce__(self) -> Any:
+        if self._name:
+            return constant, (self._name,)
+        for known in CONSTANTS.values():
+            if known == self:
+                return type(self), (known,)
+        raise ValueError(f"only predefined handles can be pickled, not this {type(self).__name__}")
+
+    @property
+    def handle(self) -> int:
+        """The handle as an integer; 0 for a null handle."""
+        return 0 if self._inner is None else _numbers.of(self._inner)
+
+    def toint(self) -> int:
+        """The handle as an integer."""
+        return self.handle
+
+    def py2f(self) -> int:
+        """The handle as a Fortran integer."""
+        return self.handle
+
+    @classmethod
+    def fromhandle(cls, handle: int) -> Self:
+        """The handle an integer from `handle` stands for."""
+        if handle == 0:
+            return cls.__new__(cls)
+        state = _numbers.find(handle)
+        if state is None or not cls._takes(state):
+            raise MPIException(ERR_ARG, f"{handle} is no handle of a living {cls.__name__}")
+        return cls._wrap(state)
+
+    @classmethod
+    def fromint(cls, arg: int, /) -> Self:
+        """The handle an integer from `toint` stands for."""
+        return cls.fromhandle(arg)
+
+    @classmethod
+    def f2py(cls, arg: int) -> Self:
+        """The handle an integer from `py2f` stands for."""
+        return cls.fromhandle(arg)
+
+    def free(self) -> None:
+        """Free, if there is something to free that is not predefined; never an error."""
+        if self._name or self._inner is None:
+            return
+        self._release()
+        self._inner = None
+
+    def _release(self) -> None:
+        """Give back the state, if it is not predefined."""
+
+
+def constant(name: str) -> Handle:
+    """The predefined handle of a name: how pickles are read."""
+    found = CONSTANTS.get(name)
+    if found is None:
+        import ompy.MPI
+
+        found = getattr(ompy.MPI, name)
+    assert isinstance(found, Handle)
+    return found

@@ -1,0 +1,113 @@
+"""`MPI.Intracomm`: a communicator of one group."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from ompy.mpi import object_collectives
+from ompy.mpi.comm import Comm
+from ompy.mpi.communicators import create_group
+from ompy.mpi.errhandler import Errhandler
+from ompy.mpi.group import Group
+from ompy.mpi.info import Info
+from ompy.mpi.operation import SUM, Op
+from ompy.mpi.unsupported import absent
+
+
+class Intracomm(Comm):
+    """A communicator of one group."""
+
+    __slots__ = ()
+
+    def __new__(cls, comm: Comm | None = None) -> Self:
+        """A null handle, or another one for the same communicator."""
+        return cls._make(comm)
+
+    def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
+        """A communicator of some members; only they call this."""
+        made: Intracomm = create_group(self._state(), group, tag)
+        return made
+
+    @classmethod
+    def Create_from_group(
+        cls,
+        group: Group,
+        stringtag: str = "org.mpi4py",
+        info: Info | None = None,
+        errhandler: Errhandler | None = None,
+    ) -> Intracomm:
+        """A communicator of a group of COMM_WORLD's processes; only they call this.
+
+        Args:
+            group: the members.
+            stringtag: keeps calls of several threads apart.
+            info: hints.
+            errhandler: of the new communicator.
+        """
+        from zlib import crc32
+
+        from ompy.mpi.life import COMM_WORLD
+
+        made: Intracomm = create_group(COMM_WORLD._state(), group, crc32(stringtag.encode()))
+        if made:
+            if info:
+                made.Set_info(info)
+            if errhandler is not None:
+                made.Set_errhandler(errhandler)
+        return made
+
+    def Create_cart(
+        self,
+        dims: Sequence[int],
+        periods: Sequence[bool] | bool | None = None,
+        reorder: bool = False,
+    ) -> Any:
+        """A communicator whose members are the points of a grid.
+
+        Args:
+            dims: points in each dimension.
+            periods: whether each dimension is a ring; none is by default.
+            reorder: of no effect.
+
+        Returns:
+            COMM_NULL in members there is no point for.
+        """
+        from ompy.mpi.cartesian import create_cart
+
+        return create_cart(self._state(), dims, periods)
+
+    def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None) -> int:
+        """The rank this process would have in such a grid, or UNDEFINED."""
+        from ompy.mpi.cartesian import cart_map
+
+        return cart_map(self._state(), dims, periods)
+
+    def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        """Combine the buffers of members 0 to this one."""
+        self._scan(self._state().coll.scan, sendbuf, recvbuf, op)
+
+    def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        """Combine the buffers of the members before this one; the first's is left alone."""
+        self._scan(self._state().coll.exscan, sendbuf, recvbuf, op)
+
+    def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+        """The objects of members 0 to this one, combined."""
+        return self._together("scan", object_collectives.scan, sendobj, op)
+
+    def exscan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+        """The objects of the members before this one, combined; None at the first."""
+        return self._together("exscan", object_collectives.exscan, sendobj, op)
+
+
+absent(
+    Intracomm,
+    "Create_graph Create_dist_graph Create_dist_graph_adjacent Graph_map",
+    "graph topologies",
+)
+absent(Intracomm, "Create_intercomm", "intercommunicators")
+absent(Intracomm, "Iscan Iexscan", "nonblocking collectives")
+absent(Intracomm, "Scan_init Exscan_init", "persistent collectives")
+absent(Intracomm, "Spawn Spawn_multiple Accept Connect", "processes started later")

@@ -1,0 +1,193 @@
+"""The life of MPI in this interpreter: its one real rank, from Init to Finalize.
+
+Only here are there handles of COMM_WORLD and COMM_SELF that belong to the interpreter; all else
+works for any rank.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+from typing import Any, Final
+
+from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.frameworks.pml import Pml
+from ompy.mpi.attributes import delete_all
+from ompy.mpi.constants import THREAD_MULTIPLE, THREAD_SINGLE
+from ompy.mpi.errhandler import ABORT, ARE_FATAL, RETURN
+from ompy.mpi.errors import MPIException
+from ompy.mpi.intracomm import Intracomm
+from ompy.mpi.options import ERROR_KINDS, THREAD_LEVELS, rc, settle
+from ompy.mpi.state import World
+
+COMM_WORLD: Final = Intracomm()._constant("COMM_WORLD")
+COMM_SELF: Final = Intracomm()._constant("COMM_SELF")
+
+_HANDLERS: Final = dict(zip(ERROR_KINDS, (ARE_FATAL, RETURN, ABORT, ARE_FATAL), strict=True))
+
+
+class FinishedPml(Pml):
+    """What a communicator has after Finalize: every call says that MPI is over."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        raise MPIError(ERR_OTHER, "MPI has been finalised: no messages any more")
+
+
+class _Life:
+    """What there is of MPI here.
+
+    Attributes:
+        world: the rank, once initialised.
+        finalized: MPI is over.
+        level: thread level.
+        process: id of the process that was initialised; a forked child is another.
+        thread: that was initialised.
+        exit_status: of an abort at the end of the interpreter; 0 for none.
+    """
+
+    def __init__(self) -> None:
+        self.world: World | None = None
+        self.finalized = False
+        self.level = THREAD_SINGLE
+        self.process = 0
+        self.thread = 0
+        self.exit_status = 0
+
+
+_life: Final = _Life()
+
+
+def current() -> World:
+    """This interpreter's rank.
+
+    Raises:
+        MPIException: ERR_OTHER, MPI is not initialised or over.
+    """
+    if _life.world is None or _life.finalized:
+        raise MPIException(ERR_OTHER, "MPI is not initialised, or finalised already")
+    return _life.world
+
+
+def Init() -> None:
+    """Initialise MPI, with the thread level `mpi4py.rc` asks for."""
+    Init_thread(_wanted_level())
+
+
+def Init_thread(required: int = THREAD_MULTIPLE) -> int:
+    """Initialise MPI. Returns the thread level provided: the one asked for."""
+    if _life.world is not None:
+        raise MPIException(ERR_OTHER, "MPI has been initialised already")
+    from ompy.mpi.world import communicators
+    from ompy.runtime.world import start
+
+    errors = _HANDLERS[rc.errors]
+    world, own = communicators(start(), errors, fast_reduce=bool(rc.fast_reduce))
+    COMM_WORLD._inner = world
+    COMM_SELF._inner = own
+    _life.world = world.world
+    _life.level = max(THREAD_SINGLE, min(required, THREAD_MULTIPLE))
+    _life.process = os.getpid()
+    _life.thread = _thread.get_ident()
+    return _life.level
+
+
+def _wanted_level() -> int:
+    if not rc.threads:
+        return THREAD_SINGLE
+    return THREAD_LEVELS.index(rc.thread_level)
+
+
+def start_up() -> None:
+    """Importing `MPI`: initialise, and finalise at the end, as `mpi4py.rc` says."""
+    import atexit
+
+    settle()
+    finalize = rc.finalize
+    if rc.initialize:
+        Init()
+        if finalize is None:
+            finalize = True
+    if finalize:
+        atexit.register(_at_exit)
+    _guard()
+
+
+def _guard() -> None:
+    """Have an uncaught exception end the whole job at once, and lines written when they are said.
+
+    After the exit hook was registered: see `install_excepthook`.
+    """
+    from ompy.runtime.client import AgentClient
+
+    client = _life.world.context.wireup if _life.world is not None else None
+    if isinstance(client, AgentClient):
+        from ompy.runtime.guard import install_excepthook, line_buffer_output
+
+        line_buffer_output()
+        install_excepthook(client)
+
+
+def _at_exit() -> None:
+    """The interpreter ends: finalise, unless it was an error that ended it."""
+    if _life.world is None or _life.finalized or _life.process != os.getpid():
+        return
+    if _life.exit_status:
+        _life.world.abort(_life.exit_status, "the program ended with an error")
+    uncaught = getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1")
+    if not uncaught:
+        Finalize()
+
+
+def Finalize() -> None:
+    """Finalise MPI: what was sent is delivered, then nothing works any more."""
+    world = current()
+    delete_all(COMM_SELF)
+    world.process.finalize()
+    farewell = getattr(world.context.wireup, "finalized", None)
+    if farewell is not None:
+        farewell()
+    _life.finalized = True
+    _close_communicators(world)
+
+
+def _close_communicators(world: World) -> None:
+    """Ranks and sizes can still be asked for; messages are errors."""
+    over = FinishedPml()
+    for communicator in world.process.communicators.values():
+        communicator.pml = over
+    COMM_WORLD._inner.pml = COMM_SELF._inner.pml = over
+
+
+def Is_initialized() -> bool:
+    """Whether MPI has been initialised."""
+    return _life.world is not None
+
+
+def Is_finalized() -> bool:
+    """Whether MPI is over."""
+    return _life.finalized
+
+
+def Query_thread() -> int:
+    """The thread level provided."""
+    current()
+    return _life.level
+
+
+def Is_thread_main() -> bool:
+    """Whether this thread initialised MPI."""
+    current()
+    return _life.thread == _thread.get_ident()
+
+
+def _set_abort_status(status: object) -> None:
+    """Have the end of the interpreter end the whole job with an exit code."""
+    if isinstance(status, int):
+        _life.exit_status = status
+    else:
+        _life.exit_status = 0 if status is None else 1

@@ -1,0 +1,284 @@
+"""Communicators: collective operations on Python objects.
+
+They stand above coll, on messages of their own (tag TAG_OBJECT): receivers learn sizes from the
+messages. An object is pickled once where it begins and forwarded as it came.
+"""
+
+from __future__ import annotations
+
+import _thread
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from ompy.data.convertor import GrowingConvertor
+from ompy.data.errors import MPIError
+from ompy.data.request import Request as Operation
+from ompy.frameworks.coll import TAG_OBJECT
+from ompy.frameworks.pml import STANDARD
+from ompy.mpi.base import CommBase
+from ompy.mpi.objects import Pieces, convertor_of, pickle
+from ompy.mpi.operation import SUM, Op
+from ompy.mpi.peers import check_root
+from ompy.mpi.state import CommState
+
+
+def lock_table(state: CommState) -> dict[Any, Any]:
+    """The locks of a communicator, by name."""
+    if state.locks is None:
+        state.locks = {}
+    return state.locks
+
+
+def comm_lock(state: CommState, key: Hashable = None) -> Any:
+    """A lock of a communicator: calls of several messages each do not mix between threads."""
+    table = lock_table(state)
+    found = table.get(key)
+    if found is None:
+        found = table.setdefault(key, _thread.allocate_lock())
+    return found
+
+
+class ObjectCollectives(CommBase):
+    """Collective operations on objects. All members call them in the same order."""
+
+    __slots__ = ()
+
+    def _together(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a collective, one at a time of its name."""
+        state = self._state()
+        with comm_lock(state, name):
+            try:
+                return function(state, *arguments)
+            except MPIError as problem:
+                raise state.raised(problem) from problem.__cause__
+
+    def barrier(self) -> None:
+        """Return when every member has called it."""
+        state = self._state()
+        state.call(state.coll.barrier)
+
+    def bcast(self, obj: Any, root: int = 0) -> Any:
+        """The root's object, at every member."""
+        check_root(self._state(), root)
+        return self._together("bcast", _bcast, obj, root)
+
+    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        """Every member's object in a list at the root, None elsewhere."""
+        check_root(self._state(), root)
+        found: list[Any] | None = self._together("gather", _gather, sendobj, root)
+        return found
+
+    def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
+        """This member's item of the root's sequence."""
+        check_root(self._state(), root)
+        return self._together("scatter", _scatter, sendobj, root)
+
+    def allgather(self, sendobj: Any) -> list[Any]:
+        """Every member's object in a list."""
+        found: list[Any] = self._together("allgather", _allgather, sendobj)
+        return found
+
+    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+        """This member's item of every member's sequence."""
+        found: list[Any] = self._together("alltoall", _alltoall, sendobj)
+        return found
+
+    def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
+        """Every member's object combined in rank order at the root, None elsewhere."""
+        check_root(self._state(), root)
+        return self._together("reduce", _reduce, sendobj, op, root)
+
+    def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+        """Every member's object combined in rank order."""
+        return self._together("allreduce", _allreduce, sendobj, op)
+
+
+# --- messages
+
+
+def _begin(state: CommState, pieces: Pieces, target: int) -> Operation:
+    return state.pml.isend(state.communicator, convertor_of(pieces), target, TAG_OBJECT, STANDARD)
+
+
+def _send(state: CommState, pieces: Pieces, target: int) -> None:
+    state.pml.send(state.communicator, convertor_of(pieces), target, TAG_OBJECT, STANDARD)
+
+
+def _post(state: CommState, source: int) -> tuple[Operation, GrowingConvertor]:
+    convertor = GrowingConvertor()
+    return state.pml.irecv(state.communicator, convertor, source, TAG_OBJECT), convertor
+
+
+def _finish(state: CommState, posted: tuple[Operation, GrowingConvertor]) -> memoryview:
+    operation, convertor = posted
+    state.pml.wait(state.communicator, operation)
+    assert convertor.view is not None, "a received message has its memory"
+    return convertor.view
+
+
+def _receive(state: CommState, source: int) -> memoryview:
+    return _finish(state, _post(state, source))
+
+
+def _wait(state: CommState, operations: Sequence[Operation]) -> None:
+    for operation in operations:
+        state.pml.wait(state.communicator, operation)
+
+
+# --- collectives
+
+
+def _forward(state: CommState, pieces: Pieces | None, root: int) -> Pieces:
+    """Bring the root's message to everybody, along a binomial tree."""
+    size = state.size
+    place = (state.communicator.rank - root) % size
+    step = 1
+    while step < size and not place & step:
+        step <<= 1
+    if place:
+        pieces = (_receive(state, (place - step + root) % size),)
+    assert pieces is not None, "the root has a message"
+    under_way = []
+    while step > 1:
+        step >>= 1
+        if place + step < size:
+            under_way.append(_begin(state, pieces, (place + step + root) % size))
+    _wait(state, under_way)
+    return pieces
+
+
+def _bcast(state: CommState, obj: Any, root: int) -> Any:
+    if state.communicator.rank == root:
+        _forward(state, pickle.pieces(obj), root)
+        return pickle.copy(obj)
+    return pickle.load(_forward(state, None, root)[0])
+
+
+def _gather(state: CommState, obj: Any, root: int) -> list[Any] | None:
+    rank = state.communicator.rank
+    if rank != root:
+        _send(state, pickle.pieces(obj), root)
+        return None
+    posted = [None if source == rank else _post(state, source) for source in range(state.size)]
+    own = pickle.copy(obj)
+    return [own if each is None else pickle.load(_finish(state, each)) for each in posted]
+
+
+def _items(state: CommState, objects: Sequence[Any] | None) -> list[Any]:
+    """One object for each member; None stands for nothing but None."""
+    found = [None] * state.size if objects is None else list(objects)
+    if len(found) != state.size:
+        raise ValueError(f"expecting {state.size} items, got {len(found)}")
+    return found
+
+
+def _scatter(state: CommState, objects: Sequence[Any] | None, root: int) -> Any:
+    rank = state.communicator.rank
+    if rank != root:
+        return pickle.load(_receive(state, root))
+    items = _items(state, objects)
+    messages = [pickle.pieces(item) for item in items]  # all of them, before any is sent
+    others = [target for target in range(state.size) if target != rank]
+    _wait(state, [_begin(state, messages[target], target) for target in others])
+    return pickle.copy(items[rank])
+
+
+def _swap(state: CommState, messages: Sequence[Pieces], own: Any) -> list[Any]:
+    """Message i to member i; what everybody sent here, this member's own object in its place."""
+    rank, size = state.communicator.rank, state.size
+    posted = [None if source == rank else _post(state, source) for source in range(size)]
+    # everybody begins with its right neighbour, so that no member is flooded by all at once
+    targets = [(rank + step) % size for step in range(1, size)]
+    sent = [_begin(state, messages[target], target) for target in targets]
+    found = [own if each is None else pickle.load(_finish(state, each)) for each in posted]
+    _wait(state, sent)
+    return found
+
+
+def _allgather(state: CommState, obj: Any) -> list[Any]:
+    pieces = pickle.pieces(obj)
+    return _swap(state, [pieces] * state.size, pickle.copy(obj))
+
+
+def _alltoall(state: CommState, objects: Sequence[Any]) -> list[Any]:
+    items = _items(state, objects)
+    own = pickle.copy(items[state.communicator.rank])
+    return _swap(state, [pickle.pieces(item) for item in items], own)
+
+
+# --- reductions
+
+
+def _operand(obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
+    """An object to combine: a copy, if the function may change its arguments."""
+    return obj if isinstance(op, Op) and op.is_predefined else pickle.copy(obj)
+
+
+def _result(value: Any, obj: Any) -> Any:
+    """What is handed out is never the object handed in."""
+    return pickle.copy(value) if value is obj else value
+
+
+def _combine(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
+    """All objects combined in rank order, at member 0."""
+    rank, size = state.communicator.rank, state.size
+    value = _operand(obj, op)
+    step = 1
+    while step < size:
+        if rank & step:
+            _send(state, pickle.pieces(value), rank - step)
+            return None
+        if rank + step < size:
+            value = op(value, pickle.load(_receive(state, rank + step)))
+        step <<= 1
+    return value
+
+
+def _reduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any], root: int) -> Any:
+    rank = state.communicator.rank
+    if not state.world.fast_reduce:
+        objects = _gather(state, obj, root)
+        if objects is None:
+            return None
+        value = objects[0]
+        for other in objects[1:]:
+            value = op(value, other)
+        return value
+    value = _combine(state, obj, op)
+    if root != 0:
+        if rank == 0:
+            _send(state, pickle.pieces(value), root)
+            return None
+        if rank == root:
+            return pickle.load(_receive(state, 0))
+    return _result(value, obj) if rank == root else None
+
+
+def _allreduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
+    value = _reduce(state, obj, op, 0)
+    if state.communicator.rank == 0:
+        _forward(state, pickle.pieces(value), 0)
+        return value
+    return pickle.load(_forward(state, None, 0)[0])
+
+
+def scan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
+    """The objects of members 0 to this one combined."""
+    rank = state.communicator.rank
+    value = _operand(obj, op)
+    if rank:
+        value = op(pickle.load(_receive(state, rank - 1)), value)
+    if rank + 1 < state.size:
+        _send(state, pickle.pieces(value), rank + 1)
+    return _result(value, obj)
+
+
+def exscan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
+    """The objects of the members before this one combined; None at the first."""
+    rank = state.communicator.rank
+    value = pickle.load(_receive(state, rank - 1)) if rank else None
+    if rank + 1 < state.size:
+        own = _operand(obj, op)
+        following = op(_operand(value, op), own) if rank else own
+        _send(state, pickle.pieces(following), rank + 1)
+    return value

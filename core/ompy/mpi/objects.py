@@ -1,0 +1,185 @@
+"""Python objects as messages.
+
+A small object travels as its pickle. Large buffers in it (NumPy arrays and whatever else offers
+them to pickle protocol 5) are not copied into the pickle: the message is then a frame,
+
+    magic, size of the pickle, number of buffers; offset and size of each buffer; the pickle;
+    the buffers, each at a multiple of 64 bytes
+
+and the receiver hands out views of the one memory it received into. A message says itself which
+it is: a plain pickle begins with 0x80 (protocol 2 and up), a frame with the magic.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from struct import Struct
+from typing import Any, Final
+
+from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor
+
+PICKLED: Final = 0x80  # PEP 307: first byte of a pickle of protocol 2 and up
+MAGIC: Final = b"\x01ompy\xb5\x00\xff"  # arbitrary: begins no pickle, no JSON and no text
+ALIGNMENT: Final = 64  # arbitrary: a cache line, enough for any vector instruction
+THRESHOLD: Final = 16384  # bytes; arbitrary: below, copying costs less than a piece of its own
+HEADER: Final = Struct("<8sQQ")
+PLACE: Final = Struct("<QQ")
+# objects that nobody can tell from a copy
+ATOMIC: Final = frozenset((type(None), bool, int, float, complex, str, bytes))
+HIGHEST: Final = 5  # PEP 574: the protocol that keeps buffers out of the pickle
+
+Pieces = Sequence[Any]  # a message in one or more buffers
+
+
+class Pickle:
+    """How objects become bytes. `MPI.pickle.__init__(dumps, loads)` changes it for all calls."""
+
+    __slots__ = ("_dumps", "_loads", "_protocol", "_threshold")
+
+    def __init__(
+        self,
+        dumps: Callable[..., Any] | None = None,
+        loads: Callable[[Any], Any] | None = None,
+        protocol: int | None = None,
+        threshold: int | None = None,
+    ) -> None:
+        self._dumps = dumps
+        self._loads = loads
+        self.PROTOCOL = protocol
+        self.THRESHOLD = threshold
+
+    @property
+    def PROTOCOL(self) -> int | None:
+        """The pickle protocol; None leaves it to the user's `dumps`. Set None for the default."""
+        return self._protocol
+
+    @PROTOCOL.setter
+    def PROTOCOL(self, value: int | None) -> None:
+        if value is None and self._dumps is None:
+            value = _from_environment("PROTOCOL", HIGHEST)
+        self._protocol = value
+
+    @property
+    def THRESHOLD(self) -> int:
+        """Bytes from which on a buffer is not copied into the pickle. Set None for the default."""
+        return self._threshold
+
+    @THRESHOLD.setter
+    def THRESHOLD(self, value: int | None) -> None:
+        self._threshold = _from_environment("THRESHOLD", THRESHOLD) if value is None else value
+
+    def dumps(self, obj: Any) -> Any:
+        """An object as bytes, all in one piece."""
+        if self._dumps is not None:
+            return self._dumps(obj) if self._protocol is None else self._dumps(obj, self._protocol)
+        from _pickle import dumps
+
+        return dumps(obj, self._protocol)
+
+    def loads(self, data: Any) -> Any:
+        """The object of some bytes."""
+        if self._loads is not None:
+            return self._loads(data)
+        from _pickle import loads
+
+        return loads(data)
+
+    def dumps_oob(self, obj: Any) -> tuple[bytes, list[Any]]:
+        """An object as bytes, and its large buffers beside them."""
+        from ompy.mpi.memory import buffer
+
+        data, views = self._split(obj)
+        return data, [buffer(view) for view in views]
+
+    def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
+        """The object of `dumps_oob`."""
+        from _pickle import loads
+
+        return loads(data, buffers=buffers)
+
+    def _split(self, obj: Any) -> tuple[bytes, list[memoryview]]:
+        """The pickle, and the bytes of the large buffers that are not in it."""
+        from _pickle import dumps
+
+        views: list[memoryview] = []
+        threshold = self._threshold
+
+        def keep_inside(picked: Any) -> bool:
+            view = picked.raw()
+            if len(view) < threshold:
+                return True
+            views.append(view)
+            return False
+
+        return dumps(obj, HIGHEST, buffer_callback=keep_inside), views
+
+    def pieces(self, obj: Any) -> Pieces:
+        """An object as a message: one piece, or the pieces of a frame."""
+        protocol = self._protocol
+        whole = self._dumps is not None or (protocol is not None and 0 <= protocol < HIGHEST)
+        if whole or type(obj) in ATOMIC:
+            return (self.dumps(obj),)
+        data, views = self._split(obj)
+        return _frame(data, views) if views else (data,)
+
+    def load(self, view: memoryview) -> Any:
+        """The object of a received message. Buffers in it are views of the message's memory."""
+        if not view:
+            return None
+        if view[0] != PICKLED and bytes(view[: len(MAGIC)]) == MAGIC:
+            return self._unframed(view)
+        return self.loads(view)
+
+    def _unframed(self, view: memoryview) -> Any:
+        _, size, number = HEADER.unpack_from(view)
+        start = HEADER.size + number * PLACE.size
+        places = PLACE.iter_unpack(view[HEADER.size : start])
+        buffers = [view[offset : offset + length] for offset, length in places]
+        return self.loads_oob(view[start : start + size], buffers)
+
+    def copy(self, obj: Any) -> Any:
+        """What somebody who received the object would have."""
+        if type(obj) in ATOMIC and self._dumps is None:
+            return obj
+        return self.load(memoryview(joined(self.pieces(obj))))
+
+
+def _frame(data: Any, views: list[memoryview]) -> Pieces:
+    """The pieces of a frame, padded so that each buffer is aligned."""
+    start = HEADER.size + len(views) * PLACE.size
+    end = start + len(data)
+    head = [HEADER.pack(MAGIC, len(data), len(views))]
+    tail: list[Any] = []
+    for view in views:
+        gap = -end % ALIGNMENT
+        if gap:
+            tail.append(bytes(gap))
+        head.append(PLACE.pack(end + gap, len(view)))
+        tail.append(view)
+        end += gap + len(view)
+    return (b"".join(head), data, *tail)
+
+
+def joined(pieces: Pieces) -> Any:
+    """A message in one piece of memory of its own."""
+    return bytearray().join(pieces)
+
+
+def convertor_of(pieces: Pieces) -> Convertor:
+    """The bytes of a message to send."""
+    if len(pieces) == 1:
+        view = memoryview(pieces[0])
+        return ContiguousConvertor(view if view.format == "B" else view.cast("B"))
+    return GatherConvertor([memoryview(piece) for piece in pieces])
+
+
+def _from_environment(name: str, default: int) -> int:
+    text = os.environ.get(f"MPI4PY_PICKLE_{name}", "")
+    try:
+        return int(text) if text else default
+    except ValueError:
+        return default
+
+
+pickle: Final = Pickle()

@@ -1,0 +1,56 @@
+"""What is wrong with a rank or a tag, in words."""
+
+from __future__ import annotations
+
+from operator import index
+
+from ompy.data.constants import ANY_SOURCE, TAG_UB
+from ompy.data.errors import ERR_RANK, ERR_ROOT, ERR_TAG
+from ompy.mpi.errors import MPIException
+from ompy.mpi.state import CommState
+
+
+def whole(number: object) -> int:
+    """A rank or tag as an int. Programs divide with `/` and pass 1.0, and mpi4py lets them.
+
+    Raises:
+        TypeError: it is no number, or not a whole one.
+    """
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    return index(number)  # type: ignore[arg-type]
+
+
+def _members(state: CommState) -> str:
+    size = state.size
+    plural = "rank" if size == 1 else "ranks"
+    return f"{state.communicator.name or 'the communicator'}, which has {size} {plural}"
+
+
+def wrong_target(state: CommState, target: int, tag: int) -> MPIException:
+    """The exception for a send to `target` with `tag`, one of which cannot be."""
+    if not 0 <= index(target) < state.size:
+        return state.fail(ERR_RANK, f"rank {target} does not exist in {_members(state)}")
+    return state.fail(ERR_TAG, f"tag {index(tag)}: a tag is a number from 0 to {TAG_UB}")
+
+
+def wrong_source(state: CommState, source: int, tag: int) -> MPIException:
+    """The exception for a receive from `source` with `tag`, one of which cannot be."""
+    if not ANY_SOURCE <= index(source) < state.size:
+        return state.fail(
+            ERR_RANK,
+            f"rank {source} does not exist in {_members(state)} (and is not ANY_SOURCE)",
+        )
+    return state.fail(
+        ERR_TAG, f"tag {index(tag)}: a tag is a number from 0 to {TAG_UB}, or ANY_TAG"
+    )
+
+
+def check_root(state: CommState, root: int) -> None:
+    """See that a root exists.
+
+    Raises:
+        MPIException: ERR_ROOT, it does not.
+    """
+    if not 0 <= root < state.size:
+        raise state.fail(ERR_ROOT, f"root {index(root)} does not exist in {_members(state)}")

@@ -1,0 +1,196 @@
+"""What a request handle refers to: the PML's request, and what must live as long as it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ompy.data.constants import ANY_TAG, PROC_NULL
+from ompy.data.convertor import Convertor
+from ompy.data.errors import ERR_REQUEST, MPIError
+from ompy.data.request import Request
+from ompy.engine.base import Engine
+from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import State
+from ompy.mpi.state import CommState, World
+from ompy.mpi.status import Status
+
+
+class RequestState(State):
+    """An operation under way.
+
+    Attributes:
+        world: the rank; None when it was complete from the beginning.
+        comm: the communicator it is in, or None.
+        operation: what completes.
+        keep: whatever must stay alive until then: the user's buffer.
+        receives: its status describes a message; a send's is empty.
+        watched: threads that wait for any of several requests are told when it completes.
+    """
+
+    __slots__ = ("comm", "keep", "operation", "receives", "watched", "world")
+
+    def __init__(
+        self, comm: CommState | None, operation: Request, keep: object, *, receives: bool = False
+    ) -> None:
+        self.number = 0
+        self.comm: CommState | None = comm
+        self.world: World | None = None if comm is None else comm.world
+        self.operation = operation
+        self.keep = keep
+        self.receives = receives
+        self.watched = False
+
+    @property
+    def engine(self) -> Engine:
+        """What drives the rank."""
+        assert self.world is not None, "a request without a rank is complete"
+        return self.world.engine
+
+    @property
+    def active(self) -> bool:
+        """There is something to wait for."""
+        return True
+
+    def successor(self) -> RequestState | None:
+        """What the handle refers to when this is over."""
+        return None
+
+    def result(self, status: Status | None) -> Any:
+        """The operation is complete and over: what it received.
+
+        Raises:
+            MPIException: it failed.
+        """
+        if status is not None:
+            self.fill(status)
+        operation = self.operation
+        if operation.error:
+            problem = MPIError(operation.error, operation.detail)
+            raise MPIException(*_said(problem)) if self.comm is None else self.comm.raised(problem)
+        return self.value()
+
+    def value(self) -> Any:
+        """The object received, for receives of objects."""
+        return None
+
+    def fill(self, status: Status) -> None:
+        """Describe the completed operation."""
+        operation = self.operation
+        if self.receives and operation.source != PROC_NULL:
+            status._fill(operation)  # noqa: SLF001 - ours
+        elif self.receives:
+            status._no_process()  # noqa: SLF001 - ours
+        else:
+            status._clear()  # noqa: SLF001 - ours
+            status.Set_cancelled(operation.cancelled)
+            status.Set_error(operation.error)
+
+    def cancel(self) -> None:
+        """Cancel it, if it is a receive that no message has matched."""
+        if self.comm is not None:
+            self.comm.pml.cancel(self.operation)
+
+    def freed(self) -> None:
+        """A handle lets go of it."""
+
+    async def completed(self) -> None:
+        """Return when it is complete, while the running asyncio loop goes on."""
+        waiting = getattr(self.engine, "completed", None)
+        if waiting is None:
+            raise NotImplementedError("requests cannot be awaited in the virtual world")
+        await waiting(self.operation)
+
+
+class PersistentState(RequestState):
+    """An operation that can be started again and again.
+
+    Attributes:
+        target: the peer.
+        tag: of the message.
+        mode: of sending.
+        convertor: the message.
+        running: it was started and has not been waited for.
+    """
+
+    __slots__ = ("convertor", "mode", "running", "tag", "target")
+
+    def __init__(
+        self,
+        comm: CommState,
+        convertor: Convertor,
+        keep: object,
+        target: int,
+        tag: int,
+        mode: int,
+        *,
+        receives: bool,
+    ) -> None:
+        super().__init__(comm, nothing(), keep, receives=receives)
+        self.convertor = convertor
+        self.target = target
+        self.tag = tag
+        self.mode = mode
+        self.running = False
+
+    @property
+    def active(self) -> bool:
+        """It was started and has not been waited for."""
+        return self.running
+
+    def start(self) -> None:
+        """Start it.
+
+        Raises:
+            MPIException: it is running, or the peer cannot be reached.
+        """
+        comm = self.communicator_state
+        if self.running:
+            raise comm.fail(ERR_REQUEST, "the request is active: wait for it before starting it")
+        self.watched = False
+        if self.target == PROC_NULL:
+            self.operation = nothing()
+        elif self.receives:
+            self.operation = comm.call(
+                comm.pml.irecv, comm.communicator, self.convertor, self.target, self.tag
+            )
+        else:
+            self.operation = self._send()
+        self.running = True
+
+    @property
+    def communicator_state(self) -> CommState:
+        """The communicator it is in."""
+        assert self.comm is not None, "a persistent request is made by a communicator"
+        return self.comm
+
+    def _send(self) -> Request:
+        comm = self.communicator_state
+        started: Request = comm.call(
+            comm.pml.isend, comm.communicator, self.convertor, self.target, self.tag, self.mode
+        )
+        return started
+
+    def successor(self) -> RequestState | None:
+        """Itself: it can be started again."""
+        self.running = False
+        return self
+
+    def fill(self, status: Status) -> None:
+        """Describe the completed operation; nothing when it was not started."""
+        if self.running:
+            super().fill(status)
+        else:
+            status._clear()  # noqa: SLF001 - ours
+
+
+def _said(problem: MPIError) -> tuple[int, str]:
+    return problem.code, problem.detail
+
+
+def nothing() -> Request:
+    """A completed operation with PROC_NULL."""
+    done = Request()
+    done.source = PROC_NULL
+    done.tag = ANY_TAG
+    done.complete = True
+    return done

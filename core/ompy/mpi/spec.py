@@ -1,0 +1,366 @@
+"""What may stand for a message: a buffer, or [buffer, count, displacement, datatype].
+
+The forms are those of reference mpi4py.md 8. Errors in them are Python's (ValueError, TypeError,
+KeyError, BufferError) with texts that begin "message: ".
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any, NamedTuple
+
+from ompy.data.convertor import ContiguousConvertor, Convertor
+from ompy.data.errors import ERR_TYPE
+from ompy.data.layout import Layout
+from ompy.data.message import Blocks, Message
+from ompy.mpi.access import NATIVE, acquire
+from ompy.mpi.datatype import Datatype
+from ompy.mpi.errors import MPIException
+from ompy.mpi.markers import Marker
+from ompy.mpi.predefined import BYTE, of_format, typedict
+
+
+class Typed(NamedTuple):
+    """A message, and the datatype the user named for it."""
+
+    message: Message
+    datatype: Datatype
+
+
+class TypedBlocks(NamedTuple):
+    """A message per rank, and the datatype the user named for them."""
+
+    blocks: Blocks
+    datatype: Datatype
+
+
+# --- the common forms, straight
+
+
+def send_convertor(spec: Any) -> Convertor:
+    """The bytes of a message to send."""
+    if isinstance(spec, (list, tuple)):
+        view = _plain_message(spec)
+    else:
+        view = _plain_bytes(spec)
+    return ContiguousConvertor(view) if view is not None else _convertor(spec, False)
+
+
+def recv_convertor(spec: Any) -> Convertor:
+    """The room for a message to receive."""
+    if isinstance(spec, (list, tuple)):
+        view = _plain_message(spec)
+    else:
+        view = _plain_bytes(spec)
+    if view is not None and not view.readonly:
+        return ContiguousConvertor(view)
+    return _convertor(spec, True)
+
+
+def _plain_bytes(buffer: Any) -> memoryview | None:
+    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        return None
+    if view.c_contiguous:
+        if view.format == "B" and view.ndim == 1:
+            return view
+        if view.format in NATIVE and view.nbytes:
+            return view.cast("B")
+    return None
+
+
+def _plain_message(spec: Sequence[Any]) -> memoryview | None:
+    """The bytes of [buffer, datatype] or [buffer, count, datatype] without gaps, or None."""
+    size = len(spec)
+    if size != 2 and (size != 3 or type(spec[1]) is not int):
+        return None
+    kind = spec[-1]
+    if isinstance(kind, str):
+        kind = typedict.get(kind)
+    if not isinstance(kind, Datatype):
+        return None
+    state = kind._inner
+    if state is None or not state.committed or not state.layout.contiguous:
+        return None
+    view = _plain_bytes(spec[0])
+    item = state.layout.size
+    if view is None or not item:
+        return None
+    if size == 2:
+        return view if len(view) % item == 0 else None
+    end = spec[1] * item
+    return view[:end] if 0 <= end <= len(view) else None
+
+
+def _convertor(spec: Any, writable: bool) -> Convertor:
+    return message(spec, writable).message.convertor()
+
+
+# --- the whole grammar
+
+
+def message(spec: Any, writable: bool, blocks: int = 1) -> Typed:
+    """The message a specification stands for.
+
+    Args:
+        spec: what the user wrote.
+        writable: it is to be received into.
+        blocks: ranks that get as much each; the message is the first rank's.
+    """
+    buffer, count, displacement, kind = _parts(spec)
+    view, datatype = _resolve(buffer, kind, writable)
+    layout = _layout(datatype)
+    start = 0
+    if displacement is not None:
+        start = _origin(index(displacement), layout, view)
+    if count is None:
+        number = _inferred(view, start, layout, blocks)
+    else:
+        number = index(count)
+        if number < 0:
+            raise ValueError(f"message: negative count {number}")
+    if view is None:
+        if number and buffer is None:
+            raise ValueError(f"message: the buffer is None, but the count is {number}")
+        memory, origin = _absolute([(start, number * blocks, layout)], writable)
+        return Typed(Message(memory, origin + start, number, layout), datatype)
+    _check_room(view, start, number * blocks, layout)
+    return Typed(Message(view, start, number, layout), datatype)
+
+
+def even_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
+    """Equal messages for all ranks, side by side."""
+    first, datatype = message(spec, writable, ranks)
+    made = Blocks.even(first.memory, first.origin, first.count, first.layout, ranks)
+    return TypedBlocks(made, datatype)
+
+
+def vector_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
+    """A message per rank, with counts and displacements."""
+    buffer, counts, displacements, kind = _parts(spec)
+    view, datatype = _resolve(buffer, kind, writable)
+    layout = _layout(datatype)
+    numbers = _counts(counts, view, layout, ranks)
+    if any(number < 0 for number in numbers):
+        raise ValueError(f"message: negative count among {numbers}")
+    at = _displacements(displacements, numbers)
+    regular = displacements is None and len(set(numbers)) <= 1
+    starts = [i * layout.extent for i in at]
+    pieces = [(start, n, layout) for start, n in zip(starts, numbers, strict=True)]
+    if view is None:
+        if any(numbers) and buffer is None:
+            raise ValueError(f"message: the buffer is None, but the counts are {numbers}")
+        view, origin = _absolute(pieces, writable)
+        starts = [start + origin for start in starts]
+    else:
+        for piece in pieces:
+            _check_room(view, *piece)
+    return TypedBlocks(Blocks(view, numbers, starts, [layout] * ranks, regular=regular), datatype)
+
+
+def typed_blocks(spec: Any, writable: bool, ranks: int) -> Blocks:
+    """A message of its own datatype per rank, displacements in bytes."""
+    buffer, counts, displacements, kinds = _typed_parts(spec)
+    if buffer is None or isinstance(buffer, Marker):
+        if counts is None or displacements is None:
+            raise ValueError("message: BOTTOM needs counts and displacements")
+        view = None
+    else:
+        view = acquire(buffer, writable).view
+    layouts = [_layout(_named(kind)) for kind in kinds]
+    if len(layouts) != ranks:
+        raise ValueError(f"message: expecting {ranks} datatypes, got {len(layouts)}")
+    numbers = _integers(1 if counts is None else counts, ranks, "counts")
+    starts = _integers(0 if displacements is None else displacements, ranks, "displacements")
+    pieces = list(zip(starts, numbers, layouts, strict=True))
+    if view is None:
+        view, origin = _absolute(pieces, writable)
+        starts = [start + origin for start in starts]
+    else:
+        for piece in pieces:
+            _check_room(view, *piece)
+    return Blocks(view, numbers, starts, layouts)
+
+
+# --- parts
+
+
+def _parts(spec: Any) -> tuple[Any, Any, Any, Any]:
+    """Buffer, count(s), displacement(s), datatype; None for what is not said."""
+    if not isinstance(spec, (list, tuple)):
+        return spec, None, None, None
+    size = len(spec)
+    if size == 4:
+        buffer, count, displacement, kind = spec
+        return buffer, count, displacement, kind
+    if size == 2:
+        buffer, second = spec
+        if isinstance(second, (Datatype, str)):
+            return buffer, None, None, second
+        kind = None
+    elif size == 3:
+        buffer, second, kind = spec
+    else:
+        raise ValueError(f"message: expecting 2 to 4 items, not {size}")
+    if isinstance(second, tuple):
+        count, displacement = second
+        return buffer, count, displacement, kind
+    return buffer, second, None, kind
+
+
+def _typed_parts(spec: Any) -> tuple[Any, Any, Any, Sequence[Any]]:
+    """Buffer, counts, displacements, datatypes."""
+    if not isinstance(spec, (list, tuple)):
+        raise TypeError(f"message: expecting a list/tuple, not {type(spec).__name__}")
+    size = len(spec)
+    if size == 2:
+        return spec[0], None, None, spec[1]
+    if size == 3:
+        counts, displacements = spec[1]
+        return spec[0], counts, displacements, spec[2]
+    if size == 4:
+        return spec[0], spec[1], spec[2], spec[3]
+    raise ValueError(f"message: expecting 2 to 4 items, not {size}")
+
+
+def _resolve(buffer: Any, kind: Any, writable: bool) -> tuple[memoryview | None, Datatype]:
+    """The buffer's bytes, None for BOTTOM, and the datatype said or seen."""
+    if buffer is None or isinstance(buffer, Marker):
+        return None, BYTE if kind is None else _named(kind)
+    found = acquire(buffer, writable)
+    if kind is not None:
+        return found.view, _named(kind)
+    datatype = of_format(found.format, found.itemsize)
+    if datatype is None:
+        raise KeyError(f"message: cannot map buffer format {found.format!r} to MPI datatype")
+    return found.view, datatype
+
+
+def _named(kind: Any) -> Datatype:
+    if isinstance(kind, Datatype):
+        return kind
+    if not isinstance(kind, str):
+        raise TypeError(f"message: expecting a datatype or its code, not {type(kind).__name__}")
+    known = typedict.get(kind) or typedict.get(kind.lstrip("=|@"))
+    if known is None:
+        raise KeyError(f"message: cannot map type code {kind!r} to MPI datatype")
+    return known
+
+
+def _layout(datatype: Datatype) -> Layout:
+    state = datatype._inner
+    if state is None:
+        raise ValueError("message: the datatype is null")
+    if not state.committed:
+        raise MPIException(ERR_TYPE, "the datatype was never committed: call its Commit()")
+    layout: Layout = state.layout
+    return layout
+
+
+def _origin(displacement: int, layout: Layout, view: memoryview | None) -> int:
+    """Byte of an element's origin."""
+    if displacement < 0:
+        raise ValueError(f"message: negative displacement {displacement}")
+    if displacement and layout.extent < 0:
+        raise ValueError(f"message: displacement with a datatype of extent {layout.extent}")
+    start = displacement * layout.extent
+    if view is not None and start > len(view):
+        raise ValueError(
+            f"message: displacement {displacement} is beyond the buffer's {len(view)} bytes"
+        )
+    return start
+
+
+def _items(view: memoryview, start: int, layout: Layout) -> int:
+    """Elements in the buffer from a byte on."""
+    if layout.extent <= 0:
+        raise ValueError(f"message: cannot infer count, datatype extent is {layout.extent}")
+    size = len(view) - start
+    if size % layout.extent:
+        raise ValueError(
+            f"message: buffer length {size} is not a multiple of datatype extent {layout.extent}"
+        )
+    return size // layout.extent
+
+
+def _inferred(view: memoryview | None, start: int, layout: Layout, blocks: int) -> int:
+    """Elements for each of `blocks` ranks."""
+    if view is None:
+        return 0
+    items = _items(view, start, layout)
+    if items % blocks:
+        raise ValueError(
+            f"message: number of items {items} is not a multiple of "
+            f"the required number of blocks {blocks}"
+        )
+    return items // blocks
+
+
+def _counts(counts: Any, view: memoryview | None, layout: Layout, ranks: int) -> list[int]:
+    if counts is not None:
+        return _integers(counts, ranks, "counts")
+    if view is None:
+        return [0] * ranks
+    each, more = divmod(_items(view, 0, layout), ranks)
+    return [each + 1] * more + [each] * (ranks - more)
+
+
+def _displacements(displacements: Any, counts: list[int]) -> list[int]:
+    if displacements is None:
+        found = [0]
+        for count in counts[:-1]:
+            found.append(found[-1] + count)
+        return found[: len(counts)]
+    stride = _maybe_integer(displacements)
+    if stride is not None:
+        return [i * stride for i in range(len(counts))]
+    return _integers(displacements, len(counts), "displacements")
+
+
+def _maybe_integer(value: Any) -> int | None:
+    try:
+        return index(value)
+    except TypeError:
+        return None
+
+
+def _integers(values: Any, size: int, what: str) -> list[int]:
+    """One integer for all, or one for each."""
+    single = _maybe_integer(values)
+    if single is not None:
+        return [single] * size
+    found = [index(value) for value in values]
+    if len(found) != size:
+        raise ValueError(f"message: expecting {size} {what}, got {len(found)}")
+    return found
+
+
+def _check_room(view: memoryview, start: int, count: int, layout: Layout) -> None:
+    first, size = layout.span(count)
+    first += start
+    if size and (first < 0 or first + size > len(view)):
+        raise ValueError(
+            f"message: {count} elements from byte {start} on reach from byte {first} to "
+            f"{first + size}, but the buffer has {len(view)} bytes"
+        )
+
+
+def _absolute(pieces: Sequence[tuple[int, int, Layout]], writable: bool) -> tuple[memoryview, int]:
+    """The memory that messages with absolute addresses touch, and where address 0 is in it."""
+    touched = []
+    for start, count, layout in pieces:
+        first, size = layout.span(count)
+        if size:
+            touched.append((start + first, start + first + size))
+    if not touched:
+        return memoryview(bytearray()), 0
+    from ompy.mpi.addresses import view_at
+
+    low = min(first for first, _ in touched)
+    high = max(end for _, end in touched)
+    return view_at(low, high - low, readonly=not writable), -low

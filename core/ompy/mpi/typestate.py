@@ -1,0 +1,205 @@
+"""What a datatype handle refers to, and the layouts of derived types.
+
+A derived type is elements of other types at byte displacements; all constructors come down to
+that (MPI standard, chapter on datatypes). Runs of contiguous elements become one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from ompy.data.layout import Layout, combine, resize
+from ompy.mpi.handles import State
+
+
+class TypeState(State):
+    """A datatype.
+
+    Attributes:
+        layout: of one element.
+        align: strictest alignment of its basic types, in bytes.
+        bounded: its bounds were set by hand; no padding is added then.
+        combiner: how it was made: the constructor's name, NAMED for predefined ones.
+        params: the constructor's arguments; datatypes among them are states.
+        base: the type it was made from, or None.
+        name: its name.
+        symbol: name of the predefined handle, or empty.
+        code: its type code, or empty.
+        committed: whether it may be used for messages.
+        attributes: by key, or None when there are none.
+    """
+
+    __slots__ = (
+        "align",
+        "attributes",
+        "base",
+        "bounded",
+        "code",
+        "combiner",
+        "committed",
+        "layout",
+        "name",
+        "params",
+        "symbol",
+    )
+
+    def __init__(
+        self,
+        layout: Layout,
+        align: int,
+        combiner: str,
+        params: dict[str, Any],
+        base: TypeState | None = None,
+        *,
+        bounded: bool = False,
+    ) -> None:
+        super().__init__()
+        self.layout = layout if bounded else padded(layout, align)
+        self.align = align
+        self.bounded = bounded
+        self.combiner = combiner
+        self.params = params
+        self.base = base
+        self.name = ""
+        self.symbol = ""
+        self.code = ""
+        self.committed = False
+        self.attributes: dict[int, Any] | None = None
+
+    @property
+    def predefined(self) -> bool:
+        """It cannot be freed."""
+        return self.combiner == "NAMED" or self.combiner.startswith("F90_")
+
+
+def padded(layout: Layout, align: int) -> Layout:
+    """The layout with its extent rounded up to a multiple of the alignment."""
+    missing = -layout.extent % align if align > 1 and layout.extent > 0 else 0
+    return resize(layout, layout.lower, layout.extent + missing) if missing else layout
+
+
+def consecutive(layout: Layout, count: int) -> Layout:
+    """`count` elements one after the other."""
+    if count == 1:
+        return layout
+    if count and layout.contiguous:
+        size = count * layout.size
+        return Layout(((0, size),), 0, size, layout.format)
+    return combine([(index * layout.extent, layout) for index in range(count)])
+
+
+def placed(layout: Layout, lengths: Sequence[int], displacements: Sequence[int]) -> Layout:
+    """Runs of elements at byte displacements; empty runs leave no trace."""
+    runs: dict[int, Layout] = {}
+    parts = []
+    for length, at in zip(lengths, displacements, strict=True):
+        if length:
+            if length not in runs:
+                runs[length] = consecutive(layout, length)
+            parts.append((at, runs[length]))
+    return combine(parts)
+
+
+def structured(
+    lengths: Sequence[int], displacements: Sequence[int], layouts: Sequence[Layout]
+) -> Layout:
+    """Runs of elements of different types at byte displacements."""
+    parts = [
+        (at, consecutive(layout, length))
+        for length, at, layout in zip(lengths, displacements, layouts, strict=True)
+        if length
+    ]
+    return combine(parts)
+
+
+def subarray(
+    layout: Layout,
+    sizes: Sequence[int],
+    subsizes: Sequence[int],
+    starts: Sequence[int],
+    *,
+    fortran: bool,
+) -> Layout:
+    """A box in an array; the bounds are the whole array's."""
+    owned = [list(range(start, start + size)) for start, size in zip(starts, subsizes, strict=True)]
+    return _selection(layout, sizes, owned, fortran=fortran)
+
+
+def darray(
+    layout: Layout,
+    coordinates: Sequence[int],
+    sizes: Sequence[int],
+    blocks: Sequence[int],
+    grid: Sequence[int],
+    *,
+    fortran: bool,
+) -> Layout:
+    """A process's part of a distributed array; the bounds are the whole array's.
+
+    Args:
+        layout: of an element.
+        coordinates: of the process in the grid.
+        sizes: of the whole array.
+        blocks: elements dealt out at a time, in each dimension.
+        grid: processes in each dimension.
+        fortran: the first index varies fastest.
+    """
+    owned = []
+    for at, size, block, width in zip(coordinates, sizes, blocks, grid, strict=True):
+        firsts = range(at * block, size, block * width)
+        owned.append([i for first in firsts for i in range(first, min(first + block, size))])
+    return _selection(layout, sizes, owned, fortran=fortran)
+
+
+def _selection(
+    layout: Layout, sizes: Sequence[int], owned: Sequence[list[int]], *, fortran: bool
+) -> Layout:
+    """The elements whose index in each dimension is one of those owned."""
+    if fortran:
+        sizes, owned = sizes[::-1], owned[::-1]
+    strides = [1]
+    for size in sizes[:0:-1]:
+        strides.insert(0, strides[0] * size)
+    *outer, inner = owned
+    runs = _runs(inner)
+    lengths = []
+    displacements = []
+    for indices in product(*outer):
+        row = sum(i * stride for i, stride in zip(indices, strides, strict=False))
+        for first, length in runs:
+            lengths.append(length)
+            displacements.append((row + first) * layout.extent)
+    whole = strides[0] * sizes[0] * layout.extent
+    return resize(placed(layout, lengths, displacements), 0, whole)
+
+
+def _runs(indices: Sequence[int]) -> list[tuple[int, int]]:
+    """Consecutive indices as (first, length)."""
+    runs: list[tuple[int, int]] = []
+    for i in indices:
+        if runs and sum(runs[-1]) == i:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((i, 1))
+    return runs
+
+
+def basic_sizes(state: TypeState) -> list[tuple[int, int]]:
+    """The basic types of one element in order: (how many, bytes of each), for counting them."""
+    if state.base is None and "datatypes" not in state.params:
+        return [(1, length) for _, length in state.layout.blocks if length]
+    if state.combiner == "STRUCT":
+        found: list[tuple[int, int]] = []
+        for length, part in zip(
+            state.params["blocklengths"], state.params["datatypes"], strict=True
+        ):
+            found += basic_sizes(part) * length
+        return found
+    assert state.base is not None
+    inner = basic_sizes(state.base)
+    times = state.layout.size // state.base.layout.size if state.base.layout.size else 0
+    if len(inner) == 1:
+        return [(inner[0][0] * times, inner[0][1])]
+    return inner * times

@@ -1,0 +1,109 @@
+"""The agent: the process that starts the ranks of one host and answers for them.
+
+It ends when its connection to the launcher ends, and takes every process of the job on this
+host with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+from typing import Final, NoReturn
+
+from ompy.frameworks.job import Job
+from ompy.runtime.control import (
+    KEY_SIZE,
+    ControlError,
+    Decoder,
+    Frame,
+    Kind,
+    encode,
+    receive,
+    send_all,
+)
+from ompy.runtime.descendants import become_subreaper, kill_descendants
+from ompy.runtime.environment import rank_environment
+from ompy.runtime.ranks import LocalRank
+from ompy.runtime.spawn import Spawned, raise_open_files, spawn
+
+OPEN_FILES: Final = 8192  # arbitrary: six per rank, so more ranks than a host will run
+PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
+_SET_NAME: Final = 15  # Linux PR_SET_NAME
+LAUNCHER_GONE: Final = 1  # exit code nobody is left to read
+
+
+def serve(connection: socket.socket) -> NoReturn:
+    """Be an agent: run what the launcher at the other end says. Never returns."""
+    code = LAUNCHER_GONE
+    try:
+        _become_agent()
+        decoder = Decoder()
+        start = _receive_start(connection, decoder)
+        if start is not None:
+            code = _run(connection, decoder, start)
+    except KeyboardInterrupt:  # meant for the launcher, before we left its terminal
+        pass
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        kill_descendants(PATIENCE)
+        os._exit(code)
+
+
+def _become_agent() -> None:
+    """Leave the launcher's terminal and standard streams, keep its standard error."""
+    os.setsid()
+    ctypes.CDLL(None).prctl(_SET_NAME, b"ompy-agent", 0, 0, 0)
+    become_subreaper()
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+def _receive_start(connection: socket.socket, decoder: Decoder) -> Frame | None:
+    """The first message, or None when the launcher has gone."""
+    while (frame := decoder.next()) is None:
+        if not receive(connection, decoder):
+            return None
+    if frame.kind is not Kind.START:
+        raise ControlError(f"the first message is {frame.kind.name}, START was expected")
+    return frame
+
+
+def _run(connection: socket.socket, decoder: Decoder, start: Frame) -> int:
+    """Start the ranks, then the loop that looks after them: it is imported while they start."""
+    job = Job.from_dict(json.loads(start.body[KEY_SIZE:]))
+    open_files = raise_open_files(OPEN_FILES)
+    ranks = []
+    for placement in job.placements:
+        if placement.node != start.header["node"]:
+            continue
+        environment = rank_environment(job, placement, os.environ, start.header["universe"])
+        with_stdin = placement.rank == job.stdin_rank
+        try:
+            process = spawn(
+                job.apps[placement.app], environment, with_stdin=with_stdin, open_files=open_files
+            )
+        except OSError as problem:
+            _tell_unstarted(connection, placement.rank, problem)
+            continue
+        _tell_started(connection, placement.rank, process)
+        ranks.append(LocalRank(placement.rank, placement.local_rank, process))
+
+    from ompy.runtime.supervisor import Supervisor
+
+    return Supervisor(connection, decoder, job, ranks, start).run()
+
+
+def _tell_started(connection: socket.socket, rank: int, process: Spawned) -> None:
+    send_all(connection, encode(Kind.STARTED, {"rank": rank, "pid": process.pid}))
+
+
+def _tell_unstarted(connection: socket.socket, rank: int, problem: OSError) -> None:
+    text = f"no process could be started: {problem.strerror}"
+    send_all(connection, encode(Kind.UNSTARTED, {"rank": rank, "code": 1}, text.encode()))

@@ -1,0 +1,315 @@
+"""The rank's side of its agent: attach, wire-up, shared descriptors, abort.
+
+Calls block. Notices that arrive meanwhile are kept and handed out when the call is over.
+"""
+
+from __future__ import annotations
+
+import _thread
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn
+
+from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.frameworks.job import Job
+from ompy.frameworks.proc import Modex
+from ompy.frameworks.wireup import WireUp
+from ompy.runtime.control import (
+    AGENT_FD,
+    KEY_SIZE,
+    ControlError,
+    Decoder,
+    Frame,
+    Kind,
+    encode,
+    receive,
+    send_all,
+)
+from ompy.runtime.modex import pack, unpack
+
+ATTACH_PATIENCE: Final = 30.0  # s; arbitrary: an agent never computes, it answers at once
+ABORT_PATIENCE: Final = 30.0  # s; arbitrary: far longer than ranks are given to end
+AGENT_GONE: Final = 1  # exit code nobody is left to read
+_SETSIG: Final = 10  # Linux F_SETSIG
+
+
+def attach() -> AgentClient | None:
+    """Make this process the MPI process of its rank. None if `ompy-run` did not launch it.
+
+    The environment then no longer names the descriptor, and it is closed: what this process
+    starts are plain programs.
+
+    Raises:
+        MPIError: ERR_OTHER: the rank has an MPI process already, or there is no agent behind
+            the descriptor.
+    """
+    number = os.environ.pop(AGENT_FD, None)
+    if number is None:
+        return None
+    ours, theirs = socket.socketpair()
+    try:
+        _knock(number, theirs)
+        theirs.close()
+        ours.settimeout(ATTACH_PATIENCE)
+        decoder = Decoder()
+        answer = _first_frame(ours, decoder)
+        ours.settimeout(None)
+    except (OSError, ValueError, ControlError) as problem:
+        theirs.close()
+        ours.close()
+        text = (
+            f"{AGENT_FD}={number} does not lead to an agent: {problem}. Start the program directly "
+            "under ompy-run; a program in between must pass on its open descriptors"
+        )
+        raise MPIError(ERR_OTHER, text) from None
+    if answer.kind is not Kind.WELCOME:
+        ours.close()
+        raise MPIError(ERR_OTHER, answer.body.decode())
+    os.close(int(number))
+    return AgentClient(ours, decoder, answer)
+
+
+def _knock(number: str, connection: socket.socket) -> None:
+    """Send the agent the other end of our connection through the inherited socket."""
+    with socket.socket(fileno=os.dup(int(number))) as door:  # not ours until it has proved so
+        if door.family != socket.AF_UNIX or door.type != socket.SOCK_STREAM:
+            raise ValueError("it is another kind of socket")
+        send_all(door, encode(Kind.HELLO, descriptors=1), (connection.fileno(),))
+
+
+def _first_frame(connection: socket.socket, decoder: Decoder) -> Frame:
+    while (frame := decoder.next()) is None:
+        if not receive(connection, decoder):
+            raise ValueError("nobody answers")
+    return frame
+
+
+class AgentClient(WireUp):
+    """The connection of this rank to its agent.
+
+    Not for several threads at once, `abort` excepted. After a fork the child cannot use it.
+
+    Attributes:
+        job: what runs.
+        rank: of this process in the world.
+        job_key: 32 secret bytes only processes of the job know.
+        on_departure: told rank and reason when another rank has ended after finalizing.
+            Called from within `on_readable`, or at the end of another call.
+    """
+
+    def __init__(self, connection: socket.socket, decoder: Decoder, welcome: Frame) -> None:
+        self.job = Job.from_dict(json.loads(welcome.body[KEY_SIZE:]))
+        self.rank: int = welcome.header["rank"]
+        self.job_key = welcome.body[:KEY_SIZE]
+        self.on_departure: Callable[[int, str], None] | None = None
+        self._connection = connection
+        self._decoder = decoder
+        self._departures: list[tuple[int, str]] = []
+        self._published: dict[str, bytes] = {}
+        self._calls = 0
+        self._sending = _thread.allocate_lock()
+        self._why_closed = ""
+        (self._lifeline,) = welcome.descriptors
+        _die_with_writer(self._lifeline)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def publish(self, key: str, value: bytes) -> None:
+        """Add to what others can look up about this process after `commit`."""
+        self._published[key] = bytes(value)
+
+    def commit(self) -> None:
+        """Make everything published visible, at once. From now on the rank has to finalize."""
+        self._call(Kind.COMMIT, {}, pack(self._published))
+
+    def lookup(self, rank: int) -> Modex:
+        """What process `rank` has committed; waits until it has.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, when that process has ended without committing;
+                ERR_RANK, when there is no such rank.
+        """
+        return unpack(self._call(Kind.LOOKUP, {"rank": rank}).body)
+
+    def fence(self) -> None:
+        """Return when every process of the job has called it.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, when one has ended and never will.
+        """
+        self._call(Kind.FENCE, {})
+
+    def memory(self, name: str, size: int) -> int:
+        """A descriptor of `size` zeroed bytes that all ranks of this host share by `name`.
+
+        The caller closes it.
+
+        Raises:
+            MPIError: ERR_ARG, when the name has another size; ERR_NO_MEM.
+        """
+        (descriptor,) = self._call(Kind.MEMORY, {"name": name, "size": size}).descriptors
+        return descriptor
+
+    def doorbell(self, local_rank: int) -> int:
+        """A descriptor of the eventfd of a rank of this host. The caller closes it.
+
+        Raises:
+            MPIError: ERR_RANK, when there is no such rank on this host.
+        """
+        (descriptor,) = self._call(Kind.DOORBELL, {"local_rank": local_rank}).descriptors
+        return descriptor
+
+    def finalized(self) -> None:
+        """This rank has finalized MPI: it may end, and others are told when it does."""
+        self._call(Kind.FINALIZED, {})
+
+    def abort(self, code: int, reason: str) -> NoReturn:
+        """End the whole job with exit code `code` modulo 256; any thread may call it.
+
+        Raises:
+            MPIError: ERR_OTHER, in a process that this rank has forked, or after `close`.
+        """
+        self._check_open()
+        for stream in (sys.stdout, sys.stderr):
+            try:  # noqa: SIM105 - contextlib is not worth its import in a rank
+                stream.flush()
+            except (OSError, ValueError, AttributeError):  # closed, or there is none
+                pass
+        try:
+            self._send(encode(Kind.ABORT, {"code": code}, reason.encode(errors="replace")))
+            deadline = time.monotonic() + ABORT_PATIENCE
+            while time.monotonic() < deadline:
+                time.sleep(0.05)  # to be ended; a handler of SIGTERM may still run
+        except (OSError, ControlError):
+            pass
+        finally:
+            os._exit(code % 256)
+
+    def fileno(self) -> int:
+        """The descriptor that is readable when there is a notice; -1 after `close`."""
+        return self._connection.fileno()
+
+    def on_readable(self) -> None:
+        """Handle the notices that have come, without waiting."""
+        if self._why_closed:
+            return
+        try:
+            while self._receive(socket.MSG_DONTWAIT):
+                pass
+        except BlockingIOError:
+            pass
+        while (frame := self._decoder.next()) is not None:
+            self._notice(frame)
+        self._hand_out()
+
+    def close(self) -> None:
+        """Give the connection back. The process still ends when its agent does."""
+        self._close("the connection to the agent has been closed")
+
+    @property
+    def usable(self) -> bool:
+        """Whether this process may still use it."""
+        return not self._why_closed
+
+    def _close(self, why: str) -> None:
+        if not self._why_closed:
+            self._why_closed = why
+            self._connection.close()
+            self._decoder.close()
+
+    def _forked(self) -> None:
+        """In a child of this process: leave the parent's connection, keep the lifeline."""
+        if self._lifeline >= 0:
+            self._lifeline = _own_lifeline(self._lifeline)
+        self._close(f"only rank {self.rank} itself may use MPI, not a process it forked")
+
+    def _check_open(self) -> None:
+        if self._why_closed:
+            raise MPIError(ERR_OTHER, self._why_closed)
+
+    def _send(self, data: bytes) -> None:
+        with self._sending:
+            send_all(self._connection, data)
+
+    def _receive(self, flags: int = 0) -> bool:
+        """Read once. Without an agent there is no job and this process ends."""
+        try:
+            there = receive(self._connection, self._decoder, flags)
+        except ConnectionError:
+            there = False
+        if not there:
+            os._exit(AGENT_GONE)
+        return there
+
+    def _call(self, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> Frame:
+        """Ask the agent and wait for its answer.
+
+        Raises:
+            MPIError: as the agent says.
+        """
+        self._check_open()
+        self._calls += 1
+        try:
+            self._send(encode(kind, {**header, "call": self._calls}, body))
+        except ControlError as problem:
+            raise MPIError(ERR_OTHER, str(problem)) from None
+        except ConnectionError:
+            os._exit(AGENT_GONE)
+        answer = self._answer(self._calls)
+        self._hand_out()
+        if answer.kind is Kind.REFUSED:
+            raise MPIError(answer.header["code"], answer.body.decode())
+        return answer
+
+    def _answer(self, call: int) -> Frame:
+        """The answer to a call; those to earlier ones, left by an exception, are dropped."""
+        while True:
+            while (frame := self._decoder.next()) is None:
+                self._receive()
+            if frame.header.get("call") == call:
+                return frame
+            self._notice(frame)
+
+    def _notice(self, frame: Frame) -> None:
+        if frame.kind is Kind.DEPARTED:
+            self._departures.append((frame.header["rank"], frame.body.decode()))
+        for descriptor in frame.descriptors:
+            os.close(descriptor)
+
+    def _hand_out(self) -> None:
+        while self._departures and self.on_departure is not None:
+            self.on_departure(*self._departures.pop(0))
+
+
+def _die_with_writer(lifeline: int) -> None:
+    """Have the kernel kill this process when the last writer of a pipe has gone.
+
+    Works in the middle of a computation and below any wrapper, where the parent's death means
+    nothing. Outside Linux the end of the connection has to do.
+    """
+    if sys.platform == "linux":
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(lifeline, _SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+    watch = select.poll()
+    watch.register(lifeline, select.POLLIN)
+    if watch.poll(0):  # it had gone before
+        os._exit(AGENT_GONE)
+
+
+def _own_lifeline(inherited: int) -> int:
+    """A forked child's own lifeline: who is killed belongs to the open file, not to a process."""
+    try:
+        own = os.open(f"/proc/self/fd/{inherited}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # no /proc: the agent finds the child by its parents
+        return -1
+    os.close(inherited)
+    _die_with_writer(own)
+    return own

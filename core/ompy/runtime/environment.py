@@ -1,0 +1,74 @@
+"""The environment variables of a rank (reference openmpi.md 2.4.1)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import ompy
+from ompy.frameworks.job import Job, Placement
+
+
+def rank_environment(
+    job: Job, placement: Placement, base: Mapping[str, str], universe: int
+) -> dict[str, str]:
+    """Everything but the number of the agent's descriptor.
+
+    Args:
+        job: what runs.
+        placement: of the rank.
+        base: the launcher's own environment.
+        universe: how many ranks the hosts are meant for.
+    """
+    app = job.apps[placement.app]
+    found = dict(base)
+    if "VIRTUAL_ENV" not in base:
+        _put_first(found, "PATH", str(Path(sys.executable).parent))
+    if app.directory:
+        found["PWD"] = app.directory
+    found.update(app.environment)
+    if job.mpi4py:
+        _put_first(found, "PYTHONPATH", str(Path(ompy.__file__).parent / "dropin"))
+    found.update(_identity(job, placement, universe))
+    return found
+
+
+def _identity(job: Job, placement: Placement, universe: int) -> dict[str, str]:
+    """Who a rank is, under the names Open MPI's users know and under ours."""
+    app = job.apps[placement.app]
+    counts = [entry.ranks for entry in job.apps]
+    firsts = [sum(counts[:index]) for index in range(len(counts))]
+    here = sum(other.node == placement.node for other in job.placements)
+    rank, size = str(placement.rank), str(len(job.placements))
+    return {
+        "OMPI_COMM_WORLD_RANK": rank,
+        "OMPI_COMM_WORLD_SIZE": size,
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(placement.local_rank),
+        "OMPI_COMM_WORLD_LOCAL_SIZE": str(here),
+        "OMPI_COMM_WORLD_NODE_RANK": str(placement.local_rank),
+        "OMPI_UNIVERSE_SIZE": str(universe),
+        "OMPI_NUM_APP_CTX": str(len(job.apps)),
+        "OMPI_FIRST_RANKS": " ".join(map(str, firsts)),
+        "OMPI_APP_CTX_NUM_PROCS": " ".join(map(str, counts)),
+        "OMPI_COMMAND": app.argv[0],
+        "OMPI_ARGV": " ".join(app.argv[1:]),
+        "OMPY_RANK": rank,
+        "OMPY_SIZE": size,
+    }
+
+
+def _put_first(environment: dict[str, str], name: str, entry: str) -> None:
+    """Make `entry` the first of a search path."""
+    rest = [part for part in environment.get(name, "").split(os.pathsep) if part not in {"", entry}]
+    environment[name] = os.pathsep.join([entry, *rest])
+
+
+def search_path(environment: tuple[tuple[str, str], ...]) -> str:
+    """The PATH programs of an app are looked for in: as `rank_environment` will set it."""
+    found = {"PATH": os.environ.get("PATH", os.defpath)}
+    if "VIRTUAL_ENV" not in os.environ:
+        _put_first(found, "PATH", str(Path(sys.executable).parent))
+    found.update((name, value) for name, value in environment if name == "PATH")
+    return found["PATH"]

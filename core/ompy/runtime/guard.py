@@ -1,0 +1,64 @@
+"""An uncaught exception on one rank ends the whole job, with its traceback complete."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ompy.runtime.client import AgentClient
+
+UNCAUGHT: Final = 1  # what Python itself exits with after an uncaught exception
+_TEXT_LIMIT: Final = 500  # characters; arbitrary: the traceback has the rest
+_HARMLESS: Final = (KeyboardInterrupt, SystemExit)
+
+
+def install_excepthook(client: AgentClient) -> None:
+    """End the job when an exception ends the main thread, after the hook there was has run.
+
+    Call it after registering exit hooks that may wait for other ranks: a hook the program sets
+    later replaces ours, and then the job is ended at exit, before the hooks registered earlier.
+    """
+    previous = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], value: BaseException, traceback: TracebackType | None
+    ) -> None:
+        try:
+            previous(kind, value, traceback)
+        finally:
+            if not issubclass(kind, _HARMLESS):
+                _end_job(client, value)
+
+    def at_exit() -> None:
+        value = getattr(sys, "last_value", None)
+        interactive = hasattr(sys, "ps1")
+        if value is None or interactive or sys.excepthook is hook or isinstance(value, _HARMLESS):
+            return
+        _end_job(client, value)
+
+    sys.excepthook = hook
+    atexit.register(at_exit)
+
+
+def _end_job(client: AgentClient, value: BaseException) -> None:
+    if client.usable:
+        try:
+            text = f"uncaught {type(value).__name__}: {value}"
+        except Exception:
+            text = f"uncaught {type(value).__name__}"
+        client.abort(UNCAUGHT, text[:_TEXT_LIMIT])
+
+
+def line_buffer_output() -> None:
+    """Write each line of standard output at once, though it is a pipe and no terminal."""
+    try:
+        if stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
+            sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    except (OSError, ValueError, AttributeError):  # closed, replaced or none
+        pass

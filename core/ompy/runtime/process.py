@@ -1,0 +1,126 @@
+"""One rank of a job, brought up from its parts: the frameworks opened and selected.
+
+A `RankProcess` is an object, never a module global: the virtual world has many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.frameworks.bml import Bml, BmlComponent
+from ompy.frameworks.btl import BtlComponent
+from ompy.frameworks.coll import CollComponent, CollModule, SelectedColl
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.pml import Pml, PmlComponent
+from ompy.frameworks.proc import Proc
+from ompy.mca.component import NotAvailable
+from ompy.mca.hooks import hook_caller
+
+if TYPE_CHECKING:
+    from ompy.mca.registry import Registry
+
+
+class RankProcess:
+    """The MPI process of one rank.
+
+    Attributes:
+        context: what its components work with.
+        registry: where they come from.
+        pml: its point-to-point messaging.
+        communicators: live ones, by context id.
+        finalized: true after `finalize`.
+    """
+
+    def __init__(self, context: RankContext, registry: Registry) -> None:
+        self.context = context
+        self.registry = registry
+        self.communicators: dict[int, Communicator] = {}
+        self.finalized = False
+        self._open_btls()
+        self._bml = self._select_bml()
+        self.pml = self._select_pml()
+        for module in context.btls:
+            context.engine.add_poller(module)
+        self._colls: list[CollComponent] = []
+        for component in registry.open("coll"):
+            assert isinstance(component, CollComponent)
+            registry.select(component)
+            self._colls.append(component)
+        context.wireup.publish("pml", context.pml_name.encode())
+        context.wireup.commit()
+        self._hooks = hook_caller(registry)
+        self._hooks.ompy_rank_started(context.rank, context.size)
+
+    def _open_btls(self) -> None:
+        """Every BTL that yields a module is used (reference openmpi.md 1.4.7)."""
+        for component in self.registry.open("btl"):
+            assert isinstance(component, BtlComponent)
+            try:
+                modules = component.init(self.context)
+            except NotAvailable as reason:
+                self.registry.refuse(component, str(reason))
+                continue
+            if modules:
+                self.registry.select(component)
+                self.context.btls += modules
+            else:
+                self.registry.pass_over(component, "there is nobody it could reach")
+        if not self.context.btls:
+            raise MPIError(ERR_OTHER, "no BTL can be used: see ompy-info --plugins for the reasons")
+
+    def _select_bml(self) -> Bml:
+        for component in self.registry.open("bml"):
+            assert isinstance(component, BmlComponent)
+            self.registry.select(component)
+            return component.init(self.context)
+        raise MPIError(ERR_OTHER, "no BML can be used: see ompy-info --plugins for the reasons")
+
+    def _select_pml(self) -> Pml:
+        """The available PML with the highest priority; components come in that order."""
+        components = self.registry.open("pml")
+        for index, component in enumerate(components):
+            assert isinstance(component, PmlComponent)
+            self.context.pml_name = component.name
+            try:
+                pml = component.init(self.context, self._bml)
+            except NotAvailable as reason:
+                self.registry.refuse(component, str(reason))
+                continue
+            self.registry.select(component)
+            for other in components[index + 1 :]:
+                self.registry.pass_over(other, f"{component.name} has the higher priority")
+            return pml
+        raise MPIError(ERR_OTHER, "no PML can be used: see ompy-info --plugins for the reasons")
+
+    def communicator(self, context_id: int, procs: Sequence[Proc], name: str) -> Communicator:
+        """Make a communicator with a context id its members have agreed on."""
+        made = Communicator(self.context, self.pml, context_id, procs, name)
+        self.pml.add_communicator(made)
+        self.communicators[context_id] = made
+        modules: list[CollModule] = []
+        for component in self._colls:
+            module = component.query(made)
+            if module is not None:
+                modules.append(module)
+        made.coll = SelectedColl(made, modules)
+        return made
+
+    def release(self, communicator: Communicator) -> None:
+        """Forget a communicator; its context id may be used again."""
+        self.communicators.pop(communicator.context_id, None)
+        self.pml.remove_communicator(communicator)
+
+    def finalize(self) -> None:
+        """Deliver what was accepted and close everything. Harmless the second time."""
+        if self.finalized:
+            return
+        self._hooks.ompy_rank_finalizing(self.context.rank)
+        self.finalized = True
+        self.pml.finalize()
+        self._bml.finalize()
+        for module in self.context.btls:
+            self.context.engine.remove_poller(module)
+        self.context.network.close()

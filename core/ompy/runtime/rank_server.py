@@ -1,0 +1,257 @@
+"""How the MPI processes of one host make themselves known, and what they ask of their agent.
+
+A rank inherits one end of a socket pair, its *door*, which may have passed through wrappers. An
+MPI process sends the agent a socket of its own through it and never reads from it, so two
+processes of one rank cannot take each other's answers. The first is welcomed, others refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_PROC_FAILED, ERR_RANK
+from ompy.runtime.channel import Channel
+from ompy.runtime.control import Frame, Kind, encode
+from ompy.runtime.modex import Answer, ModexStore
+from ompy.runtime.ranks import LocalRank, Stage
+from ompy.runtime.segments import SharedDescriptors
+
+WRAPPER_GRACE: Final = 1.0  # s; arbitrary: for a wrapper to exit after its MPI process died
+_CREDENTIALS: Final = struct.Struct("3i")  # Linux struct ucred
+
+
+class RankEvents(Protocol):
+    """What the agent wants to hear about its ranks."""
+
+    def advanced(self, rank: LocalRank) -> None:
+        """It has reached another stage."""
+
+    def committed(self, rank: LocalRank, packed: bytes) -> None:
+        """It has made `packed` visible."""
+
+    def fence_complete(self) -> None:
+        """All ranks of this host have come to the fence."""
+
+    def aborted(self, rank: LocalRank, code: int, reason: str) -> None:
+        """It ends the job."""
+
+    def unexecutable(self, rank: LocalRank, code: int, reason: str) -> None:
+        """Its program could not be executed."""
+
+    def lost(self, rank: LocalRank) -> None:
+        """Its MPI process went without finalizing, its wrapper lives on."""
+
+
+class RankServer:
+    """Serves the doors and connections of the ranks of one host."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        events: RankEvents,
+        modex: ModexStore,
+        size: int,
+        welcome: bytes,
+    ) -> None:
+        """Serve.
+
+        Args:
+            loop: watches the sockets.
+            events: is told.
+            modex: what has been published.
+            size: processes of the job.
+            welcome: the job's key and the job.
+        """
+        self._loop = loop
+        self._events = events
+        self._modex = modex
+        self._size = size
+        self._welcome = welcome
+        self._shared = SharedDescriptors()
+        self._ranks: list[LocalRank] = []
+        self._doors: dict[int, Channel] = {}
+        self._handlers: dict[Kind, Callable[[_Call], None]] = {
+            Kind.COMMIT: self._commit,
+            Kind.LOOKUP: self._lookup,
+            Kind.FENCE: self._fence,
+            Kind.MEMORY: self._memory,
+            Kind.DOORBELL: self._doorbell,
+            Kind.FINALIZED: self._finalized,
+            Kind.ABORT: self._abort,
+        }
+
+    def add(self, rank: LocalRank) -> None:
+        """Open the door of a rank."""
+        self._ranks.append(rank)
+        self._doors[rank.rank] = Channel(
+            self._loop,
+            rank.process.door,
+            lambda frame: self._knock(rank, frame),
+            lambda _reason: None,  # nobody holds the other end any more, or nonsense came in
+        )
+
+    def hear_out(self, rank: LocalRank) -> None:
+        """Handle all a rank has said until now."""
+        while self._doors[rank.rank].read():
+            pass
+        while rank.client is not None and rank.client.read():
+            pass
+
+    def tell_departure(self, rank: int, reason: str) -> None:
+        """Tell the MPI processes that `rank` has gone."""
+        for other in self._ranks:
+            if other.client is not None and other.rank != rank:
+                other.client.send(Kind.DEPARTED, {"rank": rank}, reason.encode())
+
+    def _knock(self, rank: LocalRank, frame: Frame) -> None:
+        if frame.kind is Kind.HELLO and len(frame.descriptors) == 1:
+            connection = socket.socket(fileno=frame.descriptors[0])
+            if rank.client_pid:
+                _refuse_entry(connection, rank)
+            else:
+                self._let_in(rank, connection)
+            return
+        _close_descriptors(frame.descriptors)
+        if frame.kind is Kind.UNEXECUTABLE:
+            reason = frame.body.decode(errors="replace")
+            self._events.unexecutable(rank, frame.header["code"], reason)
+
+    def _let_in(self, rank: LocalRank, connection: socket.socket) -> None:
+        rank.client_pid = _peer_pid(connection)
+        client = Channel(
+            self._loop,
+            connection,
+            lambda frame: self._serve(rank, client, frame),
+            lambda _reason: self._client_gone(rank),
+        )
+        rank.client = client
+        lifeline, rank.lifeline = os.pipe()
+        client.send(Kind.WELCOME, {"rank": rank.rank}, self._welcome, (lifeline,))
+        os.close(lifeline)
+        for departed, reason in self._modex.departed.items():
+            client.send(Kind.DEPARTED, {"rank": departed}, reason.encode())
+        self._advance(rank, Stage.ATTACHED)
+
+    def _advance(self, rank: LocalRank, stage: Stage) -> None:
+        rank.stage = stage
+        self._events.advanced(rank)
+
+    def _client_gone(self, rank: LocalRank) -> None:
+        rank.client = None
+        if rank.stage is not Stage.FINALIZED:
+            self._loop.call_later(WRAPPER_GRACE, self._miss, rank)
+
+    def _miss(self, rank: LocalRank) -> None:
+        if rank.exit_status is None and rank.stage is Stage.INITIALIZED:
+            self._events.lost(rank)
+
+    def _serve(self, rank: LocalRank, client: Channel, frame: Frame) -> None:
+        _close_descriptors(frame.descriptors)
+        handler = self._handlers.get(frame.kind)
+        if handler is None:
+            client.close()
+            self._client_gone(rank)
+        else:
+            handler(_Call(rank, client, frame))
+
+    def _commit(self, call: _Call) -> None:
+        if call.rank.stage is Stage.ATTACHED:
+            self._advance(call.rank, Stage.INITIALIZED)
+        self._modex.commit(call.rank.rank, call.frame.body)
+        self._events.committed(call.rank, call.frame.body)
+        call.reply()
+
+    def _lookup(self, call: _Call) -> None:
+        wanted = call.header["rank"]
+        if 0 <= wanted < self._size:
+            self._modex.lookup(wanted, call.later(f"rank {wanted} "))
+        else:
+            call.refuse(ERR_RANK, f"there is no rank {wanted} in a job of {self._size}")
+
+    def _fence(self, call: _Call) -> None:
+        if self._modex.fence(call.rank.rank, call.later("the fence cannot complete: ")):
+            self._events.fence_complete()
+
+    def _memory(self, call: _Call) -> None:
+        name, size = call.header["name"], call.header["size"]
+        try:
+            descriptor = self._shared.memory(name, size)
+        except ValueError as problem:
+            call.refuse(ERR_ARG, str(problem))
+        except (OSError, OverflowError) as problem:
+            call.refuse(ERR_NO_MEM, f"shared memory of {size} bytes: {problem}")
+        else:
+            call.reply(descriptors=(descriptor,))
+
+    def _doorbell(self, call: _Call) -> None:
+        wanted = call.header["local_rank"]
+        if not 0 <= wanted < len(self._ranks):
+            text = f"there is no local rank {wanted}, {len(self._ranks)} are on this host"
+            call.refuse(ERR_RANK, text)
+            return
+        try:
+            call.reply(descriptors=(self._shared.doorbell(wanted),))
+        except OSError as problem:
+            call.refuse(ERR_OTHER, f"doorbell: {problem}")
+
+    def _finalized(self, call: _Call) -> None:
+        self._advance(call.rank, Stage.FINALIZED)
+        call.reply()
+
+    def _abort(self, call: _Call) -> None:
+        reason = call.frame.body.decode(errors="replace")
+        self._events.aborted(call.rank, call.header["code"], reason)
+
+
+class _Call:
+    """Something an MPI process asks, and the way to answer it."""
+
+    def __init__(self, rank: LocalRank, client: Channel, frame: Frame) -> None:
+        self.rank = rank
+        self.frame = frame
+        self.header = frame.header
+        self._client = client
+
+    def reply(self, body: bytes = b"", descriptors: Sequence[int] = ()) -> None:
+        self._client.send(Kind.REPLY, {"call": self.header["call"]}, body, descriptors)
+
+    def refuse(self, code: int, text: str) -> None:
+        header = {"call": self.header["call"], "code": code}
+        self._client.send(Kind.REFUSED, header, text.encode())
+
+    def later(self, subject: str) -> Answer:
+        """For the modex, which answers when it can; `subject` begins a refusal."""
+
+        def answer(packed: bytes | None, why: str) -> None:
+            if packed is None:
+                self.refuse(ERR_PROC_FAILED, subject + why)
+            else:
+                self.reply(packed)
+
+        return answer
+
+
+def _peer_pid(connection: socket.socket) -> int:
+    """The process that made the socket pair this socket is an end of."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(credentials)[0])
+
+
+def _refuse_entry(connection: socket.socket, rank: LocalRank) -> None:
+    text = (
+        f"rank {rank.rank} is process {rank.client_pid} already. A launched program may start one "
+        "MPI process: start several programs with several ranks, separated by ':'"
+    )
+    with connection:
+        connection.setblocking(False)
+        connection.send(encode(Kind.REFUSED, {"code": ERR_OTHER}, text.encode()))
+
+
+def _close_descriptors(descriptors: tuple[int, ...]) -> None:
+    for number in descriptors:
+        os.close(number)

@@ -1,0 +1,53 @@
+"""What the launcher itself says: the block about a failure, the map of a job."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Final
+
+from ompy.frameworks.job import Job
+from ompy.runtime.verdict import Failure
+
+WIDTH: Final = 74  # columns; reference openmpi.md 1.12.1
+RULE: Final = "-" * WIDTH
+
+
+def failure_block(failure: Failure) -> str:
+    """Rules around what happened, to whom and what to do; empty if there is nothing to say."""
+    if not failure.headline:
+        return ""
+    parts = [_wrap(failure.headline)]
+    if failure.facts:
+        parts.append("\n".join(f"  {name:<12}{value}" for name, value in failure.facts))
+    if failure.advice:
+        parts.append(_wrap(failure.advice))
+    return "\n".join((RULE, "\n\n".join(parts), RULE, ""))
+
+
+def _wrap(text: str) -> str:
+    """Lines of a text; those it has stay apart."""
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(
+        line
+        for part in text.splitlines()
+        for line in textwrap.wrap(part, WIDTH, **options) or [""]  # type: ignore[arg-type]
+    )
+
+
+def job_map(job: Job, slots: int) -> str:
+    """Which rank runs where, in the form of `mpirun --display-map` (openmpi.md 2.5.6)."""
+    lines = [f" Data for JOB [{job.job_id},1] offset 0 Total slots allocated {slots}", ""]
+    lines += [" ========================   JOB MAP   ========================", ""]
+    for node, host in enumerate(job.hosts):
+        here = [placement for placement in job.placements if placement.node == node]
+        lines.append(
+            f" Data for node: {host}\tNum slots: {slots}\tMax slots: 0\tNum procs: {len(here)}"
+        )
+        lines += [
+            f" \tProcess OMPI jobid: [{job.job_id},1] App: {placement.app} "
+            f"Process rank: {placement.rank} Bound: UNBOUND"
+            for placement in here
+        ]
+        lines.append("")
+    lines += [" =============================================================", ""]
+    return "\n".join(lines)

@@ -1,0 +1,238 @@
+"""The agent's loop: reaps the ranks, routes what they say, and ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import suppress
+from typing import Any, Final
+
+from ompy.frameworks.job import Job
+from ompy.runtime.channel import Channel
+from ompy.runtime.control import Decoder, Frame, Kind
+from ompy.runtime.descendants import reap_all, signal_descendants
+from ompy.runtime.forwarding import InputForwarder, OutputForwarder
+from ompy.runtime.modex import ModexStore
+from ompy.runtime.rank_server import RankServer
+from ompy.runtime.ranks import LocalRank, Stage
+
+RETRY: Final = (
+    0.02  # s; arbitrary: how often what SIGKILL left, or forked meanwhile, is killed again
+)
+CAUSE_PATIENCE: Final = 1.0  # s; arbitrary: a process on its way out takes far less
+LEFTOVER_GRACE_MS: Final = 200  # arbitrary: for processes of a rank that outlive it
+
+
+class Supervisor:
+    """Looks after the ranks of one host until none is left."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        decoder: Decoder,
+        job: Job,
+        ranks: list[LocalRank],
+        start: Frame,
+    ) -> None:
+        """Take over started ranks.
+
+        Args:
+            connection: to the launcher.
+            decoder: what was read from it.
+            job: what runs.
+            ranks: of this host.
+            start: the message that began it; its body is the job's key and the job.
+        """
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._failed)
+        self._ranks = {rank.process.pid: rank for rank in ranks}
+        self._abort: tuple[LocalRank, int, str] | None = None
+        self._abort_told = False
+        self._interactive: bool = start.header["interactive"]
+        self._job = job
+        self._several_hosts = len(job.hosts) > 1
+        self._ending = False
+        self._finished = False
+        self._launcher = Channel(
+            self._loop, connection, self._on_frame, self._launcher_gone, decoder
+        )
+        self._modex = ModexStore(frozenset(rank.rank for rank in ranks))
+        self._output = OutputForwarder(self._loop, self._launcher)
+        self._input: InputForwarder | None = None
+        self._server = RankServer(self._loop, self, self._modex, len(job.placements), start.body)
+        for rank in ranks:
+            self._adopt(rank)
+
+    def _adopt(self, rank: LocalRank) -> None:
+        stdout, stderr = rank.process.stdout, rank.process.stderr
+        self._output.add(rank.rank, stdout, stderr, prompts=self._prompts(rank))
+        self._server.add(rank)
+        if rank.process.stdin >= 0:
+            self._input = InputForwarder(self._loop, self._launcher, rank.process.stdin)
+
+    def _prompts(self, rank: LocalRank) -> bool:
+        """Whether a person waits for what this rank writes, be it a line or not."""
+        talked_to = self._interactive and rank.rank == self._job.stdin_rank
+        return talked_to or len(self._job.placements) == 1
+
+    def run(self) -> int:
+        """Run until the launcher has gone or wants no more. Returns the agent's exit code."""
+        self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._loop.add_signal_handler(number, self._loop.stop)
+        self._loop.call_soon(self._reap)  # those that ended before there was a handler
+        self._loop.run_forever()
+        return 0
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A mistake of ours: say it and end, the launcher sees the end."""
+        loop.default_exception_handler(context)
+        self._loop.stop()
+
+    # the launcher
+
+    def _launcher_gone(self, _reason: str) -> None:
+        self._loop.stop()
+
+    def _on_frame(self, frame: Frame) -> None:
+        header = frame.header
+        match frame.kind:
+            case Kind.CREDIT:
+                self._output.credit(header["bytes"])
+            case Kind.INPUT if self._input is not None:
+                self._input.feed(frame.body)
+            case Kind.INPUT_END if self._input is not None:
+                self._input.end()
+            case Kind.SIGNAL:
+                self._signal_groups(header["signal"])
+            case Kind.END:
+                self._end(header["grace_ms"])
+            case Kind.MODEX:
+                self._modex.commit(header["rank"], frame.body)
+            case Kind.FENCED:
+                self._modex.fenced()
+            case Kind.DEPARTED:
+                self._departed(header["rank"], frame.body.decode(), header["finalized"])
+
+    # what the ranks say (rank_server.RankEvents)
+
+    def advanced(self, rank: LocalRank) -> None:
+        """A rank has reached another stage."""
+        self._launcher.send(Kind.STAGE, {"rank": rank.rank, "stage": rank.stage})
+
+    def committed(self, rank: LocalRank, packed: bytes) -> None:
+        """A rank has published: agents of other hosts need it too."""
+        if self._several_hosts:
+            self._launcher.send(Kind.MODEX, {"rank": rank.rank}, packed)
+
+    def fence_complete(self) -> None:
+        """All ranks of this host wait at the fence."""
+        if self._several_hosts:
+            self._launcher.send(Kind.FENCED)
+        else:
+            self._modex.fenced()
+
+    def aborted(self, rank: LocalRank, code: int, reason: str) -> None:
+        """A rank ends the job. If another is dying, that is the cause and has to come first."""
+        if self._abort is None:  # what follows the first is its consequence
+            self._abort = (rank, code, reason)
+            self._loop.call_later(CAUSE_PATIENCE, self._tell_abort)
+            self._reap()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Tell the launcher who aborted, once no other rank is on its way out."""
+        if self._abort is not None and not self._abort_told:
+            others = [rank for rank in self._ranks.values() if rank is not self._abort[0]]
+            if not any(rank.is_ending() for rank in others):
+                self._tell_abort()
+
+    def _tell_abort(self) -> None:
+        if self._abort is not None and not self._abort_told:
+            self._abort_told = True
+            rank, code, reason = self._abort
+            header = {"rank": rank.rank, "pid": rank.client_pid, "code": code}
+            self._launcher.send(Kind.ABORTED, header, reason.encode())
+
+    def unexecutable(self, rank: LocalRank, code: int, reason: str) -> None:
+        """A program could not be executed; its process ends by itself."""
+        self._launcher.send(Kind.UNSTARTED, {"rank": rank.rank, "code": code}, reason.encode())
+
+    def lost(self, rank: LocalRank) -> None:
+        """The MPI process below a wrapper has gone."""
+        self._launcher.send(Kind.LOST, {"rank": rank.rank, "pid": rank.client_pid})
+
+    # ends
+
+    def _reap(self) -> None:
+        """Note what has exited. When nothing is left and nothing can come, this host is done."""
+        ended, left = reap_all()
+        statuses = [(os.waitstatus_to_exitcode(status), process) for process, status in ended]
+        for status, process in sorted(statuses, key=lambda entry: entry[0] >= 0):
+            if process in self._ranks:  # a crash before an exit code: it is rather the cause
+                self._exited(self._ranks[process], status)
+        if ended:
+            self._settle()
+        if not left:
+            self._finish()
+        elif not self._ending and all(r.exit_status is not None for r in self._ranks.values()):
+            self._end(LEFTOVER_GRACE_MS)
+
+    def _exited(self, rank: LocalRank, status: int) -> None:
+        rank.exit_status = status
+        self._server.hear_out(rank)
+        self._output.drain(rank.rank)
+        header = {
+            "rank": rank.rank,
+            "pid": rank.process.pid,
+            "status": status,
+            "stage": rank.stage,
+            "reason": rank.how_it_went(),
+        }
+        self._launcher.send(Kind.EXITED, header)
+        self._departed(rank.rank, rank.how_it_went(), rank.stage is Stage.FINALIZED)
+
+    def _departed(self, rank: int, reason: str, finalized: bool) -> None:
+        self._modex.depart(rank, reason)
+        if finalized:
+            self._server.tell_departure(rank, reason)
+
+    def _signal_groups(self, number: int) -> frozenset[int]:
+        """Signal the process groups of the ranks that run. Returns their leaders."""
+        running = [pid for pid, rank in self._ranks.items() if rank.exit_status is None]
+        for group in running:
+            with suppress(ProcessLookupError):
+                os.killpg(group, number)
+        return frozenset(running)
+
+    def _end(self, grace_ms: int) -> None:
+        """End everything: SIGTERM, and SIGKILL to what is left after the grace."""
+        if grace_ms <= 0:
+            self._kill()
+        elif not self._ending:
+            self._ending = True
+            groups = self._signal_groups(signal.SIGTERM)
+            signal_descendants(signal.SIGTERM, but_groups=groups)
+            self._signal_groups(signal.SIGCONT)  # a stopped process takes no SIGTERM
+            self._loop.call_later(grace_ms / 1000, self._kill)
+
+    def _kill(self) -> None:
+        if self._finished:
+            return
+        self._ending = True
+        self._signal_groups(signal.SIGKILL)
+        signal_descendants(signal.SIGKILL)
+        self._loop.call_later(RETRY, self._kill)
+
+    def _finish(self) -> None:
+        """No process is left: send the rest of the output and wait for the launcher to go."""
+        if self._finished:
+            return
+        self._finished = True
+        self._loop.remove_signal_handler(signal.SIGCHLD)
+        self._output.close()
+        if self._input is not None:
+            self._input.close()
+        self._launcher.send(Kind.FINISHED)

@@ -1,0 +1,204 @@
+"""How a job ended: the first failure decides (reference openmpi.md 2.6). Does no I/O."""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import signal
+from typing import Final, NamedTuple
+
+from ompy.frameworks.job import Job
+from ompy.runtime.ranks import Stage
+
+IMPROPER: Final = 1  # reference openmpi.md 2.6: an end without MPI_Init or MPI_Finalize
+TIMED_OUT: Final = errno.ETIMEDOUT  # reference openmpi.md 2.6: 110 on Linux
+BY_SIGNAL: Final = 128  # reference openmpi.md 2.6: plus the number of the signal
+PROGRAM_WIDTH: Final = 54  # columns; arbitrary: a line of a report with its label fits a terminal
+BROKEN: Final = 1  # arbitrary: the launcher itself failed
+
+_SIGNAL_ADVICE: Final[dict[int, str]] = {
+    signal.SIGKILL: "Something outside the job killed it. Running out of memory is the usual "
+    "cause: see `dmesg`, or the limits of the container.",
+    signal.SIGSEGV: "Native code crashed. `python -X faulthandler` shows the Python line.",
+    signal.SIGBUS: "Native code crashed, or memory behind a mapped file was not to be had. "
+    "`python -X faulthandler` shows the Python line.",
+    signal.SIGABRT: "Native code gave up; it mostly says why in the output above.",
+}
+
+
+class Failure(NamedTuple):
+    """Why a job failed.
+
+    Attributes:
+        code: the launcher's exit code.
+        headline: what happened, a sentence or two.
+        facts: what it happened to: names and values.
+        advice: what to do.
+    """
+
+    code: int
+    headline: str
+    facts: tuple[tuple[str, str], ...] = ()
+    advice: str = ""
+
+
+class _Rank:
+    """What the launcher knows of a rank."""
+
+    def __init__(self, number: int, host: str, program: str) -> None:
+        self.number = number
+        self.host = host
+        self.program = program
+        self.pid = 0
+        self.stage = Stage.STARTED
+        self.exited = False
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("rank", str(self.number)),
+            ("host", self.host),
+            ("process", str(self.pid or "none")),
+            ("program", self.program),
+        )
+
+
+def _shown(argv: tuple[str, ...]) -> str:
+    """A command on one line of a terminal."""
+    text = " ".join(shlex.join(argv).split())
+    return text if len(text) <= PROGRAM_WIDTH else f"{text[:PROGRAM_WIDTH]} ..."
+
+
+class Verdict:
+    """Told what happens to a job; knows its exit code.
+
+    Attributes:
+        failure: the first failure, None as long as there was none.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.failure: Failure | None = None
+        self._ranks = [
+            _Rank(p.rank, job.hosts[p.node], _shown(job.apps[p.app].argv)) for p in job.placements
+        ]
+
+    @property
+    def exit_code(self) -> int:
+        """What the launcher ends with."""
+        return self.failure.code if self.failure else 0
+
+    def started(self, rank: int, pid: int) -> None:
+        """A rank runs."""
+        self._ranks[rank].pid = pid
+
+    def unstarted(self, rank: int, code: int, reason: str) -> None:
+        """A rank could not be started."""
+        self._fail(code, f"Rank {rank} could not be started: {reason}.", rank)
+
+    def advanced(self, rank: int, stage: Stage) -> None:
+        """A rank has reached a stage."""
+        self._ranks[rank].stage = stage
+        self._look_for_improper_end()
+
+    def exited(self, rank: int, status: int) -> None:
+        """A rank has ended; `status` is its exit code, or minus the number of a signal."""
+        self._ranks[rank].exited = True
+        if status < 0:
+            self._killed(rank, -status)
+        elif status > 0:
+            headline = f"Rank {rank} ended with exit code {status}, so the whole job was ended."
+            advice = "If it said why, its output above has it."
+            self._fail(status, headline, rank, advice)
+        else:
+            self._look_for_improper_end()
+
+    def _killed(self, rank: int, number: int) -> None:
+        try:
+            name = f"{signal.Signals(number).name}, {signal.strsignal(number)}"
+        except ValueError:  # a real-time signal
+            name = "no name"
+        headline = f"Rank {rank} was killed by signal {number} ({name}); the job was ended."
+        advice = _SIGNAL_ADVICE.get(
+            number, "Nothing in the job sends this signal unasked: look for who did."
+        )
+        self._fail(BY_SIGNAL + number, headline, rank, advice)
+
+    def _look_for_improper_end(self) -> None:
+        """A rank that ended with 0 in the middle of MPI, or before it while others use MPI."""
+        initialized = any(
+            rank.stage in {Stage.INITIALIZED, Stage.FINALIZED} for rank in self._ranks
+        )
+        for rank in self._ranks:
+            if not rank.exited or rank.stage is Stage.FINALIZED:
+                continue
+            if rank.stage is Stage.INITIALIZED:
+                what = "after MPI_Init, without MPI_Finalize"
+                advice = (
+                    "A rank that uses MPI has to finalize it before it ends; os._exit() and exec "
+                    "skip that. Other ranks might wait for it for ever."
+                )
+            elif initialized:
+                what = "without MPI_Init, while other ranks called it"
+                advice = (
+                    "Either all ranks of a job use MPI or none. Look for a branch that leaves the "
+                    "program early, or for a program that is not the one you meant."
+                )
+            else:
+                continue
+            headline = f"Rank {rank.number} ended {what}, so the whole job was ended."
+            self._fail(IMPROPER, headline, rank.number, advice)
+
+    def lost(self, rank: int, pid: int) -> None:
+        """The MPI process of a rank went without finalizing; the wrapper around it lives."""
+        headline = (
+            f"The MPI process {pid} of rank {rank} went without MPI_Finalize, while the program "
+            "that started it goes on. The whole job was ended."
+        )
+        self._fail(IMPROPER, headline, rank, "Its exit code is known to its parent only.")
+
+    def aborted(self, rank: int, pid: int, code: int, reason: str) -> None:
+        """A rank has ended the job."""
+        self._ranks[rank].pid = pid
+        self._fail(code % 256, f"Rank {rank} aborted the job with code {code}: {reason}", rank)
+
+    def timed_out(self, seconds: float, source: str) -> None:
+        """The job has taken longer than it may."""
+        headline = f"The job was ended because it ran longer than {seconds:g} s ({source})."
+        self._set(Failure(TIMED_OUT, headline, self._whereabouts()))
+
+    def _whereabouts(self) -> tuple[tuple[str, str], ...]:
+        """How far the ranks that still run have come, by stage."""
+        found: dict[str, list[str]] = {}
+        for rank in self._ranks:
+            if not rank.exited:
+                found.setdefault(rank.stage, []).append(str(rank.number))
+        return tuple((stage, "rank " + ", ".join(names)) for stage, names in found.items())
+
+    def signalled(self, number: int) -> None:
+        """The launcher was told to end."""
+        name = signal.Signals(number).name
+        self._set(Failure(BY_SIGNAL + number, f"The job was ended by {name} to ompy-run."))
+
+    def agent_lost(self, host: str, pid: int, reason: str) -> None:
+        """An agent has gone, or talks nonsense for the reason given."""
+        facts = (("host", host), ("process", str(pid)))
+        headline = "The process that looks after the ranks of a host is gone. The job was ended."
+        advice = reason or (
+            "Something killed it, or its host is down; a message above may say more."
+        )
+        self._set(Failure(BROKEN, headline, facts, advice))
+
+    def output_broken(self, reason: str) -> None:
+        """Standard output takes no more; an empty reason means that its reader went away."""
+        if reason:
+            headline = f"Standard output cannot be written: {reason}. The job was ended."
+            self._set(Failure(BROKEN, headline))
+        else:
+            self._set(Failure(BY_SIGNAL + signal.SIGPIPE, ""))
+
+    def _fail(self, code: int, headline: str, rank: int, advice: str = "") -> None:
+        self._set(Failure(code, headline, self._ranks[rank].facts(), advice))
+
+    def _set(self, failure: Failure) -> None:
+        """The first failure is the cause, what follows its consequence."""
+        if self.failure is None:
+            self.failure = failure

@@ -1,0 +1,174 @@
+"""A job in the virtual world: all ranks in this process, on one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from ompy.engine.virtual import Conductor, VirtualEngine
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Modex, Proc
+from ompy.frameworks.wireup import WireUp
+from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.runtime.process import RankProcess
+from ompy.trace.sink import Event, Trace
+
+if TYPE_CHECKING:
+    from ompy.mca.registry import Registry
+
+Program = Callable[[RankProcess], Any]
+
+
+class Aborted(RuntimeError):
+    """A rank ended the job."""
+
+
+class _Board:
+    """What the ranks of one world have published, and who waits for it."""
+
+    def __init__(self, size: int) -> None:
+        self.entries: dict[int, dict[str, bytes]] = {}
+        self.engines: list[VirtualEngine] = []
+        self.fenced = 0
+        self.size = size
+
+    def changed(self) -> None:
+        for engine in self.engines:
+            engine.wake()
+
+
+class VirtualWireUp(WireUp):
+    """put, fence and get through the common board."""
+
+    def __init__(self, board: _Board, rank: int, engine: VirtualEngine) -> None:
+        self._board = board
+        self._rank = rank
+        self._engine = engine
+        self._mine: dict[str, bytes] = {}
+
+    def publish(self, key: str, value: bytes) -> None:
+        """Keep until `commit`."""
+        self._mine[key] = value
+
+    def commit(self) -> None:
+        """Put on the board."""
+        self._board.entries[self._rank] = dict(self._mine)
+        self._board.changed()
+
+    def lookup(self, rank: int) -> Modex:
+        """Wait for a rank's entry."""
+        self._wait(lambda: rank in self._board.entries)
+        return self._board.entries[rank]
+
+    def fence(self) -> None:
+        """Wait for everybody."""
+        self._board.fenced += 1
+        goal = -(-self._board.fenced // self._board.size) * self._board.size
+        self._board.changed()
+        self._wait(lambda: self._board.fenced >= goal)
+
+    def abort(self, code: int, reason: str) -> None:
+        """End the world."""
+        raise Aborted(f"rank {self._rank} aborted with code {code}: {reason}")
+
+    def _wait(self, ready: Callable[[], bool]) -> None:
+        # no polling here: a BTL may be asking from within its own poll
+        while not ready():
+            self._engine.pause("what another rank publishes")
+
+
+class VirtualJob:
+    """Runs one function per rank on the simulated network.
+
+    Attributes:
+        conductor: clock and seed.
+        traces: the events of each rank, after `run`.
+        networks: each rank's network, to install middleware in before `run`.
+    """
+
+    def __init__(
+        self,
+        ranks: int,
+        registry: Registry,
+        *,
+        seed: int = 0,
+        rails: Sequence[Rail] = (Rail("rail0"),),
+        hosts: Sequence[int] | None = None,
+    ) -> None:
+        """Describe a world.
+
+        Args:
+            ranks: how many.
+            registry: components and parameters, the same for all ranks.
+            seed: decides everything that is not decided by the programs.
+            rails: the networks.
+            hosts: host number of each rank; all on one by default.
+        """
+        self._registry = registry
+        self.conductor = Conductor(seed)
+        where = list(hosts) if hosts is not None else [0] * ranks
+        self._procs = _placements(where)
+        fabric = Fabric(self.conductor, rails, where)
+        self._board = _Board(ranks)
+        self._board.engines = [self.conductor.engine() for _ in range(ranks)]
+        self.networks = [
+            VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
+        ]
+        self.traces = [Trace(rank, engine.now) for rank, engine in enumerate(self._board.engines)]
+        self._secret = Random(seed)  # noqa: S311 - a key that is the same for the same seed
+
+    def run(self, programs: Sequence[Program] | Program, *, trace: bool = False) -> list[Any]:
+        """Run to the end; one program for all ranks, or one for each.
+
+        Returns:
+            What the programs returned, by rank.
+
+        Raises:
+            RankFailed: a program raised.
+            Deadlock: all wait for each other.
+        """
+        size = len(self._procs)
+        each = list(programs) if isinstance(programs, Sequence) else [programs] * size
+        key = self._secret.randbytes(32)
+        job_id = self._secret.randbytes(8)
+
+        def body(rank: int) -> Any:
+            if trace:
+                self.traces[rank].start()
+            process = self._process(rank, job_id, key)
+            result = each[rank](process)
+            process.finalize()
+            return result
+
+        return self.conductor.run([partial(body, rank) for rank in range(size)])
+
+    def _process(self, rank: int, job_id: bytes, key: bytes) -> RankProcess:
+        engine = self._board.engines[rank]
+        procs = [Proc(p.rank, p.node, p.local_rank, p.hostname) for p in self._procs]
+        context = RankContext(
+            rank,
+            procs,
+            engine=engine,
+            network=self.networks[rank],
+            wireup=VirtualWireUp(self._board, rank, engine),
+            trace=self.traces[rank],
+            job_id=job_id,
+            job_key=key,
+        )
+        return RankProcess(context, self._registry)
+
+    def events(self) -> list[Event]:
+        """All ranks' events in the order of time, ties by rank."""
+        return sorted((event for trace in self.traces for event in trace), key=lambda e: e[:2])
+
+
+def _placements(hosts: Sequence[int]) -> list[Proc]:
+    counts: dict[int, int] = {}
+    procs = []
+    for rank, host in enumerate(hosts):
+        local = counts.get(host, 0)
+        counts[host] = local + 1
+        procs.append(Proc(rank, host, local, f"host{host}"))
+    return procs

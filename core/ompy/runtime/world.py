@@ -1,0 +1,135 @@
+"""The real world: this process becomes a rank, alone or as part of a launched job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import ERR_RANK, MPIError
+from ompy.engine.real import RealEngine
+from ompy.frameworks.catalog import CATALOG
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Modex, Proc
+from ompy.frameworks.wireup import WireUp
+from ompy.mca.registry import Registry
+from ompy.net.real import RealNetwork
+from ompy.runtime.process import RankProcess
+from ompy.trace.sink import Trace
+
+if TYPE_CHECKING:
+    from ompy.runtime.client import AgentClient
+
+
+class LonelyWireUp(WireUp):
+    """The wire-up of a process that nobody launched: a world of one."""
+
+    def __init__(self) -> None:
+        self._mine: dict[str, bytes] = {}
+
+    def publish(self, key: str, value: bytes) -> None:
+        """Keep it."""
+        self._mine[key] = value
+
+    def commit(self) -> None:
+        """Nobody is there to see it."""
+
+    def lookup(self, rank: int) -> Modex:
+        """Only the own entry exists."""
+        if rank != 0:
+            raise MPIError(ERR_RANK, f"there is no rank {rank} in a world of one")
+        return self._mine
+
+    def fence(self) -> None:
+        """Nobody to wait for."""
+
+    def abort(self, code: int, reason: str) -> None:
+        """End this process."""
+        os._exit(code & 0xFF)
+
+    def memory(self, name: str, size: int) -> int:
+        """Anonymous memory of this process alone."""
+        descriptor = os.memfd_create(name)
+        os.ftruncate(descriptor, size)
+        return descriptor
+
+    def doorbell(self, local_rank: int) -> int:
+        """An eventfd nobody else has."""
+        return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+
+def start() -> RankProcess:
+    """Bring this process up as a rank: of the job that launched it, or of a world of one.
+
+    Call once. The caller finalizes the returned process before the interpreter ends.
+
+    Raises:
+        MPIError: it cannot be brought up; the text says why and what to do.
+        UsageError: a parameter is wrong (a process started by hand reads its own).
+    """
+    from ompy.runtime.client import attach
+
+    client = attach()
+    if client is None:
+        return _start_alone()
+    return _start_launched(client)
+
+
+def _start_alone() -> RankProcess:
+    from ompy.mca.settings import gather
+
+    registry = Registry(CATALOG, gather([], os.environ))
+    registry.check()
+    procs = [Proc(0, 0, 0, os.uname().nodename)]
+    wireup = LonelyWireUp()
+    engine = _engine(registry, 1)
+    context = RankContext(
+        0,
+        procs,
+        engine=engine,
+        network=RealNetwork(engine, 0, wireup),
+        wireup=wireup,
+        trace=Trace(0, engine.now),
+        job_id=os.urandom(8),
+        job_key=os.urandom(32),
+    )
+    return RankProcess(context, registry)
+
+
+def _start_launched(client: AgentClient) -> RankProcess:
+    job = client.job
+    registry = Registry.from_snapshot(CATALOG, dict(job.mca))
+    procs = [Proc(p.rank, p.node, p.local_rank, job.hosts[p.node]) for p in job.placements]
+    me = procs[client.rank]
+    engine = _engine(registry, sum(proc.node == me.node for proc in procs))
+    context = RankContext(
+        client.rank,
+        procs,
+        engine=engine,
+        network=RealNetwork(engine, me.local_rank, client),
+        wireup=client,
+        trace=Trace(client.rank, engine.now),
+        job_id=bytes.fromhex(job.job_id),
+        job_key=client.job_key,
+    )
+
+    def departed(rank: int, reason: str) -> None:
+        procs[rank].departed = reason
+
+    client.on_departure = departed
+    engine.wakeup.add(client.fileno(), client.on_readable)
+    process = RankProcess(context, registry)
+    if client.rank == 0:
+        _warn(registry)
+    return process
+
+
+def _warn(registry: Registry) -> None:
+    """Name the components that were to be used and could not be; the job goes on without them."""
+    for sentence in registry.warnings():
+        sys.stderr.write(f"ompy: {sentence}; ompy-info --plugins tells more\n")
+
+
+def _engine(registry: Registry, ranks_here: int) -> RealEngine:
+    values = registry.values("engine")
+    return RealEngine(ranks_here, spin_us=values.spin_us, park_ms=values.park_ms, loop=values.loop)
