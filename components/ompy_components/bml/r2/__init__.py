@@ -1,0 +1,1 @@
+"""BML r2: which BTL modules carry what to a peer."""

@@ -1,0 +1,108 @@
+"""r2: makes a peer's rail arrays from the BTL modules that reach it.
+
+Source: reference openmpi.md 3.14. Two defects named there are not carried over: when the last
+rail of least latency goes, the eager array is refilled from the survivors (3.14.6), and a
+rail can be taken back (3.14.7).
+"""
+
+from __future__ import annotations
+
+from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.frameworks.bml import Bml, BmlEndpoint, Rail, RailArray
+from ompy.frameworks.btl import GET, PUT, SEND, BtlModule
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+
+
+class R2(Bml):
+    """The BML of one rank."""
+
+    def __init__(self, context: RankContext) -> None:
+        self._context = context
+        self._removed: dict[tuple[int, BtlModule], Rail] = {}
+
+    def endpoint(self, proc: Proc) -> BmlEndpoint:
+        """The peer's endpoint; on first use every BTL module is asked whether it reaches it."""
+        made = proc.bml_endpoint
+        if isinstance(made, BmlEndpoint):
+            return made
+        rails = self._rails(proc)
+        if not rails:
+            raise MPIError(ERR_OTHER, self._unreachable(proc))
+        endpoint = BmlEndpoint(proc)
+        _arrange(endpoint, rails)
+        proc.bml_endpoint = endpoint
+        trace = self._context.trace
+        if trace.active:
+            names = ",".join(rail.module.name for rail in rails)
+            trace.record("bml.r2", "ADD_PROC", peer=proc.rank, rails=names)
+        return endpoint
+
+    def _rails(self, proc: Proc) -> list[Rail]:
+        """Rails of the highest exclusivity that reaches the peer."""
+        rails: list[Rail] = []
+        modules = sorted(self._context.btls, key=lambda module: -module.exclusivity)
+        for module in modules:
+            if rails and module.exclusivity < rails[0].module.exclusivity:
+                break
+            endpoint = module.add_procs([proc])[0]
+            if endpoint is not None:
+                rails.append(Rail(module, endpoint))
+        return rails
+
+    def _unreachable(self, proc: Proc) -> str:
+        tried = ", ".join(sorted({module.name for module in self._context.btls})) or "none"
+        hint = ""
+        if proc is self._context.me and "self" not in tried:
+            hint = "; a rank reaches itself through btl self only: add self to the btl list"
+        return (
+            f"{self._context.me} cannot reach {proc}; BTLs tried: {tried}{hint} "
+            f"(the list is the parameter btl)"
+        )
+
+    def remove_rail(self, proc: Proc, module: BtlModule) -> None:
+        """Take a rail out of the peer's arrays."""
+        endpoint = proc.bml_endpoint
+        if not isinstance(endpoint, BmlEndpoint):
+            return
+        kept = [rail for rail in endpoint.send.rails if rail.module is not module]
+        for rail in endpoint.send.rails:
+            if rail.module is module:
+                self._removed[proc.rank, module] = rail
+        _arrange(endpoint, kept)
+
+    def add_rail(self, proc: Proc, module: BtlModule) -> None:
+        """Put a rail that was removed back into the peer's arrays."""
+        endpoint = proc.bml_endpoint
+        rail = self._removed.pop((proc.rank, module), None)
+        if rail is not None and isinstance(endpoint, BmlEndpoint):
+            _arrange(endpoint, [*endpoint.send.rails, rail])
+
+    def finalize(self) -> None:
+        """Finalize every module, the most exclusive last: what is urgent may still need it."""
+        for module in sorted(self._context.btls, key=lambda module: module.exclusivity):
+            module.finalize()
+
+
+def _arrange(endpoint: BmlEndpoint, rails: list[Rail]) -> None:
+    """Fill a peer's arrays and limits from its rails."""
+    rails = sorted(rails, key=lambda rail: -rail.module.bandwidth)
+    total = sum(rail.module.bandwidth for rail in rails)
+    for rail in rails:
+        rail.weight = rail.module.bandwidth / total if total else 1 / len(rails)
+    least = min((rail.module.latency for rail in rails), default=0)
+    endpoint.send = RailArray([rail for rail in rails if rail.module.flags & SEND])
+    endpoint.eager = RailArray(
+        [rail for rail in endpoint.send.rails if rail.module.latency == least]
+        or endpoint.send.rails
+    )
+    endpoint.rdma = RailArray([rail for rail in rails if rail.module.flags & (PUT | GET)])
+    modules = [rail.module for rail in rails]
+    endpoint.max_send_size = min((module.max_send_size for module in modules), default=0)
+    endpoint.pipeline_send_length = max(
+        (module.rdma_pipeline_send_length for module in modules), default=0
+    )
+    endpoint.send_limit = max((module.min_rdma_pipeline_size for module in modules), default=0)
+    endpoint.flags = 0
+    for module in modules:
+        endpoint.flags |= module.flags

@@ -1,0 +1,1 @@
+"""BTL self: a rank's messages to itself."""

@@ -1,0 +1,5 @@
+from ompy.frameworks.btl cimport BtlModule, Descriptor, Endpoint
+
+cdef class SelfModule(BtlModule):
+    cdef Endpoint _endpoint
+    cdef object _queue

@@ -1,0 +1,1 @@
+"""BTL sm: shared memory between the ranks of one host."""

@@ -1,0 +1,45 @@
+"""A peer on the same host."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ompy.frameworks.btl import BtlModule, Descriptor, Endpoint
+from ompy.frameworks.proc import Proc
+from ompy.net.base import Doorbell
+from ompy.net.ring import RingWriter
+
+
+class SmDescriptor(Descriptor):
+    """A fragment in private memory (small) or in a block of the shared pool (large).
+
+    Attributes:
+        block: index of the block, or -1.
+        endpoint: where it was sent.
+    """
+
+    __slots__ = ("block", "endpoint")
+
+    def __init__(self, segment: memoryview, flags: int, order: int, block: int) -> None:
+        super().__init__(segment, flags, order)
+        self.block = block
+        self.endpoint: SmEndpoint | None = None
+
+
+class SmEndpoint(Endpoint):
+    """The way to one rank of this host.
+
+    Attributes:
+        writer: our end of the ring to it.
+        parked: index of its parked word.
+        queue: fragments that found the ring full, in order.
+    """
+
+    __slots__ = ("bell", "parked", "queue", "writer")
+
+    def __init__(self, module: BtlModule, proc: Proc, writer: RingWriter, parked: int) -> None:
+        super().__init__(module, proc)
+        self.writer = writer
+        self.parked = parked
+        self.queue: deque[SmDescriptor] = deque()
+        self.bell: Doorbell | None = None

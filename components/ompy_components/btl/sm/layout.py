@@ -1,0 +1,74 @@
+"""Where everything lies in the memory the ranks of a host share.
+
+    0        one cache line per rank: its parked word
+    rings    one ring per ordered pair, ring (receiver, sender) at receiver * ranks + sender
+    pools    one pool per rank: blocks of a state line and room for one large fragment
+
+All zero is the valid initial state: no ring has a message, no block is taken, nobody sleeps.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.net.ring import CACHE_LINE, SLOT_HEADER, ring_size
+
+# values of a parked word
+AWAKE: Final = 0
+PARKED: Final = 1  # wake me when there is a message
+HUNGRY: Final = 2  # wake me also when a slot or block of mine became free
+
+# values of a block's state word
+FREE: Final = 0
+TAKEN: Final = 1
+
+
+def _round_up(size: int) -> int:
+    return -(-size // CACHE_LINE) * CACHE_LINE
+
+
+class SharedLayout:
+    """Offsets for one host's segment.
+
+    Attributes:
+        slot_size: bytes of a ring slot.
+        block_room: bytes of fragment a block holds.
+        size: of the whole segment.
+    """
+
+    __slots__ = (
+        "_blocks",
+        "_pools",
+        "_ranks",
+        "_ring_size",
+        "_rings",
+        "block_room",
+        "block_size",
+        "size",
+        "slot_size",
+    )
+
+    def __init__(
+        self, ranks: int, slots: int, eager_limit: int, blocks: int, max_send_size: int
+    ) -> None:
+        self._ranks = ranks
+        self._blocks = blocks
+        self.slot_size = _round_up(SLOT_HEADER + eager_limit)
+        self.block_room = max(eager_limit, max_send_size)
+        self.block_size = _round_up(CACHE_LINE + self.block_room)
+        self._ring_size = _round_up(ring_size(slots, self.slot_size))
+        self._rings = _round_up(ranks * CACHE_LINE)
+        self._pools = self._rings + ranks * ranks * self._ring_size
+        self.size = self._pools + ranks * blocks * self.block_size
+
+    def parked_word(self, rank: int) -> int:
+        """Index of a rank's parked word, in 8-byte words."""
+        return rank * CACHE_LINE // 8
+
+    def ring(self, receiver: int, sender: int) -> int:
+        """Byte offset of a ring."""
+        return self._rings + (receiver * self._ranks + sender) * self._ring_size
+
+    def block(self, rank: int, index: int) -> int:
+        """Byte offset of a block: its state word; the fragment begins a cache line later."""
+        return self._pools + (rank * self._blocks + index) * self.block_size

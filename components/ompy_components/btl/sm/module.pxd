@@ -1,0 +1,43 @@
+from ompy.data.convertor cimport Convertor
+from ompy.frameworks.btl cimport BtlModule, Descriptor, Endpoint
+from ompy.net.ring cimport RingReader
+from ompy_components.btl.sm.endpoint cimport SmDescriptor, SmEndpoint
+
+cdef class Inbox:
+    cdef public SmEndpoint peer
+    cdef public RingReader reader
+
+cdef class SmModule(BtlModule):
+    cdef object _layout
+    cdef object _memory
+    cdef unsigned long long[::1] _words
+    cdef int _local_rank
+    cdef long _own_parked
+    cdef list _handlers
+    cdef list _free
+    cdef list _in_flight
+    cdef long _waiting
+    cdef bint _starved
+    cdef dict _endpoints
+    cdef list _inboxes
+    cdef _connect(self, proc, int slots)
+    cdef SmEndpoint _reach(self, proc)
+    cpdef list add_procs(self, procs)
+    cpdef Descriptor alloc(self, Endpoint endpoint, int order, long long size, int flags)
+    cdef SmDescriptor _descriptor(self, Endpoint endpoint, long long size, int flags, int order)
+    cpdef free(self, Descriptor descriptor)
+    cpdef Descriptor prepare_src(self, Endpoint endpoint, Convertor convertor, long long offset, int order, int reserve, long long size, int flags)
+    cpdef int send(self, Endpoint endpoint, Descriptor descriptor, int tag) except? -99
+    cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
+    cdef bint _push(self, SmEndpoint endpoint, SmDescriptor descriptor) except -1
+    cdef _ring(self, SmEndpoint endpoint)
+    cpdef int poll(self) except -1
+    cdef int _drain(self, Inbox inbox) except -1
+    cdef int _reap(self) except -1
+    cpdef bint _is_read(self, SmDescriptor descriptor) except -1
+    cdef int _flush(self) except -1
+    cpdef bint arm(self) except -1
+    cdef bint _room_for_waiting(self) except -1
+    cpdef disarm(self)
+    cpdef finalize(self)
+    cpdef bint _flushed(self) except -1

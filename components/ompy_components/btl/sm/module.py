@@ -1,0 +1,323 @@
+"""sm for one rank: rings for small fragments, a pool of blocks for large ones, one doorbell.
+
+A small fragment is copied into a slot of the ring to its receiver and done with that. A large
+one lies in a block of the sender's pool; the slot only names it. The receiver reads it where
+it is and marks the block free, and that completes the fragment: a block counts as delivered
+when the peer has it. A rank that is about to sleep says so in its parked word; whoever has
+news for it rings its doorbell then, and only then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ompy.data.convertor import Convertor
+from ompy.frameworks.btl import (
+    COMPLETED,
+    NOT_AVAILABLE,
+    QUEUED,
+    SEND,
+    SEND_ALWAYS_CALLBACK,
+    BtlModule,
+    Descriptor,
+    Endpoint,
+    apply_common,
+)
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+from ompy.mca.parameter import Values
+from ompy.net.ring import CACHE_LINE, RingReader, RingWriter
+
+from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint
+from ompy_components.btl.sm.layout import AWAKE, FREE, HUNGRY, PARKED, TAKEN, SharedLayout
+
+# kinds of slots
+INLINE: Final = 0
+BLOCK: Final = 1
+
+DRAIN_MAX: Final = 16  # arbitrary: bounded work a poll, so that no peer starves the others
+QUEUE_MAX: Final = 64  # arbitrary: beyond this the PML keeps what it wants to send
+
+
+class Inbox:
+    """The ring from one peer to us."""
+
+    __slots__ = ("peer", "reader")
+
+    def __init__(self, peer: SmEndpoint, reader: RingReader) -> None:
+        self.peer = peer
+        self.reader = reader
+
+
+class SmModule(BtlModule):
+    """The way to the other ranks of this host."""
+
+    __slots__ = (
+        "_endpoints",
+        "_free",
+        "_handlers",
+        "_in_flight",
+        "_inboxes",
+        "_layout",
+        "_local_rank",
+        "_memory",
+        "_own_parked",
+        "_starved",
+        "_waiting",
+        "_words",
+    )
+
+    def __init__(self, context: RankContext, values: Values) -> None:
+        super().__init__("sm", context)
+        apply_common(self, values)
+        self.flags = SEND
+        peers = context.local_procs()
+        slots, blocks = values.ring_slots, values.free_list_max
+        self._layout = SharedLayout(len(peers), slots, self.eager_limit, blocks, self.max_send_size)
+        self._memory = context.network.segment("btl_sm", self._layout.size)
+        self._words = self._memory.cast("Q")
+        self._local_rank = context.me.local_rank
+        self._own_parked = self._layout.parked_word(self._local_rank)
+        self._handlers = context.active_messages.handlers
+        self._free = list(range(blocks))
+        self._in_flight: list[SmDescriptor] = []
+        self._waiting = 0
+        self._starved = False
+        self._endpoints: dict[int, SmEndpoint] = {}
+        self._inboxes: list[Inbox] = []
+        for proc in peers:
+            if proc is not context.me:
+                self._connect(proc, slots)
+        context.network.doorbell(self._local_rank)  # arms it as what wakes this rank
+
+    def _connect(self, proc: Proc, slots: int) -> None:
+        layout, size = self._layout, self._layout.slot_size
+        there, here = proc.local_rank, self._local_rank
+        writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
+        endpoint = SmEndpoint(self, proc, writer, layout.parked_word(there))
+        self._endpoints[proc.rank] = endpoint
+        reader = RingReader(self._memory, layout.ring(here, there), slots, size)
+        self._inboxes.append(Inbox(endpoint, reader))
+
+    def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
+        """Reach the ranks of this host that use sm too."""
+        return [self._reach(proc) for proc in procs]
+
+    def _reach(self, proc: Proc) -> SmEndpoint | None:
+        endpoint = self._endpoints.get(proc.rank)
+        if endpoint is None or "btl.sm" not in self.context.modex(proc):
+            return None
+        return endpoint
+
+    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
+        """Private memory for what fits a slot, else a block."""
+        return self._descriptor(endpoint, size, flags, order)
+
+    def _descriptor(
+        self, endpoint: Endpoint, size: int, flags: int, order: int
+    ) -> SmDescriptor | None:
+        assert isinstance(endpoint, SmEndpoint)
+        if len(endpoint.queue) >= QUEUE_MAX:
+            self._starved = True
+            return None
+        if size <= endpoint.writer.room:
+            return SmDescriptor(memoryview(bytearray(size)), flags, order, -1)
+        if not self._free:
+            self._starved = True
+            return None
+        block = self._free.pop()
+        start = self._layout.block(self._local_rank, block) + CACHE_LINE
+        return SmDescriptor(self._memory[start : start + size], flags, order, block)
+
+    def free(self, descriptor: Descriptor) -> None:
+        """Give an unsent block back."""
+        assert isinstance(descriptor, SmDescriptor)
+        if descriptor.block >= 0:
+            self._free.append(descriptor.block)
+            descriptor.block = -1
+
+    def prepare_src(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        offset: int,
+        order: int,
+        reserve: int,
+        size: int,
+        flags: int,
+    ) -> Descriptor | None:
+        """Pack the payload behind the header's room."""
+        size = min(size, convertor.size - offset, self._layout.block_room - reserve)
+        descriptor = self._descriptor(endpoint, reserve + size, flags, order)
+        if descriptor is not None and size > 0:
+            descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
+        return descriptor
+
+    def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
+        """Put the fragment into the ring, or queue it behind those that found it full."""
+        assert isinstance(endpoint, SmEndpoint)
+        assert isinstance(descriptor, SmDescriptor)
+        descriptor.tag = tag
+        descriptor.endpoint = endpoint
+        if endpoint.queue or not self._push(endpoint, descriptor):
+            endpoint.queue.append(descriptor)
+            self._waiting += 1
+            return QUEUED
+        if descriptor.block >= 0:
+            return QUEUED
+        if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
+            descriptor.callback.completed(self, endpoint, descriptor, 0)
+        return COMPLETED
+
+    def sendi(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        header: bytes,
+        payload_size: int,
+        order: int,
+        flags: int,
+        tag: int,
+    ) -> int:
+        """Write header and payload straight into a slot."""
+        assert isinstance(endpoint, SmEndpoint)
+        writer = endpoint.writer
+        begin = len(header)
+        total = begin + payload_size
+        if total > writer.room or endpoint.queue:
+            return NOT_AVAILABLE
+        at = writer.reserve()
+        if at < 0:
+            return NOT_AVAILABLE
+        self._memory[at : at + begin] = header
+        if payload_size:
+            convertor.pack(0, self._memory[at + begin : at + total])
+        writer.publish(total, tag, INLINE, 0)
+        if self._words[endpoint.parked]:
+            self._ring(endpoint)
+        return COMPLETED
+
+    def _push(self, endpoint: SmEndpoint, descriptor: SmDescriptor) -> bool:
+        at = endpoint.writer.reserve()
+        if at < 0:
+            return False
+        size = len(descriptor.segment)
+        if descriptor.block >= 0:
+            start = self._layout.block(self._local_rank, descriptor.block)
+            self._words[start >> 3] = TAKEN
+            self._in_flight.append(descriptor)
+            endpoint.writer.publish(size, descriptor.tag, BLOCK, start)
+        else:
+            self._memory[at : at + size] = descriptor.segment
+            endpoint.writer.publish(size, descriptor.tag, INLINE, 0)
+        if self._words[endpoint.parked]:
+            self._ring(endpoint)
+        return True
+
+    def _ring(self, endpoint: SmEndpoint) -> None:
+        # one ring is enough: whoever comes next finds the word at AWAKE
+        self._words[endpoint.parked] = AWAKE
+        if endpoint.bell is None:
+            endpoint.bell = self.context.network.doorbell(endpoint.proc.local_rank)
+        endpoint.bell.ring()
+
+    def poll(self) -> int:
+        """Take in what has arrived, complete what was read, send what was queued."""
+        events = 0
+        for inbox in self._inboxes:
+            if inbox.reader.pending():
+                events += self._drain(inbox)
+        if self._in_flight:
+            events += self._reap()
+        if self._waiting:
+            events += self._flush()
+        return events
+
+    def _drain(self, inbox: Inbox) -> int:
+        reader = inbox.reader
+        count = 0
+        while count < DRAIN_MAX and reader.peek():
+            start = reader.payload
+            if reader.kind == BLOCK:
+                start = reader.reference + CACHE_LINE
+            handler = self._handlers[reader.tag]
+            assert handler is not None, f"nobody registered for tag {reader.tag}"
+            data = self._memory[start : start + reader.length]
+            block = reader.reference >> 3 if reader.kind == BLOCK else 0
+            try:
+                handler.received(self, inbox.peer, reader.tag, data)
+            finally:
+                if block:
+                    self._words[block] = FREE
+                reader.release()
+            count += 1
+        if self._words[inbox.peer.parked] == HUNGRY:
+            self._ring(inbox.peer)
+        return count
+
+    def _reap(self) -> int:
+        """Complete the fragments whose blocks the peers have read."""
+        done = [descriptor for descriptor in self._in_flight if self._is_read(descriptor)]
+        if not done:
+            return 0
+        self._in_flight = [other for other in self._in_flight if other not in done]
+        self._starved = False
+        for descriptor in done:
+            self._free.append(descriptor.block)
+            descriptor.block = -1
+        for descriptor in done:
+            endpoint = descriptor.endpoint
+            if descriptor.callback is not None and endpoint is not None:
+                descriptor.callback.completed(self, endpoint, descriptor, 0)
+        return len(done)
+
+    def _is_read(self, descriptor: SmDescriptor) -> bool:
+        start = self._layout.block(self._local_rank, descriptor.block)
+        return self._words[start >> 3] == FREE
+
+    def _flush(self) -> int:
+        """Send what found a ring full."""
+        count = 0
+        for endpoint in self._endpoints.values():
+            while endpoint.queue and self._push(endpoint, endpoint.queue[0]):
+                descriptor = endpoint.queue.popleft()
+                self._waiting -= 1
+                count += 1
+                if descriptor.block < 0 and descriptor.callback is not None:
+                    descriptor.callback.completed(self, endpoint, descriptor, 0)
+        if count:
+            self._starved = False
+        return count
+
+    def arm(self) -> bool:
+        """Say that we sleep, then look once more."""
+        hungry = self._waiting or self._in_flight or self._starved
+        self._words[self._own_parked] = HUNGRY if hungry else PARKED
+        for inbox in self._inboxes:
+            if inbox.reader.pending():
+                return False
+        for descriptor in self._in_flight:
+            if self._is_read(descriptor):
+                return False
+        return not (self._waiting and self._room_for_waiting())
+
+    def _room_for_waiting(self) -> bool:
+        for endpoint in self._endpoints.values():
+            if endpoint.queue and endpoint.writer.reserve() >= 0:
+                return True
+        return False
+
+    def disarm(self) -> None:
+        """Say that we are awake."""
+        self._words[self._own_parked] = AWAKE
+
+    def finalize(self) -> None:
+        """Get what is queued into the rings; the memory outlives this process."""
+        self.context.engine.wait_until(self._flushed)
+
+    def _flushed(self) -> bool:
+        for endpoint in self._endpoints.values():
+            if endpoint.queue and not endpoint.proc.departed:
+                return False
+        return True

@@ -1,0 +1,1 @@
+"""BTL tcp: TCP connections, one per pair of ranks and interface."""

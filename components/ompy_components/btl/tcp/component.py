@@ -1,0 +1,126 @@
+"""tcp's identity and parameters."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ompy.frameworks.btl import API, BtlComponent, BtlModule, common_parameters
+from ompy.frameworks.context import RankContext
+from ompy.mca.component import NotAvailable
+from ompy.mca.parameter import Parameter
+
+EXCLUDED = "127.0.0.1/8,sppp"  # reference openmpi.md 3.13
+
+
+class TcpComponent(BtlComponent):
+    """Reaches every rank over TCP. Defaults: reference openmpi.md 3.13, tcp (4.1)."""
+
+    name: ClassVar[str] = "tcp"
+    version: ClassVar[str] = "0.1.0"
+    api: ClassVar[tuple[int, int]] = API
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        *common_parameters(
+            exclusivity=100,
+            eager_limit=64 * 1024,
+            rndv_eager_limit=64 * 1024,
+            max_send_size=128 * 1024,
+            latency=100,
+            bandwidth=100,
+        ),
+        Parameter(
+            "if_include",
+            "string",
+            "",
+            "Interfaces to use, by name or as address/bits, separated by commas. Empty: loopback "
+            "when the job is on one host, else all that if_exclude leaves.",
+            level=1,
+        ),
+        Parameter(
+            "if_exclude",
+            "string",
+            EXCLUDED,
+            "Interfaces not to use, by name or as address/bits, separated by commas. Only one of "
+            "if_include and if_exclude may be set.",
+            level=1,
+        ),
+        Parameter(
+            "port_min_v4",
+            "int",
+            0,
+            "First port to listen at; 0 lets the system choose.",
+            level=2,
+            minimum=0,
+        ),
+        Parameter(
+            "port_range_v4",
+            "int",
+            64511,
+            "How many ports from port_min_v4 on may be tried.",
+            level=2,
+            unit="ports",
+            minimum=1,
+        ),
+        Parameter(
+            "free_list_max",
+            "int",
+            -1,
+            "Fragments that may wait to be sent at a time; -1 for any number.",
+            level=5,
+            unit="fragments",
+            minimum=-1,
+        ),
+        Parameter(
+            "handshake_timeout_ms",
+            "int",
+            5000,  # arbitrary: a busy peer answers within seconds, a scanner never does
+            "How long a connection may take to prove that it belongs to the job.",
+            level=6,
+            unit="ms",
+            minimum=1,
+        ),
+        Parameter(
+            "half_open_max",
+            "int",
+            64,  # arbitrary: more than ranks connect to one rank at the same moment
+            "Unproven connections held at a time; the oldest is dropped for a new one.",
+            level=6,
+            unit="connections",
+            minimum=1,
+        ),
+        Parameter(
+            "connect_tries",
+            "int",
+            10,  # arbitrary: with doubling pauses from 20 ms this is about 20 s
+            "Attempts to connect to a peer before its path is given up.",
+            level=6,
+            unit="attempts",
+            minimum=1,
+        ),
+        Parameter(
+            "linger_ms",
+            "int",
+            1000,  # arbitrary: long enough for a peer that polls, short for one that computes
+            "How long the end of a rank waits for its peers to close their connections too.",
+            level=6,
+            unit="ms",
+            minimum=0,
+        ),
+    )
+
+    def init(self, context: RankContext) -> list[BtlModule]:
+        """One module per interface chosen."""
+        from ompy_components.btl.tcp.interfaces import choose, publish
+        from ompy_components.btl.tcp.module import TcpModule
+
+        if context.size < 2:
+            return []  # nobody to reach
+        values = self.values
+        chosen = choose(context, values.if_include, values.if_exclude, EXCLUDED)
+        if not chosen:
+            raise NotAvailable("no interface is left to use")
+        modules = [TcpModule(context, values, interface) for interface in chosen]
+        publish(context, [(m.interface.address, m.listener.address.port) for m in modules])
+        return list(modules)
+
+
+COMPONENT = TcpComponent()

@@ -1,0 +1,386 @@
+"""A peer over one interface: its connection, what waits to be sent, what has arrived in part."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from ompy.frameworks.btl import (
+    COMPLETED,
+    QUEUED,
+    SEND_ALWAYS_CALLBACK,
+    UNREACHABLE,
+    Descriptor,
+    Endpoint,
+)
+from ompy.frameworks.proc import Proc
+from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
+
+from ompy_components.btl.tcp.framing import BYE, DATA, FRAME, FRAME_SIZE, FrameReader
+from ompy_components.btl.tcp.handshake import HandshakeError, Initiator, Outcome
+
+if TYPE_CHECKING:
+    from ompy_components.btl.tcp.module import TcpModule
+
+JOIN_MAX: Final = 8192  # arbitrary: below it one copy is cheaper than a gathering system call
+READS_PER_POLL: Final = 4  # arbitrary: bounded work a poll, so that no peer starves the others
+FIRST_PAUSE: Final = 20_000_000  # ns; arbitrary: before the second attempt, doubled each time
+PAUSE_MAX: Final = 4_000_000_000  # ns; arbitrary
+
+
+class State(Enum):
+    """Of a connection."""
+
+    CLOSED = "closed"  # none yet, or between two attempts
+    CONNECTING = "connecting"  # handshake under way, as initiator
+    CONNECTED = "connected"
+    LEFT = "left"  # the peer has said BYE
+    FAILED = "failed"
+
+
+class Outgoing:
+    """A frame that the kernel has not taken whole.
+
+    Attributes:
+        pieces: what is left of it.
+        descriptor: completed when all is taken; None for frames nobody waits for.
+    """
+
+    __slots__ = ("descriptor", "pieces")
+
+    def __init__(self, pieces: list[memoryview], descriptor: Descriptor | None) -> None:
+        self.pieces = pieces
+        self.descriptor = descriptor
+
+
+class TcpEndpoint(Endpoint):
+    """The way to one peer over one interface.
+
+    Attributes:
+        state: of the connection.
+        address: where the peer listens.
+        queue: frames waiting to be sent, in order.
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_initiator",
+        "_owner",
+        "_reader",
+        "_said_bye",
+        "_stream",
+        "address",
+        "queue",
+        "state",
+    )
+
+    def __init__(self, module: TcpModule, proc: Proc, address: Address | None) -> None:
+        super().__init__(module, proc)
+        self._owner = module
+        self._stream: Stream | None = None
+        self._initiator: Initiator | None = None
+        self._reader: FrameReader | None = None
+        self._attempts = 0
+        self._said_bye = False
+        self.address = address
+        self.queue: deque[Outgoing] = deque()
+        self.state = State.CLOSED
+
+    # -- sending
+
+    def send(self, descriptor: Descriptor, tag: int) -> int:
+        """Send a fragment, or queue it; opens the connection if there is none."""
+        if self.state in (State.FAILED, State.LEFT):
+            return UNREACHABLE
+        descriptor.tag = tag
+        payload = descriptor.payload
+        size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
+        header = FRAME.pack(tag, DATA, 0, size)
+        if size < JOIN_MAX:
+            joined = b"".join((header, descriptor.segment, payload or b""))
+            pieces = [memoryview(joined)]
+        else:
+            pieces = [memoryview(header), descriptor.segment]
+            if payload is not None:
+                pieces.append(payload)
+        if self.state is State.CONNECTED and not self.queue:
+            pieces = self._write(pieces)
+            if self.state is not State.CONNECTED:
+                return UNREACHABLE
+            if not pieces:
+                if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
+                    descriptor.callback.completed(self.module, self, descriptor, 0)
+                return COMPLETED
+        self._enqueue(Outgoing(pieces, descriptor))
+        return QUEUED
+
+    def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
+        """Send a small fragment at once, copying; false when the connection is not ready."""
+        if self.state is not State.CONNECTED or self.queue:
+            return False
+        frame = FRAME.pack(tag, DATA, 0, len(header) + len(payload))
+        left = self._write([memoryview(b"".join((frame, header, payload)))])
+        if left:
+            self._enqueue(Outgoing(left, None))
+        return self.state is State.CONNECTED
+
+    def _enqueue(self, outgoing: Outgoing) -> None:
+        self.queue.append(outgoing)
+        self._owner.queued += 1
+        if self.state is State.CLOSED and self._attempts == 0:
+            self.connect()
+        elif self.state is State.CONNECTED:
+            self._want_write(wanted=True)
+
+    def _write(self, pieces: list[memoryview]) -> list[memoryview]:
+        """Offer `pieces` to the stream. Returns what it did not take; fails the path on errors."""
+        assert self._stream is not None
+        try:
+            taken = self._stream.send(pieces)
+        except LinkError as problem:
+            self._broken(str(problem))
+            return pieces
+        return _without(pieces, taken)
+
+    def _flush(self) -> int:
+        """Send what is queued while the stream takes it. Returns frames completed."""
+        done = 0
+        while self.queue and self.state is State.CONNECTED:
+            outgoing = self.queue[0]
+            offered = outgoing.pieces
+            outgoing.pieces = self._write(offered)
+            if self.state is not State.CONNECTED or outgoing.pieces is offered:
+                break
+            if outgoing.pieces:
+                continue  # it took a part: it may take more
+            self.queue.popleft()
+            self._owner.queued -= 1
+            done += 1
+            descriptor = outgoing.descriptor
+            if descriptor is not None and descriptor.callback is not None:
+                descriptor.callback.completed(self.module, self, descriptor, 0)
+        if not self.queue and self.state is State.CONNECTED:
+            self._want_write(wanted=False)
+        return done
+
+    # -- connecting
+
+    def connect(self) -> None:
+        """Begin an attempt to connect."""
+        if self.state is not State.CLOSED or self.address is None:
+            return
+        self._attempts += 1
+        self.state = State.CONNECTING
+        context = self._owner.context
+        try:
+            self._stream = context.network.connect(self.address, self._owner.interface.address)
+        except LinkError as problem:
+            self._retry(str(problem))
+            return
+        from ompy_components.btl.tcp.handshake import NONCE_SIZE
+
+        nonce = context.network.entropy(NONCE_SIZE)
+        rank, target = context.rank, self.proc.rank
+        self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce)
+        self._owner.readiness.add(self._stream, self)
+        self._want_write(wanted=True)
+        attempt = self._attempts
+        context.engine.call_later(
+            self._owner.handshake_timeout, lambda: self._late(attempt, "no answer")
+        )
+
+    def _late(self, attempt: int, why: str) -> None:
+        if self.state is State.CONNECTING and self._attempts == attempt:
+            self._retry(why)
+
+    def _shake(self) -> None:
+        """Go on with the handshake."""
+        stream, initiator = self._stream, self._initiator
+        assert stream is not None
+        assert initiator is not None
+        try:
+            if initiator.outgoing:
+                taken = stream.send([memoryview(initiator.outgoing)])
+                initiator.outgoing = initiator.outgoing[taken:]
+            while initiator.outcome is Outcome.UNDER_WAY:
+                room = bytearray(initiator.wanted())
+                count = stream.receive_into(memoryview(room))
+                if count == WOULD_BLOCK:
+                    break
+                if count == 0:
+                    self._retry("the peer closed the connection during the handshake")
+                    return
+                initiator.feed(bytes(room[:count]))
+                if initiator.outgoing:
+                    taken = stream.send([memoryview(initiator.outgoing)])
+                    initiator.outgoing = initiator.outgoing[taken:]
+        except (LinkError, HandshakeError) as problem:
+            self._retry(str(problem))
+            return
+        if initiator.outcome is Outcome.TAKEN:
+            self._connected()
+        elif initiator.outcome is Outcome.REFUSED:
+            self._retry("the peer is connecting to us at the same time")
+        else:
+            self._want_write(wanted=bool(initiator.outgoing))
+
+    def take(self, stream: Stream) -> None:
+        """Use a proven connection that the peer opened; ours, if one is under way, is dropped."""
+        self._drop_stream()
+        self._stream = stream
+        self._owner.readiness.add(stream, self)
+        self._connected()
+
+    def prefers_own(self) -> bool:
+        """Whether a connection the peer opened is refused: ours stays, or exists already."""
+        if self.state is State.CONNECTING:
+            return self._owner.context.rank < self.proc.rank
+        return self.state is not State.CLOSED
+
+    def _connected(self) -> None:
+        self.state = State.CONNECTED
+        self._initiator = None
+        self._reader = FrameReader(self._owner.max_send_size)
+        self._note("CONNECTED")
+        self._want_write(wanted=bool(self.queue))
+        self._flush()
+
+    def _retry(self, why: str) -> None:
+        """An attempt failed: try again after a pause, or give the path up."""
+        self._drop_stream()
+        self.state = State.CLOSED
+        if self._attempts >= self._owner.connect_tries or self.proc.departed:
+            self._broken(f"cannot connect to {self.address}: {why}")
+            return
+        pause = min(FIRST_PAUSE << (self._attempts - 1), PAUSE_MAX)
+        self._note("RETRY", why=why, pause=pause)
+        self._owner.context.engine.call_later(pause, self.connect)
+
+    # -- receiving
+
+    def ready(self, *, readable: bool, writable: bool) -> int:
+        """The stream can be used. Returns events handled."""
+        if self.state is State.CONNECTING:
+            self._shake()
+            return 1
+        events = 0
+        if writable and self.state is State.CONNECTED:
+            events += self._flush()
+        if readable and self.state is State.CONNECTED:
+            events += self._receive()
+        return events
+
+    def _receive(self) -> int:
+        """Read what is here, a bounded amount, and hand the fragments out."""
+        stream, reader = self._stream, self._reader
+        assert stream is not None
+        assert reader is not None
+        events = 0
+        try:
+            for _ in range(READS_PER_POLL):
+                room = reader.room()
+                count = stream.receive_into(room)
+                if count == WOULD_BLOCK:
+                    break
+                if count == 0:
+                    self._broken("the peer closed the connection without a word")
+                    return events
+                reader.received(count)
+                events += 1
+                while reader.next():
+                    if reader.kind == BYE:
+                        self._peer_left()
+                        return events
+                    self._owner.deliver(self, reader.tag, reader.fragment)
+                if count < len(room):
+                    break
+        except LinkError as problem:
+            self._broken(str(problem))
+        return events
+
+    # -- ending
+
+    def say_bye(self) -> None:
+        """Tell the peer, behind everything queued, that nothing more will come."""
+        if self._said_bye or self.state is not State.CONNECTED:
+            return
+        self._said_bye = True
+        frame = [memoryview(FRAME.pack(0, BYE, 0, 0))]
+        self._enqueue(Outgoing(frame, None))
+        self._flush()
+
+    def _peer_left(self) -> None:
+        """The peer has ended its use of MPI: answer, and close when all is said."""
+        self._note("BYE")
+        self.say_bye()
+        self._flush()
+        self._drop_stream()
+        self.state = State.LEFT
+        self._fail_queue()
+
+    def settled(self) -> bool:
+        """Nothing is left to send or to wait for."""
+        if self.state is State.CONNECTED:
+            return False
+        return self.state in (State.LEFT, State.FAILED) or not self.queue
+
+    def flushed(self) -> bool:
+        """Everything queued was taken by the kernel, or never will be."""
+        return not self.queue or self.state in (State.LEFT, State.FAILED)
+
+    def close(self) -> None:
+        """Close the connection, whatever its state."""
+        self._drop_stream()
+        if self.state is not State.FAILED:
+            self.state = State.LEFT
+        self._fail_queue()
+
+    def _broken(self, why: str) -> None:
+        """The path is gone: tell the PML first, then fail what was queued."""
+        self._drop_stream()
+        self.state = State.FAILED
+        self._note("FAILED", why=why)
+        self._owner.path_failed(self, why)
+        self._fail_queue()
+
+    def _fail_queue(self) -> None:
+        while self.queue:
+            outgoing = self.queue.popleft()
+            self._owner.queued -= 1
+            descriptor = outgoing.descriptor
+            if descriptor is not None and descriptor.callback is not None:
+                descriptor.callback.completed(self.module, self, descriptor, UNREACHABLE)
+
+    def _drop_stream(self) -> None:
+        if self._stream is not None:
+            self._owner.readiness.remove(self._stream)
+            self._stream.close()
+            self._stream = None
+        self._initiator = None
+
+    def _want_write(self, *, wanted: bool) -> None:
+        if self._stream is not None:
+            self._owner.readiness.want_write(self._stream, wanted=wanted)
+
+    def _note(self, event: str, **fields: object) -> None:
+        trace = self._owner.context.trace
+        if trace.active:
+            trace.record("btl.tcp", event, peer=self.proc.rank, **fields)
+
+
+def _without(pieces: list[memoryview], taken: int) -> list[memoryview]:
+    """What is left of `pieces` after their first `taken` bytes; the same list for none taken."""
+    if not taken:
+        return pieces
+    left = []
+    for piece in pieces:
+        if taken >= len(piece):
+            taken -= len(piece)
+        else:
+            left.append(piece[taken:])
+            taken = 0
+    return left
+
+
+assert FRAME_SIZE < JOIN_MAX

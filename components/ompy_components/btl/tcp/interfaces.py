@@ -1,0 +1,93 @@
+"""Which interfaces tcp uses, and which address of a peer each of them connects to."""
+
+from __future__ import annotations
+
+from ompy.data.errors import ERR_ARG, MPIError
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+from ompy.net.base import Address, Interface, LinkError, Network
+
+KEY = "btl.tcp"
+
+
+def choose(context: RankContext, include: str, exclude: str, standard: str) -> list[Interface]:
+    """The interfaces to use.
+
+    Args:
+        context: the rank.
+        include: value of `btl_tcp_if_include`.
+        exclude: value of `btl_tcp_if_exclude`.
+        standard: default of `btl_tcp_if_exclude`.
+
+    Raises:
+        MPIError: ERR_ARG, both lists are set, or `include` names what is not there.
+    """
+    found = context.network.interfaces()
+    if include and exclude != standard:
+        raise MPIError(
+            ERR_ARG,
+            f"btl_tcp_if_include ({include}) and btl_tcp_if_exclude ({exclude}) are both set; "
+            f"only one of them may be",
+        )
+    if include:
+        return _included(context.network, found, include)
+    if exclude == standard and all(proc.node == context.me.node for proc in context.procs):
+        loopbacks = [interface for interface in found if interface.loopback]
+        if loopbacks:
+            return loopbacks[:1]
+    words = _words(exclude)
+    return [i for i in found if not any(_matches(context.network, i, word) for word in words)]
+
+
+def publish(context: RankContext, addresses: list[tuple[str, int]]) -> None:
+    """Tell the peers where this rank listens, in the order of its modules."""
+    text = "\n".join(f"{host} {port}" for host, port in addresses)
+    context.wireup.publish(KEY, text.encode())
+
+
+def partner(context: RankContext, proc: Proc, own: list[Interface], index: int) -> Address | None:
+    """The address of `proc` that our `index`-th interface connects to, or None.
+
+    Interfaces are paired by network, each address of the peer at most once; what is left over
+    is paired in order. Both sides compute the same pairs up to the order of their lists.
+    """
+    text = context.modex(proc).get(KEY, b"").decode()
+    theirs = [Address(line.split()[0], int(line.split()[1])) for line in text.splitlines()]
+    pairs: dict[int, Address] = {}
+    for position, interface in enumerate(own):
+        for address in theirs:
+            if context.network.in_network(address.host, f"{interface.address}/{interface.prefix}"):
+                pairs[position] = address
+                theirs.remove(address)
+                break
+    for position in range(len(own)):
+        if position not in pairs and theirs:
+            pairs[position] = theirs.pop(0)
+    return pairs.get(index)
+
+
+def _included(network: Network, found: list[Interface], include: str) -> list[Interface]:
+    chosen: list[Interface] = []
+    for word in _words(include):
+        matching = [interface for interface in found if _matches(network, interface, word)]
+        if not matching:
+            names = ", ".join(f"{i.name} ({i.address}/{i.prefix})" for i in found)
+            raise MPIError(
+                ERR_ARG, f"btl_tcp_if_include names {word}, which is not here; there are {names}"
+            )
+        chosen += [interface for interface in matching if interface not in chosen]
+    return chosen
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _matches(network: Network, interface: Interface, word: str) -> bool:
+    """Whether an interface is meant by its name or by address/bits."""
+    if "/" not in word:
+        return interface.name == word
+    try:
+        return network.in_network(interface.address, word)
+    except LinkError as problem:
+        raise MPIError(ERR_ARG, f"btl_tcp_if_include or btl_tcp_if_exclude: {problem}") from problem

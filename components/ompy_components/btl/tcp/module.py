@@ -1,0 +1,309 @@
+"""tcp for one rank and one interface: its listener, its peers, and the unproven at the door.
+
+Connections are made when the first fragment wants to go. The module polls one readiness set
+for all its sockets, from whoever waits; an idle rank sleeps on that set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from ompy.data.convertor import Convertor
+from ompy.frameworks.btl import (
+    COMPLETED,
+    ERROR_FATAL,
+    NEED_ACK,
+    NEED_CSUM,
+    NOT_AVAILABLE,
+    SEND,
+    SEND_INPLACE,
+    BtlModule,
+    Descriptor,
+    Endpoint,
+    apply_common,
+)
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+from ompy.mca.parameter import Values
+from ompy.net.base import WOULD_BLOCK, Interface, LinkError, Stream
+
+from ompy_components.btl.tcp.endpoint import TcpEndpoint
+from ompy_components.btl.tcp.handshake import (
+    NONCE_SIZE,
+    REFUSED,
+    TAKEN,
+    Acceptor,
+    HandshakeError,
+    Outcome,
+)
+from ompy_components.btl.tcp.interfaces import partner
+
+
+class Visitor:
+    """A connection that has not proven itself.
+
+    Attributes:
+        stream: the connection.
+        acceptor: its handshake.
+    """
+
+    __slots__ = ("_owner", "acceptor", "stream")
+
+    def __init__(self, owner: TcpModule, stream: Stream, acceptor: Acceptor) -> None:
+        self._owner = owner
+        self.stream = stream
+        self.acceptor = acceptor
+
+    def ready(self, *, readable: bool, writable: bool) -> int:
+        """Go on with the handshake."""
+        self._owner.attend(self)
+        return 1
+
+
+class Door:
+    """The listener, as an owner in the readiness set."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: TcpModule) -> None:
+        self._owner = owner
+
+    def ready(self, *, readable: bool, writable: bool) -> int:
+        """Let visitors in."""
+        return self._owner.admit()
+
+
+class TcpModule(BtlModule):
+    """The way to every rank over one interface.
+
+    Attributes:
+        interface: which.
+        listener: where peers connect to.
+        readiness: all sockets of this module.
+        queued: frames waiting in the endpoints' queues.
+        handshake_timeout: ns a handshake may take.
+        connect_tries: attempts before a path is given up.
+    """
+
+    __slots__ = (
+        "_endpoints",
+        "_free_list_max",
+        "_half_open_max",
+        "_handlers",
+        "_linger",
+        "_visitors",
+        "connect_tries",
+        "handshake_timeout",
+        "interface",
+        "listener",
+        "queued",
+        "readiness",
+    )
+
+    def __init__(self, context: RankContext, values: Values, interface: Interface) -> None:
+        super().__init__("tcp", context)
+        apply_common(self, values)
+        if interface.bandwidth:
+            self.bandwidth = interface.bandwidth
+        self.flags = SEND | SEND_INPLACE | NEED_ACK | NEED_CSUM
+        self.interface = interface
+        self.queued = 0
+        self.handshake_timeout = values.handshake_timeout_ms * 1_000_000
+        self.connect_tries = values.connect_tries
+        self._half_open_max = values.half_open_max
+        self._free_list_max = values.free_list_max
+        self._linger = values.linger_ms * 1_000_000
+        self._handlers = context.active_messages.handlers
+        self._endpoints: dict[int, TcpEndpoint] = {}
+        self._visitors: list[Visitor] = []
+        first, count = values.port_min_v4, values.port_range_v4
+        ports = range(first, min(first + count, 65536)) if first else (0,)
+        self.listener = context.network.listen(interface.address, ports)
+        self.readiness = context.network.readiness()
+        self.readiness.add(self.listener, Door(self))
+
+    def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
+        """Reach every rank that published an address for this interface."""
+        return [self._reach(proc) for proc in procs]
+
+    def _reach(self, proc: Proc) -> TcpEndpoint | None:
+        if proc is self.context.me:
+            return None
+        endpoint = self._endpoint(proc)
+        if endpoint.address is None:
+            siblings = [m for m in self.context.btls if isinstance(m, TcpModule)]
+            own = [sibling.interface for sibling in siblings]
+            endpoint.address = partner(self.context, proc, own, siblings.index(self))
+        return endpoint if endpoint.address is not None else None
+
+    def _endpoint(self, proc: Proc) -> TcpEndpoint:
+        if proc.rank not in self._endpoints:
+            self._endpoints[proc.rank] = TcpEndpoint(self, proc, None)
+        return self._endpoints[proc.rank]
+
+    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
+        """Private memory."""
+        if 0 <= self._free_list_max <= self.queued:
+            return None
+        return Descriptor(memoryview(bytearray(size)), flags, order)
+
+    def prepare_src(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        offset: int,
+        order: int,
+        reserve: int,
+        size: int,
+        flags: int,
+    ) -> Descriptor | None:
+        """Refer to contiguous payload in place; copy any other."""
+        size = min(size, convertor.size - offset, self.max_send_size - reserve)
+        view = convertor.view
+        inplace = view is not None and size > 0
+        descriptor = self.alloc(endpoint, order, reserve if inplace else reserve + size, flags)
+        if descriptor is None:
+            return None
+        if inplace:
+            assert view is not None
+            descriptor.payload = view[offset : offset + size]
+            descriptor.payload_size = size
+        elif size > 0:
+            descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
+        return descriptor
+
+    def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
+        """Send over the connection."""
+        assert isinstance(endpoint, TcpEndpoint)
+        return endpoint.send(descriptor, tag)
+
+    def sendi(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        header: bytes,
+        payload_size: int,
+        order: int,
+        flags: int,
+        tag: int,
+    ) -> int:
+        """Send at once what is small, over a connection that is idle."""
+        assert isinstance(endpoint, TcpEndpoint)
+        view = convertor.view
+        if view is None:
+            view = memoryview(bytearray(payload_size))
+            convertor.pack(0, view)
+        return COMPLETED if endpoint.send_now(tag, header, view) else NOT_AVAILABLE
+
+    def poll(self) -> int:
+        """Serve every socket that is ready."""
+        events = 0
+        for ready in self.readiness.poll():
+            owner = ready.owner
+            events += owner.ready(readable=ready.readable, writable=ready.writable)  # type: ignore[attr-defined]
+        return events
+
+    def arm(self) -> bool:
+        """Sleep only when no socket is ready."""
+        return not self.readiness.poll()
+
+    def deliver(self, endpoint: TcpEndpoint, tag: int, fragment: memoryview) -> None:
+        """Hand a fragment to whoever registered for its tag."""
+        handler = self._handlers[tag]
+        assert handler is not None, f"nobody registered for tag {tag}"
+        handler.received(self, endpoint, tag, fragment)
+
+    def path_failed(self, endpoint: TcpEndpoint, why: str) -> None:
+        """Tell the PML that a peer is lost."""
+        if self.error_callback is not None and not endpoint.proc.departed:
+            self.error_callback.failed(self, ERROR_FATAL, endpoint.proc, why)
+
+    # -- the door
+
+    def admit(self) -> int:
+        """Accept who connects; the oldest unproven one goes when there are too many."""
+        stream = self.listener.accept()
+        if stream is None:
+            return 0
+        context = self.context
+        nonce = context.network.entropy(NONCE_SIZE)
+        acceptor = Acceptor(context.job_key, context.job_id, context.rank, context.size, nonce)
+        visitor = Visitor(self, stream, acceptor)
+        self._visitors.append(visitor)
+        self.readiness.add(stream, visitor)
+        context.engine.call_later(self.handshake_timeout, partial(self._expel, visitor))
+        if len(self._visitors) > self._half_open_max:
+            self._expel(self._visitors[0])
+        return 1
+
+    def attend(self, visitor: Visitor) -> None:
+        """Go on with a visitor's handshake."""
+        acceptor, stream = visitor.acceptor, visitor.stream
+        try:
+            while acceptor.wanted():
+                room = bytearray(acceptor.wanted())
+                count = stream.receive_into(memoryview(room))
+                if count == WOULD_BLOCK:
+                    break
+                if count == 0:
+                    self._expel(visitor)
+                    return
+                acceptor.feed(bytes(room[:count]))
+            if acceptor.outcome is Outcome.PROVEN:
+                self._decide(visitor)
+            if acceptor.outgoing:
+                taken = stream.send([memoryview(acceptor.outgoing)])
+                acceptor.outgoing = acceptor.outgoing[taken:]
+        except (LinkError, HandshakeError):
+            self._expel(visitor)  # a stranger: nothing to tell anybody
+            return
+        self._conclude(visitor)
+
+    def _decide(self, visitor: Visitor) -> None:
+        endpoint = self._endpoint(self.context.procs[visitor.acceptor.peer])
+        visitor.acceptor.decide(REFUSED if endpoint.prefers_own() else TAKEN)
+
+    def _conclude(self, visitor: Visitor) -> None:
+        """A verdict that was sent whole takes effect."""
+        acceptor = visitor.acceptor
+        if acceptor.outgoing:
+            self.readiness.want_write(visitor.stream, wanted=True)
+        elif acceptor.outcome is Outcome.REFUSED:
+            self._expel(visitor)
+        elif acceptor.outcome is Outcome.TAKEN:
+            self._visitors.remove(visitor)
+            self.readiness.remove(visitor.stream)
+            self._endpoint(self.context.procs[acceptor.peer]).take(visitor.stream)
+        else:
+            self.readiness.want_write(visitor.stream, wanted=False)
+
+    def _expel(self, visitor: Visitor) -> None:
+        if visitor in self._visitors:
+            self._visitors.remove(visitor)
+            self.readiness.remove(visitor.stream)
+            visitor.stream.close()
+
+    # -- the end
+
+    def finalize(self) -> None:
+        """Send everything queued, say BYE to every peer, and wait a little for theirs."""
+        engine = self.context.engine
+        engine.wait_until(self._flushed)
+        for endpoint in self._endpoints.values():
+            endpoint.say_bye()
+        engine.wait_until(self._flushed)
+        engine.wait_until(self._settled, self._linger)
+        for endpoint in self._endpoints.values():
+            endpoint.close()
+        for visitor in list(self._visitors):
+            self._expel(visitor)
+        self.readiness.remove(self.listener)
+        self.listener.close()
+        self.readiness.close()
+
+    def _flushed(self) -> bool:
+        return all(endpoint.flushed() for endpoint in self._endpoints.values())
+
+    def _settled(self) -> bool:
+        return all(endpoint.settled() for endpoint in self._endpoints.values())

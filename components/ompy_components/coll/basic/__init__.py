@@ -1,0 +1,1 @@
+"""coll basic: the textbook algorithms over point-to-point messages."""

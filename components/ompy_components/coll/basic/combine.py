@@ -1,0 +1,28 @@
+"""An operation bound to a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ompy.data.layout import Layout
+from ompy.data.operation import Operation
+
+Combine = Callable[[memoryview, memoryview], None]
+
+
+def combining(operation: Operation, layout: Layout) -> Combine:
+    """A function that stores `left op right` in `right`, both any number of packed elements.
+
+    An operation is never called for nothing.
+
+    Raises:
+        MPIError: ERR_OP, the operation is not defined for the layout.
+    """
+    operation.check(layout)
+    kernel, size = operation.kernel, layout.size
+
+    def combine(left: memoryview, right: memoryview) -> None:
+        if len(right):
+            kernel(left, right, layout, len(right) // size)
+
+    return combine

@@ -1,0 +1,77 @@
+"""Messages as packed bytes: in the user's memory where they lie there in one piece."""
+
+from __future__ import annotations
+
+from ompy.data.convertor import allocate
+from ompy.data.errors import ERR_TRUNCATE, MPIError
+from ompy.data.message import Message
+
+
+def in_place(message: Message) -> memoryview | None:
+    """The message's bytes in the user's memory, or None when they are not in one piece."""
+    layout = message.layout
+    size = message.size
+    if layout.contiguous:
+        return message.memory[message.origin : message.origin + size]
+    if len(layout.blocks) == 1 and (message.count == 1 or layout.extent == layout.size):
+        start = message.origin + layout.blocks[0][0]
+        return message.memory[start : start + size]
+    return None
+
+
+def to_send(message: Message) -> memoryview:
+    """The message's packed bytes, to be read only: a copy if they are not in one piece."""
+    view = in_place(message)
+    return view if view is not None else memoryview(message.packed())
+
+
+class Room:
+    """Packed memory in which a message is received or made.
+
+    Attributes:
+        message: where the bytes are wanted in the end.
+        view: the message's own memory when it is in one piece, else memory beside it.
+    """
+
+    __slots__ = ("_beside", "message", "view")
+
+    def __init__(self, message: Message, data: Message | None = None) -> None:
+        """Make room for `message`, with the bytes of `data` in it (which may be `message`)."""
+        view = in_place(message)
+        self.message = message
+        self._beside = view is None
+        self.view = view if view is not None else allocate(message.size)
+        if data is not None and (self._beside or data is not message):
+            fill(self.view, data)
+
+    def settle(self) -> None:
+        """Bring the bytes to where they are wanted."""
+        if self._beside:
+            self.message.store(self.view)
+
+
+def fill(view: memoryview, message: Message) -> None:
+    """Pack a message into `view`."""
+    if message.size > len(view):
+        raise MPIError(ERR_TRUNCATE, f"{message.size} bytes are for room for {len(view)} bytes")
+    message.convertor().pack(0, view)
+
+
+def store(view: memoryview, message: Message, source: int) -> None:
+    """Unpack into a message what came from `source`, as a receive would.
+
+    Raises:
+        MPIError: ERR_TRUNCATE, it is more than the message has room for.
+    """
+    if len(view) > message.size:
+        raise MPIError(
+            ERR_TRUNCATE,
+            f"a block of {len(view)} bytes from rank {source} arrived for room for "
+            f"{message.size} bytes",
+        )
+    message.store(view)
+
+
+def copy(source: Message, target: Message, rank: int) -> None:
+    """A rank's message to itself."""
+    store(to_send(source), target, rank)

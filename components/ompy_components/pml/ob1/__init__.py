@@ -1,0 +1,1 @@
+"""PML ob1: matching, eager and rendezvous protocols over BTLs."""

@@ -1,0 +1,85 @@
+"""ob1's wire headers: fields and offsets, each size asserted beside its declaration.
+
+Little-endian on every machine, so peers never convert. Request ids are numbers from the
+owner's table, opaque to the peer.
+
+Source: reference openmpi.md 3.3 (types and flags) and 3.4 (layout of Open MPI 4.1).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.frameworks.btl import TAG_PML
+
+# header types; each is also the BTL tag its fragments travel under
+MATCH: Final = TAG_PML + 1
+RNDV: Final = TAG_PML + 2
+RGET: Final = TAG_PML + 3
+ACK: Final = TAG_PML + 4
+FRAG: Final = TAG_PML + 6
+PUT: Final = TAG_PML + 8
+FIN: Final = TAG_PML + 9
+NAMES: Final = {
+    MATCH: "MATCH",
+    RNDV: "RNDV",
+    RGET: "RGET",
+    ACK: "ACK",
+    FRAG: "FRAG",
+    PUT: "PUT",
+    FIN: "FIN",
+}
+assert (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN) == (65, 66, 67, 68, 70, 72, 73)
+
+# header flags
+FLAG_ACK: Final = 0x01
+FLAG_PIN: Final = 0x04
+FLAG_CONTIG: Final = 0x08
+FLAG_NORDMA: Final = 0x10
+FLAG_SIGNAL: Final = 0x20
+
+# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, tag i32 @8, sequence u16 @12
+MATCH_HEADER: Final = Struct("<BBHiiH2x")
+assert MATCH_HEADER.size == 16
+# MATCH @0, message length u64 @16, send request u64 @24
+RNDV_HEADER: Final = Struct("<BBHiiH2xQQ")
+assert RNDV_HEADER.size == 32
+# type u8 @0, flags u8 @1, offset u64 @8, send request u64 @16, receive request u64 @24
+FRAG_HEADER: Final = Struct("<BB6xQQQ")
+assert FRAG_HEADER.size == 32
+# type u8 @0, flags u8 @1, send request u64 @8, receive request u64 @16,
+# send offset u64 @24, send size u64 @32 (0: all that is left)
+ACK_HEADER: Final = Struct("<BB6xQQQQ")
+assert ACK_HEADER.size == 40
+
+# the largest header, PUT's: what an eager limit must leave room for
+UNION_SIZE: Final = 56  # reference openmpi.md 3.4
+MATCH_SIZE: Final = MATCH_HEADER.size
+RNDV_SIZE: Final = RNDV_HEADER.size
+FRAG_SIZE: Final = FRAG_HEADER.size
+assert max(MATCH_SIZE, RNDV_SIZE, FRAG_SIZE, ACK_HEADER.size) <= UNION_SIZE
+
+SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1: 16 bit on the wire, wraps
+
+
+def parse(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:
+    """The fields of a header at the start of `data`.
+
+    Raises:
+        MPIError: ERR_INTERN, when `data` is too short or says another type than `tag`. The
+            peer is one of ours (it has proven so), hence this is a defect, not an attack.
+    """
+    if len(data) < header.size:
+        raise MPIError(
+            ERR_INTERN,
+            f"ob1: a {NAMES.get(tag, tag)} fragment of {len(data)} bytes is shorter than its "
+            f"header of {header.size}",
+        )
+    fields = header.unpack_from(data)
+    if fields[0] != tag:
+        raise MPIError(
+            ERR_INTERN, f"ob1: a fragment under tag {tag} has a header of type {fields[0]}"
+        )
+    return fields

@@ -1,0 +1,53 @@
+from ompy.data.convertor cimport Convertor
+from ompy.data.request cimport Request
+from ompy.frameworks.communicator cimport Communicator
+from ompy.frameworks.pml cimport MatchedMessage
+
+cdef class Fragment:
+    cdef public int kind
+    cdef public int flags
+    cdef public int source
+    cdef public long tag
+    cdef public int sequence
+    cdef public long long length
+    cdef public unsigned long long sender_request
+    cdef public object payload
+
+cdef class Message(MatchedMessage):
+    cdef public Communicator communicator
+    cdef public Fragment fragment
+
+cdef class RecvRequest(Request):
+    cdef public Communicator communicator
+    cdef public Convertor convertor
+    cdef public int wanted_source
+    cdef public long wanted_tag
+    cdef public unsigned long long posted
+    cdef public long long arrived
+    cdef public object state
+    cdef public unsigned long long id
+
+cdef class PeerQueue:
+    cdef public int expected
+    cdef public int sent
+    cdef public list posted
+    cdef public list unexpected
+    cdef public dict early
+
+cdef class Matching:
+    cdef public Communicator communicator
+    cdef public list wild
+    cdef list _peers
+    cdef unsigned long long _posted
+    cdef int _last_probed
+    cpdef PeerQueue peer(self, int rank)
+    cpdef int next_sequence(self, int target) except -1
+    cpdef Fragment post(self, RecvRequest request)
+    cpdef RecvRequest claim(self, PeerQueue queue, long tag)
+    cpdef Fragment peek(self, int source, long tag)
+    cpdef Fragment take(self, int source, long tag)
+    cpdef bint cancel(self, RecvRequest request) except -1
+    cpdef list forget_source(self, proc)
+    cdef Fragment _find(self, int source, long tag, bint remove)
+
+cpdef bint fits(long wanted, long tag) except -1

@@ -1,0 +1,286 @@
+"""Matching: which arriving message goes to which posted receive.
+
+One `Matching` per communicator, one `PeerQueue` in it per source that was heard of. Messages
+of one sender match in the order they were sent, whatever rail they came over: each carries a
+sequence number, and what arrives early waits. Of the posted receives that fit, the one
+posted first wins, wildcard or not.
+
+Pure: no clock, no network. Source: reference openmpi.md 3.1.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.data.constants import ANY_SOURCE, ANY_TAG
+from ompy.data.convertor import Convertor
+from ompy.data.request import Request
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.pml import MatchedMessage
+from ompy.frameworks.proc import Proc
+
+from ompy_components.pml.ob1.states import ReceiveState
+
+SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1
+
+
+class Fragment:
+    """A message that arrived before its receive, with its first bytes.
+
+    Attributes:
+        kind: header type, MATCH or RNDV.
+        flags: of the header.
+        source: sender's rank in the communicator.
+        tag: of the message.
+        sequence: of the message.
+        length: bytes of the whole message.
+        sender_request: the sender's request id (RNDV).
+        payload: its first bytes, our own copy.
+    """
+
+    __slots__ = (
+        "flags",
+        "kind",
+        "length",
+        "payload",
+        "sender_request",
+        "sequence",
+        "source",
+        "tag",
+    )
+
+    def __init__(
+        self,
+        kind: int,
+        flags: int,
+        source: int,
+        tag: int,
+        sequence: int,
+        length: int,
+        sender_request: int,
+        payload: bytes,
+    ) -> None:
+        self.kind = kind
+        self.flags = flags
+        self.source = source
+        self.tag = tag
+        self.sequence = sequence
+        self.length = length
+        self.sender_request = sender_request
+        self.payload = payload
+
+
+class Message(MatchedMessage):
+    """A fragment taken out of matching by a matched probe."""
+
+    __slots__ = ("communicator", "fragment")
+
+    def __init__(self, communicator: Communicator, fragment: Fragment) -> None:
+        self.communicator = communicator
+        self.fragment = fragment
+        self.source = fragment.source
+        self.tag = fragment.tag
+        self.length = fragment.length
+
+
+class RecvRequest(Request):
+    """A posted receive.
+
+    Attributes:
+        communicator: it was posted in.
+        convertor: where the message goes.
+        wanted_source: a rank, or ANY_SOURCE.
+        wanted_tag: a tag, or ANY_TAG.
+        posted: its place in the order of posting.
+        arrived: bytes of the message that have arrived (rendezvous).
+        state: of the rendezvous.
+        id: in the table of receives that peers answer to; 0 while it is not in it.
+    """
+
+    __slots__ = (
+        "arrived",
+        "communicator",
+        "convertor",
+        "id",
+        "posted",
+        "state",
+        "wanted_source",
+        "wanted_tag",
+    )
+
+    def __init__(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> None:
+        super().__init__()
+        self.communicator = communicator
+        self.convertor = convertor
+        self.wanted_source = source
+        self.wanted_tag = tag
+        self.posted = 0
+        self.arrived = 0
+        self.state = ReceiveState.POSTED
+        self.id = 0
+
+    def story(self) -> str:
+        """What is known of it, for messages to people."""
+        return (
+            f"receive {self.id} from rank {self.source} tag {self.tag} in "
+            f"{self.communicator.name}: {self.arrived} of {self.length} bytes"
+        )
+
+
+class PeerQueue:
+    """What one source has to do with one communicator.
+
+    Attributes:
+        expected: sequence number of the next message to match.
+        sent: sequence number of the last message sent to it.
+        posted: receives that name this source, in the order of posting.
+        unexpected: messages in order that no receive fitted.
+        early: messages that arrived ahead of their order, by sequence number.
+    """
+
+    __slots__ = ("early", "expected", "posted", "sent", "unexpected")
+
+    def __init__(self) -> None:
+        self.expected = 1  # reference openmpi.md 3.1: starts at 1, the sender increments first
+        self.sent = 0
+        self.posted: list[RecvRequest] = []
+        self.unexpected: list[Fragment] = []
+        self.early: dict[int, Fragment] = {}
+
+
+class Matching:
+    """Matching state of one communicator.
+
+    Attributes:
+        communicator: whose.
+        wild: receives from ANY_SOURCE, in the order of posting.
+    """
+
+    __slots__ = ("_last_probed", "_peers", "_posted", "communicator", "wild")
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.communicator = communicator
+        self.wild: list[RecvRequest] = []
+        self._peers: list[PeerQueue | None] = [None] * communicator.size
+        self._posted = 0
+        self._last_probed = -1
+
+    def peer(self, rank: int) -> PeerQueue:
+        """The queue of a rank, made on first use."""
+        queue = self._peers[rank]
+        if queue is None:
+            queue = PeerQueue()
+            self._peers[rank] = queue
+        return queue
+
+    def next_sequence(self, target: int) -> int:
+        """The sequence number of the next message to `target`."""
+        queue = self.peer(target)
+        queue.sent = (queue.sent + 1) & SEQUENCE_MASK
+        return queue.sent
+
+    def post(self, request: RecvRequest) -> Fragment | None:
+        """Match a receive with an unexpected message, or queue it.
+
+        Returns:
+            The message, no longer unexpected; or None when the receive was queued.
+        """
+        fragment = self.take(request.wanted_source, request.wanted_tag)
+        if fragment is not None:
+            return fragment
+        self._posted += 1
+        request.posted = self._posted
+        if request.wanted_source == ANY_SOURCE:
+            self.wild.append(request)
+        else:
+            self.peer(request.wanted_source).posted.append(request)
+        return None
+
+    def claim(self, queue: PeerQueue, tag: int) -> RecvRequest | None:
+        """Take the receive that a message of this source with this tag goes to, or None."""
+        specific = _first_fit(queue.posted, tag)
+        if not self.wild:
+            return queue.posted.pop(specific) if specific >= 0 else None
+        wild = _first_fit(self.wild, tag)
+        if wild < 0:
+            return queue.posted.pop(specific) if specific >= 0 else None
+        if specific >= 0 and queue.posted[specific].posted < self.wild[wild].posted:
+            return queue.posted.pop(specific)
+        return self.wild.pop(wild)
+
+    def peek(self, source: int, tag: int) -> Fragment | None:
+        """The unexpected message a receive would get; it stays where it is."""
+        return self._find(source, tag, False)
+
+    def take(self, source: int, tag: int) -> Fragment | None:
+        """The unexpected message a receive would get, taken out."""
+        return self._find(source, tag, True)
+
+    def cancel(self, request: RecvRequest) -> bool:
+        """Take a receive out of the queues; false when it is matched already."""
+        queues = [self.wild]
+        if request.wanted_source != ANY_SOURCE:
+            queues = [self.peer(request.wanted_source).posted]
+        for queue in queues:
+            for index, other in enumerate(queue):
+                if other is request:
+                    del queue[index]
+                    return True
+        return False
+
+    def forget_source(self, proc: Proc) -> list[RecvRequest]:
+        """Take out every receive that names `proc` as its source."""
+        gone: list[RecvRequest] = []
+        for rank, other in enumerate(self.communicator.procs):
+            queue = self._peers[rank]
+            if other is proc and queue is not None:
+                gone += queue.posted
+                queue.posted = []
+        return gone
+
+    def _find(self, source: int, tag: int, remove: bool) -> Fragment | None:
+        if source != ANY_SOURCE:
+            queue = self._peers[source]
+            return _unexpected(queue, tag, remove) if queue is not None else None
+        # round-robin from the source behind the last one found, so that none starves
+        size = len(self._peers)
+        for step in range(1, size + 1):
+            rank = (self._last_probed + step) % size
+            queue = self._peers[rank]
+            if queue is not None and queue.unexpected:
+                fragment = _unexpected(queue, tag, remove)
+                if fragment is not None:
+                    self._last_probed = rank
+                    return fragment
+        return None
+
+
+def fits(wanted: int, tag: int) -> bool:
+    """Whether a receive for tag `wanted` takes a message with `tag`.
+
+    ANY_TAG takes users' tags only: the negative ones are internal.
+    """
+    return wanted == tag or (wanted == ANY_TAG and tag >= 0)
+
+
+def _first_fit(queue: list[RecvRequest], tag: int) -> int:
+    """Index of the first receive in `queue` that takes `tag`, or -1."""
+    index = 0
+    for request in queue:
+        if fits(request.wanted_tag, tag):
+            return index
+        index += 1  # noqa: SIM113 - enumerate costs a tuple a turn when this is compiled
+    return -1
+
+
+def _unexpected(queue: PeerQueue, tag: int, remove: bool) -> Fragment | None:
+    index = 0
+    for fragment in queue.unexpected:
+        if fits(tag, fragment.tag):
+            if remove:
+                del queue.unexpected[index]
+            return fragment
+        index += 1  # noqa: SIM113
+    return None

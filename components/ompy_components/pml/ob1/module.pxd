@@ -1,0 +1,51 @@
+from ompy.data.convertor cimport Convertor
+from ompy.data.request cimport Request
+from ompy.frameworks.btl cimport BtlModule, Endpoint, ErrorCallback, ReceiveCallback
+from ompy.frameworks.communicator cimport Communicator
+from ompy.frameworks.pml cimport MatchedMessage, Pml
+from ompy_components.pml.ob1.matching cimport Matching
+from ompy_components.pml.ob1.receiving cimport Receiving
+from ompy_components.pml.ob1.sending cimport Sending
+
+cdef class Arrivals(ReceiveCallback):
+    cdef Receiving _receiving
+    cdef Sending _sending
+    cpdef received(self, BtlModule module, Endpoint endpoint, int tag, data)
+
+cdef class PathErrors(ErrorCallback):
+    cdef Ob1 _ob1
+    cpdef failed(self, BtlModule module, int flags, proc, reason)
+
+cdef class Ob1(Pml):
+    cdef object _bml
+    cdef dict _communicators
+    cdef object _context
+    cdef object _lock
+    cdef Receiving _receiving
+    cdef Sending _sending
+    cdef public object pending
+    cdef public object trace
+    cpdef _check_limits(self, BtlModule module)
+    cpdef _make_sending(self, values)
+    cpdef _make_receiving(self, values)
+    cpdef endpoint(self, proc)
+    cpdef Matching matching(self, Communicator communicator)
+    cpdef Matching matching_of(self, int context_id)
+    cpdef list matchings(self)
+    cpdef fail_peer(self, proc, reason)
+    cpdef add_communicator(self, Communicator communicator)
+    cpdef remove_communicator(self, Communicator communicator)
+    cpdef Request isend(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
+    cpdef Request irecv(self, Communicator communicator, Convertor convertor, int source, long tag)
+    cpdef Request iprobe(self, Communicator communicator, int source, long tag)
+    cpdef Request probe(self, Communicator communicator, int source, long tag)
+    cpdef bint _has(self, Communicator communicator, int source, long tag) except -1
+    cdef Request _peek(self, Communicator communicator, int source, long tag)
+    cpdef MatchedMessage improbe(self, Communicator communicator, int source, long tag)
+    cpdef MatchedMessage mprobe(self, Communicator communicator, int source, long tag)
+    cdef MatchedMessage _take(self, Communicator communicator, int source, long tag)
+    cpdef Request imrecv(self, MatchedMessage message, Convertor convertor)
+    cpdef cancel(self, Request request)
+    cpdef Request wait(self, Communicator communicator, Request request)
+    cpdef finalize(self)
+    cpdef bint _nothing_pending(self) except -1

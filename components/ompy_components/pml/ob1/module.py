@@ -1,0 +1,271 @@
+"""ob1 for one rank: the PML's calls, and the dispatch of what arrives.
+
+The sender's protocols are in `sending`, the receiver's in `receiving`, matching in `matching`.
+Every call takes the rank's lock; what arrives comes with it held.
+
+Seams for a PML that builds on this one (bfo): `endpoint` chooses a peer's rails, `Sending` and
+`Receiving` are made by `_make_sending` and `_make_receiving`, a fragment's completion is judged in
+`Sending.fragment_done`, and `HANDLERS` says which header goes where.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ompy.data.convertor import Convertor
+from ompy.data.errors import ERR_ARG, ERR_INTERN, MPIError
+from ompy.data.request import Request
+from ompy.frameworks.bml import Bml, BmlEndpoint
+from ompy.frameworks.btl import (
+    ERROR_FATAL,
+    SEND,
+    BtlModule,
+    Endpoint,
+    ErrorCallback,
+    ReceiveCallback,
+)
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.pml import MatchedMessage, Pml
+from ompy.frameworks.proc import Proc
+from ompy.mca.parameter import Values
+
+from ompy_components.pml.ob1.headers import ACK, FRAG, MATCH, RNDV, UNION_SIZE
+from ompy_components.pml.ob1.matching import Matching, Message, RecvRequest
+from ompy_components.pml.ob1.pending import PendingQueue
+from ompy_components.pml.ob1.receiving import Receiving
+from ompy_components.pml.ob1.sending import Sending
+
+HANDLERS = (MATCH, RNDV, ACK, FRAG)
+
+
+class Arrivals(ReceiveCallback):
+    """Dispatches fragments by their header type."""
+
+    __slots__ = ("_receiving", "_sending")
+
+    def __init__(self, sending: Sending, receiving: Receiving) -> None:
+        self._sending = sending
+        self._receiving = receiving
+
+    def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
+        """Hand a fragment to the protocol it belongs to."""
+        if tag == MATCH:
+            self._receiving.match_arrived(data)
+        elif tag == FRAG:
+            self._receiving.fragment_arrived(data)
+        elif tag == RNDV:
+            self._receiving.rndv_arrived(data)
+        elif tag == ACK:
+            self._sending.acknowledged(data)
+        else:
+            raise MPIError(ERR_INTERN, f"ob1: a fragment of unknown type {tag}")
+
+
+class PathErrors(ErrorCallback):
+    """A path failed. ob1 has no other one to try: what waits for the peer fails."""
+
+    __slots__ = ("_ob1",)
+
+    def __init__(self, ob1: Ob1) -> None:
+        self._ob1 = ob1
+
+    def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
+        """Fail the requests of a peer, or of all of them."""
+        if flags & ERROR_FATAL:
+            self._ob1.fail_peer(proc, f"BTL {module.name} lost its path: {reason}")
+
+
+class Ob1(Pml):
+    """The PML of one rank.
+
+    Attributes:
+        pending: what waits for BTL resources.
+        trace: where events go.
+    """
+
+    __slots__ = (
+        "_bml",
+        "_communicators",
+        "_context",
+        "_lock",
+        "_receiving",
+        "_sending",
+        "pending",
+        "trace",
+    )
+
+    def __init__(self, context: RankContext, bml: Bml, values: Values) -> None:
+        self._context = context
+        self._bml = bml
+        self._lock = context.engine.lock
+        self._communicators: dict[int, Matching] = {}
+        self.pending = PendingQueue(context.engine)
+        self.trace = context.trace
+        self._sending = self._make_sending(values)
+        self._receiving = self._make_receiving(values)
+        arrivals = Arrivals(self._sending, self._receiving)
+        for tag in HANDLERS:
+            context.active_messages.register(tag, arrivals)
+        errors = PathErrors(self)
+        for module in context.btls:
+            self._check_limits(module)
+            module.register_error(errors)
+
+    def _make_sending(self, values: Values) -> Sending:
+        return Sending(self, values.send_pipeline_depth, values.max_send_per_range)
+
+    def _make_receiving(self, values: Values) -> Receiving:
+        return Receiving(self)
+
+    def _check_limits(self, module: BtlModule) -> None:
+        """Every header must fit where fragments are short (reference openmpi.md 3.10.1)."""
+        least = min(module.eager_limit, module.max_send_size)
+        if module.flags & SEND and least <= UNION_SIZE:
+            raise MPIError(
+                ERR_ARG,
+                f"btl_{module.name}_eager_limit and btl_{module.name}_max_send_size must exceed "
+                f"{UNION_SIZE} bytes, the largest header of pml ob1; the lower is {least}",
+            )
+
+    def endpoint(self, proc: Proc) -> BmlEndpoint:
+        """The rails to a peer."""
+        made = proc.bml_endpoint
+        return made if isinstance(made, BmlEndpoint) else self._bml.endpoint(proc)
+
+    def matching(self, communicator: Communicator) -> Matching:
+        """A communicator's matching state."""
+        state = communicator.pml_state
+        assert isinstance(state, Matching), f"{communicator.name} was never added"
+        return state
+
+    def matching_of(self, context_id: int) -> Matching | None:
+        """The matching state of a context id, or None when this rank has no such communicator."""
+        return self._communicators.get(context_id)
+
+    def matchings(self) -> list[Matching]:
+        """The matching state of every communicator."""
+        return list(self._communicators.values())
+
+    def fail_peer(self, proc: Proc | None, reason: str) -> None:
+        """Fail what waits for `proc`, or for anybody when that is None."""
+        for gone in [proc] if proc is not None else self._context.procs:
+            self._sending.fail_peer(gone, reason)
+            self._receiving.fail_peer(gone, reason)
+
+    def note(self, name: str, **fields: object) -> None:
+        """Record a trace event; call only while the trace is active."""
+        self.trace.record("pml.ob1", name, **fields)
+
+    def add_communicator(self, communicator: Communicator) -> None:
+        """Begin matching; fragments that came early are matched now."""
+        with self._lock:
+            matching = Matching(communicator)
+            communicator.pml_state = matching
+            self._communicators[communicator.context_id] = matching
+            self._receiving.adopt(matching)
+
+    def remove_communicator(self, communicator: Communicator) -> None:
+        """End matching."""
+        with self._lock:
+            self._communicators.pop(communicator.context_id, None)
+            communicator.pml_state = None
+
+    def isend(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
+    ) -> Request:
+        """Begin to send."""
+        with self._lock:
+            return self._sending.begin(communicator, convertor, target, tag, mode)
+
+    def irecv(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """Begin to receive."""
+        request = RecvRequest(communicator, convertor, source, tag)
+        with self._lock:
+            self._receiving.post(request)
+        return request
+
+    def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
+        """Look; if nothing fits, poll once and look again (reference openmpi.md 3.2.7)."""
+        found = self._peek(communicator, source, tag)
+        if found is None:
+            self._context.engine.progress()
+            found = self._peek(communicator, source, tag)
+        return found
+
+    def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
+        """Look until something fits."""
+        found = self._peek(communicator, source, tag)
+        while found is None:
+            self._context.engine.wait_until(partial(self._has, communicator, source, tag))
+            # another thread of this rank may have received it meanwhile
+            found = self._peek(communicator, source, tag)
+        return found
+
+    def _has(self, communicator: Communicator, source: int, tag: int) -> bool:
+        return self.matching(communicator).peek(source, tag) is not None
+
+    def _peek(self, communicator: Communicator, source: int, tag: int) -> Request | None:
+        with self._lock:
+            fragment = self.matching(communicator).peek(source, tag)
+        if fragment is None:
+            return None
+        found = Request()
+        found.source = fragment.source
+        found.tag = fragment.tag
+        found.length = found.received = fragment.length
+        found.finish()
+        return found
+
+    def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
+        """Take a message that is here; if none fits, poll once and look again."""
+        message = self._take(communicator, source, tag)
+        if message is None:
+            self._context.engine.progress()
+            message = self._take(communicator, source, tag)
+        return message
+
+    def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
+        """Take the first message that fits."""
+        message = self._take(communicator, source, tag)
+        while message is None:
+            self._context.engine.wait_until(partial(self._has, communicator, source, tag))
+            message = self._take(communicator, source, tag)
+        return message
+
+    def _take(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
+        with self._lock:
+            fragment = self.matching(communicator).take(source, tag)
+        return Message(communicator, fragment) if fragment is not None else None
+
+    def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
+        """Receive a message that was taken."""
+        assert isinstance(message, Message), "the message came from another PML"
+        request = RecvRequest(message.communicator, convertor, message.source, message.tag)
+        with self._lock:
+            self._receiving.deliver(request, message.fragment)
+        return request
+
+    def cancel(self, request: Request) -> None:
+        """Cancel a receive that is not matched; sends go on (reference openmpi.md 3.2.9)."""
+        if isinstance(request, RecvRequest):
+            with self._lock:
+                self._receiving.cancel(request)
+
+    def wait(self, communicator: Communicator, request: Request) -> Request:
+        """Wait for a request; raises MPIError when it failed."""
+        if not request.complete:
+            self._context.engine.wait(request)
+        if request.error:
+            raise MPIError(request.error, request.detail)
+        return request
+
+    def finalize(self) -> None:
+        """Send what is pending."""
+        if len(self.pending):
+            self._context.engine.wait_until(self._nothing_pending)
+
+    def _nothing_pending(self) -> bool:
+        return not len(self.pending)

@@ -1,0 +1,241 @@
+"""The receiver's side of every protocol: match, answer, gather the fragments.
+
+Source: seed ob1-protocols (steps are named in comments), reference openmpi.md 3.1 and 3.6.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
+from ompy.frameworks.bml import BmlEndpoint
+from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, PRIORITY, SIGNAL
+from ompy.frameworks.proc import Proc
+
+from ompy_components.pml.ob1.headers import (
+    ACK,
+    ACK_HEADER,
+    FLAG_ACK,
+    FLAG_NORDMA,
+    FRAG,
+    FRAG_HEADER,
+    FRAG_SIZE,
+    MATCH,
+    MATCH_HEADER,
+    MATCH_SIZE,
+    NAMES,
+    RNDV,
+    RNDV_HEADER,
+    RNDV_SIZE,
+    parse,
+)
+from ompy_components.pml.ob1.matching import (
+    SEQUENCE_MASK,
+    Fragment,
+    Matching,
+    PeerQueue,
+    RecvRequest,
+)
+from ompy_components.pml.ob1.states import ReceiveEvent, ReceiveState, next_receive_state
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.module import Ob1
+
+
+class Receiving:
+    """The receiver's half of ob1 for one rank."""
+
+    __slots__ = ("_next_id", "_ob1", "_orphans", "requests")
+
+    def __init__(self, ob1: Ob1) -> None:
+        self._ob1 = ob1
+        self._next_id = 0
+        self.requests: dict[int, RecvRequest] = {}
+        # fragments of communicators this rank has not made yet, by context id
+        self._orphans: dict[int, list[Fragment]] = {}
+
+    def post(self, request: RecvRequest) -> None:
+        """Match a receive with a message that is here, or queue it."""
+        fragment = self._ob1.matching(request.communicator).post(request)
+        if fragment is not None:
+            self.deliver(request, fragment)
+
+    def match_arrived(self, data: memoryview) -> None:
+        """A MATCH fragment: a whole eager message."""
+        _, flags, context_id, source, tag, sequence = parse(MATCH_HEADER, MATCH, data)
+        length = len(data) - MATCH_SIZE
+        if self._ob1.trace.active:
+            self._note_arrived(MATCH, source, tag, sequence, length)
+        matching = self._ob1.matching_of(context_id)
+        if matching is not None:
+            queue = matching.peer(source)
+            if sequence == queue.expected and not queue.early:
+                queue.expected = (sequence + 1) & SEQUENCE_MASK
+                request = matching.claim(queue, tag)
+                if request is not None:
+                    self._eager(request, source, tag, data[MATCH_SIZE:])
+                    return
+                fragment = Fragment(
+                    MATCH, flags, source, tag, sequence, length, 0, bytes(data[MATCH_SIZE:])
+                )
+                queue.unexpected.append(fragment)
+                return
+        payload = bytes(data[MATCH_SIZE:])
+        fragment = Fragment(MATCH, flags, source, tag, sequence, length, 0, payload)
+        self._arrived(matching, context_id, fragment)
+
+    def rndv_arrived(self, data: memoryview) -> None:
+        """A RNDV fragment: the beginning of a message."""
+        fields = parse(RNDV_HEADER, RNDV, data)
+        _, flags, context_id, source, tag, sequence, length, send_id = fields
+        if self._ob1.trace.active:
+            self._note_arrived(RNDV, source, tag, sequence, len(data) - RNDV_SIZE)
+        payload = bytes(data[RNDV_SIZE:])
+        fragment = Fragment(RNDV, flags, source, tag, sequence, length, send_id, payload)
+        self._arrived(self._ob1.matching_of(context_id), context_id, fragment)
+
+    def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
+        """Match a fragment when it is its turn, and those that waited for it."""
+        if matching is None:
+            self._orphans.setdefault(context_id, []).append(fragment)
+            return
+        queue = matching.peer(fragment.source)
+        if fragment.sequence != queue.expected:
+            queue.early[fragment.sequence] = fragment
+            return
+        following: Fragment | None = fragment
+        while following is not None:
+            queue.expected = (queue.expected + 1) & SEQUENCE_MASK
+            self._match(matching, queue, following)
+            following = queue.early.pop(queue.expected, None)
+
+    def _match(self, matching: Matching, queue: PeerQueue, fragment: Fragment) -> None:
+        request = matching.claim(queue, fragment.tag)
+        if request is None:
+            queue.unexpected.append(fragment)
+        else:
+            self.deliver(request, fragment)
+
+    def adopt(self, matching: Matching) -> None:
+        """A communicator was made: take in what arrived for it before."""
+        context_id = matching.communicator.context_id
+        for fragment in self._orphans.pop(context_id, ()):
+            self._arrived(matching, context_id, fragment)
+
+    def deliver(self, request: RecvRequest, fragment: Fragment) -> None:
+        """Give a matched fragment to its receive."""
+        payload = memoryview(fragment.payload)
+        if fragment.kind == MATCH:
+            self._eager(request, fragment.source, fragment.tag, payload)
+        else:
+            self._rendezvous(request, fragment, payload)
+
+    def _eager(self, request: RecvRequest, source: int, tag: int, payload: memoryview) -> None:
+        """Eager Send, steps B and C: unpack and complete."""
+        request.source = source
+        request.tag = tag
+        length = len(payload)
+        request.length = length
+        convertor = request.convertor
+        convertor.bind(length)
+        request.received = convertor.unpack(0, payload) if length else 0
+        if length > convertor.size:
+            self._truncated(request)
+        request.finish()
+
+    def _rendezvous(self, request: RecvRequest, fragment: Fragment, payload: memoryview) -> None:
+        """Send/Receive Pipeline, step C: unpack the first bytes, ask for the rest."""
+        request.source = fragment.source
+        request.tag = fragment.tag
+        request.length = fragment.length
+        request.convertor.bind(fragment.length)
+        request.state = next_receive_state(request.state, ReceiveEvent.MATCHED, request.story())
+        request.received = request.convertor.unpack(0, payload) if len(payload) else 0
+        request.arrived = len(payload)
+        if request.arrived < request.length:
+            self._next_id += 1
+            request.id = self._next_id
+            self.requests[request.id] = request
+        if request.arrived < request.length or fragment.flags & FLAG_ACK:
+            self._acknowledge(request, fragment.sender_request)
+        self._finish_if_here(request)
+
+    def _acknowledge(self, request: RecvRequest, send_id: int) -> None:
+        proc = request.communicator.procs[request.source]
+        header = ACK_HEADER.pack(ACK, FLAG_NORDMA, send_id, request.id, request.arrived, 0)
+        endpoint = self._ob1.endpoint(proc)
+        if self._ob1.trace.active:
+            self._ob1.note("ACK", side="send", peer=proc.rank, send=send_id, offset=request.arrived)
+        if not self.send_control(endpoint, header, ACK):
+            self._ob1.pending.packet(partial(self.send_control, endpoint, header, ACK))
+
+    def send_control(self, endpoint: BmlEndpoint, header: bytes, tag: int) -> bool:
+        """Send a control message over one of the eager rails; false when none has room."""
+        for _ in endpoint.eager.rails:
+            rail = endpoint.eager.next()
+            descriptor = rail.module.alloc(
+                rail.endpoint, NO_ORDER, len(header), PRIORITY | BTL_OWNERSHIP | SIGNAL
+            )
+            if descriptor is None:
+                continue
+            descriptor.segment[: len(header)] = header
+            if rail.module.send(rail.endpoint, descriptor, tag) >= 0:
+                return True
+            rail.module.free(descriptor)
+        return False
+
+    def fragment_arrived(self, data: memoryview) -> None:
+        """Step G: a FRAG goes to its offset, in whatever order it comes."""
+        _, _, offset, _, receive_id = parse(FRAG_HEADER, FRAG, data)
+        request = self.requests.get(receive_id)
+        if request is None:
+            raise MPIError(ERR_INTERN, f"ob1: FRAG for receive {receive_id}, which is not waiting")
+        payload = data[FRAG_SIZE:]
+        if self._ob1.trace.active:
+            size = len(payload)
+            self._ob1.note("FRAG", side="receive", receive=receive_id, offset=offset, payload=size)
+        request.received += request.convertor.unpack(offset, payload)
+        request.arrived += len(payload)
+        self._finish_if_here(request)
+
+    def _finish_if_here(self, request: RecvRequest) -> None:
+        if request.arrived < request.length:
+            return
+        request.state = next_receive_state(request.state, ReceiveEvent.ALL_HERE, request.story())
+        if request.id:
+            del self.requests[request.id]
+        if request.length > request.convertor.size:
+            self._truncated(request)
+        request.finish()
+
+    def _truncated(self, request: RecvRequest) -> None:
+        request.error = ERR_TRUNCATE
+        request.detail = (
+            f"a message of {request.length} bytes from rank {request.source} with tag "
+            f"{request.tag} arrived for a receive buffer of {request.convertor.size} bytes"
+        )
+
+    def cancel(self, request: RecvRequest) -> None:
+        """Cancel a receive that is not matched."""
+        if request.complete or request.state is not ReceiveState.POSTED:
+            return
+        if self._ob1.matching(request.communicator).cancel(request):
+            request.state = next_receive_state(request.state, ReceiveEvent.CANCEL, request.story())
+            request.cancelled = True
+            request.finish()
+
+    def fail_peer(self, proc: Proc, reason: str) -> None:
+        """No path leads to `proc` any more: fail receives that can come from nobody else."""
+        for request in list(self.requests.values()):
+            if request.communicator.procs[request.source] is proc:
+                del self.requests[request.id]
+                request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
+        for matching in self._ob1.matchings():
+            for request in matching.forget_source(proc):
+                request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
+
+    def _note_arrived(self, kind: int, source: int, tag: int, sequence: int, size: int) -> None:
+        self._ob1.note(
+            NAMES[kind], side="receive", source=source, tag=tag, sequence=sequence, payload=size
+        )
