@@ -1,0 +1,23 @@
+"""A token goes around the ring; every rank adds its number to it."""
+
+from array import array
+
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+rank, size = comm.Get_rank(), comm.Get_size()
+right, left = (rank + 1) % size, (rank - 1) % size
+
+token = array("q", [rank])
+total = 0
+for _ in range(size):
+    total += token[0]
+    arrived = array("q", [0])
+    comm.Sendrecv(token, dest=right, recvbuf=arrived, source=left)
+    token = arrived
+
+assert token[0] == rank, "after a whole turn everybody has its own token back"
+assert total == size * (size - 1) // 2
+comm.Barrier()
+if rank == 0:
+    print(f"the token went around {size} rank(s) and collected {total}")

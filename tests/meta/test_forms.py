@@ -1,0 +1,144 @@
+"""The hot modules keep the form that runs interpreted and compiles."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOTS = (ROOT / "core", ROOT / "components")
+DECLARED = [(root, path) for root in ROOTS for path in sorted(root.rglob("*.pxd"))]
+IDS = [str(path.relative_to(root)) for root, path in DECLARED]
+
+
+def declarations(path: Path) -> dict[str, tuple[set[str], set[str]]]:
+    """Classes of a .pxd: their attributes and their methods."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    current: tuple[set[str], set[str]] | None = None
+    for line in path.read_text().splitlines():
+        if match := re.match(r"cdef class (\w+)", line):
+            current = found.setdefault(match[1], (set(), set()))
+        elif not line.startswith(" "):
+            current = None
+        elif current and (match := re.match(r"\s+c?p?def .*?(\w+)\(", line)):
+            current[1].add(match[1])
+        elif current and (match := re.match(r"\s+cdef .*?(\w+)$", line)):
+            current[0].add(match[1])
+    return found
+
+
+def classes(path: Path) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(path.read_text())
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+@pytest.mark.parametrize(("root", "path"), DECLARED, ids=IDS)
+def test_declaration_and_source_agree(root: Path, path: Path) -> None:
+    written = classes(path.with_suffix(".py"))
+    for name, (attributes, methods) in declarations(path).items():
+        node = written[name]
+        defined = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+        assert methods <= defined, f"{name}: declared but not written: {methods - defined}"
+        slots = next(
+            ast.literal_eval(item.value)
+            for item in node.body
+            if isinstance(item, ast.Assign) and item.targets[0].id == "__slots__"
+        )
+        assert set(slots) == attributes, f"{name}: __slots__ and declaration differ"
+
+
+@pytest.mark.parametrize(("root", "path"), DECLARED, ids=IDS)
+def test_nothing_that_would_not_compile(root: Path, path: Path) -> None:
+    """A cpdef method may hold no closure; cython is never named in the source."""
+    source = path.with_suffix(".py")
+    assert "import cython" not in source.read_text()
+    written = classes(source)
+    callable_both_ways = set(re.findall(r"cpdef .*?(\w+)\(", path.read_text()))
+    for name in declarations(path):
+        for item in written[name].body:
+            if isinstance(item, ast.FunctionDef) and item.name in callable_both_ways:
+                inner = [
+                    node
+                    for node in ast.walk(item)
+                    if node is not item
+                    and isinstance(node, ast.FunctionDef | ast.Lambda | ast.GeneratorExp)
+                ]
+                assert not inner, f"{name}.{item.name} holds a closure"
+
+
+@pytest.mark.parametrize(("root", "path"), DECLARED, ids=IDS)
+def test_the_form_under_test_is_the_one_asked_for(root: Path, path: Path) -> None:
+    module = importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts))
+    compiled = os.environ.get("OMPY_TEST_COMPILED") == "1"
+    assert module.__file__ is not None
+    assert module.__file__.endswith(".so" if compiled else ".py")
+
+
+def test_a_strangers_python_subclass_plugs_into_the_bases() -> None:
+    """Overriding in plain Python works whatever form the base has."""
+    from ompy.data.request import Waitable
+    from ompy.engine.base import Engine, Poller
+
+    class Mine(Poller):
+        polls = 0
+
+        def poll(self) -> int:
+            self.polls += 1
+            return 1
+
+        def arm(self) -> bool:
+            return self.polls > 2
+
+    class Quiet(Engine):
+        def now(self) -> int:
+            return 5
+
+    engine = Quiet(None)
+    mine = Mine()
+    engine.add_poller(mine)
+    assert engine.poll_all() == 1
+    assert not engine.arm_pollers()
+    assert engine.poll_all() + engine.poll_all() == 2
+    assert engine.arm_pollers()
+    said = []
+    waitable = Waitable()
+    engine.call_later(0, waitable.finish)
+    waitable.notify(lambda: said.append(1))
+    assert engine.poll_all() == 2
+    assert said == [1]
+
+
+def test_a_strangers_python_btl_carries_messages() -> None:
+    """A BTL module written in plain Python works under ob1, compiled or not."""
+    from ompy.frameworks.btl import BtlModule
+    from ompy_components.btl.self.module import SelfModule
+
+    from tests.sim.p2p import programs
+    from tests.support.worlds import virtual
+
+    class Stranger(SelfModule):
+        sent = 0
+
+        def send(self, endpoint, descriptor, tag):
+            type(self).sent += 1
+            return super().send(endpoint, descriptor, tag)
+
+        def sendi(self, *arguments):
+            type(self).sent += 1
+            return super().sendi(*arguments)
+
+    assert issubclass(Stranger, BtlModule)
+    import ompy_components.btl.self.module as module
+
+    original = module.SelfModule
+    module.SelfModule = Stranger
+    try:
+        virtual(1, programs.ring, btl="self")
+    finally:
+        module.SelfModule = original
+    assert Stranger.sent > 20

@@ -1,0 +1,35 @@
+"""Files and functions stay readable."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 45  # "about 40", without the docstring
+
+
+def sources() -> list[Path]:
+    roots = ("core/ompy", "components/ompy_components", "tools", "examples")
+    return sorted(path for root in roots for path in (ROOT / root).rglob("*.py"))
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = node.end_lineno - node.lineno + 1
+            if ast.get_docstring(node) is not None:
+                doc = node.body[0]
+                lines -= doc.end_lineno - doc.lineno + 1
+            yield node.name, lines
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_sizes(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= FILE_LINES_MAX
+    long = {name: lines for name, lines in functions(path) if lines > FUNCTION_LINES_MAX}
+    assert not long, f"functions over {FUNCTION_LINES_MAX} lines: {long}"

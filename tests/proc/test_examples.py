@@ -1,0 +1,55 @@
+"""Every example, on 1, 2, 4 and 8 ranks, over shared memory, over TCP, and with both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# what rank 0 says last, on any number of ranks
+LAST_LINE = {
+    "asynchronous": "received while their clocks ticked",
+    "bandwidth": "1048576",
+    "big_objects": "passed to the right",
+    "groups": "parted and met again",
+    "heat": "settled after",
+    "hello": "on 1 host(s)",
+    "latency": "1048576",
+    "mandelbrot": "rows each",
+    "master_worker": "40 tasks done",
+    "matrix_vector": "largest eigenvalue",
+    "overlap": "and worked meanwhile",
+    "pi_monte_carlo": "pi is about 3.1",
+    "pi_riemann": "pi is about 3.14159265",
+    "probe_first": "found by probing",
+    "ring": "the token went around",
+    "sample_sort": "numbers sorted",
+    "word_count": "the 5, rank 3, round 3",
+}
+
+pytestmark = pytest.mark.proc
+
+
+def test_each_has_an_expectation() -> None:
+    assert {path.stem for path in EXAMPLES} == set(LAST_LINE)
+
+
+@pytest.mark.parametrize("btl", ["self,sm", "self,tcp", "self,sm,tcp"])
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path: Path, ranks: int, btl: str) -> None:
+    command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), "--mca", "btl", btl]
+    done = subprocess.run(
+        [*command, sys.executable, str(path)], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert LAST_LINE[path.stem] in lines[-1] or path.stem == "hello"
+    if path.stem == "hello":
+        said = [line for line in lines if line.startswith("Hello")]
+        assert sorted(said) == sorted(f"Hello from rank {r} of {ranks}" for r in range(ranks))

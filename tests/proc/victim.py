@@ -1,0 +1,29 @@
+"""A job for `test_safety`: says where its ranks listen, then passes messages until told to stop."""
+
+import json
+import select
+import sys
+
+from ompy import MPI
+from ompy.mpi.life import current
+
+comm = MPI.COMM_WORLD
+process = current().process
+tcp = next(module for module in process.context.btls if module.name == "tcp")
+doors = comm.gather(tuple(tcp.listener.address))
+if comm.rank == 0:
+    print(json.dumps({"doors": doors, "job_id": process.context.job_id.hex()}), flush=True)
+
+rounds, stop = 0, False
+while not stop:
+    for size in (1, 300, 5000, 200_000):
+        data = bytes([rounds % 256]) * size
+        got = comm.sendrecv(data, (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+        assert got == data
+    rounds += 1
+    if comm.rank == 0:
+        stop = bool(select.select([sys.stdin], [], [], 0)[0])
+    stop = comm.bcast(stop)
+most = comm.reduce(len(tcp._visitors), op=MPI.MAX)
+if comm.rank == 0:
+    print(json.dumps({"rounds": rounds, "visitors": most}), flush=True)

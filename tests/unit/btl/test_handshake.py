@@ -1,0 +1,151 @@
+"""The tcp handshake: both sides prove the key, and nobody else gets anywhere."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ompy_components.btl.tcp.handshake import (
+    CHALLENGE_SIZE,
+    HELLO,
+    MAGIC,
+    NONCE_SIZE,
+    PROOF_SIZE,
+    REFUSED,
+    TAKEN,
+    VERDICT_SIZE,
+    Acceptor,
+    HandshakeError,
+    Initiator,
+    Outcome,
+)
+
+KEY, JOB = b"k" * 32, b"job-0001"
+NONCES = b"i" * NONCE_SIZE, b"a" * NONCE_SIZE
+
+
+def sides(key: bytes = KEY, job: bytes = JOB, target: int = 2) -> tuple[Initiator, Acceptor]:
+    return (
+        Initiator(key, job, 1, target, NONCES[0]),
+        Acceptor(KEY, JOB, 2, 4, NONCES[1]),
+    )
+
+
+def pass_on(source: Initiator | Acceptor, target: Initiator | Acceptor, step: int = 1000) -> bytes:
+    said, source.outgoing = source.outgoing, b""
+    for begin in range(0, len(said), step):
+        piece = said[begin : begin + step]
+        while piece:
+            count = min(len(piece), target.wanted())
+            assert count, "the target wants no more"
+            target.feed(piece[:count])
+            piece = piece[count:]
+    return said
+
+
+@given(st.integers(1, 60), st.sampled_from([TAKEN, REFUSED]))
+def test_both_sides_agree_whatever_the_pieces(step: int, verdict: bytes) -> None:
+    initiator, acceptor = sides()
+    pass_on(initiator, acceptor, step)
+    assert acceptor.outcome is Outcome.UNDER_WAY
+    pass_on(acceptor, initiator, step)
+    pass_on(initiator, acceptor, step)
+    assert acceptor.outcome is Outcome.PROVEN
+    assert acceptor.peer == 1
+    acceptor.decide(verdict)
+    pass_on(acceptor, initiator, step)
+    expected = Outcome.TAKEN if verdict == TAKEN else Outcome.REFUSED
+    assert initiator.outcome is acceptor.outcome is expected
+    assert initiator.outgoing == acceptor.outgoing == b""
+
+
+def test_wrong_key_job_or_target_is_a_stranger() -> None:
+    initiator, acceptor = sides(job=b"job-0002")
+    with pytest.raises(HandshakeError, match="another job"):
+        pass_on(initiator, acceptor)
+    initiator, acceptor = sides(target=3)
+    with pytest.raises(HandshakeError, match="looks for rank 3"):
+        pass_on(initiator, acceptor)
+    initiator, acceptor = sides(key=b"x" * 32)
+    pass_on(initiator, acceptor)
+    with pytest.raises(HandshakeError, match="job key"):
+        pass_on(acceptor, initiator)
+    # and an initiator that goes on regardless is turned away
+    acceptor.outgoing = b""
+    with pytest.raises(HandshakeError, match="job key"):
+        acceptor.feed(b"\0" * PROOF_SIZE)
+    assert acceptor.outcome is Outcome.UNDER_WAY
+
+
+def test_a_rank_that_does_not_exist() -> None:
+    initiator = Initiator(KEY, JOB, 4, 2, NONCES[0])
+    with pytest.raises(HandshakeError):
+        pass_on(initiator, Acceptor(KEY, JOB, 2, 4, NONCES[1]))
+
+
+def test_replayed_bytes_prove_nothing() -> None:
+    initiator, acceptor = sides()
+    hello = pass_on(initiator, acceptor)
+    pass_on(acceptor, initiator)
+    proof = pass_on(initiator, acceptor)
+    fresh = Acceptor(KEY, JOB, 2, 4, b"b" * NONCE_SIZE)
+    fresh.feed(hello)
+    with pytest.raises(HandshakeError):
+        fresh.feed(proof)
+
+
+def test_a_proof_is_not_good_in_another_role() -> None:
+    initiator, acceptor = sides()
+    pass_on(initiator, acceptor)
+    challenge = acceptor.outgoing
+    with pytest.raises(HandshakeError):
+        acceptor.feed(challenge[NONCE_SIZE:])  # the acceptor's own proof sent back to it
+
+
+@given(st.binary(max_size=300), st.integers(1, 40))
+def test_garbage_ends_in_one_kind_of_error(data: bytes, step: int) -> None:
+    acceptor = Acceptor(KEY, JOB, 2, 4, NONCES[1])
+    fed = 0
+    try:
+        while fed < len(data) and acceptor.wanted():
+            count = min(step, acceptor.wanted(), len(data) - fed)
+            acceptor.feed(data[fed : fed + count])
+            fed += count
+    except HandshakeError:
+        pass
+    assert acceptor.outcome is Outcome.UNDER_WAY
+    assert fed <= HELLO.size + PROOF_SIZE, "an unproven peer makes us read this much at most"
+
+
+def test_wrong_first_bytes_are_noticed_at_once() -> None:
+    acceptor = Acceptor(KEY, JOB, 2, 4, NONCES[1])
+    with pytest.raises(HandshakeError, match="first bytes"):
+        acceptor.feed(b"GET / HT")
+    acceptor = Acceptor(KEY, JOB, 2, 4, NONCES[1])
+    acceptor.feed(MAGIC[:3])
+    with pytest.raises(HandshakeError):
+        acceptor.feed(b"x")
+
+
+@given(st.integers(0, CHALLENGE_SIZE - 1), st.integers(1, 255))
+def test_a_flipped_bit_in_the_challenge(position: int, flip: int) -> None:
+    initiator, acceptor = sides()
+    pass_on(initiator, acceptor)
+    challenge = bytearray(acceptor.outgoing)
+    challenge[position] ^= flip
+    with pytest.raises(HandshakeError):
+        initiator.feed(bytes(challenge))
+
+
+@given(st.integers(0, VERDICT_SIZE - 1), st.integers(1, 255))
+def test_a_flipped_bit_in_the_verdict(position: int, flip: int) -> None:
+    initiator, acceptor = sides()
+    pass_on(initiator, acceptor)
+    pass_on(acceptor, initiator)
+    pass_on(initiator, acceptor)
+    acceptor.decide(TAKEN)
+    verdict = bytearray(acceptor.outgoing)
+    verdict[position] ^= flip
+    with pytest.raises(HandshakeError):
+        initiator.feed(bytes(verdict))
+    assert initiator.outcome is Outcome.UNDER_WAY

@@ -1,0 +1,119 @@
+"""r2's arrays: who is in them, what is left when a rail goes, and that it can come back."""
+
+from __future__ import annotations
+
+import pytest
+from ompy.data.errors import MPIError
+from ompy.engine.base import Engine
+from ompy.frameworks.bml import RailArray
+from ompy.frameworks.btl import GET, SEND, BtlModule, Endpoint
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+from ompy.frameworks.wireup import WireUp
+from ompy.net.base import Network
+from ompy.trace.sink import Trace
+from ompy_components.bml.r2.module import R2
+
+
+class FakeModule(BtlModule):
+    """Reaches the ranks it is told to."""
+
+    def __init__(self, context, name, *, exclusivity=100, latency=1, bandwidth=100, reach=(1,)):
+        super().__init__(name, context)
+        self.exclusivity = exclusivity
+        self.latency = latency
+        self.bandwidth = bandwidth
+        self.eager_limit = self.max_send_size = 1000
+        self.reach = reach
+        self.ended = False
+
+    def add_procs(self, procs):
+        return [Endpoint(self, p) if p.rank in self.reach else None for p in procs]
+
+    def finalize(self):
+        self.ended = True
+
+
+class Quiet(Engine):
+    def __init__(self):
+        super().__init__(None)
+
+    def now(self):
+        return 0
+
+
+@pytest.fixture
+def context() -> RankContext:
+    engine = Quiet()
+    return RankContext(
+        0,
+        [Proc(0, 0, 0, "here"), Proc(1, 0, 1, "here"), Proc(2, 1, 0, "there")],
+        engine=engine,
+        network=Network(),
+        wireup=WireUp(),
+        trace=Trace(0, engine.now),
+        job_id=b"",
+        job_key=b"",
+    )
+
+
+def names(array: RailArray) -> list[str]:
+    return [rail.module.name for rail in array.rails]
+
+
+def test_highest_exclusivity_wins_and_equals_share(context: RankContext) -> None:
+    context.btls = [
+        FakeModule(context, "tcp", exclusivity=100, reach=(1, 2)),
+        FakeModule(context, "slow", exclusivity=500, latency=9, bandwidth=100),
+        FakeModule(context, "fast", exclusivity=500, latency=2, bandwidth=300),
+    ]
+    context.btls[1].flags = SEND | GET
+    context.btls[1].max_send_size = 700
+    endpoint = R2(context).endpoint(context.procs[1])
+    assert names(endpoint.send) == ["fast", "slow"]
+    assert [rail.weight for rail in endpoint.send.rails] == [0.75, 0.25]
+    assert names(endpoint.eager) == ["fast"]
+    assert names(endpoint.rdma) == ["slow"]
+    assert endpoint.max_send_size == 700
+    assert endpoint.flags == SEND | GET
+    assert names(R2(context).endpoint(context.procs[2]).send) == ["tcp"]
+
+
+def test_round_robin(context: RankContext) -> None:
+    context.btls = [FakeModule(context, name, latency=3) for name in "abc"]
+    endpoint = R2(context).endpoint(context.procs[1])
+    assert [endpoint.eager.next().module.name for _ in range(7)] == list("abcabca")
+
+
+def test_eager_is_refilled_from_slower_survivors(context: RankContext) -> None:
+    """Open MPI leaves the eager array empty here (reference openmpi.md 3.14.6)."""
+    fast = FakeModule(context, "fast", latency=1)
+    slow = FakeModule(context, "slow", latency=50)
+    context.btls = [fast, slow]
+    r2 = R2(context)
+    endpoint = r2.endpoint(context.procs[1])
+    assert names(endpoint.eager) == ["fast"]
+    r2.remove_rail(context.procs[1], fast)
+    assert names(endpoint.eager) == names(endpoint.send) == ["slow"]
+    assert endpoint.send.rails[0].weight == 1.0
+    r2.add_rail(context.procs[1], fast)
+    assert names(endpoint.eager) == ["fast"]
+    assert sorted(names(endpoint.send)) == ["fast", "slow"]
+    r2.remove_rail(context.procs[1], fast)
+    r2.remove_rail(context.procs[1], slow)
+    assert names(endpoint.send) == []
+
+
+def test_unreachable_names_both_and_what_was_tried(context: RankContext) -> None:
+    context.btls = [FakeModule(context, "sm"), FakeModule(context, "tcp")]
+    r2 = R2(context)
+    with pytest.raises(MPIError, match="rank 0 on here cannot reach rank 2 on there.*sm, tcp"):
+        r2.endpoint(context.procs[2])
+    with pytest.raises(MPIError, match="add self to the btl list"):
+        r2.endpoint(context.procs[0])
+
+
+def test_finalize_ends_every_module(context: RankContext) -> None:
+    context.btls = [FakeModule(context, "a"), FakeModule(context, "b")]
+    R2(context).finalize()
+    assert all(module.ended for module in context.btls)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from ompy.mca.discovery import scan
+from ompy.mca.records import ComponentRecord, State
+
+WIRE = frozenset({"wire"})
+
+
+def offered(records: list[ComponentRecord]) -> list[tuple[str, str, str]]:
+    return [(record.distribution, record.name, record.target) for record in records]
+
+
+def test_ours_come_first_then_by_distribution_and_name(site) -> None:
+    site.distribution("zeta", {"ompy.wire": {"b": "z:B", "a": "z:A"}})
+    site.distribution("ompy", {"ompy.wire": {"tcp": "o:T"}}, version="99")
+    site.distribution("Alpha", {"ompy.wire": {"c": "a:C"}})
+    assert offered(scan(WIRE)) == [
+        ("ompy", "tcp", "o:T"),
+        ("Alpha", "c", "a:C"),
+        ("zeta", "a", "z:A"),
+        ("zeta", "b", "z:B"),
+    ]
+
+
+def test_only_the_groups_of_known_frameworks_count(site) -> None:
+    groups = {"ompy.wire": {"a": "m:A"}, "ompy.other": {"b": "m:B"}, "wire": {"c": "m:C"}}
+    site.distribution("some", groups)
+    assert [record.name for record in scan(WIRE)] == ["a"]
+
+
+def test_nothing_is_imported(site) -> None:
+    module = site.component("tcp")
+    scan(WIRE)
+    assert module not in sys.modules
+
+
+def test_extras_and_spaces_are_no_part_of_the_target(site) -> None:
+    site.distribution("some", {"ompy.wire": {"a": "m.n : A.B [extra]"}})
+    assert offered(scan(WIRE)) == [("some", "a", "m.n:A.B")]
+
+
+def test_of_two_distributions_with_one_name_the_first_on_the_path_counts(
+    site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.distribution("some", {"ompy.wire": {"old": "m:A"}}, version="1")
+    front = type(site)(tmp_path)
+    front.distribution("some", {"ompy.wire": {"new": "m:A"}}, version="2")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert [(record.name, record.version) for record in scan(WIRE)] == [("new", "2")]
+
+
+def test_what_a_newer_distribution_no_longer_offers_does_not_count(
+    site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.distribution("some", {"ompy.wire": {"old": "m:A"}}, version="1")
+    front = type(site)(tmp_path)
+    front.distribution("some", {"console_scripts": {"some": "m:main"}}, version="2")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert scan(WIRE) == []
+
+
+def test_a_directory_twice_on_the_path_counts_once(site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.distribution("some", {"ompy.wire": {"a": "m:A"}})
+    monkeypatch.syspath_prepend(str(site.path))
+    monkeypatch.setattr(sys, "path", [str(site.path), *sys.path])
+    assert len(scan(WIRE)) == 1
+
+
+def test_entry_points_that_cannot_be_understood_make_one_broken_record(site) -> None:
+    site.distribution("awful", "[ompy.wire]\nthis is no entry point\n")
+    site.distribution("good", {"ompy.wire": {"a": "m:A"}})
+    awful, good = scan(WIRE)
+    assert (awful.framework, awful.distribution, awful.state) == ("?", "awful", State.BROKEN)
+    assert awful.reason.startswith("its entry_points.txt cannot be understood")
+    assert good.state is State.FOUND
+
+
+def test_metadata_of_strangers_cannot_stop_the_scan(site) -> None:
+    site.distribution("nothing-to-do-with-us", "[console_scripts]\nthis is no entry point\n")
+    (site.path / "bytes-1.dist-info").mkdir()
+    (site.path / "bytes-1.dist-info" / "entry_points.txt").write_bytes(b"[ompy.wire]\na = \xff\xfe")
+    site.distribution("nameless", {"ompy.wire": {"a": "m:A"}}, metadata="")
+    assert offered(scan(WIRE)) == [("?", "a", "m:A")]

@@ -1,0 +1,285 @@
+"""Parameters as the registry resolves and checks them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ompy.mca.errors import UsageError
+from ompy.mca.registry import Registry
+from ompy.mca.settings import DEFAULT, Origin, Setting, gather
+
+TCP_PARAMETERS = """(
+    Parameter("eager_limit", "size_t", 65536, "Eager.", level=4, unit="bytes", minimum=128),
+    Parameter("if_include", "string", "", "Which.", level=1),
+    Parameter("priority", "int", 20, "Rank.", level=5),
+)"""
+
+
+def problems(registry: Registry) -> list[str]:
+    with pytest.raises(UsageError) as caught:
+        registry.check()
+    return list(caught.value.problems)
+
+
+def test_defaults(site) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    registry = site.registry()
+    assert registry.value("wire_tcp_eager_limit") == 65536
+    assert registry.variable("wire_tcp_eager_limit").origin == DEFAULT
+    assert registry.value("wire") == ""
+    assert registry.value("wire_base_verbose") == 0
+    assert registry.value("mca_base_param_files").startswith("~/.ompy/mca-params.conf,")
+    assert vars(registry.values("clock")) == {"tick": 5, "kind": "auto"}
+    assert vars(registry.values("wire")) == {"verbose": 0, "lanes": 2}
+    assert vars(registry.values("mca")) == {"param_files": registry.value("mca_base_param_files")}
+
+
+def test_a_variable_knows_value_origin_and_what_it_shadowed(site, tmp_path: Path, catalog) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    path = tmp_path / "a.conf"
+    path.write_text("wire_tcp_eager_limit = 1k\nwire_tcp_eager_limit = 2k\n")
+    environ = {"OMPY_MCA_wire_tcp_eager_limit": "3k"}
+    registry = Registry(catalog, gather([("wire_tcp_eager_limit", "4k")], environ, [path]))
+    registry.check()
+    variable = registry.variable("wire_tcp_eager_limit")
+    assert variable.value == 4096
+    assert variable.origin == Origin("command line", "--mca wire_tcp_eager_limit 4k")
+    assert [(setting.raw, setting.origin.detail) for setting in variable.shadowed] == [
+        ("3k", "OMPY_MCA_wire_tcp_eager_limit"),
+        ("2k", f"{path}:2"),
+        ("1k", f"{path}:1"),
+    ]
+    assert (variable.framework, variable.component) == ("wire", "tcp")
+
+
+def test_all_problems_are_told_at_once_with_place_and_nearest_name(site, tmp_path: Path, catalog):
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    path = tmp_path / "a.conf"
+    path.write_text("wire_tcp_if_includ = eth0\nclock_base_tick = 0 # least\n")
+    mca = [("wire_tcp_eager_limit", "12xyz"), ("match", "obi")]
+    environ = {"OMPY_MCA_wire_tpc_eager_limit": "1", "OMPY_MCA_clock_base_kind": "slow"}
+    registry = Registry(catalog, gather(mca, environ, [path]))
+    assert problems(registry) == [
+        "--mca match obi: there is no match component obi (there are none)",
+        "--mca wire_tcp_eager_limit 12xyz: wire_tcp_eager_limit cannot be '12xyz': not a whole "
+        "number (decimal, 0x hexadecimal or 0 octal, with k, m or g for 1024, 1024^2 or 1024^3)",
+        "environment variable OMPY_MCA_clock_base_kind: clock_base_kind cannot be 'slow': "
+        "not one of auto, fast",
+        "environment variable OMPY_MCA_wire_tpc_eager_limit: there is no parameter "
+        "wire_tpc_eager_limit; did you mean wire_tcp_eager_limit?",
+        f"{path}:1: there is no parameter wire_tcp_if_includ; did you mean wire_tcp_if_include?",
+        f"{path}:2: clock_base_tick cannot be '0 # least': not a whole number (decimal, 0x "
+        "hexadecimal or 0 octal, with k, m or g for 1024, 1024^2 or 1024^3) "
+        "(in a file a comment has a line of its own)",
+    ]
+
+
+def test_a_name_that_is_like_nothing_has_no_suggestion(site) -> None:
+    assert problems(site.registry(("qqqqq", "1"))) == ["--mca qqqqq 1: there is no parameter qqqqq"]
+
+
+def test_an_unknown_name_is_told_for_each_place_it_is_set_at(site) -> None:
+    registry = site.registry(("wir", "x"), environ={"OMPY_MCA_wir": "x"})
+    assert [problem.partition(":")[0] for problem in problems(registry)] == [
+        "--mca wir x",
+        "environment variable OMPY_MCA_wir",
+    ]
+
+
+def test_selections_are_checked(site) -> None:
+    site.component("tcp")
+    site.component("sm")
+    registry = site.registry(("wire", "tpc,smm,tcp"))
+    assert problems(registry) == [
+        f"--mca wire tpc,smm,tcp: there is no wire component {wrong}; did you mean {right}? "
+        "(there are sm, tcp)"
+        for wrong, right in [("tpc", "tcp"), ("smm", "sm")]
+    ]
+    assert problems(site.registry(("wire", "tcp,^sm"))) == [
+        "--mca wire tcp,^sm: wire cannot be 'tcp,^sm': ^ negates the whole list and stands once, "
+        "in front of it"
+    ]
+
+
+def test_excluded_names_need_not_exist(site) -> None:
+    site.registry(("wire", "^nothing,such")).check()
+
+
+def test_parameters_of_components_that_cannot_be_asked_are_not_checked(site) -> None:
+    tcp = site.component("tcp", parameters=TCP_PARAMETERS)
+    site.broken("awful", "raise RuntimeError('no')")
+    mca = ("wire", "^tcp"), ("wire_tcp_anything", "x"), ("wire_awful_anything", "x")
+    site.registry(*mca).check()
+    assert tcp not in sys.modules
+
+
+def test_a_component_asked_for_by_name_has_to_be_importable(site) -> None:
+    site.broken("awful", "import no_such_module_anywhere")
+    (problem,) = problems(site.registry(("wire", "awful")))
+    assert problem.startswith(
+        "component wire:awful (asked for by --mca wire awful) cannot be used: "
+        "ModuleNotFoundError: No module named 'no_such_module_anywhere'\nTraceback"
+    )
+    assert "import no_such_module_anywhere" in problem
+    assert "importlib" not in problem
+
+
+def test_a_duplicate_does_not_excuse_a_misspelt_name(site) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    site.component("tcp", distribution="zzz")
+    assert problems(site.registry(("wire_tcp_eager_limti", "1"))) == [
+        "--mca wire_tcp_eager_limti 1: there is no parameter wire_tcp_eager_limti; "
+        "did you mean wire_tcp_eager_limit?"
+    ]
+
+
+def test_the_parameter_files_cannot_be_set_in_a_file(tmp_path: Path, catalog) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text("mca_base_param_files = none\n")
+    registry = Registry(catalog, gather([], {}, [path]))
+    assert problems(registry) == [f"{path}:1: mca_base_param_files has no effect in a file"]
+
+
+def test_nothing_set_nothing_looked_for(catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ompy.mca.discovery
+
+    monkeypatch.setattr(ompy.mca.discovery, "scan", lambda _: pytest.fail("scanned"))
+    Registry(catalog).check()
+
+
+def test_a_shadowed_value_need_not_be_valid(site) -> None:
+    registry = site.registry(("clock_base_tick", "7"), environ={"OMPY_MCA_clock_base_tick": "x"})
+    registry.check()
+    assert registry.value("clock_base_tick") == 7
+
+
+def test_a_value_that_is_asked_for_unchecked_is_checked_then(site) -> None:
+    registry = site.registry(("clock_base_tick", "0"))
+    with pytest.raises(UsageError, match=r"--mca clock_base_tick 0: .*greater than or equal to 1"):
+        registry.values("clock")
+    with pytest.raises(
+        UsageError, match="no parameter clock_base_tic; did you mean clock_base_tick"
+    ):
+        registry.value("clock_base_tic")
+
+
+def test_components_with_underscores_do_not_get_in_each_others_way(site) -> None:
+    one = '(Parameter("{}", "int", {}, "Help.", level=1),)'
+    site.component("a", parameters=one.format("c", 1))
+    site.component("a_b", parameters=one.format("c", 2))
+    registry = site.registry(("wire_a_b_c", "9"), ("wire_a_c", "8"))
+    registry.check()
+    assert registry.variable("wire_a_b_c").component == "a_b"
+    assert (registry.value("wire_a_b_c"), registry.value("wire_a_c")) == (9, 8)
+
+
+def test_two_parameters_with_one_full_name_make_the_later_component_incompatible(
+    site, states_of
+) -> None:
+    one = '(Parameter("{}", "int", 1, "Help.", level=1),)'
+    site.component("a", parameters=one.format("b_c"))
+    site.component("a_b", parameters=one.format("c"))
+    registry = site.registry()
+    registry.load("wire")
+    assert states_of(registry) == {"a": "loaded", "a_b": "incompatible"}
+    assert registry.records_of("wire")[1].reason == (
+        "its parameter wire_a_b_c is already one of wire:a"
+    )
+
+
+def test_a_snapshot_hands_on_values_origins_and_records(site, catalog) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    site.component("sm")
+    site.component("sm", distribution="zzz")
+    environ = {"OMPY_MCA_wire_tcp_eager_limit": "1k"}
+    mca = ("wire", "^sm"), ("wire_base_verbose", "none"), ("wire_tcp_eager_limit", "4k")
+    snapshot = json.loads(json.dumps(site.registry(*mca, environ=environ).snapshot()))
+    registry = Registry.from_snapshot(catalog, snapshot)
+    assert [record.state.value for record in registry.records] == ["blocked", "found", "shadowed"]
+    assert registry.records[0].reason == "excluded by wire = ^sm (--mca wire ^sm)"
+    variable = registry.variable("wire_tcp_eager_limit")
+    assert (variable.value, variable.origin.source) == (4096, "command line")
+    assert variable.shadowed == (
+        Setting("wire_tcp_eager_limit", "1k", Origin("environment", next(iter(environ)))),
+    )
+    assert registry.value("wire_base_verbose") == -1
+    assert [component.name for component in registry.open("wire")] == ["tcp"]
+
+
+def test_a_snapshot_is_checked(site) -> None:
+    with pytest.raises(UsageError, match="no parameter nonsense"):
+        site.registry(("nonsense", "1")).snapshot()
+
+
+def test_a_snapshot_of_another_version_is_refused(catalog) -> None:
+    with pytest.raises(UsageError, match="different versions"):
+        Registry.from_snapshot(catalog, {"format": 0})
+
+
+LEAN = """
+import json, sys
+import ompy.mca.registry
+from ompy.mca.registry import Registry
+from ompy.mca.hooks import hook_caller
+sys.path.insert(0, sys.argv[1])
+class Framework:
+    name, help, api, parameters = "wire", "Carries.", (3, 1), ()
+registry = Registry.from_snapshot([Framework], json.loads(sys.argv[2]))
+registry.check()
+hooks = hook_caller(registry)
+hooks.ompy_rank_started(rank=0, size=1)
+component, = registry.open("wire")
+assert component.values.eager_limit == 4096, component.values.eager_limit
+registry.select(component)
+registry.close()
+heavy = ["pluggy", "pydantic", "click", "structlog", "importlib.metadata", "inspect", "dataclasses"]
+print([name for name in heavy if name in sys.modules])
+"""
+
+
+def test_a_rank_with_a_snapshot_imports_nothing_heavy(site) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    snapshot = site.registry(("wire_tcp_eager_limit", "4k"), ("wire", "tcp")).snapshot()
+    done = subprocess.run(
+        [sys.executable, "-c", LEAN, str(site.path), json.dumps(snapshot)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+ALONE = """
+import sys
+from ompy.mca.registry import Registry
+from ompy.mca.settings import gather
+sys.path.insert(0, sys.argv[1])
+class Framework:
+    name, help, api, parameters = "wire", "Carries.", (3, 1), ()
+environ = dict(pair.split("=") for pair in sys.argv[2:])
+registry = Registry([Framework], gather([], environ, []))
+registry.check()
+component, = registry.open("wire")
+print(component.values.eager_limit, "pydantic" in sys.modules, "pluggy" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("environ", "output"),
+    [([], "65536 False False"), (["OMPY_MCA_wire_tcp_eager_limit=4k"], "4096 True False")],
+)
+def test_a_rank_started_by_hand_imports_pydantic_only_when_something_is_set(
+    site, environ: list[str], output: str
+) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(site.path), *environ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == (output, "")

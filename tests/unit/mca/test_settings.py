@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ompy.mca.errors import UsageError
+from ompy.mca.settings import Origin, Setting, default_files, gather, read_file_text
+
+
+def pairs(settings: list[Setting]) -> list[tuple[str, str, str]]:
+    return [(setting.name, setting.raw, setting.origin.detail) for setting in settings]
+
+
+def test_command_line_then_environment_then_files_left_most_first(tmp_path: Path) -> None:
+    left, right = tmp_path / "left.conf", tmp_path / "right.conf"
+    left.write_text("btl = left\n")
+    right.write_text("btl = right\npml = ob1\n")
+    settings = gather([("btl", "cli")], {"OMPY_MCA_btl": "env", "HOME": "/"}, [left, right])
+    assert pairs(settings) == [
+        ("btl", "cli", "--mca btl cli"),
+        ("btl", "env", "OMPY_MCA_btl"),
+        ("btl", "left", f"{left}:1"),
+        ("btl", "right", f"{right}:1"),
+        ("pml", "ob1", f"{right}:2"),
+    ]
+    assert [setting.origin.source for setting in settings] == [
+        "command line",
+        "environment",
+        "file",
+        "file",
+        "file",
+    ]
+
+
+def test_other_environment_variables_are_no_settings() -> None:
+    environ = {"OMPY_MCAbtl": "x", "OMPI_MCA_btl": "x", "ompy_mca_btl": "x", "OMPY_MCA_Btl": "y"}
+    assert pairs(gather([], environ, [])) == [("Btl", "y", "OMPY_MCA_Btl")]
+
+
+def test_a_name_with_two_values_on_the_command_line_is_an_error() -> None:
+    with pytest.raises(UsageError) as caught:
+        gather([("btl", "tcp"), ("pml", "ob1"), ("btl", "sm"), ("pml", "bfo")], {}, [])
+    assert caught.value.exit_code == 2
+    assert caught.value.problems == (
+        "--mca btl tcp and --mca btl sm: btl can have one value on the command line",
+        "--mca pml ob1 and --mca pml bfo: pml can have one value on the command line",
+    )
+
+
+def test_a_name_with_the_same_value_twice_is_one_setting() -> None:
+    assert len(gather([("btl", "tcp"), ("btl", "tcp")], {}, [])) == 1
+
+
+def test_the_users_file_and_the_systems_are_read_by_default(tmp_path: Path) -> None:
+    (tmp_path / ".ompy").mkdir()
+    mine = tmp_path / ".ompy" / "mca-params.conf"
+    mine.write_text("btl = self\n")
+    assert default_files(str(tmp_path))[0] == str(mine)
+    assert default_files("/h")[1].endswith("etc/ompy-mca-params.conf")
+    settings = gather([], {"HOME": str(tmp_path)})
+    assert ("btl", "self", f"{mine}:1") in pairs(settings)
+
+
+def test_files_of_the_caller_that_do_not_exist_are_passed_over(tmp_path: Path) -> None:
+    assert gather([], {}, [tmp_path / "none.conf"]) == []
+
+
+@pytest.mark.parametrize("where", ["command line", "environment"])
+def test_files_the_user_names_replace_the_others(tmp_path: Path, where: str) -> None:
+    given, named, second = (tmp_path / f"{name}.conf" for name in "abc")
+    given.write_text("btl = given\n")
+    named.write_text("btl = named\n")
+    second.write_text("btl = second\n")
+    value = f"~/b.conf , {second}"
+    mca = [("mca_base_param_files", value)] if where == "command line" else []
+    environ = {"HOME": str(tmp_path)}
+    if not mca:
+        environ["OMPY_MCA_mca_base_param_files"] = value
+    raws = [setting.raw for setting in gather(mca, environ, [given]) if setting.name == "btl"]
+    assert raws == ["named", "second"]
+
+
+def test_the_word_none_disables_files(tmp_path: Path) -> None:
+    given = tmp_path / "a.conf"
+    given.write_text("btl = given\n")
+    settings = gather([("mca_base_param_files", "none")], {}, [given])
+    assert [setting.name for setting in settings] == ["mca_base_param_files"]
+
+
+def test_a_file_the_user_names_has_to_exist(tmp_path: Path) -> None:
+    path = tmp_path / "none.conf"
+    with pytest.raises(UsageError, match=r"^--mca mca_base_param_files .*: there is no file "):
+        gather([("mca_base_param_files", str(path))], {}, [])
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"{tmp_path}: cannot be read: Is a directory"):
+        gather([], {}, [tmp_path])
+
+
+def test_what_a_file_may_contain() -> None:
+    text = """
+# a comment
+// another
+btl = self,tcp
+  btl_tcp_if_include=eth0
+empty =
+spaced   =   two words   \t
+quoted = "stays" # and so does this
+url = http://x/y
+/* one line */ after = 1
+/* several
+lines = hidden
+*/ behind = 2
+/* a */ /* b */ twice = 3
+"""
+    problems: list[str] = []
+    settings = read_file_text(text, "f", problems)
+    assert problems == []
+    assert [(setting.name, setting.raw) for setting in settings] == [
+        ("btl", "self,tcp"),
+        ("btl_tcp_if_include", "eth0"),
+        ("empty", ""),
+        ("spaced", "two words"),
+        ("quoted", '"stays" # and so does this'),
+        ("url", "http://x/y"),
+        ("after", "1"),
+        ("behind", "2"),
+        ("twice", "3"),
+    ]
+
+
+def test_the_last_assignment_of_a_file_wins() -> None:
+    settings = read_file_text("a = 1\nb = 2\na = 3\n", "f", [])
+    assert [s.raw for s in settings if s.name == "a"] == ["3", "1"]
+
+
+@pytest.mark.parametrize("line", ["word", "= 1", "a b = 1", "a$ = 1", "-mca btl tcp"])
+def test_lines_that_are_no_assignment_are_reported(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text(f"good = 1\n{line}\nbtl = tcp\n{line}\n")
+    with pytest.raises(UsageError) as caught:
+        gather([], {}, [path])
+    assert caught.value.problems == (
+        f"{path}:2: not `name = value`: {line}",
+        f"{path}:4: not `name = value`: {line}",
+    )
+
+
+def test_a_comment_without_end_is_reported_where_it_begins() -> None:
+    problems: list[str] = []
+    assert read_file_text("a = 1\n/* b = 2\nc = 3\n", "f", problems)[0].name == "a"
+    assert problems == ["f:2: the comment that begins here has no end"]
+
+
+def test_windows_line_ends_and_odd_bytes_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "a.conf"
+    path.write_bytes(b"a = 1\r\n# \xff\r\nb = 2\r\n")
+    assert [s.raw for s in gather([], {}, [path])] == ["1", "2"]
+
+
+def test_an_origin_is_told_as_ompi_info_does() -> None:
+    assert str(Origin("file", "/a:3")) == "file (/a:3)"
+    assert str(Origin("default", "")) == "default"
+    assert Origin("environment", "OMPY_MCA_btl").place == "environment variable OMPY_MCA_btl"

@@ -1,0 +1,267 @@
+"""Derived datatypes: where their data lie, how they are described, packed and pickled."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from array import array
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ompy.data.errors import ERR_COUNT, ERR_TYPE, ERR_VALUE_TOO_LARGE
+from ompy.mpi import constants
+from ompy.mpi.datatype import Datatype, elements_in
+from ompy.mpi.errors import MPIException
+from ompy.mpi.predefined import DATATYPE_NULL, DATATYPES
+from ompy.mpi.spec import message
+
+BYTE, CHAR, SHORT, INT, LONG, DOUBLE = (
+    DATATYPES[name] for name in ("BYTE", "CHAR", "SHORT", "INT", "LONG", "DOUBLE")
+)
+
+
+def bounds(datatype: Datatype) -> tuple[int, int, int, int, int]:
+    """Size, lower bound, extent, true lower bound, true extent."""
+    return (datatype.size, *datatype.Get_extent(), *datatype.Get_true_extent())
+
+
+def picked(datatype: Datatype, count: int = 1, size: int = 200) -> list[int]:
+    """Which bytes of memory an element takes, in order."""
+    memory = bytes(index % 256 for index in range(size))
+    return list(message([memory, count, datatype.Commit()], False).message.packed())
+
+
+@pytest.mark.parametrize(
+    ("datatype", "expected"),
+    [
+        (INT.Create_contiguous(3), (12, 0, 12, 0, 12)),
+        (INT.Create_contiguous(0), (0, 0, 0, 0, 0)),
+        (INT.Create_vector(3, 2, 4), (24, 0, 40, 0, 40)),
+        (INT.Create_vector(3, 1, -2), (12, -16, 20, -16, 20)),
+        (INT.Create_hvector(2, 1, 10), (8, 0, 16, 0, 14)),
+        (INT.Create_indexed([2, 0, 1], [4, 100, 0]), (12, 0, 24, 0, 24)),
+        (INT.Create_hindexed([1, 1], [8, 1]), (8, 1, 12, 1, 11)),
+        (INT.Create_indexed_block(2, [3, 0]), (16, 0, 20, 0, 20)),
+        (INT.Create_hindexed_block(1, [4, 12]), (8, 4, 12, 4, 12)),
+        (Datatype.Create_struct([1, 1], [0, 8], [DOUBLE, CHAR]), (9, 0, 16, 0, 9)),
+        (Datatype.Create_struct([1, 2], [2, 8], [SHORT, INT]), (10, 2, 16, 2, 14)),
+        (INT.Create_subarray([4, 5], [2, 3], [1, 1]), (24, 0, 80, 24, 32)),
+        (INT.Create_resized(-4, 12), (4, -4, 12, 0, 4)),
+        (INT.Create_resized(-4, 12).Create_contiguous(2), (8, -4, 24, 0, 16)),
+        (INT.Dup(), (4, 0, 4, 0, 4)),
+        (DATATYPES["SHORT_INT"], (6, 0, 8, 0, 8)),
+        (DATATYPES["LONG_DOUBLE_INT"], (20, 0, 32, 0, 20)),
+    ],
+)
+def test_bounds(datatype: Datatype, expected: tuple[int, ...]) -> None:
+    assert bounds(datatype) == expected
+    assert datatype.ub == datatype.lb + datatype.extent
+
+
+def test_the_bytes_they_take() -> None:
+    assert picked(SHORT.Create_vector(2, 1, 3)) == [0, 1, 6, 7]
+    assert picked(SHORT.Create_vector(2, 1, 3), 2) == [0, 1, 6, 7, 8, 9, 14, 15]
+    assert picked(BYTE.Create_indexed([2, 1], [5, 0])) == [5, 6, 0]
+    nested = BYTE.Create_vector(2, 1, 2).Create_resized(0, 5).Create_contiguous(2)
+    assert picked(nested) == [0, 2, 5, 7]
+    box = BYTE.Create_subarray([3, 4], [2, 2], [1, 2])
+    assert picked(box) == [6, 7, 10, 11]
+    assert picked(box, 2) == [6, 7, 10, 11, 18, 19, 22, 23]
+    fortran = BYTE.Create_subarray([4, 3], [2, 2], [2, 1], constants.ORDER_FORTRAN)
+    assert picked(fortran) == [6, 7, 10, 11]
+
+
+@given(st.data())
+def test_subarrays_are_numpys(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    starts = [data.draw(st.integers(0, size - 1)) for size in sizes]
+    parts = [data.draw(st.integers(0, size - at)) for size, at in zip(sizes, starts, strict=True)]
+    box = tuple(slice(at, at + size) for at, size in zip(starts, parts, strict=True))
+    for order, code in (("C", constants.ORDER_C), ("F", constants.ORDER_FORTRAN)):
+        whole = np.arange(np.prod(sizes), dtype="i2").reshape(sizes, order=order)
+        datatype = SHORT.Create_subarray(sizes, parts, starts, code).Commit()
+        packed = message([whole, 1, datatype], False).message.packed()
+        assert list(np.frombuffer(packed, "i2")) == list(whole[box].flatten(order))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 3)), min_size=1, max_size=3),
+    st.sampled_from([constants.DISTRIBUTE_BLOCK, constants.DISTRIBUTE_CYCLIC]),
+    st.sampled_from([constants.ORDER_C, constants.ORDER_F]),
+)
+def test_a_distributed_array_is_dealt_out_once(
+    dimensions: list[tuple[int, int]], distribution: int, order: int
+) -> None:
+    sizes, grid = [d[0] for d in dimensions], [d[1] for d in dimensions]
+    ranks = int(np.prod(grid))
+    total = int(np.prod(sizes))
+    whole = array("h", range(total))
+    default = [constants.DISTRIBUTE_DFLT_DARG] * len(sizes)
+    seen: list[int] = []
+    for rank in range(ranks):
+        part = SHORT.Create_darray(
+            ranks, rank, sizes, [distribution] * len(sizes), default, grid, order
+        ).Commit()
+        assert part.extent == 2 * total
+        seen += np.frombuffer(message([whole, 1, part], False).message.packed(), "h").tolist()
+    assert sorted(seen) == list(range(total))
+
+
+DERIVED = {
+    "CONTIGUOUS": INT.Create_contiguous(3),
+    "VECTOR": INT.Create_vector(3, 2, 4),
+    "HVECTOR": INT.Create_hvector(3, 2, 16),
+    "INDEXED": INT.Create_indexed([1, 2], [0, 4]),
+    "HINDEXED": INT.Create_hindexed([1, 2], [0, 16]),
+    "INDEXED_BLOCK": INT.Create_indexed_block(2, [0, 4]),
+    "HINDEXED_BLOCK": INT.Create_hindexed_block(2, [0, 16]),
+    "STRUCT": Datatype.Create_struct([1, 2], [0, 8], [INT, DOUBLE.Create_contiguous(2)]),
+    "SUBARRAY": INT.Create_subarray([4, 5], [2, 3], [1, 1]),
+    "DARRAY": INT.Create_darray(2, 1, [5], [0], [-1], [2]),
+    "RESIZED": INT.Create_resized(-4, 12),
+    "DUP": INT.Dup(),
+}
+
+
+@pytest.mark.parametrize("combiner", DERIVED)
+def test_decoded_and_pickled(combiner: str) -> None:
+    datatype = DERIVED[combiner]
+    base, name, params = datatype.decode()
+    assert name == combiner
+    assert datatype.combiner == getattr(constants, f"COMBINER_{combiner}")
+    again = getattr(base, f"Create_{name.lower()}")(**params)
+    copy = pickle.loads(pickle.dumps(datatype))
+    for made in (again, copy):
+        assert made != datatype
+        assert made._inner.layout.blocks == datatype._inner.layout.blocks
+        assert bounds(made) == bounds(datatype)
+        assert made.Get_envelope() == datatype.Get_envelope()
+    integers, addresses, counts, datatypes = datatype.Get_contents()
+    numbers = (len(integers), len(addresses), len(counts), len(datatypes))
+    assert datatype.envelope == (*numbers, datatype.combiner)
+
+
+def test_contents_have_the_order_of_the_standard() -> None:
+    assert DERIVED["VECTOR"].Get_contents()[:2] == ([3, 2, 4], [])
+    assert DERIVED["HVECTOR"].Get_contents()[:2] == ([3, 2], [16])
+    assert DERIVED["HINDEXED"].Get_contents()[:2] == ([2, 1, 2], [0, 16])
+    assert DERIVED["SUBARRAY"].Get_contents()[0] == [2, 4, 5, 2, 3, 1, 1, 0]
+    assert DERIVED["VECTOR"].Get_contents()[3][0] is INT
+    with pytest.raises(MPIException):
+        INT.Get_contents()
+
+
+def test_codes_and_names() -> None:
+    assert [DATATYPES[n].tocode() for n in ("INT", "DOUBLE", "BYTE", "C_BOOL")] == list("idB?")
+    assert [DATATYPES[n].typestr for n in ("INT64_T", "FLOAT", "CHAR", "INT_INT")] == [
+        "i8",
+        "f4",
+        "S1",
+        "V8",
+    ]
+    assert Datatype.fromcode("d") is DOUBLE
+    assert Datatype.fromcode("=i4") is INT
+    for character in "bhilqBHILQfdgFDG?":
+        known = np.dtype(character)
+        found = Datatype.fromcode(character)
+        assert (found.size, found.typestr) == (known.itemsize, known.str[1:])
+    with pytest.raises(ValueError, match="no type code"):
+        DERIVED["VECTOR"].tocode()
+    own = INT.Dup()
+    own.name = "mine"
+    assert (own.name, INT.name, DATATYPE_NULL.name) == ("mine", "MPI_INT", "MPI_DATATYPE_NULL")
+
+
+def test_predefined_ones_stay() -> None:
+    for datatype in (INT, Datatype.Create_f90_real(6, 30)):
+        with pytest.raises(MPIException) as caught:
+            datatype.Free()
+        assert caught.value == ERR_TYPE
+    assert pickle.loads(pickle.dumps(INT)) is INT
+    with pytest.raises(MPIException):
+        DATATYPE_NULL.Dup()
+    with pytest.raises(MPIException) as caught:
+        INT.Create_contiguous(-1)
+    assert caught.value == ERR_COUNT
+    with pytest.raises(ValueError, match="datatypes"):
+        Datatype.Create_struct([1], [0], [INT, INT])
+    assert Datatype.Get_value_index(DOUBLE, INT) == DATATYPES["DOUBLE_INT"]
+    assert Datatype.Get_value_index(DOUBLE, DOUBLE) == DATATYPE_NULL
+    assert Datatype.Get_value_index(DATATYPES["UNSIGNED"], INT) == DATATYPE_NULL
+    assert Datatype.Match_size(constants.TYPECLASS_REAL, 8).size == 8
+
+
+def test_a_freed_type_lives_on_in_what_was_made_of_it() -> None:
+    column = INT.Create_vector(2, 1, 2)
+    both = column.Create_contiguous(2)
+    column.Free()
+    assert column == DATATYPE_NULL
+    assert both.decode()[0].combiner == constants.COMBINER_VECTOR
+
+
+def test_counting_basic_elements() -> None:
+    mixed = Datatype.Create_struct([2, 1], [0, 8], [INT, DOUBLE])._inner
+    sizes = (0, 4, 8, 16, 20, 24, 32, 6)
+    assert [elements_in(mixed, size) for size in sizes] == [0, 1, 2, 3, 4, 5, 6, -32766]
+    assert elements_in(INT.Create_contiguous(3)._inner, 8) == 2
+
+
+class Room:
+    """What Pack wants of a communicator."""
+
+    def Get_size(self) -> int:
+        return 1
+
+
+def test_packing_one_after_the_other() -> None:
+    packed = bytearray(50)
+    column = SHORT.Create_vector(2, 1, 2).Commit()
+    numbers, words = array("d", [1.5, 2.5]), array("h", [1, 2, 3])
+    place = DOUBLE.Pack(numbers, packed, 0, Room())
+    place = column.Pack(words, packed, place, Room())
+    assert place == DOUBLE.Pack_size(2, Room()) + column.Pack_size(1, Room()) == 20
+    back, spread = array("d", bytes(16)), array("h", [0, 7, 0])
+    place = DOUBLE.Unpack(packed, 0, back, Room())
+    assert column.Unpack(packed, place, spread, Room()) == 20
+    assert (back, list(spread)) == (numbers, [1, 7, 3])
+    with pytest.raises(MPIException, match="beyond"):
+        DOUBLE.Pack(numbers, packed, 40, Room())
+    with pytest.raises(MPIException, match="negative"):
+        DOUBLE.Unpack(packed, -1, back, Room())
+
+
+def test_the_portable_representation() -> None:
+    packed = bytearray(100)
+    INT.Pack_external("external32", array("i", [1, -2]), packed, 0)
+    assert packed[:8] == struct.pack(">ii", 1, -2)
+    DOUBLE.Pack_external("external32", array("d", [2.5]), packed, 0)
+    assert packed[:8] == struct.pack(">d", 2.5)
+    assert LONG.Pack_external_size("external32", 3) == 12, "a long has 4 bytes there"
+    for values in (array("l", [2**31 - 1, -1]), array("L", [2**32 - 1, 0])):
+        datatype = Datatype.fromcode(values.typecode)
+        datatype.Pack_external("external32", values, packed, 3)
+        back = array(values.typecode, bytes(16))
+        datatype.Unpack_external("external32", packed, 3, back)
+        assert back == values
+    with pytest.raises(MPIException) as caught:
+        LONG.Pack_external("external32", array("l", [2**31]), packed, 0)
+    assert caught.value == ERR_VALUE_TOO_LARGE
+    with pytest.raises(MPIException, match="only representation"):
+        INT.Pack_external_size("native", 1)
+
+
+@given(st.floats(width=64, allow_nan=False))
+def test_long_doubles_are_quadruples_there(value: float) -> None:
+    for code in "gG":
+        datatype = Datatype.fromcode(code)
+        values = np.array([value, -value], code)
+        packed, back = bytearray(64), np.zeros(2, code)
+        end = datatype.Pack_external("external32", values, packed, 0)
+        assert end == datatype.Pack_external_size("external32", 2)
+        assert datatype.Unpack_external("external32", packed, 0, back) == end
+        assert (values == back).all()
+    # sign and exponent of 2.5 as IEEE 754 quadruple: 0x4000, fraction 0x4...
+    DATATYPES["LONG_DOUBLE"].Pack_external("external32", np.array([2.5], "g"), packed, 0)
+    assert packed[:4].hex() == "40004000"

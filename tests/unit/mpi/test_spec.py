@@ -1,0 +1,191 @@
+"""The grammar of message specifications: reference mpi4py.md 8."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+
+import numpy as np
+import pytest
+from ompy.mpi.addresses import address_of
+from ompy.mpi.datatype import Datatype
+from ompy.mpi.errors import MPIException
+from ompy.mpi.markers import BOTTOM
+from ompy.mpi.predefined import BYTE, DATATYPE_NULL, DATATYPES
+from ompy.mpi.spec import (
+    even_blocks,
+    message,
+    recv_convertor,
+    send_convertor,
+    typed_blocks,
+    vector_blocks,
+)
+
+INT, DOUBLE, CHAR = (DATATYPES[name] for name in ("INT", "DOUBLE", "CHAR"))
+DATA = array("i", range(6))
+
+
+def shape(spec: object, blocks: int = 1) -> tuple[int, int, str]:
+    """Origin, count and datatype's name of a message."""
+    found, datatype = message(spec, False, blocks)
+    return found.origin, found.count, datatype.name
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (DATA, (0, 6, "MPI_INT")),
+        ([DATA, None], (0, 6, "MPI_INT")),
+        ([DATA, INT], (0, 6, "MPI_INT")),
+        ((DATA, "i"), (0, 6, "MPI_INT")),
+        ((DATA, "i4"), (0, 6, "MPI_INT")),
+        ([DATA, "d"], (0, 3, "MPI_DOUBLE")),
+        ([DATA, 2], (0, 2, "MPI_INT")),
+        ([DATA, (2, None)], (0, 2, "MPI_INT")),
+        ([DATA, (None, 4)], (16, 2, "MPI_INT")),
+        ([DATA, (1, 4)], (16, 1, "MPI_INT")),
+        ([DATA, 3, INT], (0, 3, "MPI_INT")),
+        ([DATA, None, "i"], (0, 6, "MPI_INT")),
+        ([DATA, (1, 2), INT], (8, 1, "MPI_INT")),
+        ([DATA, 1, 2, "i"], (8, 1, "MPI_INT")),
+        ([DATA, np.int64(2), np.array(1), INT], (4, 2, "MPI_INT")),
+        ([None, 0, "B"], (0, 0, "MPI_UNSIGNED_CHAR")),
+        ([BOTTOM, INT], (0, 0, "MPI_INT")),
+        (None, (0, 0, "MPI_BYTE")),
+        (b"abc", (0, 3, "MPI_BYTE")),
+        (np.zeros((2, 3)).T, (0, 6, "MPI_DOUBLE")),
+        (np.zeros(0), (0, 0, "MPI_DOUBLE")),
+        (np.zeros(2, "F"), (0, 2, "MPI_C_FLOAT_COMPLEX")),
+        (np.zeros(2, "?"), (0, 2, "MPI_C_BOOL")),
+        (np.zeros(2, "g"), (0, 2, "MPI_LONG_DOUBLE")),
+        (memoryview(np.zeros(2, "<i8")), (0, 2, "MPI_LONG")),
+    ],
+)
+def test_forms(spec: object, expected: tuple[int, int, str]) -> None:
+    assert shape(spec) == expected
+
+
+FOREIGN = ">i4" if sys.byteorder == "little" else "<i4"
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "text"),
+    [
+        ([DATA, 0, 0, "i", None], ValueError, "2 to 4 items"),
+        ([DATA], ValueError, "2 to 4 items"),
+        ([DATA, 0, "\0"], KeyError, "cannot map"),
+        ([DATA, "no such code"], KeyError, "cannot map"),
+        ([DATA, -1, "i"], ValueError, "negative count"),
+        ([DATA, 0, -1, "i"], ValueError, "negative displacement"),
+        ([DATA, 0, 7, "i"], ValueError, "beyond"),
+        ([DATA, 7, "i"], ValueError, "24 bytes"),
+        ([DATA, 4, 3, "i"], ValueError, "24 bytes"),
+        ([None, 1, "i"], ValueError, "buffer is None"),
+        ([b"abcde", "i"], ValueError, "not a multiple"),
+        ([DATA, 0, 1, DATATYPE_NULL], ValueError, "null"),
+        ([DATA, 1, INT.Dup().Create_contiguous(2)], MPIException, "Commit"),
+        ([1, 2], TypeError, "expecting a buffer"),
+        ({1: 2}, TypeError, "expecting a buffer"),
+        ([[1, 2], 2, "i"], TypeError, "expecting a buffer"),
+        ([DATA, 1, 2.5], TypeError, "expecting a datatype"),
+        ([DATA, 1.5, INT], TypeError, "integer"),
+        (np.zeros(3, FOREIGN), BufferError, "byte order"),
+        (np.zeros(3, "i,f"), KeyError, "cannot map"),
+        (np.array([{}]), KeyError, "cannot map"),
+        (np.zeros((3, 3))[:, 0], BufferError, "contiguous"),
+    ],
+)
+def test_errors(spec: object, error: type[BaseException], text: str) -> None:
+    with pytest.raises(error, match=text):
+        message(spec, False)
+
+
+def test_the_fast_forms_are_the_general_ones() -> None:
+    view = memoryview(DATA).cast("B")
+    for spec in (DATA, [DATA, INT], (DATA, 6, INT), [DATA, "i"], [DATA, 6, "i"]):
+        for convertor in (send_convertor(spec), recv_convertor(spec)):
+            assert convertor.view == view
+    assert send_convertor([DATA, 2, INT]).view == view[:8]
+    assert send_convertor([DATA, 0, INT]).size == 0
+    for spec, text in (([DATA, 7, INT], "24 bytes"), ([DATA, -1, INT], "negative")):
+        with pytest.raises(ValueError, match=text):
+            send_convertor(spec)
+    with pytest.raises(BufferError, match="read-only"):
+        recv_convertor(b"abc")
+    with pytest.raises(BufferError, match="read-only"):
+        recv_convertor([b"abcd", 1, "i"])
+
+
+def test_blocks_side_by_side() -> None:
+    blocks = even_blocks(DATA, False, 3).blocks
+    assert (blocks.counts, blocks.origins, blocks.regular) == ([2] * 3, [0, 8, 16], True)
+    assert even_blocks([DATA, 1, INT], False, 4).blocks.origins == [0, 4, 8, 12]
+    with pytest.raises(ValueError, match="number of blocks 4"):
+        even_blocks(DATA, False, 4)
+    with pytest.raises(ValueError, match="24 bytes"):
+        even_blocks([DATA, 2, INT], False, 4)
+
+
+@pytest.mark.parametrize(
+    ("spec", "counts", "origins"),
+    [
+        (DATA, [2, 2, 1, 1], [0, 8, 16, 20]),
+        ([DATA, 1], [1] * 4, [0, 4, 8, 12]),
+        ([DATA, [3, 0, 2, 1]], [3, 0, 2, 1], [0, 12, 12, 20]),
+        ([DATA, (1, None), INT], [1] * 4, [0, 4, 8, 12]),
+        ([DATA, ([1, 0, 1, 2], [5, 0, 4, 0]), INT], [1, 0, 1, 2], [20, 0, 16, 0]),
+        ([DATA, 1, 1, INT], [1] * 4, [0, 4, 8, 12]),
+        ([DATA, (0, 2), INT], [0] * 4, [0, 8, 16, 24]),
+        ([DATA, np.array([1, 1, 1, 1]), None, "i"], [1] * 4, [0, 4, 8, 12]),
+        ([None, INT], [0] * 4, [0] * 4),
+    ],
+)
+def test_vectors(spec: object, counts: list[int], origins: list[int]) -> None:
+    blocks = vector_blocks(spec, False, 4).blocks
+    assert (blocks.counts, blocks.origins) == (counts, origins)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "text"),
+    [
+        ([DATA, [1, 2]], ValueError, "expecting 4 counts, got 2"),
+        ([DATA, 1, [0], INT], ValueError, "expecting 4 displacements, got 1"),
+        ([DATA, -1], ValueError, "negative count"),
+        ([DATA, [1, 1, 1, 4]], ValueError, "24 bytes"),
+        ([DATA, [1] * 4, [-1, 0, 0, 0], INT], ValueError, "24 bytes"),
+        ([DATA, np.array([1.5] * 4)], TypeError, "integer"),
+        ([None, 1, INT], ValueError, "buffer is None"),
+        ([bytes(7), INT], ValueError, "not a multiple"),
+    ],
+)
+def test_vector_errors(spec: object, error: type[BaseException], text: str) -> None:
+    with pytest.raises(error, match=text):
+        vector_blocks(spec, False, 4)
+
+
+def test_blocks_of_their_own_types() -> None:
+    blocks = typed_blocks([DATA, [1, 2], [20, 0], [INT, DOUBLE]], False, 2)
+    assert (blocks.counts, blocks.origins) == ([1, 2], [20, 0])
+    assert [layout.size for layout in blocks.layouts] == [4, 8]
+    assert typed_blocks([DATA, [CHAR, INT]], False, 2).counts == [1, 1]
+    for spec, text in (
+        ([DATA], "2 to 4 items"),
+        ([BOTTOM, None, [0], [CHAR]], "BOTTOM needs"),
+        ([DATA, [1, 2], [20, 0], [INT]], "expecting 2 datatypes"),
+        ([DATA, [1, 2], [20, 0], [INT, INT.Create_contiguous(4)]], "committed"),
+        ([DATA, [1, 4], [0, 0], [INT, DOUBLE]], "24 bytes"),
+    ):
+        with pytest.raises((ValueError, MPIException), match=text):
+            typed_blocks(spec, False, 2)
+
+
+def test_absolute_addresses() -> None:
+    one, two = bytearray(b"spam"), bytearray(b"eggs")
+    where = [address_of(one), address_of(two)]
+    both = Datatype.Create_struct([4, 4], where, [CHAR, CHAR]).Commit()
+    found = message([BOTTOM, 1, both], True).message
+    assert found.packed() == b"spameggs"
+    found.store(b"hamdrums")
+    assert (one, two) == (b"hamd", b"rums")
+    blocks = typed_blocks([BOTTOM, [4, 4], where, [CHAR, BYTE]], True, 2)
+    assert [bytes(blocks[rank].packed()) for rank in (0, 1)] == [b"hamd", b"rums"]

@@ -1,0 +1,204 @@
+"""How `ompy-run` takes its command line apart."""
+
+import os
+
+import pytest
+from click.exceptions import Exit
+from ompy.cli import run
+from ompy.cli.run import CommandError, make_job, parse, timeout
+
+
+def options(*arguments):
+    (group,) = parse([*arguments, "prog"])
+    return group.options
+
+
+@pytest.mark.parametrize("spelling", ["-n", "-np", "--n", "--np", "-c"])
+def test_every_spelling_of_the_number(spelling):
+    assert options(spelling, "4")["count"] == 4
+
+
+def test_number_may_stick_to_its_option():
+    assert options("-n4")["count"] == 4
+    assert options("--np=4")["count"] == 4
+
+
+@pytest.mark.parametrize("dash", ["-", "--"])
+def test_long_options_with_one_dash_or_two(dash):
+    found = options(
+        f"{dash}mca", "btl", "^tcp", f"{dash}gmca", "a", "-1", f"{dash}wdir", "/tmp",
+        f"{dash}timeout", "2.5", f"{dash}tag-output", f"{dash}timestamp-output",
+        f"{dash}stdin", "none", f"{dash}nooversubscribe", f"{dash}no-mpi4py",
+        f"{dash}display-map", f"{dash}do-not-launch", f"{dash}allow-run-as-root", "-q",
+        "-x", "A=b=c", "-x", "B",
+    )  # fmt: skip
+    assert found["mca"] == (("btl", "^tcp"), ("a", "-1"))
+    assert (found["wdir"], found["timeout"], found["stdin"]) == ("/tmp", 2.5, "none")
+    assert found["exports"] == ("A=b=c", "B")
+    switched_on = {"tag_output", "timestamp_output", "display_map", "do_not_launch", "quiet"}
+    assert {name for name, value in found.items() if value is True} >= switched_on
+    assert {found["oversubscribe"], found["mpi4py"]} == {False}
+
+
+def test_defaults():
+    found = options()
+    assert {found["oversubscribe"], found["mpi4py"]} == {True}
+    assert (found["count"], found["timeout"], found["stdin"]) == (None, None, "0")
+
+
+def test_options_end_at_the_program():
+    (group,) = parse(["-n", "2", "python", "-n", "7", "--mca", "x", "--help", "--", "-q"])
+    assert group.argv == ("python", "-n", "7", "--mca", "x", "--help", "--", "-q")
+    assert group.options["count"] == 2
+    assert not group.options["quiet"]
+
+
+def test_two_dashes_end_the_options():
+    (group,) = parse(["-n", "2", "--", "-odd-name", "arg"])
+    assert group.argv == ("-odd-name", "arg")
+
+
+def test_several_programs():
+    first, second = parse(["-n", "1", "a", "-x", ":", "-np", "3", "-x", "V=1", "b"])
+    assert (first.argv, second.argv) == (("a", "-x"), ("b",))
+    assert (first.options["count"], second.options["count"]) == (1, 3)
+    assert second.options["exports"] == ("V=1",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "no program to run"),
+        (["-n", "2"], "no program to run"),
+        (["-n", "0", "x"], "0 is not in the range"),
+        (["-n", "-3", "x"], "-3 is not in the range"),
+        (["-n", "two", "x"], "'two' is not a valid int"),
+        (["-n"], "-n needs 1 argument(s), got 0"),
+        (["--mca", "btl"], "--mca needs 2 argument(s), got 1"),
+        (["--tag-ouput", "x"], "there is no option --tag-ouput; did you mean --tag-output?"),
+        (["-tag-ouput", "x"], "there is no option -tag-ouput; did you mean --tag-output?"),
+        (["-nolocal", "x"], "there is no option -nolocal"),
+        (["--zzzzzz", "x"], "there is no option --zzzzzz"),
+        (["--bind-to", "none", "x"], "--bind-to is an option of mpirun that ompy-run does not"),
+        (["-hostfile", "f", "x"], "-hostfile is an option of mpirun that ompy-run does not"),
+        (["--timeout", "0", "x"], "0.0 is not in the range"),
+        (["--timeout", "soon", "x"], "'soon' is not a valid float"),
+        (["-n", "1", "a", ":", "b", ":", "--bad", "c"], "program 3: there is no option --bad"),
+        (["a", ":"], "program 2: no program to run"),
+        (["-n", "1", "a", ":", "-n", "1", "--timeout", "3", "b"], "program 2: --timeout belongs"),
+    ],
+)
+def test_bad_command_lines(arguments, text):
+    with pytest.raises(CommandError) as caught:
+        parse(arguments)
+    assert text in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("option", ["-h", "--help", "-help", "-V", "--version", "-version"])
+def test_help_and_version(option, capsys):
+    with pytest.raises(Exit) as caught:
+        parse([option])
+    assert caught.value.exit_code == 0
+    assert "ompy-run" in capsys.readouterr().out
+
+
+def test_help_says_what_the_default_number_is(capsys):
+    with pytest.raises(Exit):
+        parse(["--help"])
+    assert "as many as" in capsys.readouterr().out
+
+
+def job(*arguments):
+    return make_job(parse(arguments), "here")
+
+
+def test_as_many_ranks_as_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 3})
+    assert len(job("true").placements) == 3
+    with pytest.raises(CommandError, match=r"4 processes .* 3 cores"):
+        job("--nooversubscribe", "-n", "4", "true")
+    assert len(job("-n", "4", "true").placements) == 4
+
+
+def test_ranks_of_several_programs_are_numbered_through():
+    made = job("-n", "2", "-x", "A=1", "true", ":", "-n", "1", "-wdir", "/tmp", "ls")
+    assert [placement.app for placement in made.placements] == [0, 0, 1]
+    assert [placement.local_rank for placement in made.placements] == [0, 1, 2]
+    assert made.apps[0].environment == (("A", "1"),)
+    assert (made.apps[0].directory, made.apps[1].directory) == ("", "/tmp")
+    with pytest.raises(CommandError, match="each of several programs needs its -n"):
+        job("-n", "2", "true", ":", "ls")
+
+
+def test_stdin_goes_to_a_rank_there_is():
+    assert job("-n", "2", "true").stdin_rank == 0
+    assert job("-n", "2", "--stdin", "1", "true").stdin_rank == 1
+    assert job("-n", "2", "--stdin", "none", "true").stdin_rank == -1
+    with pytest.raises(CommandError, match="the last of 2 ranks is 1"):
+        job("-n", "2", "--stdin", "2", "true")
+    with pytest.raises(CommandError, match="a rank or none"):
+        job("--stdin", "all", "true")
+
+
+def test_exports(monkeypatch, capsys):
+    monkeypatch.setenv("HERE", "there")
+    monkeypatch.delenv("GONE", raising=False)
+    made = job("-x", "HERE", "-x", "GONE", "-x", "NEW=", "true")
+    assert made.apps[0].environment == (("HERE", "there"), ("NEW", ""))
+    assert "-x GONE" in capsys.readouterr().err
+    with pytest.raises(CommandError, match="no name"):
+        job("-x", "=5", "true")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "text"),
+    [
+        ("no-such-program", 127, "looked for in PATH"),
+        ("./no-such-program", 127, "there is no program"),
+        ("notes.txt", 127, "write ./notes.txt"),
+        ("app.py", 127, "write python app.py"),
+        ("./app.py", 126, "is not executable"),
+        ("./", 126, "is not executable"),
+        ("tag-output", 127, "did you mean the option --tag-output?"),
+        ("np", 127, "did you mean the option -np?"),
+        ("", 2, "empty"),
+    ],
+)
+def test_programs_that_cannot_be_run(name, code, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file in ("notes.txt", "app.py"):
+        (tmp_path / file).write_text("")
+    with pytest.raises(CommandError) as caught:
+        job("-n", "1", name)
+    assert text in str(caught.value)
+    assert caught.value.exit_code == code
+
+
+def test_a_program_is_looked_for_from_its_directory(tmp_path):
+    program = tmp_path / "prog"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert job("-wdir", str(tmp_path), "./prog").apps[0].argv == ("./prog",)
+    assert job("-x", f"PATH={tmp_path}", "prog").apps[0].argv == ("prog",)
+    with pytest.raises(CommandError, match="no such directory"):
+        job("-wdir", str(tmp_path / "none"), "true")
+
+
+def test_timeout_from_option_or_variable():
+    assert timeout(None, {}) == (0.0, "")
+    assert timeout(3.0, {}) == (3.0, "--timeout 3")
+    assert timeout(None, {"MPIEXEC_TIMEOUT": "5"}) == (5.0, "MPIEXEC_TIMEOUT=5")
+    assert timeout(5.0, {"MPIEXEC_TIMEOUT": "5"})[0] == 5.0
+    with pytest.raises(CommandError, match="differ"):
+        timeout(3.0, {"MPIEXEC_TIMEOUT": "5"})
+    for text in ("x", "-1", "0", "nan", "inf"):
+        with pytest.raises(CommandError, match="MPIEXEC_TIMEOUT"):
+            timeout(None, {"MPIEXEC_TIMEOUT": text})
+
+
+def test_help_mentions_every_option_but_the_hidden_one():
+    text = run.command.get_help(run.click.Context(run.command))
+    for name in run._arities():
+        if name not in {"--allow-run-as-root"}:
+            assert name in text

@@ -1,0 +1,73 @@
+"""Commits, lookups, fences and departures, in any order."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from ompy.runtime.modex import ModexStore, pack, unpack
+
+
+class Asker:
+    def __init__(self):
+        self.answers = []
+
+    def __call__(self, packed, why):
+        self.answers.append((packed, why))
+
+
+def store(*ranks):
+    return ModexStore(frozenset(ranks))
+
+
+def test_lookup_waits_for_the_commit():
+    modex, early, late = store(0, 1), Asker(), Asker()
+    modex.lookup(1, early)
+    assert early.answers == []
+    modex.commit(1, b"address")
+    modex.lookup(1, late)
+    assert early.answers == late.answers == [(b"address", "")]
+
+
+def test_a_second_commit_replaces_the_first():
+    modex, asker = store(0), Asker()
+    modex.commit(0, b"old")
+    modex.commit(0, b"new")
+    modex.lookup(0, asker)
+    assert asker.answers == [(b"new", "")]
+
+
+def test_a_rank_that_ended_without_committing_is_refused():
+    modex, early, late = store(0, 1), Asker(), Asker()
+    modex.lookup(1, early)
+    modex.depart(1, "was killed by signal 9")
+    modex.lookup(1, late)
+    assert early.answers == late.answers == [(None, "was killed by signal 9")]
+
+
+def test_what_a_departed_rank_committed_can_still_be_looked_up():
+    modex, asker = store(0, 1), Asker()
+    modex.commit(1, b"address")
+    modex.depart(1, "has finalized and ended")
+    modex.lookup(1, asker)
+    assert asker.answers == [(b"address", "")]
+
+
+def test_fence_is_complete_when_all_of_this_host_have_come():
+    modex, first, second = store(0, 1), Asker(), Asker()
+    assert not modex.fence(0, first)
+    assert modex.fence(1, second)
+    assert first.answers == second.answers == []
+    modex.fenced()
+    assert first.answers == second.answers == [(b"", "")]
+    assert not modex.fence(0, first), "the next fence begins anew"
+
+
+def test_fence_cannot_complete_without_a_departed_rank():
+    modex, waiting, late = store(0, 1, 2), Asker(), Asker()
+    modex.fence(0, waiting)
+    modex.depart(2, "has finalized and ended")
+    assert not modex.fence(1, late)
+    assert waiting.answers == late.answers == [(None, "rank 2 has finalized and ended")]
+
+
+@given(st.dictionaries(st.text(max_size=20), st.binary(max_size=100)))
+def test_published_survives_packing(published):
+    assert unpack(pack(published)) == published

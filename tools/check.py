@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Run every gate of the project, each with a time budget, and say how it went.
+
+    python tools/check.py              all gates
+    python tools/check.py lint types   some of them
+
+The gates: `lint` (ruff), `types` (mypy), `floors` (import-linter), `tests` (everything but real
+processes), `processes` (real ranks), `compiled` (the same tests on compiled hot modules; needs a
+C compiler and says so when there is none).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+
+
+def run(*command: str, environment: dict[str, str] | None = None) -> bool:
+    """Run one command at the project's root; true when it succeeded."""
+    print("$", " ".join(command), flush=True)
+    env = {**os.environ, **(environment or {})}
+    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode == 0
+
+
+def lint() -> bool:
+    """Style and defects that can be seen without running."""
+    return run(str(BIN / "ruff"), "check", ".") and run(str(BIN / "ruff"), "format", "--check", ".")
+
+
+def types() -> bool:
+    """Mypy --strict over both roots."""
+    return run(str(BIN / "mypy"))
+
+
+def floors() -> bool:
+    """Which package may import which."""
+    return run(str(BIN / "lint-imports"))
+
+
+def tests() -> bool:
+    """Unit, property, virtual-world and meta tests."""
+    return run(sys.executable, "-m", "pytest", "-q", "-m", "not proc", "-n", "2", "tests")
+
+
+def processes() -> bool:
+    """Tests that start real ranks, one after the other: they share two cores."""
+    return run(sys.executable, "-m", "pytest", "-q", "-m", "proc", "tests")
+
+
+def compiled() -> bool:
+    """The hot modules compiled from the same source, under the tests of both worlds."""
+    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+        print("compiled: SKIPPED, there is no C compiler on this machine", flush=True)
+        return True
+    target = ROOT / "build" / "compiled"
+    shutil.rmtree(target, ignore_errors=True)
+    if not run(sys.executable, "tools/compile_hot.py", str(target)):
+        return False
+    paths = {"PYTHONPATH": str(target), "OMPY_TEST_COMPILED": "1"}
+    suites = [
+        "tests/sim",
+        "tests/property/ob1",
+        "tests/unit/btl",
+        "tests/unit/ob1",
+        "tests/meta/test_forms.py",
+    ]
+    return run(sys.executable, "-m", "pytest", "-q", "-n", "2", *suites, environment=paths)
+
+
+# gate and its budget in seconds on 2 cores; together they stay under the 15 minutes of CI
+GATES: dict[str, tuple[Callable[[], bool], int]] = {
+    "lint": (lint, 20),
+    "types": (types, 60),
+    "floors": (floors, 20),
+    "tests": (tests, 240),
+    "processes": (processes, 360),
+    "compiled": (compiled, 180),
+}
+
+
+def main() -> None:
+    """Run the gates asked for; exit 1 when one failed."""
+    chosen = sys.argv[1:] or list(GATES)
+    unknown = [name for name in chosen if name not in GATES]
+    if unknown:
+        sys.exit(f"check: no gate {', '.join(unknown)}; there are {', '.join(GATES)}")
+    report = []
+    for name in chosen:
+        gate, budget = GATES[name]
+        begun = time.monotonic()
+        passed = gate()
+        took = time.monotonic() - begun
+        late = " OVER BUDGET" if took > budget else ""
+        report.append((passed, f"{name:<10} {took:6.0f} s of {budget:>4} s{late}"))
+    print()
+    for passed, line in report:
+        print("pass" if passed else "FAIL", line)
+    sys.exit(0 if all(passed for passed, _ in report) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Compile the hot modules into a copy of the tree, to run the same tests on them.
+
+    python tools/compile_hot.py build/compiled
+    PYTHONPATH=build/compiled python -m pytest tests/sim
+
+A hot module is a `.py` with a `.pxd` of the same name beside it; the `.py` is compiled as it is.
+The tree the tests usually run on is left alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = (ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
+
+
+def hot_modules(root: Path) -> list[Path]:
+    """The sources with a declaration file beside them, sorted."""
+    return sorted(p.with_suffix(".py") for p in root.rglob("*.pxd") if p.stem != "__init__")
+
+
+def build(target: Path) -> list[Path]:
+    """Copy the packages into `target` and compile their hot modules there.
+
+    Returns:
+        The extension files made.
+    """
+    from Cython.Build import cythonize
+    from setuptools import Extension
+    from setuptools.dist import Distribution
+
+    target.mkdir(parents=True, exist_ok=True)
+    for source in SOURCES:
+        ignore = shutil.ignore_patterns("__pycache__", "*.so", "*.c")
+        shutil.copytree(source, target / source.name, dirs_exist_ok=True, ignore=ignore)
+    extensions = []
+    for path in hot_modules(target):
+        name = ".".join(path.relative_to(target).with_suffix("").parts)
+        extensions.append(Extension(name, [str(path)], extra_compile_args=["-O2", "-w"]))
+    modules = cythonize(
+        extensions,
+        include_path=[str(target)],
+        compiler_directives={"language_level": 3, "annotation_typing": False, "binding": True},
+        nthreads=2,
+        quiet=True,
+    )
+    command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
+    command.build_lib = str(target)  # type: ignore[attr-defined]
+    command.build_temp = str(target / "objects")  # type: ignore[attr-defined]
+    command.parallel = 2  # type: ignore[attr-defined]
+    command.ensure_finalized()
+    command.run()
+    return sorted(target.rglob("*.so"))
+
+
+def main() -> None:
+    """Build into the folder named on the command line."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    for made in build(Path(sys.argv[1]).resolve()):
+        print(made)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""mpi4py's own source distribution, fetched by pip when it is needed; nothing of it is kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+VERSION = "4.1.2"  # reference mpi4py.md: the version everything was measured with
+CACHE = Path(__file__).resolve().parent.parent / "build" / "peer-sources"
+
+
+class Unavailable(Exception):
+    """There is no package index to fetch from; the text says what pip said."""
+
+
+def fetch() -> Path:
+    """The unpacked distribution; fetched once, then taken from `build/`.
+
+    Raises:
+        Unavailable: it is not here and cannot be had.
+    """
+    folder = CACHE / f"mpi4py-{VERSION}"
+    if folder.exists():
+        return folder
+    CACHE.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(CACHE)]
+    command += ["--no-binary", "mpi4py", f"mpi4py=={VERSION}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    archive = CACHE / f"mpi4py-{VERSION}.tar.gz"
+    if not archive.exists():
+        raise Unavailable(done.stderr.strip().rpartition("\n")[2] or "pip said nothing")
+    with tarfile.open(archive) as opened:
+        opened.extractall(CACHE, filter="data")
+    return folder
