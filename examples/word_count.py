@@ -14,4 +14,6 @@ mine = Counter(WORDS[comm.rank :: comm.size])
 total = comm.reduce(mine, op=lambda left, right: left + right, root=0)
 if comm.rank == 0:
     assert total == Counter(WORDS)
-    print(", ".join(f"{word} {count}" for word, count in total.most_common(3)))
+    # words of equal count in alphabetical order: the order they were merged in is no one's promise
+    often = sorted(total.items(), key=lambda item: (-item[1], item[0]))
+    print(", ".join(f"{word} {count}" for word, count in often[:3]))

@@ -66,7 +66,9 @@ def test_setting_in_the_environment_names_the_variable(monkeypatch: pytest.Monke
 def test_setting_in_a_file_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "my.conf"
     file.write_text("# mine\nbtl = self,sm\nbtl_sm_ring_slotz = 4\n")
-    done = ompy_run("--mca", "mca_base_param_files", str(file), "-n", "1", sys.executable, "-c", "0")
+    done = ompy_run(
+        "--mca", "mca_base_param_files", str(file), "-n", "1", sys.executable, "-c", "0"
+    )
     assert done.returncode == 2
     assert f"{file}:3" in done.stderr
     assert "btl_sm_ring_slots" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.forms import interpreted_only
 from tests.support.mutants import MUTANTS
 from tests.support.worlds import WORLDS, both
 
@@ -51,6 +52,7 @@ def test_seeds(program: str, btl: str, seed: int) -> None:
         both("virtual", ranks, f"{PROGRAMS}:{program}", btl=btl, seed=seed)
 
 
+@interpreted_only
 @pytest.mark.parametrize("world", world_params())
 @pytest.mark.parametrize("mutant", sorted(MUTANTS))
 def test_planted_defect_is_noticed(world: str, mutant: str) -> None:

@@ -12,12 +12,6 @@ SCARCE = {
     "sm": {"btl": "self,sm", "btl_sm_ring_slots": 2, "btl_sm_free_list_max": 1},
     "sm-two": {"btl": "self,sm", "btl_sm_ring_slots": 3, "btl_sm_free_list_max": 2},
     "tcp": {"btl": "self,tcp", "btl_tcp_free_list_max": 1},
-    "small-fragments": {
-        "btl": "self,sm",
-        "btl_sm_eager_limit": 128,
-        "btl_sm_max_send_size": 256,
-        "btl_sm_free_list_max": 1,
-    },
 }
 
 
@@ -25,10 +19,14 @@ SCARCE = {
 @pytest.mark.parametrize("scarce", sorted(SCARCE))
 @pytest.mark.parametrize("seed", range(3))
 def test_completes(program: str, scarce: str, seed: int) -> None:
-    if scarce == "small-fragments" and program != "ring":
-        pytest.skip("a million bytes in 256-byte fragments once is enough")
-    ranks = 2 if scarce == "small-fragments" else 3
-    virtual(ranks, find(f"{PROGRAMS}:{program}"), seed=seed, **SCARCE[scarce])
+    virtual(3, find(f"{PROGRAMS}:{program}"), seed=seed, **SCARCE[scarce])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_thousands_of_small_fragments(seed: int) -> None:
+    """`ring` passes on a million bytes."""
+    limits = {"btl_sm_eager_limit": 128, "btl_sm_max_send_size": 256, "btl_sm_free_list_max": 1}
+    virtual(2, find(f"{PROGRAMS}:ring"), seed=seed, btl="self,sm", **limits)
 
 
 @pytest.mark.parametrize("seed", range(4))
