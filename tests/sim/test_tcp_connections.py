@@ -16,6 +16,7 @@ from ompy_components.btl.tcp.handshake import HELLO, MAGIC
 from ompy_components.btl.tcp.module import TcpModule
 
 from tests.sim.p2p.programs import buffer, pattern, send, world
+from tests.support.effort import effort
 from tests.support.worlds import virtual
 
 
@@ -119,7 +120,7 @@ def test_half_open_connections_are_dropped_in_time() -> None:
     assert virtual(2, program, btl="self,tcp", btl_tcp_handshake_timeout_ms=20).results == [1, 1]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(effort(6)))
 def test_a_lost_path_fails_what_waits_for_the_peer(seed: int) -> None:
     """No failover in ob1: requests fail in bounded time, they do not hang."""
 

@@ -117,6 +117,19 @@ def test_end_without_finalize(launch):
     assert "Rank 1 ended after MPI_Init, without MPI_Finalize" in result.err
 
 
+def test_finalize_does_not_wait_for_others(launch, tmp_path):
+    """Rank 1 goes on only when it sees that rank 0 is through."""
+    code = (
+        "import pathlib, time\n"
+        "from ompy import MPI\n"
+        f"sign = pathlib.Path({str(tmp_path / 'through')!r})\n"
+        "if MPI.COMM_WORLD.rank == 0: MPI.Finalize(); sign.touch()\n"
+        "while not sign.exists(): time.sleep(0.01)\n"
+    )
+    result = launch.python(2, code)
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
 def test_quiet_says_nothing(launch):
     result = launch.python(2, ATTACH + "c.commit()", "--quiet")
     assert (result.code, result.err) == (1, "")

@@ -156,6 +156,15 @@ def test_the_job_is_told(launch):
     assert "1 ['components', 'format', 'settings', 'values']" in lines
 
 
+def test_a_parameter_beside_one_program_holds_for_all(launch):
+    code = HEAD + "say([one for one in c.job.mca['settings'] if 'pml' in one]); leave()"
+    program = [sys.executable, "-c", code]
+    result = launch("-n", 1, *program, ":", "-n", 1, "--mca", "pml", "ob1", *program)
+    first, second = said(result)
+    assert first[1:] == second[1:]
+    assert "ob1" in first
+
+
 def test_departures_are_told_while_parked(launch):
     code = HEAD + (
         "c.commit(); c.fence()\n"

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from ompy.data import kernels, kernels_numpy, kernels_plain
 from ompy.data.kernels_plain import SIZES
 
+from tests.support.effort import effort
+
 Combine = Callable[[memoryview, memoryview, str], None]
 CASES = [(name, kind) for name, kinds in kernels.DEFINED.items() for kind in sorted(kinds)]
 PLAIN_CASES = [(name, kind) for name, kind in CASES if kind in SIZES]
@@ -71,7 +73,7 @@ def same(one: bytes, other: bytes, kind: str) -> bool:
 
 
 @pytest.mark.parametrize(("name", "kind"), PLAIN_CASES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=effort(30), deadline=None)
 @given(data=st.data())
 def test_both_ways_give_the_same_bits(name: str, kind: str, data: st.DataObject) -> None:
     left, right = data.draw(operands(kind))
@@ -106,7 +108,7 @@ EXPECTED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=effort(20), deadline=None)
 @given(data=st.data())
 def test_the_result_is_what_numpy_computes(name: str, kind: str, data: st.DataObject) -> None:
     left, right = data.draw(operands(kind))

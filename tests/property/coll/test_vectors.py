@@ -14,6 +14,7 @@ from ompy.runtime.process import RankProcess
 
 from tests.sim.coll import programs
 from tests.sim.coll.shapes import LAYOUTS, PLAIN, Board, noise, single
+from tests.support.effort import effort
 from tests.support.worlds import virtual
 
 INTS = Layout(((0, 4),), 0, 4, "i")  # half an element of the others
@@ -62,7 +63,7 @@ def worlds(draw: Callable[[Any], Any]) -> World:
     return World(draw)
 
 
-few = settings(max_examples=150, deadline=None)
+few = settings(max_examples=effort(150), deadline=None)
 
 
 def part(*key: int) -> np.ndarray:

@@ -28,6 +28,7 @@ from ompy.net.virtual import Rail
 from ompy.runtime.process import RankProcess
 
 from tests.sim.p2p.programs import pattern, send, world
+from tests.support.effort import effort
 from tests.support.forms import interpreted_only
 from tests.support.mutants import MUTANTS, planted
 from tests.support.worlds import virtual
@@ -210,7 +211,7 @@ def examine(world_: tuple) -> None:
 
 
 PROFILE = settings(
-    max_examples=400,
+    max_examples=effort(400),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -6,6 +6,7 @@ import importlib
 
 import pytest
 
+from tests.support.effort import effort
 from tests.support.worlds import both
 
 MODULES = ("point_to_point", "objects", "buffers", "communicators")
@@ -32,7 +33,7 @@ def name(program: str) -> str:
 
 
 @pytest.mark.parametrize("program", EVERY)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(effort(2)))
 def test_seeds(program: str, seed: int) -> None:
     for ranks in SIZES:
         if ranks > 1 or name(program) not in PAIRS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.effort import effort
 from tests.support.forms import interpreted_only
 from tests.support.mutants import MUTANTS
 from tests.support.worlds import WORLDS, both
@@ -46,7 +47,7 @@ def test_program(world: str, program: str, btl: str) -> None:
 
 @pytest.mark.parametrize("program", ALL)
 @pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(effort(12)))
 def test_seeds(program: str, btl: str, seed: int) -> None:
     for ranks in (2, 4):
         both("virtual", ranks, f"{PROGRAMS}:{program}", btl=btl, seed=seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.net.virtual import Rail
 
+from tests.support.effort import effort
 from tests.support.worlds import find, virtual
 
 PROGRAMS = "tests.sim.p2p.programs"
@@ -17,19 +18,19 @@ SCARCE = {
 
 @pytest.mark.parametrize("program", ["ring", "many_outstanding", "unexpected_order", "truncation"])
 @pytest.mark.parametrize("scarce", sorted(SCARCE))
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(effort(3)))
 def test_completes(program: str, scarce: str, seed: int) -> None:
     virtual(3, find(f"{PROGRAMS}:{program}"), seed=seed, **SCARCE[scarce])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(effort(3)))
 def test_thousands_of_small_fragments(seed: int) -> None:
     """`ring` passes on a million bytes."""
     limits = {"btl_sm_eager_limit": 128, "btl_sm_max_send_size": 256, "btl_sm_free_list_max": 1}
     virtual(2, find(f"{PROGRAMS}:ring"), seed=seed, btl="self,sm", **limits)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(effort(4)))
 @pytest.mark.parametrize("program", ["ring", "many_outstanding", "posted_order", "probes"])
 def test_slow_narrow_rails(program: str, seed: int) -> None:
     rails = (

@@ -1,0 +1,10 @@
+"""How many seeds and examples a run takes: `OMPY_EFFORT=20` is twenty times as many as CI does."""
+
+from __future__ import annotations
+
+import os
+
+
+def effort(count: int) -> int:
+    """`count` seeds or examples in CI, more in `tools/nightly.py` and `tools/release.py`."""
+    return count * int(os.environ.get("OMPY_EFFORT", "1"))

@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+"""The sweeps that are too long for CI: about an hour on two cores.
+
+    python tools/nightly.py
+
+Goes on where an earlier run at the same commit stopped; ends with a line in `docs/ledger.md`.
+"""
+
+from __future__ import annotations
+
+from sweep import sweep, tests
+
+KILLS = "tests/proc/launch/test_orphans.py"
+STEPS = [
+    tests("200 kills", KILLS, OMPY_KILL_TRIALS="200"),
+    tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
+    tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8"),
+    tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
+]
+
+if __name__ == "__main__":
+    sweep("nightly", STEPS)

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""What a release has to pass: some hours on two cores.
+
+    python tools/release.py
+
+In shards: goes on where an earlier run at the same commit stopped; ends with a line in
+`docs/ledger.md`.
+"""
+
+from __future__ import annotations
+
+from nightly import KILLS
+from nightly import STEPS as NIGHTLY
+from sweep import Step, sweep, tests
+
+SHARD = 200  # kill trials; arbitrary: some minutes each
+STEPS = [
+    *NIGHTLY,
+    *(
+        tests(
+            f"kills {first} to {first + SHARD - 1}",
+            f"{KILLS}::test_kill_trial",
+            OMPY_KILL_TRIALS=str(SHARD),
+            OMPY_KILL_SEED=str(first),
+        )
+        for first in range(SHARD, 5 * SHARD, SHARD)
+    ),
+    *(
+        tests(f"{name} x 50", path, "-m", "not proc", "-n", "2", OMPY_EFFORT="50")
+        for name, path in (
+            ("point-to-point worlds", "tests/sim/p2p"),
+            ("API worlds", "tests/sim/mpi"),
+            ("properties", "tests/property"),
+        )
+    ),
+    Step("all gates", ["tools/check.py"]),
+]
+
+if __name__ == "__main__":
+    sweep("release", STEPS)
