@@ -148,7 +148,7 @@ class RealEngine(Engine):
         return min(nap, remaining / 1e9) if remaining >= 0 else nap
 
     def _sleep(self, nap: float, idle: int) -> None:
-        if self._may_use_hub() and (self._hub is not None or idle >= HUB_AFTER * 1e9):
+        if self._may_use_hub() and (self._hub is not None or self._may_start_hub(idle)):
             self.hub().sleep(nap)
         else:
             ready = self.wakeup.ready(nap)
@@ -161,6 +161,10 @@ class RealEngine(Engine):
         # no loop can be running while nobody has imported asyncio; we do not, at start-up
         events = sys.modules.get("asyncio.events")
         return events is None or events._get_running_loop() is None
+
+    def _may_start_hub(self, idle: int) -> bool:
+        """Not in exit hooks: once threading is shut down, nothing can import asyncio's executors."""
+        return idle >= HUB_AFTER * 1e9 and threading.main_thread().is_alive()
 
     def hub(self) -> Hub:
         """The event loop to sleep in, made on first use; only for the owning thread."""

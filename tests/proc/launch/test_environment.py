@@ -130,7 +130,8 @@ def test_stop_and_continue(launch, processes):
         "print('up', flush=True)\n"
         "while True: signal.pause()"
     )
-    running = launch.start_python(2, code)
+    # a group of its own below us: the kernel stops no orphaned group, as ours may be
+    running = launch.start_python(2, code, process_group=0)
     assert [running.line(), running.line()] == ["up", "up"]
     ranks = [pid for pid, command in processes().items() if "ompy.cli.run" not in command]
     running.signal(signal.SIGTSTP)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -231,3 +233,16 @@ def test_loop_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = new_loop("auto")
     assert type(loop).__module__.startswith("asyncio")
     loop.close()
+
+
+def test_a_long_wait_in_an_exit_hook_needs_no_loop() -> None:
+    """As in MPI_Finalize at the end of a program: nothing can import uvloop any more."""
+    code = (
+        "import atexit\n"
+        "from ompy.data.request import Waitable\n"
+        "from ompy.engine.real import RealEngine\n"
+        "engine = RealEngine()\n"
+        "atexit.register(lambda: print(engine.wait(Waitable(), 300_000_000)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
