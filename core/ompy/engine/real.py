@@ -163,7 +163,7 @@ class RealEngine(Engine):
         return events is None or events._get_running_loop() is None
 
     def _may_start_hub(self, idle: int) -> bool:
-        """Not in exit hooks: once threading is shut down, nothing can import asyncio's executors."""
+        """Not in exit hooks: with threading shut down nothing can import what asyncio needs."""
         return idle >= HUB_AFTER * 1e9 and threading.main_thread().is_alive()
 
     def hub(self) -> Hub:

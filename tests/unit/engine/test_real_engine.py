@@ -43,6 +43,9 @@ class Countdown(Poller):
             return 1
         return 0
 
+    def arm(self) -> bool:
+        return False  # there is always more to poll: never park
+
 
 def test_polls_until_complete(engine: RealEngine) -> None:
     poller = Countdown(1000)
