@@ -13,13 +13,15 @@ from nightly import KILLS
 from nightly import STEPS as NIGHTLY
 from sweep import Step, sweep, tests
 
-SHARD = 200  # kill trials; arbitrary: some minutes each
+SHARD = 1000  # kill trials; arbitrary: some minutes each
 STEPS = [
     *NIGHTLY,
     *(
         tests(
             f"kills {first} to {first + SHARD - 1}",
             f"{KILLS}::test_kill_trial",
+            "-n",
+            "4",
             OMPY_KILL_TRIALS=str(SHARD),
             OMPY_KILL_SEED=str(first),
         )

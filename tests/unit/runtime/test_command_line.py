@@ -1,11 +1,15 @@
 """How `ompy-run` takes its command line apart."""
 
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
+from click import Context
 from click.exceptions import Exit
-from ompy.cli import run
-from ompy.cli.run import CommandError, make_job, parse, timeout
+from ompy.cli.command_line import CommandError, arities, command, parse
+from ompy.cli.launching import make_job, timeout
 
 
 def options(*arguments):
@@ -198,7 +202,25 @@ def test_timeout_from_option_or_variable():
 
 
 def test_help_mentions_every_option_but_the_hidden_one():
-    text = run.command.get_help(run.click.Context(run.command))
-    for name in run._arities():
+    text = command.get_help(Context(command))
+    for name in arities():
         if name not in {"--allow-run-as-root"}:
             assert name in text
+
+
+def test_an_interrupt_is_not_lost_before_the_job_is_looked_after():
+    """What Python's own handler raises in a weak reference's callback, as imports have, is lost."""
+    code = (
+        "import os, signal, weakref\n"
+        "from ompy.cli import run\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Lock: pass\n"
+        "def interrupted(_): os.kill(os.getpid(), signal.SIGINT)\n"
+        "def start(_):\n"
+        "    lock = Lock(); reference = weakref.ref(lock, interrupted); del lock\n"
+        "    return 0\n"
+        "run._run = start\n"
+        "raise SystemExit(run.main([]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")

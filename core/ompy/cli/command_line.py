@@ -1,0 +1,236 @@
+"""The command line of `ompy-run`: options, and the programs they belong to.
+
+Options are those of Open MPI's `mpirun` (reference openmpi.md 2.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import click
+
+from ompy import __version__
+from ompy.mca.errors import UsageError, did_you_mean
+
+PROGRAM: Final = "ompy-run"
+SEPARATOR: Final = ":"  # between the programs of a job
+USAGE: Final = UsageError.exit_code
+
+ALIASES: Final = {
+    "--n": "-n",
+    "--np": "-n",
+    "-np": "-n",
+    "-c": "-n",
+    "--gmca": "--mca",
+    "--wd": "--wdir",
+}  # reference openmpi.md 2.4; any long option may also have one dash
+ABSENT: Final = (
+    "--host -H --hostfile --machinefile --map-by --rank-by --bind-to --report-bindings --rankfile "
+    "--npernode --pernode --npersocket -N --output-filename --merge-stderr-to-stdout --xml "
+    "--xterm --tune --am --app --prefix --path --cpu-set --cpu-list --enable-recovery "
+    "--max-restarts --debug --tv -d -v --report-pid --report-uri --preload-files --output "
+    "--display --get-stack-traces --report-state-on-timeout"
+)  # reference openmpi.md 2.4: options of mpirun that mean nothing here yet
+JOB_WIDE: Final = {
+    "timeout",
+    "tag_output",
+    "timestamp_output",
+    "stdin",
+    "oversubscribe",
+    "mpi4py",
+    "display_map",
+    "do_not_launch",
+    "quiet",
+}  # options that stand before the first program
+
+
+class CommandError(Exception):
+    """What the user asked for cannot be done. Nothing has been started.
+
+    Attributes:
+        exit_code: what `ompy-run` ends with.
+    """
+
+    def __init__(self, message: str, exit_code: int = USAGE) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@click.command(
+    PROGRAM,
+    options_metavar="[options]",
+    epilog="Several programs make one job: ompy-run -n 1 python a.py : -n 3 python b.py. "
+    "Parameters for --mca: ompy-info --all. Exit code: that of the first rank that failed, "
+    "128 plus the signal that killed it, 110 after a timeout.",
+)
+@click.option(
+    "-n",
+    "-np",
+    "count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes to start. Default: as many as there are cores.",
+)
+@click.option(
+    "--mca",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="Set an MCA parameter for the whole job. Repeatable.",
+)
+@click.option(
+    "-x",
+    "exports",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Set an environment variable for the program. Repeatable.",
+)
+@click.option("--wdir", metavar="DIR", help="Working directory of the program.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End the job after so long, with exit code 110. Also: MPIEXEC_TIMEOUT.",
+)
+@click.option("--tag-output", is_flag=True, help="Begin each line with [job,rank]<stream>:.")
+@click.option("--timestamp-output", is_flag=True, help="Begin each line with the time.")
+@click.option(
+    "--stdin",
+    default="0",
+    metavar="RANK",
+    help="Which rank gets the standard input, or none. Default: 0.",
+)
+@click.option(
+    "--oversubscribe/--nooversubscribe",
+    default=True,
+    help="Whether there may be more processes than cores. Default: yes.",
+)
+@click.option(
+    "--no-mpi4py",
+    "mpi4py",
+    flag_value=False,
+    default=True,
+    is_flag=True,
+    help="Let `import mpi4py` find what is installed, not ompy.",
+)
+@click.option("--display-map", is_flag=True, help="Show which rank runs where.")
+@click.option("--do-not-launch", is_flag=True, help="Check everything and stop.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing about how the job ended.")
+@click.option("--allow-run-as-root", is_flag=True, hidden=True)
+@click.version_option(__version__, "-V", "--version", message="%(prog)s (ompy) %(version)s")
+@click.help_option("-h", "--help")
+@click.argument("program", nargs=1, required=False, metavar="PROGRAM [ARGUMENTS]...")
+def command(**_options: object) -> None:
+    """Run PROGRAM as the processes of one MPI job.
+
+    Options stand before the program; what follows it is the program's own.
+    """
+
+
+class Group(NamedTuple):
+    """What stands between two `:` of the command line.
+
+    Attributes:
+        options: by name.
+        given: names of the options the user wrote.
+        argv: program and arguments.
+    """
+
+    options: dict[str, Any]
+    given: frozenset[str]
+    argv: tuple[str, ...]
+
+
+def parse(arguments: Sequence[str]) -> list[Group]:
+    """Take a command line apart.
+
+    Raises:
+        CommandError: it is not valid.
+        click.exceptions.Exit: help or version was asked for and has been printed.
+    """
+    groups = []
+    parts = _split(arguments)
+    for number, part in enumerate(parts, 1):
+        where = f"program {number}: " if len(parts) > 1 else ""
+        try:
+            groups.append(_parse_group(part))
+        except click.UsageError as problem:
+            raise CommandError(where + problem.format_message()) from None
+        except CommandError as problem:
+            raise CommandError(where + str(problem), problem.exit_code) from None
+    for number, group in enumerate(groups[1:], 2):
+        late = JOB_WIDE & group.given
+        if late:
+            name = min(late).replace("_", "-")
+            raise CommandError(f"program {number}: --{name} belongs before the first program")
+    return groups
+
+
+def _split(arguments: Sequence[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for argument in arguments:
+        if argument == SEPARATOR:
+            parts.append([])
+        else:
+            parts[-1].append(argument)
+    return parts
+
+
+def _parse_group(tokens: Sequence[str]) -> Group:
+    options, argv = _take_options(tokens)
+    context = command.make_context(PROGRAM, list(options))
+    given = frozenset(
+        name
+        for name in context.params
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+    )
+    if not argv:
+        raise CommandError(f"no program to run; {PROGRAM} -n 2 python app.py would run one")
+    return Group(context.params, given, argv)
+
+
+def _take_options(tokens: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The options in their usual spelling, and what is left from the program on."""
+    taken = arities()
+    options: list[str] = []
+    position = 0
+    while position < len(tokens) and tokens[position].startswith("-") and tokens[position] != "-":
+        token = tokens[position]
+        position += 1
+        if token == "--":  # noqa: S105 - no password
+            break
+        if token.startswith("-n") and token[2:].isdigit():
+            options += ["-n", token[2:]]
+            continue
+        written, equals, value = token.partition("=")
+        name = _usual_spelling(written, taken)
+        values = [value] if equals else []
+        missing = taken[name] - len(values)
+        values += tokens[position : position + missing]
+        if len(values) != taken[name]:
+            raise CommandError(f"{written} needs {taken[name]} argument(s), got {len(values)}")
+        position += missing
+        options += [name, *values]
+    return options, tuple(tokens[position:])
+
+
+def arities() -> dict[str, int]:
+    """How many arguments each option takes, by its spellings."""
+    found = {}
+    for option in command.get_params(click.Context(command)):
+        if isinstance(option, click.Option):
+            for name in (*option.opts, *option.secondary_opts):
+                found[name] = 0 if option.is_flag else option.nargs
+    return found
+
+
+def _usual_spelling(written: str, known: Mapping[str, int]) -> str:
+    for spelling in (written, f"-{written}"):  # `-tag-output` is `--tag-output`
+        name = ALIASES.get(spelling, spelling)
+        if name in known:
+            return name
+    if {written, f"-{written}"} & set(ABSENT.split()):
+        raise CommandError(f"{written} is an option of mpirun that {PROGRAM} does not have")
+    near = did_you_mean(f"--{written.strip('-')}", [*known, *ALIASES])
+    raise CommandError(f"there is no option {written}{near}")

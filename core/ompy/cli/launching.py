@@ -1,0 +1,223 @@
+"""From a command line of `ompy-run` to a job that has run: everything is checked first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ompy.cli.command_line import ALIASES, PROGRAM, CommandError, Group, arities, parse
+from ompy.frameworks.job import App, Job, Placement
+from ompy.mca.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from ompy.frameworks.plm import PlmComponent
+    from ompy.mca.registry import Registry
+
+NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
+NOT_EXECUTABLE: Final = 126  # as a shell has it
+NOT_FOUND: Final = 127  # as a shell has it
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def make_job(groups: Sequence[Group], host: str) -> Job:
+    """The job a command line asks for, all on one host; parameters are still missing.
+
+    Raises:
+        CommandError: it cannot be run.
+    """
+    first = groups[0].options
+    apps = tuple(_make_app(group, alone=len(groups) == 1) for group in groups)
+    ranks = [app for app, count in enumerate(apps) for _ in range(count.ranks)]
+    if not first["oversubscribe"] and len(ranks) > cores():
+        raise CommandError(
+            f"{len(ranks)} processes were asked for, {cores()} cores are available and "
+            "--nooversubscribe was given"
+        )
+    return Job(
+        job_id=os.urandom(8).hex(),
+        apps=apps,
+        hosts=(host,),
+        placements=tuple(Placement(rank, app, 0, rank) for rank, app in enumerate(ranks)),
+        stdin_rank=_stdin_rank(first["stdin"], len(ranks)),
+        mpi4py=first["mpi4py"],
+    )
+
+
+def _make_app(group: Group, *, alone: bool) -> App:
+    count = group.options["count"]
+    if count is None:
+        if not alone:
+            raise CommandError(f"each of several programs needs its -n: {group.argv[0]} has none")
+        count = cores()
+    directory = group.options["wdir"] or ""
+    if directory:
+        directory = os.path.abspath(directory)
+        if not os.path.isdir(directory):
+            raise CommandError(f"--wdir {group.options['wdir']}: there is no such directory")
+    environment = _exports(group.options["exports"])
+    find_program(group.argv[0], environment, directory)
+    return App(group.argv, count, environment, directory)
+
+
+def _exports(exports: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Variables for the ranks; one without a value is the launcher's own."""
+    found = {}
+    for export in exports:
+        name, equals, value = export.partition("=")
+        if not name:
+            raise CommandError(f"-x {export}: there is no name before the =")
+        if not equals and name not in os.environ:
+            say(f"warning: -x {name}: there is no such variable in the environment")
+            continue
+        found[name] = value if equals else os.environ[name]
+    return tuple(found.items())
+
+
+def _stdin_rank(text: str, size: int) -> int:
+    if text == "none":
+        return -1
+    if not text.isdecimal():
+        raise CommandError(f"--stdin {text}: a rank or none is needed")
+    if int(text) >= size:
+        raise CommandError(f"--stdin {text}: the last of {size} ranks is {size - 1}")
+    return int(text)
+
+
+def find_program(name: str, environment: tuple[tuple[str, str], ...], directory: str) -> None:
+    """See that a program can be executed where the ranks will look for it.
+
+    Raises:
+        CommandError: it cannot; exit code 127 or 126.
+    """
+    from ompy.runtime.environment import search_path
+
+    if not name:
+        raise CommandError("the name of the program is empty")
+    here = directory or os.getcwd()
+    if "/" in name:
+        candidates = [os.path.join(here, name)]
+    else:
+        path = search_path(environment)
+        candidates = [os.path.join(here, part, name) for part in path.split(os.pathsep)]
+    files = [candidate for candidate in candidates if os.path.isfile(candidate)]
+    if any(os.access(file, os.X_OK) for file in files):
+        return
+    if files or os.path.isdir(candidates[0]):
+        hint = f"; a Python program is run by: {PROGRAM} ... python {name}"
+        shown = files[0] if files else candidates[0]
+        raise CommandError(f"{shown} is not executable{hint}", NOT_EXECUTABLE)
+    raise CommandError(_not_found(name, here), NOT_FOUND)
+
+
+def _not_found(name: str, here: str) -> str:
+    if "/" in name:
+        return f"there is no program {os.path.join(here, name)}"
+    message = f"there is no program {name}; it was looked for in PATH"
+    if os.path.isfile(os.path.join(here, name)):
+        right = f"python {name}" if name.endswith(".py") else f"./{name}"
+        return f"{message}. There is a file of this name here: write {right}"
+    options = {option.lstrip("-"): option for option in [*arities(), *ALIASES]}
+    near = did_you_mean(name, [option for option in options if len(option) > 1])
+    for word, option in options.items():
+        if near.endswith(f" {word}?"):
+            return f"{message}; did you mean the option {option}?"
+    return message
+
+
+def resolve(parameters: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
+    """Check all parameters and choose what starts agents.
+
+    Raises:
+        UsageError: a parameter is wrong.
+        ComponentError: a component the user named cannot be used.
+        CommandError: no component can start anything here.
+    """
+    from ompy.frameworks.catalog import CATALOG
+    from ompy.frameworks.plm import PlmComponent
+    from ompy.mca.registry import Registry
+    from ompy.mca.settings import gather
+
+    registry = Registry(CATALOG, gather(parameters, os.environ))
+    registry.check()
+    found = registry.open("plm")
+    if not found:
+        text = "no plm component can start processes here; ompy-info --plugins says why"
+        raise CommandError(text, NOT_STARTED)
+    best, *others = found
+    assert isinstance(best, PlmComponent)
+    registry.select(best)
+    for other in others:
+        registry.pass_over(other, f"{best.name} has the higher priority")
+    return registry, best
+
+
+def timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float, str]:
+    """Seconds a job may take, 0 for ever, and what said so (reference openmpi.md 2.4).
+
+    Raises:
+        CommandError: the variable makes no sense, or says something else than the option.
+    """
+    text = environment.get("MPIEXEC_TIMEOUT", "")
+    if not text:
+        return (option, f"--timeout {option:g}") if option else (0.0, "")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise CommandError(f"MPIEXEC_TIMEOUT={text}: a number of seconds above 0 is needed")
+    if option and option != seconds:
+        raise CommandError(f"--timeout {option:g} and MPIEXEC_TIMEOUT={text} differ")
+    return seconds, f"MPIEXEC_TIMEOUT={text}"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Everything but the presentation of errors. Returns the exit code."""
+    import socket
+
+    groups = parse(arguments)
+    options = groups[0].options
+    seconds, source = timeout(options["timeout"], os.environ)
+    job = make_job(groups, socket.gethostname())
+    registry, plm = resolve([pair for group in groups for pair in group.options["mca"]])
+    job = job._replace(mca=registry.snapshot())
+    universe = max(cores(), len(job.placements))
+    if options["display_map"]:
+        from ompy.runtime.report import job_map
+
+        click.echo(job_map(job, universe), nl=False)
+    if options["do_not_launch"]:
+        return 0
+
+    from ompy.mca.hooks import hook_caller
+    from ompy.runtime.launcher import LaunchOptions, launch
+
+    launch_options = LaunchOptions(
+        universe=universe,
+        kill_grace_ms=registry.values("plm").kill_grace_ms,
+        tag=options["tag_output"],
+        timestamp=options["timestamp_output"],
+        timeout_s=seconds,
+        timeout_source=source,
+        quiet=options["quiet"],
+    )
+    hooks = hook_caller(registry)
+    hooks.ompy_job_launching(job)
+    try:
+        code = launch(job, plm, launch_options)
+        hooks.ompy_job_finished(code)
+        return code
+    finally:
+        registry.close()
+
+
+def say(text: str) -> None:
+    """Tell the user, on standard error."""
+    click.echo(f"{PROGRAM}: {text}", err=True)
