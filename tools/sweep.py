@@ -40,7 +40,8 @@ class Step:
 
 def tests(name: str, *arguments: str, **environment: str) -> Step:
     """A step that runs pytest, with an hour for the single test."""
-    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "timeout=3600", *arguments]
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "timeout=3600"]
+    command += ["-o", "faulthandler_timeout=3600", *arguments]
     return Step(name, command, environment)
 
 
