@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ompy
 import pytest
 
 pytestmark = pytest.mark.proc
@@ -187,3 +188,38 @@ def test_a_rank_that_never_calls_mpi() -> None:
     assert done.returncode == 1
     assert "Rank 1" in done.stderr or "rank        1" in done.stderr
     assert "MPI" in done.stderr
+
+
+def test_an_interpreter_taken_for_a_value(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("print(1)\n")
+    done = ompy_run("-n", "1", "--mca", "btl", "python3", "a.py", cwd=tmp_path)
+    assert done.returncode == 127
+    assert "python3 was taken as the value of --mca btl" in done.stderr
+
+
+def test_a_python_without_ompy() -> None:
+    """The drop-in is found by it, and says what is missing."""
+    dropin = Path(ompy.__file__).parent / "dropin"
+    code = f"import sys; sys.path.insert(0, {str(dropin)!r}); import mpi4py"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
+    assert "a Python without ompy" in done.stderr
+    assert done.stderr.count("Traceback") == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("MPI.Compute_dims(-1, 2)", "ompy.MPI.Exception: MPI_ERR"),
+        ("MPI.COMM_WORLD.Ibarrier()", "NotImplementedError: MPI.Comm.Ibarrier"),
+    ],
+)
+def test_errors_have_the_names_that_programs_use(call: str, text: str) -> None:
+    done = ompy_run("-n", "1", sys.executable, "-c", f"from ompy import MPI; {call}")
+    assert text in done.stderr
+
+
+def test_an_object_for_a_buffer() -> None:
+    code = "from ompy import MPI; MPI.COMM_SELF.Send([1, 2], 0)"
+    done = ompy_run("-n", "1", sys.executable, "-c", code)
+    assert "the methods in lower case take any object" in done.stderr
+    assert done.stderr.count("Traceback") == 1

@@ -128,7 +128,7 @@ environment (OMPY_MCA_btl_pigeon_flock), level: 1 user/basic, type: int, unit: b
           MCA btl pigeon: parameter "btl_pigeon_route" (current value: "a:b", data source: \
 default, level: 1 user/basic, type: string)
                           Where they fly.
-                          2 more parameters at higher levels (--level 9 shows all)
+2 more parameters at higher levels (--level 9 shows all)
 """
 
 PARSABLE = """\

@@ -53,7 +53,14 @@ def parse_sizes(text: str) -> list[int]:
 
 @click.command(help=HELP)
 @click.argument("kind", type=click.Choice(list(KINDS)))
-@click.option("-n", "--ranks", default=2, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "-n",
+    "--ranks",
+    default=2,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Ranks of allreduce; all others are between two.",
+)
 @click.option("--sizes", default="", help="Bytes, as 8,1k,4m; the kind has its own defaults.")
 @click.option("--rounds", default=9, show_default=True, type=click.IntRange(min=1))
 @click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
@@ -62,6 +69,8 @@ def bench(
     kind: str, ranks: int, sizes: str, rounds: int, mca: list[tuple[str, str]], as_json: bool
 ) -> None:
     """Run one kind of measurement and print it."""
+    if kind != "allreduce" and ranks != 2:
+        raise click.BadParameter(f"{kind} is measured between 2 ranks", param_hint="-n")
     wanted = parse_sizes(sizes or SIZES[kind])
     result = _measure(kind, ranks, wanted, rounds, mca)
     report = {

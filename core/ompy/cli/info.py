@@ -82,7 +82,7 @@ class Pretty:
         """Say how many parameters are not shown."""
         if count:
             some = "1 more parameter" if count == 1 else f"{count} more parameters"
-            self._put("", f"{some} at higher levels (--level 9 shows all)")
+            click.echo(f"{some} at higher levels (--level 9 shows all)")
 
     def plugins(self, records: Sequence[ComponentRecord]) -> None:
         """All components with their states."""

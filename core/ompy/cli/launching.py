@@ -62,8 +62,21 @@ def _make_app(group: Group, *, alone: bool) -> App:
         if not os.path.isdir(directory):
             raise CommandError(f"--wdir {group.options['wdir']}: there is no such directory")
     environment = _exports(group.options["exports"])
-    find_program(group.argv[0], environment, directory)
+    try:
+        find_program(group.argv[0], environment, directory)
+    except CommandError as problem:
+        raise CommandError(f"{problem}{_swallowed(group)}", problem.exit_code) from None
     return App(group.argv, count, environment, directory)
+
+
+def _swallowed(group: Group) -> str:
+    """A hint when `--mca btl python a.py` has taken the interpreter for a value."""
+    import shutil
+
+    for name, value in group.options["mca"]:
+        if value.startswith("python") and shutil.which(value):
+            return f". {value} was taken as the value of --mca {name}: is the value missing?"
+    return ""
 
 
 def _exports(exports: Sequence[str]) -> tuple[tuple[str, str], ...]:

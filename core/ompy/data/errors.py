@@ -93,7 +93,7 @@ CLASS_TEXT: Final[dict[int, tuple[str, str]]] = {
     ERR_ARG: ("MPI_ERR_ARG", "invalid argument of some other kind"),
     ERR_UNKNOWN: ("MPI_ERR_UNKNOWN", "unknown error"),
     ERR_TRUNCATE: ("MPI_ERR_TRUNCATE", "message truncated"),
-    ERR_OTHER: ("MPI_ERR_OTHER", "known error not in list"),
+    ERR_OTHER: ("MPI_ERR_OTHER", "other error"),
     ERR_INTERN: ("MPI_ERR_INTERN", "internal error"),
     ERR_IN_STATUS: ("MPI_ERR_IN_STATUS", "error code in status"),
     ERR_PENDING: ("MPI_ERR_PENDING", "pending request"),
@@ -162,4 +162,6 @@ class MPIError(RuntimeError):
 
     def __str__(self) -> str:
         name, text = CLASS_TEXT.get(self.code, (f"MPI error {self.code}", "unknown error code"))
+        if self.code == ERR_OTHER and self.detail:
+            return f"{name}: {self.detail}"  # "other error" says nothing beside it
         return f"{name}: {text}" + (f": {self.detail}" if self.detail else "")

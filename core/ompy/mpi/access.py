@@ -6,6 +6,7 @@ long as their memory is the host's.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 # formats memoryview.cast takes as its source
@@ -39,9 +40,10 @@ def acquire(buffer: Any, writable: bool) -> Access:
         TypeError: it is no such object.
         BufferError: it is not contiguous, cannot be written to, or is no host memory.
     """
-    try:
+    view: memoryview | None = None
+    with suppress(TypeError):
         view = memoryview(buffer)
-    except TypeError:
+    if view is None:  # not from within the handler: the user's traceback is long enough
         return _foreign(buffer, writable)
     if writable and view.readonly:
         raise BufferError("message: cannot receive into a read-only buffer")
@@ -73,7 +75,10 @@ def _foreign(buffer: Any, writable: bool) -> Access:
     elif hasattr(buffer, "__cuda_array_interface__"):
         from ompy.mpi.cuda_array import access
     else:
-        raise TypeError(f"message: expecting a buffer or a list/tuple, not {type(buffer).__name__}")
+        raise TypeError(
+            f"message: expecting a buffer or a list/tuple that begins with one, not "
+            f"{type(buffer).__name__}; the methods in lower case take any object"
+        )
     found = access(buffer)
     if writable and found.view.readonly:
         raise BufferError("message: cannot receive into a read-only buffer")

@@ -26,6 +26,8 @@ class MPIException(MPIError):
         super().__init__(ierr if ierr >= SUCCESS else ERR_UNKNOWN, detail)
 
     def __str__(self) -> str:
+        if self.code in CLASS_TEXT:
+            return super().__str__()
         text = Get_error_string(self.code)
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -87,6 +89,11 @@ class MPIException(MPIError):
     def error_string(self) -> str:
         """The text of the error code."""
         return Get_error_string(self.code)
+
+
+# tracebacks name it as programs do, and pickle finds it there
+MPIException.__name__ = MPIException.__qualname__ = "Exception"
+MPIException.__module__ = "ompy.MPI"
 
 
 def _code(other: object) -> int | None:

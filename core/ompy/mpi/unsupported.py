@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+# the classes a communicator is put together from, which users know by one name
+PARTS = frozenset(("PointToPoint", "Collectives", "Communicators"))
+
 
 def not_available(name: str, what: str) -> NotImplementedError:
     """The error for a call that is not there.
@@ -25,10 +28,11 @@ def absent(owner: type, names: str, what: str, *, on_class: str = "") -> None:
         what: the part of MPI they belong to.
         on_class: those that are called on the class.
     """
+    public = "Comm" if owner.__name__ in PARTS else owner.__name__
     for name in names.split():
-        setattr(owner, name, _method(f"{owner.__name__}.{name}", name, what))
+        setattr(owner, name, _method(f"{public}.{name}", name, what))
     for name in on_class.split():
-        method = _method(f"{owner.__name__}.{name}", name, what)
+        method = _method(f"{public}.{name}", name, what)
         setattr(owner, name, classmethod(method))
 
 

@@ -35,7 +35,7 @@ def _wrap(text: str) -> str:
 
 
 def job_map(job: Job, slots: int) -> str:
-    """Which rank runs where, in the form of `mpirun --display-map` (openmpi.md 2.5.6)."""
+    """Which rank runs where, after `mpirun --display-map` (openmpi.md 2.5.6)."""
     lines = [f" Data for JOB [{job.job_id},1] offset 0 Total slots allocated {slots}", ""]
     lines += [" ========================   JOB MAP   ========================", ""]
     for node, host in enumerate(job.hosts):
@@ -44,7 +44,7 @@ def job_map(job: Job, slots: int) -> str:
             f" Data for node: {host}\tNum slots: {slots}\tMax slots: 0\tNum procs: {len(here)}"
         )
         lines += [
-            f" \tProcess OMPI jobid: [{job.job_id},1] App: {placement.app} "
+            f" \tProcess jobid: [{job.job_id},1] App: {placement.app} "
             f"Process rank: {placement.rank} Bound: UNBOUND"
             for placement in here
         ]

@@ -109,7 +109,7 @@ def test_unreachable_names_both_and_what_was_tried(context: RankContext) -> None
     r2 = R2(context)
     with pytest.raises(MPIError, match="rank 0 on here cannot reach rank 2 on there.*sm, tcp"):
         r2.endpoint(context.procs[2])
-    with pytest.raises(MPIError, match="add self to the btl list"):
+    with pytest.raises(MPIError, match="add self to the parameter btl"):
         r2.endpoint(context.procs[0])
 
 

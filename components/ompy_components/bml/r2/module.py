@@ -52,13 +52,11 @@ class R2(Bml):
 
     def _unreachable(self, proc: Proc) -> str:
         tried = ", ".join(sorted({module.name for module in self._context.btls})) or "none"
-        hint = ""
         if proc is self._context.me and "self" not in tried:
-            hint = "; a rank reaches itself through btl self only: add self to the btl list"
-        return (
-            f"{self._context.me} cannot reach {proc}; BTLs tried: {tried}{hint} "
-            f"(the list is the parameter btl)"
-        )
+            hint = "a rank reaches itself through self only: add self to the parameter btl"
+        else:
+            hint = "add another to the parameter btl, such as tcp, or leave btl to its default"
+        return f"{self._context.me} cannot reach {proc}; BTLs tried: {tried}; {hint}"
 
     def remove_rail(self, proc: Proc, module: BtlModule) -> None:
         """Take a rail out of the peer's arrays."""

@@ -5,7 +5,14 @@ It is found by PYTHONPATH, which `ompy-run` sets. `mpi4py.MPI` is `ompy.MPI`.
 
 import sys as _sys
 
-import ompy as _ompy
+try:
+    import ompy as _ompy
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        f"ompy-run was given a Python without ompy, {_sys.executable}: install ompy there, or "
+        "write python for the one that ompy-run itself uses",
+        name="ompy",
+    ) from None
 from ompy.mpi.options import rc
 
 __version__ = f"4.1.2+ompy.{_ompy.__version__}"  # API level 4.1, by ompy
