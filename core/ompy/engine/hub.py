@@ -6,6 +6,9 @@ code switches to it for one turn (`turn`) or to sleep until woken (`sleep`). Whi
 suspended the thread has no running loop, so the user's own `asyncio.run` works.
 
 Only the thread that created the hub may switch to it, and never from within a coroutine.
+The loop is left from its queue of ready callbacks only, never from a timer or a descriptor:
+around those libuv keeps lists on the C stack, which greenlets swap, and cancelling another
+timer meanwhile would write into memory that is somebody else's.
 """
 
 from __future__ import annotations
@@ -30,7 +33,11 @@ class Hub:
         self.loop.set_exception_handler(self._on_error)
 
     def turn(self) -> None:
-        """Give the loop one turn: what is ready runs, nothing is waited for."""
+        """Give the loop one turn: what is ready runs, nothing is waited for.
+
+        Raises:
+            BaseException: what a signal handler or a callback raised meanwhile.
+        """
         self.loop.call_soon(self._leave)
         self._enter()
 
@@ -41,17 +48,14 @@ class Hub:
             timeout: seconds to sleep at most.
 
         Raises:
-            BaseException: what a signal handler raised while the loop slept.
+            BaseException: what a signal handler or a callback raised meanwhile.
         """
-        self._alarm = self.loop.call_later(timeout, self._leave)
+        self._alarm = self.loop.call_later(timeout, self.wake)
         try:
             self._enter()
         finally:
             self._alarm.cancel()
             self._alarm = None
-        if self._raised is not None:
-            raised, self._raised = self._raised, None
-            raise raised
 
     def wake(self) -> None:
         """End `sleep`; called from the loop's callbacks. Harmless when nobody sleeps."""
@@ -70,17 +74,23 @@ class Hub:
 
     def _enter(self) -> None:
         self._caller = greenlet.getcurrent()
-        self._switch()
+        try:
+            self._switch()
+        finally:
+            self._caller = None
+        if self._raised is not None:
+            raised, self._raised = self._raised, None
+            raise raised
 
     def _switch(self) -> None:
         running = self._greenlet
         if running is None or running.dead:
             running = self._greenlet = greenlet.greenlet(self._run)
-        else:
-            asyncio._set_running_loop(self.loop)
         # an exception that ends the loop surfaces in whoever sleeps in it
         running.parent = greenlet.getcurrent()
         try:
+            if running:  # it has begun; before that, the loop sees to this itself
+                asyncio._set_running_loop(self.loop)
             running.switch()
         finally:
             asyncio._set_running_loop(None)
@@ -89,14 +99,19 @@ class Hub:
         self.loop.run_forever()
 
     def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Hand what a signal handler raised to the sleeper: uvloop would only log it."""
-        if "_read_from_self" in str(context.get("handle", "")):
-            self._raised = context.get("exception")
-            self.wake()
-        else:
+        """Hand what was raised in a callback to the sleeper: the loop would only log it.
+
+        A signal handler runs, and raises, at the first instruction of whichever callback comes
+        next. That may be `_leave` itself, so another one is due.
+        """
+        raised = context.get("exception")
+        if raised is None:
             loop.default_exception_handler(context)
+            return
+        self._raised = raised
+        loop.call_soon(self._leave)
 
     def _leave(self) -> None:
-        caller, self._caller = self._caller, None
-        if caller is not None:
-            caller.switch()
+        """Go back to the caller; it forgets itself, so a `_leave` too many does no harm."""
+        if self._caller is not None:
+            self._caller.switch()

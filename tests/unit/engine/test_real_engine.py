@@ -249,3 +249,37 @@ def test_a_long_wait_in_an_exit_hook_needs_no_loop() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+
+
+class Rung(Exception):
+    pass
+
+
+@pytest.mark.parametrize("how", ["sleep", "turn"])
+def test_a_signal_that_hits_the_way_out_of_the_loop(engine: RealEngine, how: str) -> None:
+    """Its handler raises where `_leave` begins: once nobody left the loop any more."""
+    hub = engine.hub()
+    leave, struck = hub._leave, []
+
+    def interrupted() -> None:
+        if not struck:
+            struck.append(1)
+            raise Rung
+        leave()
+
+    hub._leave = interrupted
+    with pytest.raises(Rung):
+        hub.sleep(0.01) if how == "sleep" else hub.turn()
+    hub._leave = leave
+    hub.sleep(0.01)
+    hub.turn()
+
+
+def test_what_a_callback_of_the_loop_raises_comes_out(engine: RealEngine) -> None:
+    def broken() -> None:
+        raise Rung
+
+    engine.hub().loop.call_later(0.01, broken)
+    with pytest.raises(Rung):
+        engine.hub().sleep(60)
+    engine.hub().sleep(0.01)
