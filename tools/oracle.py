@@ -11,6 +11,7 @@ pip. Prints a line per tier: passed of asked.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,9 @@ def _judge(judge: Path, suite: Path, tier: str, sizes: str) -> None:
         command += ["--out", str(Path(folder) / "result.json")]
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     print(f"== {tier}", flush=True)
+    scores = re.search(r"^tier +n +tests.*?\n\n", done.stdout, re.MULTILINE | re.DOTALL)
+    if scores:
+        print(scores.group())
     print(done.stdout[-1500:] or done.stderr[-1500:], flush=True)
 
 
