@@ -24,11 +24,10 @@ from pathlib import Path
 from statistics import median
 
 from compile_hot import build
+from ompy.cli.bench import KINDS, UNITS, figure
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-KINDS = ("latency", "bandwidth", "rate", "object", "allreduce")
-MEGABYTES = ("bandwidth",)
 PROGRAM = "from mpi4py import MPI"
 IDLE_SECONDS = 5  # arbitrary: long against the way to sleep, which takes a tenth of a second
 WAITING = f"""
@@ -81,22 +80,14 @@ def show(kind: str, rounds: int, compiled: Path) -> None:
         for name, (btl, environment) in chosen.items():
             for label, seconds in bench(kind, btl, environment).items():
                 found.setdefault(label, {}).setdefault(name, []).extend(seconds)
-    unit = "MB/s" if kind in MEGABYTES else "thousand/s" if kind == "rate" else "us"
+    unit, digits = (UNITS[kind], 0) if kind in UNITS else ("us", 1)
     ranks = "4 ranks" if kind == "allreduce" else "2 ranks"
     print(f"\n### `ompy bench {kind}`, {ranks}, {unit}\n")
     row("object" if kind == "object" else "bytes", *chosen)
     row(*["---"] * (len(chosen) + 1))
     for label, columns in found.items():
-        row(label, *(figure(kind, label, median(columns[name])) for name in chosen))
-
-
-def figure(kind: str, label: str, seconds: float) -> str:
-    """A time as the unit of its table has it."""
-    if kind in MEGABYTES:
-        return f"{int(label) / seconds / 1e6:,.0f}"
-    if kind == "rate":
-        return f"{1e-3 / seconds:,.0f}"
-    return f"{seconds * 1e6:,.1f}"
+        cells = (figure(kind, label, median(columns[name])) for name in chosen)
+        row(label, *(f"{cell:,.{digits}f}" for cell in cells))
 
 
 def row(*cells: str) -> None:

@@ -30,6 +30,7 @@ SIZES: Final = {
     "object": "",
     "allreduce": "8,1k,16k,128k,1m",
 }
+UNITS: Final = {"bandwidth": "MB/s", "rate": "thousand/s"}  # of the figures; else "us"
 HELP: Final = "Measure message passing on this machine.\n\n\b\n" + "\n".join(
     f"  {name:<10} {text}" for name, text in KINDS.items()
 )
@@ -118,17 +119,17 @@ def _print(report: dict[str, Any]) -> None:
     click.echo(f"# {report['benchmark']}: {report['what']}")
     click.echo(f"# {head}{'; ' + chosen if chosen else ''}; {report['rounds']} rounds")
     kind = report["benchmark"]
-    figure = {"bandwidth": "MB/s", "rate": "thousand/s"}.get(kind, "us")
+    unit = UNITS.get(kind, "us")
     label = "object" if kind == "object" else "bytes"
-    click.echo(f"{label:>22} {'median ' + figure:>16} {'best tenth':>12}")
+    click.echo(f"{label:>22} {'median ' + unit:>16} {'best tenth':>12}")
     for row in report["rows"]:
         times = row["seconds"]
         best = quantiles(times, n=10)[0] if len(times) > 1 else times[0]
-        values = (_figure(kind, row["label"], time) for time in (median(times), max(best, 0)))
+        values = (figure(kind, row["label"], time) for time in (median(times), max(best, 0)))
         click.echo("{:>22} {:>16,.2f} {:>12,.2f}".format(row["label"], *values))
 
 
-def _figure(kind: str, label: str, seconds: float) -> float:
+def figure(kind: str, label: str, seconds: float) -> float:
     """The number to print for a time: a rate for the rate-like kinds, else microseconds."""
     if kind == "bandwidth":
         return int(label) / seconds / 1e6

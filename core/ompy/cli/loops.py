@@ -56,73 +56,61 @@ def _check(memory: memoryview, value: int) -> None:
         raise AssertionError(f"wrong data in a buffer of {len(memory)} bytes")
 
 
-def _pair(comm: MPI.Intracomm) -> tuple[MPI.Intracomm, int]:
-    """Ranks 0 and 1 among themselves, and the partner; the others look on."""
-    pair: MPI.Intracomm = comm.Split(0 if comm.rank < 2 else MPI.UNDEFINED, comm.rank)
-    return pair, 1 - comm.rank
-
-
 def latency(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
     """One-way time of `Send` and `Recv` between two ranks."""
-    pair, partner = _pair(comm)
-    if pair == MPI.COMM_NULL:
-        return
+    partner = 1 - comm.rank
     for size in sizes:
-        send, receive = _filled(size, 1 + pair.rank), _filled(size, 0)
+        send, receive = _filled(size, 1 + comm.rank), _filled(size, 0)
 
         def once(send: memoryview = send, receive: memoryview = receive) -> None:
-            if pair.rank == 0:
-                pair.Send(send, partner)
-                pair.Recv(receive, partner)
+            if comm.rank == 0:
+                comm.Send(send, partner)
+                comm.Recv(receive, partner)
             else:
-                pair.Recv(receive, partner)
-                pair.Send(send, partner)
+                comm.Recv(receive, partner)
+                comm.Send(send, partner)
 
-        times = _rounds(once, rounds, pair)
+        times = _rounds(once, rounds, comm)
         _check(receive, 1 + partner)
         yield f"{size}", [time / 2 for time in times]
 
 
 def bandwidth(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
     """Time of one message among a window of them from rank 0 to rank 1."""
-    pair, partner = _pair(comm)
-    if pair == MPI.COMM_NULL:
-        return
+    partner = 1 - comm.rank
     acknowledge = bytearray(1)
     for size in sizes:
         send, receive = _filled(size, 7), _filled(size, 0)
 
         def once(send: memoryview = send, receive: memoryview = receive) -> None:
-            if pair.rank == 0:
-                MPI.Request.Waitall([pair.Isend(send, partner) for _ in range(WINDOW)])
-                pair.Recv(acknowledge, partner)
+            if comm.rank == 0:
+                MPI.Request.Waitall([comm.Isend(send, partner) for _ in range(WINDOW)])
+                comm.Recv(acknowledge, partner)
             else:
-                MPI.Request.Waitall([pair.Irecv(receive, partner) for _ in range(WINDOW)])
-                pair.Send(acknowledge, partner)
+                MPI.Request.Waitall([comm.Irecv(receive, partner) for _ in range(WINDOW)])
+                comm.Send(acknowledge, partner)
 
-        times = _rounds(once, rounds, pair)
-        if pair.rank == 1:
+        times = _rounds(once, rounds, comm)
+        if comm.rank == 1:
             _check(receive, 7)
         yield f"{size}", [time / WINDOW for time in times]
 
 
 def objects(comm: MPI.Intracomm, _sizes: Sequence[int], rounds: int) -> Iterator[Row]:
     """One-way time of `send` and `recv` of Python objects between two ranks."""
-    pair, partner = _pair(comm)
-    if pair == MPI.COMM_NULL:
-        return
+    partner = 1 - comm.rank
     for label, value in _objects():
         got: list[Any] = [None]
 
         def once(value: Any = value, got: list[Any] = got) -> None:
-            if pair.rank == 0:
-                pair.send(value, partner)
-                got[0] = pair.recv(source=partner)
+            if comm.rank == 0:
+                comm.send(value, partner)
+                got[0] = comm.recv(source=partner)
             else:
-                got[0] = pair.recv(source=partner)
-                pair.send(got[0], partner)
+                got[0] = comm.recv(source=partner)
+                comm.send(got[0], partner)
 
-        times = _rounds(once, rounds, pair)
+        times = _rounds(once, rounds, comm)
         if not _same(got[0], value):
             raise AssertionError(f"{label} arrived changed")
         yield label, [time / 2 for time in times]
@@ -175,8 +163,6 @@ def main() -> None:
     """Run one loop on this rank; see the module's docstring for the arguments."""
     name, sizes, rounds, path = sys.argv[1:]
     comm = MPI.COMM_WORLD
-    if name != "allreduce" and comm.size < 2:
-        raise SystemExit(f"{name} needs two ranks")
     rows = list(LOOPS[name](comm, json.loads(sizes), int(rounds)))
     if comm.rank == 0:
         Path(path).write_text(json.dumps({"rows": rows, "form": form()}))
