@@ -225,14 +225,17 @@ def test_a_second_mpi_process_of_a_rank_is_refused(launch):
 
 
 def test_two_mpi_processes_of_a_rank_at_once(launch):
-    """Both ask at the same time; neither gets the other's answer."""
+    """Both ask at the same time; neither gets the other's answer.
+
+    They share one pipe, and `print` would write word and newline apart under PYTHONUNBUFFERED.
+    """
     code = (
         "import sys\n"
         "from ompy.data.errors import MPIError\n"
         "from ompy.runtime.client import attach\n"
         "try: c = attach()\n"
-        "except MPIError: print('refused')\n"
-        "else: print('welcome'); c.finalized()"
+        "except MPIError: sys.stdout.write('refused\\n')\n"
+        "else: sys.stdout.write('welcome\\n'); c.finalized()"
     )
     both = 'python -c "$0" & python -c "$0" & wait'.replace("python", f'"{sys.executable}"')
     for _ in range(4):
