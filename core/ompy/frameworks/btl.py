@@ -32,11 +32,12 @@ each protocol step calls).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ompy.data.convertor import Convertor
 from ompy.engine.base import Poller
+from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion, Component
 from ompy.mca.parameter import Parameter
@@ -362,9 +363,16 @@ class BtlModule(Poller):
 
 
 class BtlComponent(Component):
-    """Base of BTL components."""
+    """Base of BTL components.
+
+    Attributes:
+        capabilities: what its modules promise.
+        expected_failures: tests of the conformance kit known to fail, each with the reason.
+    """
 
     framework: ClassVar[str] = "btl"
+    capabilities: ClassVar[Capabilities]
+    expected_failures: ClassVar[Mapping[str, str]] = {}
 
     def init(self, context: RankContext) -> list[BtlModule]:
         """Make the modules for one rank and publish their addresses.

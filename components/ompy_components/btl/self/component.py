@@ -11,6 +11,7 @@ from ompy.frameworks.btl import (
     BtlModule,
     common_parameters,
 )
+from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.parameter import Parameter
 
@@ -21,6 +22,7 @@ class SelfComponent(BtlComponent):
     name: ClassVar[str] = "self"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    capabilities: ClassVar[Capabilities] = Capabilities(reach="self", wire="memory")
     parameters: ClassVar[tuple[Parameter, ...]] = common_parameters(
         exclusivity=EXCLUSIVITY_HIGH,  # reference openmpi.md 3.13, self (4.1), as the rest
         eager_limit=1024,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ompy.frameworks.btl import API, BtlComponent, BtlModule, common_parameters
+from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
@@ -17,6 +18,7 @@ class SmComponent(BtlComponent):
     name: ClassVar[str] = "sm"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    capabilities: ClassVar[Capabilities] = Capabilities(reach="host", wire="memory")
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
             exclusivity=65536,

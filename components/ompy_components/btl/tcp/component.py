@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ompy.frameworks.btl import API, BtlComponent, BtlModule, common_parameters
+from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
@@ -18,6 +19,7 @@ class TcpComponent(BtlComponent):
     name: ClassVar[str] = "tcp"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    capabilities: ClassVar[Capabilities] = Capabilities(reach="network", wire="stream")
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
             exclusivity=100,
