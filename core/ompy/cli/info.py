@@ -162,8 +162,8 @@ def enumerators(parameter: Parameter) -> list[tuple[int, str]]:
     """The words a parameter knows, with their numbers."""
     if parameter.type == "bool":
         return [(0, "false"), (1, "true")]
-    if parameter.words:
-        return [(number, word) for word, number in parameter.words.items()]
+    if parameter.enumerator is not None:
+        return [(number, word) for word, number in parameter.enumerator.words.items()]
     return list(enumerate(parameter.choices or ()))
 
 
@@ -172,8 +172,8 @@ def valid_values(parameter: Parameter) -> str:
     texts = []
     if parameter.choices:
         texts += [f"{word} ({meaning})" for word, meaning in parameter.choices.items()]
-    elif parameter.words or parameter.type == "bool":
-        texts += [f'{number}:"{word}"' for number, word in enumerators(parameter)]
+    elif parameter.enumerator is not None:
+        texts.append(parameter.enumerator.valid())
     if parameter.minimum is not None and parameter.maximum is not None:
         texts.append(f"{parameter.minimum} - {parameter.maximum}")
     elif parameter.minimum is not None:

@@ -29,6 +29,8 @@ class Component:
             same major and a minor not newer than its own.
         parameters: what the user may set. `priority` is one of them in every framework
             that selects by priority.
+        exclusive: pairs of its parameters of which the user may set one only
+            (reference openmpi.md 1.6.6).
     """
 
     framework: ClassVar[str]
@@ -36,6 +38,7 @@ class Component:
     version: ClassVar[str]
     api: ClassVar[ApiVersion]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     values: Values
 

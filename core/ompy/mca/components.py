@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ompy.mca.base_parameters import IN_TREE_ONLY, version_parameters
 from ompy.mca.component import Component
+from ompy.mca.enumerators import VERBOSITY
 from ompy.mca.errors import ComponentError, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS
 from ompy.mca.loading import LoadFailure, fetch, load_component
-from ompy.mca.parameter import BASE, VERBOSITY
+from ompy.mca.parameter import BASE
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.selection import Selection, parse_selection
 from ompy.mca.variables import VariableTable, problem_text
@@ -76,7 +78,7 @@ class ComponentTable:
         return [record for record in self.of(framework) if record.state not in out]
 
     def owners(self, name: str) -> list[ComponentRecord]:
-        """The components one of whose parameters could be called `name`."""
+        """The components one of whose parameters is called `name` in full, if there is one."""
         return [
             record
             for record in self.records
@@ -150,11 +152,23 @@ class ComponentTable:
             if winner is not record and record.framework != HOOKS.name:
                 reason = f"{winner.distribution} {winner.version} offers it too and comes first"
                 self.move(record, State.SHADOWED, reason)
+            elif self._is_strange(record):
+                place = self._variables.get(IN_TREE_ONLY).origin.place
+                self.move(record, State.BLOCKED, f"only ompy's own components are wanted ({place})")
             elif not self._allows(record):
                 variable = self._variables.get(record.framework)
                 how = "excluded by" if self.selection(record.framework).excludes else "not in"
                 reason = f"{how} {record.framework} = {variable.text} ({variable.origin.place})"
                 self.move(record, State.BLOCKED, reason)
+
+    def _is_strange(self, record: ComponentRecord) -> bool:
+        """Whether it comes with a package, and the user wants none of those."""
+        if record.in_tree:
+            return False
+        try:
+            return bool(self._variables.get(IN_TREE_ONLY).value)
+        except UsageError:
+            return False  # whoever checks hears of it
 
     def _allows(self, record: ComponentRecord) -> bool:
         try:
@@ -187,11 +201,14 @@ class ComponentTable:
 
     def _declare(self, record: ComponentRecord, component: Component) -> None:
         prefix = f"{record.framework}_{record.name}_"
-        parameters = {prefix + parameter.name: parameter for parameter in component.parameters}
-        for name in parameters:
-            if name in self._variables:
-                reason = f"its parameter {name} is already one of {self._variables.owner(name)}"
-                raise LoadFailure(State.INCOMPATIBLE, reason)
+        declared = (*component.parameters, *version_parameters(component.version))
+        parameters = {prefix + parameter.name: parameter for parameter in declared}
+        for name, parameter in parameters.items():
+            for taken in (name, *(synonym.name for synonym in parameter.synonyms)):
+                if taken in self._variables:
+                    owner = self._variables.owner(taken)
+                    reason = f"its parameter {taken} is already one of {owner}"
+                    raise LoadFailure(State.INCOMPATIBLE, reason)
         for name, parameter in parameters.items():
             self._variables.declare(name, record.framework, record.name, parameter)
 

@@ -1,11 +1,36 @@
-"""How a component declares an MCA parameter."""
+"""How a component declares an MCA parameter (Open MPI's MCA variable).
+
+Reference: openmpi.md 1.6.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-TYPES: Final = frozenset({"int", "size_t", "bool", "string", "double"})
+from ompy.mca.enumerators import BOOLEAN, Enumerator
+
+# least and largest value of each type of whole number, as C has them on a 64-bit machine
+INTEGERS: Final[Mapping[str, tuple[int, int]]] = {
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "unsigned_int": (0, (1 << 32) - 1),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "unsigned_long": (0, (1 << 64) - 1),
+    "unsigned_long_long": (0, (1 << 64) - 1),
+    "size_t": (0, (1 << 63) - 1),  # no memory is larger, and compiled modules hold a signed word
+    "int32_t": (-(1 << 31), (1 << 31) - 1),
+    "uint32_t": (0, (1 << 32) - 1),
+    "int64_t": (-(1 << 63), (1 << 63) - 1),
+    "uint64_t": (0, (1 << 64) - 1),
+}
+TYPES: Final = (
+    *INTEGERS,
+    "string",
+    "version_string",
+    "bool",
+    "double",
+)  # reference openmpi.md 1.6: the names ompi_info prints
 LEVELS: Final = {
     1: "user/basic",
     2: "user/detail",
@@ -18,16 +43,46 @@ LEVELS: Final = {
     9: "dev/all",
 }  # reference openmpi.md 1.6
 BASE: Final = "base"  # reference openmpi.md 1.1: in place of a component, the framework itself
-VERBOSITY: Final = {
-    "none": -1,
-    "error": 0,
-    "component": 10,
-    "warn": 20,
-    "info": 40,
-    "trace": 60,
-    "debug": 80,
-    "max": 100,
-}  # reference openmpi.md 1.6.5
+
+
+class Scope(enum.IntEnum):
+    """Where and when a value may change (reference openmpi.md 1.6)."""
+
+    CONSTANT = 0
+    READONLY = 1
+    LOCAL = 2
+    GROUP = 3
+    GROUP_EQ = 4
+    ALL = 5
+    ALL_EQ = 6
+
+
+class Flag(enum.IntFlag):
+    """What is special about a parameter; bits of reference openmpi.md 1.6.
+
+    There is no DWG (deregister with the group): variables live as long as their registry.
+    """
+
+    NONE = 0
+    INTERNAL = 0x01  # shown only with `ompy-info --internal`
+    DEFAULT_ONLY = 0x02  # what the user sets is ignored, with a warning
+    SETTABLE = 0x04  # may be set while the job runs, until its framework is opened
+    DEPRECATED = 0x08  # using it earns a warning
+    OVERRIDE = 0x10  # the value comes from the override file; never declared
+    ENVIRONMENT_ONLY = 0x20  # ignored in files, with a warning
+    DEF_UNSET = 0x80  # shown as `unset` while at its default
+
+
+class Synonym(NamedTuple):
+    """Another name of a parameter; setting either sets it.
+
+    Attributes:
+        name: in full, as `btl_vader_eager_limit`.
+        flags: `DEPRECATED` and `INTERNAL` mean something here.
+    """
+
+    name: str
+    flags: Flag = Flag.NONE
 
 
 class Parameter:
@@ -39,26 +94,30 @@ class Parameter:
         default: value when nobody sets it; it is valid, a test asks.
         help: what it does, a sentence for the user.
         level: 1 to 9, who it is for.
-        unit: of the value (`bytes`, `us`, `ranks`, ...); empty for words and switches.
-        choices: the words allowed, with what each means; None for any.
-        minimum: least value of a number, or None.
-        maximum: largest value of a number, or None.
-        words: words that may be given for numbers (`int` and `size_t`), or None.
-        clamp: a number out of range is moved to the bound instead of being an error.
+        unit: of a number (`bytes`, `us`, `ranks`, ...); empty for words and switches.
+        scope: where and when it may change.
+        flags: what is special about it.
+        synonyms: other names of it.
+        choices: of a string, the words allowed, with what each means; None for any.
+        minimum: least value of a number, or None for the type's.
+        maximum: largest value of a number, or None for the type's.
+        enumerator: words for numbers, or None; every bool has one.
     """
 
     __slots__ = (
         "choices",
-        "clamp",
         "default",
+        "enumerator",
+        "flags",
         "help",
         "level",
         "maximum",
         "minimum",
         "name",
+        "scope",
+        "synonyms",
         "type",
         "unit",
-        "words",
     )
 
     def __init__(
@@ -70,35 +129,59 @@ class Parameter:
         *,
         level: int,
         unit: str = "",
+        scope: Scope = Scope.READONLY,
+        flags: Flag = Flag.NONE,
+        synonyms: tuple[Synonym, ...] = (),
         choices: Mapping[str, str] | None = None,
         minimum: float | None = None,
         maximum: float | None = None,
-        words: Mapping[str, int] | None = None,
-        clamp: bool = False,
+        enumerator: Enumerator | None = None,
     ) -> None:
-        assert type in TYPES, f"{name}: no parameter type {type}"
-        assert level in LEVELS, f"{name}: no level {level}"
-        assert help, f"{name}: a parameter has help"
+        """Declare it.
+
+        Raises:
+            ValueError: the declaration contradicts itself; the text says how.
+        """
         self.name = name
         self.type = type
         self.default = default
         self.help = help
         self.level = level
         self.unit = unit
+        self.scope = scope
+        if scope < Scope.LOCAL or flags & Flag.DEFAULT_ONLY:  # reference openmpi.md 1.6
+            flags &= ~Flag.SETTABLE
+        self.flags = flags
+        self.synonyms = synonyms
         self.choices = choices
         self.minimum = minimum
         self.maximum = maximum
-        self.words = words
-        self.clamp = clamp
+        self.enumerator = BOOLEAN if type == "bool" and enumerator is None else enumerator
+        problem = self._contradiction()
+        if problem:
+            raise ValueError(f"parameter {name}: {problem}")
+
+    def _contradiction(self) -> str:
+        """What is wrong with the declaration, empty if nothing."""
+        if self.type not in TYPES:
+            return f"there is no type {self.type}; there are {', '.join(TYPES)}"
+        if self.level not in LEVELS:
+            return f"there is no level {self.level}; there are 1 to {max(LEVELS)}"
+        if not self.help:
+            return "it has no help"
+        if self.flags & Flag.DEFAULT_ONLY and self.flags & Flag.ENVIRONMENT_ONLY:
+            return "what can only be the default cannot come from the environment"
+        if self.enumerator is not None and self.type not in (*INTEGERS, "bool"):
+            return f"words for numbers do not fit the type {self.type}"
+        if self.choices is not None and self.type != "string":
+            return f"a choice of words does not fit the type {self.type}"
+        return ""
 
     def text(self, value: object) -> str:
         """A value of this parameter as the user would write it."""
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if self.words:
-            for word, number in self.words.items():
-                if number == value:
-                    return word
+        if self.enumerator is not None:
+            assert isinstance(value, int)
+            return self.enumerator.text(int(value))
         return str(value)
 
 

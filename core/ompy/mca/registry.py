@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy.mca.base_parameters import SUPPRESS_OVERRIDE_WARNING, own_parameters
 from ompy.mca.component import Component, NotAvailable
 from ompy.mca.components import ComponentTable
 from ompy.mca.errors import UsageError, did_you_mean
-from ompy.mca.groups import HOOKS, MCA, own_parameters
+from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
 from ompy.mca.parameter import BASE, Values
 from ompy.mca.records import FAILED, ComponentRecord, State
 from ompy.mca.selection import Selection
-from ompy.mca.settings import PARAM_FILES, Origin, Setting
+from ompy.mca.settings import DEFAULT, Origin, Setting
 from ompy.mca.variables import Variable, VariableTable
 
 if TYPE_CHECKING:
@@ -136,11 +137,28 @@ class Registry:
             if components.is_asked_for(record) and not components.load(record):
                 yield str(components.failure(record))
 
+        yield from self._exclusion_problems()
+
+    def notices(self) -> list[str]:
+        """A sentence for each setting that is deprecated, ignored or overridden."""
+        from ompy.mca.notices import notices
+
+        suppressed = self._variables.get(SUPPRESS_OVERRIDE_WARNING).value
+        return list(dict.fromkeys(notices(self._variables, overridden=not suppressed)))
+
+    def _exclusion_problems(self) -> Iterator[str]:
+        for record in self._components.records if self._variables.settings else ():
+            for pair in record.component.exclusive if record.component is not None else ():
+                names = [f"{record.framework}_{record.name}_{name}" for name in pair]
+                try:
+                    both = [self._variables.get(name) for name in names]
+                except UsageError:
+                    continue  # told already
+                if all(variable.origin is not DEFAULT for variable in both):
+                    places = " and ".join(variable.origin.place for variable in both)
+                    yield f"{places}: only one of {' and '.join(names)} may be set"
+
     def _setting_problems(self, name: str, settings: list[Setting]) -> Iterator[str]:
-        if name == PARAM_FILES:
-            for setting in settings:
-                if setting.origin.source == "file":
-                    yield f"{setting.origin.place}: {name} has no effect in a file"
         if self._is_declared(name):
             try:
                 self._variables.get(name)
@@ -156,6 +174,10 @@ class Registry:
         if name not in self._variables:
             for record in self._components.owners(name):
                 self._components.load(record)
+        if name not in self._variables:  # it may be a synonym, which can be called anything
+            framework = name.partition("_")[0]
+            if framework in self._components.frameworks:
+                self.load(framework)
         return name in self._variables
 
     def _all_names(self) -> list[str]:
@@ -200,6 +222,20 @@ class Registry:
         """The parameters of a loaded component, or of the framework, as declared."""
         return [self._variables.get(name) for name in self._variables.names(framework, component)]
 
+    def set(self, full_name: str, raw: str) -> Variable:
+        """Give a settable parameter a value, as MPI's tool interface does.
+
+        Raises:
+            UsageError: there is no such parameter, it cannot be set now, or the value is not
+                valid.
+        """
+        self.variable(full_name)
+        return self._variables.set(full_name, raw)
+
+    def is_writeable(self, variable: Variable) -> bool:
+        """Whether `set` would take a value for it now."""
+        return self._variables.is_writeable(variable)
+
     # Life cycle
 
     def open(self, framework: str) -> list[Component]:
@@ -219,6 +255,7 @@ class Registry:
             if missing:
                 raise UsageError(*missing)
             candidates = self._components.candidates(framework)
+            self._variables.freeze(framework)
             self._components.note(framework, "opening components")
             for record in candidates:
                 if self._components.load(record) and record.state is State.LOADED:

@@ -1,36 +1,49 @@
 """What the user has set, where, and which source wins.
 
-Sources, best first: the command line (`--mca NAME VALUE`), the environment
-(`OMPY_MCA_NAME=VALUE`), parameter files (left-most wins).
+Sources, best first: the override file, the command line (`--mca NAME VALUE`), the environment
+(`OMPY_MCA_NAME=VALUE`), files of `--tune`, parameter sets of `--am`, parameter files. Of several
+files the left-most wins.
 
-Reference: openmpi.md 1.7 and 1.9. What a file may contain is said at `read_file_text`.
+Reference: openmpi.md 1.7. What a file may contain is said in `ompy.mca.files`.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ompy.mca import files as parameter_files
 from ompy.mca.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ENVIRONMENT_PREFIX: Final = "OMPY_MCA_"
-PARAM_FILES: Final = "mca_base_param_files"  # reference openmpi.md 1.10
-NO_FILES: Final = "none"  # reference openmpi.md 1.10
-NAME_CHARACTERS: Final = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-)  # reference openmpi.md 1.9
+LONG_PREFIX: Final = "ompy_"  # reference openmpi.md 1.1: a name may begin with the project's
+
+# parameters that are needed before any other, reference openmpi.md 1.10
+PARAM_FILES: Final = "mca_base_param_files"
+OVERRIDE_FILE: Final = "mca_base_override_param_file"
+TUNE_FILES: Final = "mca_base_envar_file_prefix"
+PARAMETER_SETS: Final = "mca_base_param_file_prefix"
+SEARCH_PATH: Final = "mca_base_param_file_path"
+EXPORTS: Final = "mca_base_env_list_internal"
+DEPRECATED_PARAM_FILES: Final = "mca_param_files"
+NO_FILES: Final = "none"
+
+SPELLINGS: Final = {TUNE_FILES: "--tune", PARAMETER_SETS: "--am"}  # reference openmpi.md 1.9
+
+# sources a user sets something in for one job, not for all of them
+IMMEDIATE: Final = ("command line", "environment")
 
 
 class Origin(NamedTuple):
     """Where a value comes from.
 
     Attributes:
-        source: `default`, `command line`, `environment` or `file`.
+        source: `default`, `set`, `command line`, `environment`, `tune file`, `parameter set`,
+            `file` or `override file`.
         detail: `--mca btl self,tcp`, `OMPY_MCA_btl`, `/home/x/.ompy/mca-params.conf:3`;
             empty for a default.
     """
@@ -66,59 +79,151 @@ class Setting(NamedTuple):
     origin: Origin
 
 
-def default_files(home: str) -> list[str]:
+def default_files(home: str, environ: Mapping[str, str]) -> list[str]:
     """The parameter files that are read when the user names none: the user's, the system's."""
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    system = parameter_files.configuration_directory(environ)
     return [
         os.path.join(home, ".ompy", "mca-params.conf"),
-        os.path.join(sys.prefix, "etc", "ompy-mca-params.conf"),
+        os.path.join(config, "ompy", "mca-params.conf"),
+        os.path.join(system, "ompy-mca-params.conf"),
     ]
+
+
+def override_file(environ: Mapping[str, str]) -> str:
+    """The file whose values nobody can change."""
+    system = parameter_files.configuration_directory(environ)
+    return os.path.join(system, "ompy-mca-params-override.conf")
 
 
 def gather(
     command_line: Sequence[tuple[str, str]],
     environ: Mapping[str, str],
-    files: Sequence[Path] | None = None,
+    files: Sequence[str | Path] | None = None,
+    override: str | Path | None = None,
 ) -> list[Setting]:
-    """Everything the user has set, best source first.
+    """Read every source, best first.
 
     Args:
-        command_line: name and value of each `--mca`, in order.
-        environ: environment variables; `OMPY_MCA_*` are settings.
-        files: parameter files to read instead of the default ones, best first. Those that
-            do not exist are passed over. `mca_base_param_files`, set by the user on the
-            command line or in the environment, replaces them; its files must exist.
+        command_line: name and value of each `--mca`.
+        environ: the environment.
+        files: parameter files to read when the user names none, best first; those that do not
+            exist are passed over. None for the user's and the system's, and the override file.
+        override: the override file, if `files` are given.
 
     Returns:
-        The settings; of several with the same name the first wins, the others are shadowed.
+        All settings, best first.
 
     Raises:
         UsageError: a name has two values on the command line, or a file cannot be read or
             understood.
     """
-    settings = [*_command_line_settings(command_line), *_environment_settings(environ)]
-    home = environ.get("HOME") or os.path.expanduser("~")
-    named = next((setting for setting in settings if setting.name == PARAM_FILES), None)
-    problems: list[str] = []
-    if named is None:
-        paths = default_files(home) if files is None else [os.fspath(path) for path in files]
-        paths = [path for path in paths if os.path.exists(path)]
-    else:
-        paths = _named_files(named.raw, home)
+    return _Gathering(environ).all(command_line, files, override)
+
+
+class _Gathering:
+    """One run of `gather`."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._home = environ.get("HOME") or os.path.expanduser("~")
+        self._problems: list[str] = []
+        self._exports: list[tuple[str, str]] = []
+        self._immediate: list[Setting] = []
+
+    def all(
+        self,
+        command_line: Sequence[tuple[str, str]],
+        files: Sequence[str | Path] | None,
+        override: str | Path | None,
+    ) -> list[Setting]:
+        self._immediate = [
+            *_command_line_settings(command_line),
+            *_environment_settings(self._environ),
+        ]
+        if files is None:
+            override = override_file(self._environ)
+        forced: list[Setting] = []
+        if override is not None and os.path.exists(override):
+            forced = self._read(os.fspath(override), "override file")
+        settings = [*forced, *self._immediate]
+        for name, source in ((TUNE_FILES, "tune file"), (PARAMETER_SETS, "parameter set")):
+            for path in self._located(name):
+                settings += self._read(path, source)
+        for path in self._param_files(files):
+            settings += self._read(path, "file")
+        if self._problems:
+            raise UsageError(*self._problems)
+        return [*settings, *self._exported()]
+
+    def _named(self, *names: str) -> Setting | None:
+        """The best setting of one of `names` on the command line or in the environment."""
+        return next((s for s in self._immediate if s.name in names), None)
+
+    def _read(self, path: str, source: str) -> list[Setting]:
+        content = parameter_files.read_file(path, self._problems)
+        self._exports += content.exports
+        return [
+            Setting(name.removeprefix(LONG_PREFIX), raw, Origin(source, place))
+            for name, raw, place in content.assignments
+        ]
+
+    def _located(self, name: str) -> list[str]:
+        """The files of `--tune` or `--am`, left-most first."""
+        setting = self._named(name)
+        if setting is None:
+            return []
+        path = self._named(SEARCH_PATH)
+        directories = (
+            parameter_files.split_list(path.raw, self._home, os.pathsep)
+            if path
+            else [parameter_files.parameter_set_directory()]
+        )
+        # reference openmpi.md 1.9: tune files are looked for here first, parameter sets last
+        here = os.getcwd()
+        directories = [here, *directories] if name == TUNE_FILES else [*directories, here]
+        found = []
+        for wanted in parameter_files.split_list(setting.raw, self._home):
+            located = parameter_files.locate(wanted, directories)
+            if located is None:
+                reason = parameter_files.not_found(wanted, directories)
+                self._problems.append(f"{setting.origin.place}: {reason}")
+            else:
+                found.append(located)
+        return found
+
+    def _param_files(self, files: Sequence[str | Path] | None) -> list[str]:
+        named = self._named(PARAM_FILES, DEPRECATED_PARAM_FILES)
+        if named is None:
+            standard = default_files(self._home, self._environ) if files is None else files
+            return [os.fspath(path) for path in standard if os.path.exists(path)]
+        if named.raw.strip() == NO_FILES:
+            return []
+        paths = parameter_files.split_list(named.raw, self._home)
         missing = [path for path in paths if not os.path.exists(path)]
-        problems += [f"{named.origin.place}: there is no file {path}" for path in missing]
-        paths = [path for path in paths if path not in missing]
-    for path in paths:
-        settings += _file_settings(path, problems)
-    if problems:
-        raise UsageError(*problems)
-    return settings
+        self._problems += [f"{named.origin.place}: there is no file {path}" for path in missing]
+        return [path for path in paths if path not in missing]
+
+    def _exported(self) -> list[Setting]:
+        """The `-x` of all files as one value, the best first."""
+        if not self._exports:
+            return []
+        import shlex  # a rank never gets here
+
+        words = shlex.join(word for word, _ in self._exports)
+        places = ", ".join(dict.fromkeys(place for _, place in self._exports))
+        return [Setting(EXPORTS, words, Origin("file", places))]
 
 
 def _command_line_settings(pairs: Sequence[tuple[str, str]]) -> list[Setting]:
     settings: dict[str, Setting] = {}
     problems = []
-    for name, raw in pairs:
-        origin = Origin("command line", f"--mca {name} {raw}")
+    for written, given in pairs:
+        raw = given
+        if len(raw) > 1 and raw[0] == raw[-1] == '"':  # reference openmpi.md 1.8.6
+            raw = raw[1:-1]
+        name = written.removeprefix(LONG_PREFIX)
+        origin = Origin("command line", f"{SPELLINGS.get(name, f'--mca {written}')} {given}")
         first = settings.setdefault(name, Setting(name, raw, origin))
         if first.raw != raw:  # reference openmpi.md 1.8.7, as Open MPI 5 has it
             problems.append(
@@ -131,71 +236,15 @@ def _command_line_settings(pairs: Sequence[tuple[str, str]]) -> list[Setting]:
 
 
 def _environment_settings(environ: Mapping[str, str]) -> list[Setting]:
-    return [
-        Setting(key.removeprefix(ENVIRONMENT_PREFIX), environ[key], Origin("environment", key))
+    """By name; a long name comes before the short one (reference openmpi.md 1.1)."""
+    settings = [
+        Setting(
+            key.removeprefix(ENVIRONMENT_PREFIX).removeprefix(LONG_PREFIX),
+            environ[key],
+            Origin("environment", key),
+        )
         for key in sorted(environ)
         if key.startswith(ENVIRONMENT_PREFIX)
     ]
-
-
-def _named_files(raw: str, home: str) -> list[str]:
-    paths = [path.strip() for path in raw.split(",")]
-    if paths == [NO_FILES]:
-        return []
-    return [
-        os.path.join(home, path[2:]) if path.startswith("~/") else path for path in paths if path
-    ]
-
-
-def _file_settings(path: str, problems: list[str]) -> list[Setting]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-    except OSError as error:
-        problems.append(f"{path}: cannot be read: {error.strerror}")
-        return []
-    return read_file_text(text, path, problems)
-
-
-def read_file_text(text: str, path: str, problems: list[str]) -> list[Setting]:
-    r"""The settings of a parameter file, the last assignment of a name before earlier ones.
-
-    One `name = value` a line; the value is the rest of the line, trimmed, and may be empty.
-    Comments are lines that begin with `#` or `//`, and whatever is between `/*` and `*/`
-    before a name.
-
-    Args:
-        text: of the file.
-        path: its name, for origins and messages.
-        problems: gets a text for each line that is neither assignment nor comment.
-    """
-    by_name: dict[str, list[Setting]] = {}
-    for number, line in _code_lines(text, path, problems):
-        name, equals, raw = line.partition("=")
-        name = name.strip()
-        if not equals or not name or not NAME_CHARACTERS.issuperset(name):
-            problems.append(f"{path}:{number}: not `name = value`: {line}")
-            continue
-        setting = Setting(name, raw.strip(), Origin("file", f"{path}:{number}"))
-        by_name.setdefault(name, []).append(setting)
-    return [setting for settings in by_name.values() for setting in reversed(settings)]
-
-
-def _code_lines(text: str, path: str, problems: list[str]) -> Iterator[tuple[int, str]]:
-    """Lines with something left in them after comments are taken off, with their numbers."""
-    comment_from = 0
-    for number, whole in enumerate(text.split("\n"), 1):
-        line = whole.strip()
-        while comment_from or line.startswith("/*"):
-            if not comment_from:
-                comment_from = number
-                line = line[2:]
-            _, closed, line = line.partition("*/")
-            if not closed:
-                break
-            comment_from = 0
-            line = line.lstrip()
-        if not comment_from and line and not line.startswith(("#", "//")):
-            yield number, line
-    if comment_from:
-        problems.append(f"{path}:{comment_from}: the comment that begins here has no end")
+    settings.sort(key=lambda setting: (setting.name, -len(setting.origin.detail)))
+    return settings

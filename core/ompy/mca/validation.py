@@ -10,17 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from ompy.mca.parameter import Parameter
-
-FACTORS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}  # reference openmpi.md 1.8.1
-TRUE: Final = frozenset({"true", "t", "enabled", "yes", "y"})  # reference openmpi.md 1.8.3
-FALSE: Final = frozenset({"false", "f", "disabled", "no", "n"})
-LARGEST: Final = (1 << 63) - 1  # arbitrary: what a C long of the compiled modules holds
-DIGITS: Final = "0123456789abcdef"
+from ompy.mca.enumerators import integer
+from ompy.mca.parameter import INTEGERS, Parameter
 
 
 def parse(parameter: Parameter, raw: str) -> object:
@@ -40,13 +35,15 @@ def _adapter(parameter: Parameter) -> TypeAdapter[object]:
     base: type
     steps: list[Any]
     if parameter.type == "bool":
-        base, steps = bool, [BeforeValidator(_truth)]
+        assert parameter.enumerator is not None
+        base, steps = bool, [BeforeValidator(_truth(parameter.enumerator.number))]
     elif parameter.type == "double":
         base, steps = float, [Field(allow_inf_nan=False), *_bounds(parameter)]
-    elif parameter.type == "string":
-        base, steps = str, [BeforeValidator(_expand_home)]
+    elif parameter.type in INTEGERS:
+        read = parameter.enumerator.number if parameter.enumerator else integer
+        base, steps = int, [BeforeValidator(read), *_bounds(parameter)]
     else:
-        base, steps = int, [BeforeValidator(_integer_reader(parameter)), *_bounds(parameter)]
+        base, steps = str, [BeforeValidator(_expand_home)]
     if parameter.choices is not None:
         steps.append(AfterValidator(_chooser(parameter)))
     annotated: Any = Annotated[(base, *steps)]
@@ -54,67 +51,27 @@ def _adapter(parameter: Parameter) -> TypeAdapter[object]:
 
 
 def _bounds(parameter: Parameter) -> list[Any]:
-    least, largest = parameter.minimum, parameter.maximum
-    if parameter.type != "double":
-        floor = 0 if parameter.type == "size_t" else -LARGEST - 1
-        least = floor if least is None else least
-        largest = LARGEST if largest is None else largest
-    return [Field(ge=least, le=largest)]
+    least: float | None
+    largest: float | None
+    least, largest = INTEGERS.get(parameter.type, (None, None))
+    least = least if parameter.minimum is None else parameter.minimum
+    largest = largest if parameter.maximum is None else parameter.maximum
 
-
-def _integer_reader(parameter: Parameter) -> Callable[[str], int]:
-    words = parameter.words or {}
-
-    def read(raw: str) -> int:
-        if raw in words:
-            return words[raw]
-        try:
-            value = integer(raw)
-        except ValueError as error:
-            if not words:
-                raise
-            raise ValueError(f"{error}, and not one of {', '.join(words)}") from None
-        if parameter.clamp:
-            value = value if parameter.minimum is None else max(value, int(parameter.minimum))
-            value = value if parameter.maximum is None else min(value, int(parameter.maximum))
+    def within(value: float) -> float:
+        if least is not None and value < least:
+            raise ValueError(f"{value} is less than {least}, the least there may be")
+        if largest is not None and value > largest:
+            raise ValueError(f"{value} is more than {largest}, the most there may be")
         return value
 
+    return [AfterValidator(within)]
+
+
+def _truth(number: Callable[[str], int]) -> Callable[[str], bool]:
+    def read(raw: str) -> bool:
+        return number(raw) != 0
+
     return read
-
-
-def integer(raw: str) -> int:
-    """A whole number: decimal, 0x hexadecimal or 0 octal, then an optional k, m or g.
-
-    Raises:
-        ValueError: it is none.
-    """
-    text = raw.strip().lower()
-    factor = FACTORS.get(text[-1:], 1)
-    digits = text[:-1] if factor > 1 else text
-    negative = digits.startswith("-")
-    digits = digits[1:] if digits.startswith(("-", "+")) else digits
-    base = 10
-    if digits.startswith("0x"):
-        base, digits = 16, digits[2:]
-    elif digits.startswith("0") and len(digits) > 1:
-        base, digits = 8, digits[1:]
-    if not digits or not set(digits) <= set(DIGITS[:base]):
-        raise ValueError(
-            "not a whole number (decimal, 0x hexadecimal or 0 octal, with k, m or g for "
-            "1024, 1024^2 or 1024^3)"
-        )
-    value = int(digits, base) * factor
-    return -value if negative else value
-
-
-def _truth(raw: str) -> bool:
-    word = raw.strip().lower()
-    if word in TRUE or word in FALSE:
-        return word in TRUE
-    try:
-        return int(word) != 0
-    except ValueError:
-        raise ValueError("not true or false (also yes and no, or a number)") from None
 
 
 def _expand_home(raw: str) -> str:
@@ -124,11 +81,11 @@ def _expand_home(raw: str) -> str:
     return text.replace(":~/", f":{home}")
 
 
-def _chooser(parameter: Parameter) -> Callable[[object], object]:
+def _chooser(parameter: Parameter) -> Callable[[str], str]:
     choices = parameter.choices or {}
 
-    def choose(value: object) -> object:
-        if parameter.text(value) not in choices:
+    def choose(value: str) -> str:
+        if value not in choices:
             raise ValueError(f"not one of {', '.join(choices)}")
         return value
 

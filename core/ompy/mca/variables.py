@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ompy.mca.errors import UsageError
-from ompy.mca.parameter import Parameter
-from ompy.mca.settings import DEFAULT, Origin, Setting
+from ompy.mca.parameter import Flag, Parameter
+from ompy.mca.settings import DEFAULT, IMMEDIATE, Origin, Setting
 
 
 class Variable:
@@ -19,10 +19,18 @@ class Variable:
         parameter: its declaration.
         value: valid, of the parameter's type.
         origin: where the value comes from.
-        shadowed: settings of the same name that lost, best first.
+        shadowed: settings of it, under any of its names, that lost, best first.
     """
 
-    __slots__ = ("component", "framework", "name", "origin", "parameter", "shadowed", "value")
+    __slots__ = (
+        "component",
+        "framework",
+        "name",
+        "origin",
+        "parameter",
+        "shadowed",
+        "value",
+    )
 
     def __init__(
         self,
@@ -47,15 +55,23 @@ class Variable:
 
     @property
     def text(self) -> str:
-        """The value as the user would write it."""
+        """The value as the user would write it; `unset` for a default that means that."""
+        if self.parameter.flags & Flag.DEF_UNSET and self.origin is DEFAULT:
+            return "unset"
         return self.parameter.text(self.value)
+
+    @property
+    def flags(self) -> Flag:
+        """The parameter's, and `OVERRIDE` when the value comes from the override file."""
+        forced = Flag.OVERRIDE if self.origin.source == "override file" else Flag.NONE
+        return self.parameter.flags | forced
 
 
 class VariableTable:
     """The declared parameters of one registry; each is resolved when it is first asked for.
 
     Attributes:
-        settings: what the user set, by name, best first.
+        settings: what the user set, by the name used, best first.
     """
 
     def __init__(self, settings: Sequence[Setting], validated: Mapping[str, object]) -> None:
@@ -68,20 +84,36 @@ class VariableTable:
         self.settings: dict[str, list[Setting]] = {}
         for setting in settings:
             self.settings.setdefault(setting.name, []).append(setting)
+        # in the environment a main name comes before its synonyms, elsewhere order decides
+        self._order: dict[int, int] = {}
+        environment = -1
+        for place, setting in enumerate(settings):
+            if setting.origin.source == "environment":
+                environment = place if environment < 0 else environment
+                self._order[id(setting)] = environment
+            else:
+                self._order[id(setting)] = place
+        self._frozen: set[str] = set()
         self._validated = validated
         self._declared: dict[str, tuple[str, str, Parameter]] = {}
+        self._synonyms: dict[str, str] = {}
         self._resolved: dict[str, Variable] = {}
 
     def declare(self, name: str, framework: str, component: str, parameter: Parameter) -> None:
-        """Add a parameter. Its name is not taken."""
-        assert name not in self._declared, name
+        """Add a parameter. None of its names is taken."""
+        for taken in (name, *(synonym.name for synonym in parameter.synonyms)):
+            assert taken not in self, taken
         self._declared[name] = (framework, component, parameter)
+        for synonym in parameter.synonyms:
+            self._synonyms[synonym.name] = name
 
     def __contains__(self, name: str) -> bool:
-        return name in self._declared
+        return name in self._declared or name in self._synonyms
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._declared)
+        """Every name there is, synonyms included."""
+        yield from self._declared
+        yield from self._synonyms
 
     def names(self, framework: str, component: str) -> list[str]:
         """Full names of what one component (or `base`) declared, in that order."""
@@ -91,35 +123,97 @@ class VariableTable:
 
     def owner(self, name: str) -> str:
         """`<framework>:<component>` that declared a name."""
-        return ":".join(self._declared[name][:2])
+        return ":".join(self._declared[self.main_name(name)][:2])
+
+    def main_name(self, name: str) -> str:
+        """The name a synonym stands for; any other name is its own."""
+        return self._synonyms.get(name, name)
 
     def get(self, name: str) -> Variable:
-        """The resolved variable of a declared name.
+        """The resolved variable of a declared name or synonym.
 
         Raises:
-            UsageError: what the user set is no value of it.
+            UsageError: what the user set is no value of it, or contradicts itself.
         """
+        name = self.main_name(name)
         variable = self._resolved.get(name)
         if variable is None:
             variable = self._resolved[name] = self._resolve(name)
         return variable
 
+    def set(self, name: str, raw: str) -> Variable:
+        """Give a variable a value at run time (MPI's tool interface calls this a write).
+
+        Raises:
+            UsageError: it may not be set now, or this is no value of it.
+        """
+        variable = self.get(name)
+        if not self.is_writeable(variable):
+            raise UsageError(f"{variable.name} cannot be set now: it is read-only")
+        setting = Setting(variable.name, raw, Origin("set", ""))
+        value = self._parsed(variable.parameter, setting)
+        if variable.origin is not DEFAULT:
+            old = Setting(variable.name, variable.text, variable.origin)
+            variable.shadowed = (old, *variable.shadowed)
+        variable.value, variable.origin = value, setting.origin
+        return variable
+
+    def is_writeable(self, variable: Variable) -> bool:
+        """Whether a variable may be set now."""
+        settable = bool(variable.parameter.flags & Flag.SETTABLE)
+        return settable and variable.framework not in self._frozen
+
+    def freeze(self, framework: str) -> None:
+        """No variable of a framework may be set from now on (reference openmpi.md 1.3)."""
+        self._frozen.add(framework)
+
     def changed(self) -> dict[str, object]:
-        """Values of the declared variables that the user set, by name."""
-        return {name: self.get(name).value for name in self.settings if name in self._declared}
+        """Values of the declared variables that are not at their default, by main name."""
+        names = dict.fromkeys(self.main_name(name) for name in self.settings if name in self)
+        names |= dict.fromkeys(self._resolved)
+        variables = (self.get(name) for name in names)
+        return {v.name: v.value for v in variables if v.origin is not DEFAULT}
+
+    def candidates(self, name: str) -> tuple[list[Setting], list[Setting]]:
+        """What the user set for a variable under all its names, best first.
+
+        Returns:
+            The settings that count, and those that are ignored because the variable does not
+            take a value from there.
+        """
+        name = self.main_name(name)
+        parameter = self._declared[name][2]
+        every = list(self.settings.get(name, ()))
+        for synonym in parameter.synonyms:
+            every += self.settings.get(synonym.name, ())
+        every.sort(key=lambda setting: self._order[id(setting)])
+        if parameter.flags & Flag.DEFAULT_ONLY:
+            return [], every
+        if parameter.flags & Flag.ENVIRONMENT_ONLY:
+            counted = [setting for setting in every if setting.origin.source in IMMEDIATE]
+            return counted, [setting for setting in every if setting not in counted]
+        return every, []
 
     def _resolve(self, name: str) -> Variable:
         framework, component, parameter = self._declared[name]
-        candidates = self.settings.get(name)
-        if not candidates:
-            return Variable(name, framework, component, parameter, parameter.default, DEFAULT, ())
-        winner, shadowed = candidates[0], tuple(candidates[1:])
-        value = self._value(parameter, winner)
+        counted, ignored = self.candidates(name)
+        if not counted:
+            lost = tuple(ignored)
+            return Variable(name, framework, component, parameter, parameter.default, DEFAULT, lost)
+        winner = counted[0]
+        for other in counted[1:]:
+            if other.origin.source == "command line" == winner.origin.source:
+                _refuse_two(name, winner, other)
+        shadowed = (*counted[1:], *ignored)
+        value = self._value(name, parameter, winner)
         return Variable(name, framework, component, parameter, value, winner.origin, shadowed)
 
-    def _value(self, parameter: Parameter, setting: Setting) -> object:
-        if setting.name in self._validated:
-            return self._validated[setting.name]
+    def _value(self, name: str, parameter: Parameter, setting: Setting) -> object:
+        if name in self._validated:
+            return self._validated[name]
+        return self._parsed(parameter, setting)
+
+    def _parsed(self, parameter: Parameter, setting: Setting) -> object:
         from ompy.mca.validation import parse
 
         try:
@@ -128,9 +222,18 @@ class VariableTable:
             raise UsageError(problem_text(setting, str(error))) from None
 
 
+def _refuse_two(name: str, one: Setting, other: Setting) -> None:
+    """The command line gives a variable two values under two of its names."""
+    if one.raw != other.raw:
+        raise UsageError(
+            f"{one.origin.detail} and {other.origin.detail}: "
+            f"{name} can have one value on the command line"
+        )
+
+
 def problem_text(setting: Setting, reason: str) -> str:
     """A sentence about a value that is wrong."""
     hint = ""
-    if setting.origin.source == "file" and (" #" in setting.raw or " //" in setting.raw):
+    if setting.origin.source not in IMMEDIATE and (" #" in setting.raw or " //" in setting.raw):
         hint = " (in a file a comment has a line of its own)"
     return f"{setting.origin.place}: {setting.name} cannot be {setting.raw!r}: {reason}{hint}"

@@ -7,9 +7,12 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.mca.parameter import VERBOSITY, Parameter
-from ompy.mca.settings import read_file_text
-from ompy.mca.validation import LARGEST, integer, parse
+from ompy.mca.enumerators import VERBOSITY, VERBOSITY_WORDS, FlagEnumerator, integer
+from ompy.mca.files import read_text
+from ompy.mca.parameter import TYPES, Parameter
+from ompy.mca.validation import parse
+
+LARGEST = (1 << 63) - 1
 
 SUFFIXES = {"": 1, "k": 1024, "M": 1024**2, "g": 1024**3}
 
@@ -40,15 +43,13 @@ def test_other_text_is_refused_or_read_as_c_would(raw: str) -> None:
 
 @given(st.sampled_from(list(VERBOSITY)) | st.integers(-1, 100).map(str))
 def test_values_read_back_from_the_text_they_are_shown_as(raw: str) -> None:
-    parameter = Parameter(
-        "p", "int", 0, "Help.", level=1, words=VERBOSITY, minimum=-1, maximum=100, clamp=True
-    )
+    parameter = Parameter("p", "int", 0, "Help.", level=1, enumerator=VERBOSITY_WORDS)
     value = parse(parameter, raw)
     assert parse(parameter, parameter.text(value)) == value
 
 
 names = st.text(string.ascii_letters + string.digits + "_.-", min_size=1).filter(
-    lambda name: not name.startswith(("#", "//", "/*"))
+    lambda name: not name.startswith(("#", "//", "/*", "-"))
 )
 values = st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" "))
 noise = st.sampled_from(["", "# x = 1", "// x = 1", "/* x = 1 */", "/* x = 1\ny = 2 */", "   "])
@@ -58,27 +59,29 @@ noise = st.sampled_from(["", "# x = 1", "// x = 1", "/* x = 1 */", "/* x = 1\ny 
 def test_parameter_files_give_back_what_was_written(lines) -> None:
     text = "".join(f"{before}\n {name}{equals}{value} \n" for before, name, value, equals in lines)
     problems: list[str] = []
-    settings = read_file_text(text, "f", problems)
+    assignments = read_text(text, "f", problems).assignments
     assert problems == []
     rows = text.split("\n")
-    for setting in settings:
-        number = int(setting.origin.detail.partition(":")[2])
-        assert rows[number - 1].partition("=")[0].strip() == setting.name
+    for assignment in assignments:
+        number = int(assignment.place.partition(":")[2])
+        assert rows[number - 1].partition("=")[0].strip() == assignment.name
     for name in {line[1] for line in lines}:
         written = [value for _, other, value, _ in lines if other == name]
-        assert [setting.raw for setting in settings if setting.name == name] == written[::-1]
+        assert [raw for other, raw, _ in assignments if other == name] == written[::-1]
 
 
-@given(st.text("ab=#/* \n", max_size=40))
+@given(st.text("ab=#/* \n\"'-x", max_size=40))
 def test_no_text_upsets_the_file_reader(text: str) -> None:
     problems: list[str] = []
-    for setting in read_file_text(text, "f", problems):
-        assert setting.name
-        assert "\n" not in setting.raw
+    content = read_text(text, "f", problems)
+    for name, raw, _ in content.assignments:
+        assert name
+        assert "\n" not in raw
+    assert all(word for word, _ in content.exports)
     assert all(problem.startswith("f:") for problem in problems)
 
 
-@pytest.mark.parametrize("type_name", ["int", "size_t", "bool", "double"])
+@pytest.mark.parametrize("type_name", TYPES)
 @given(raw=st.text(max_size=6))
 def test_no_text_upsets_the_validation(type_name: str, raw: str) -> None:
     parameter = Parameter("p", type_name, 0, "Help.", level=1)
@@ -87,3 +90,15 @@ def test_no_text_upsets_the_validation(type_name: str, raw: str) -> None:
     except ValueError:
         return
     assert parse(parameter, parameter.text(value)) == value
+
+
+BITS = {"send": 1, "put": 2, "get": 4, "atomics": 0x8000}
+
+
+@given(st.sets(st.sampled_from(list(BITS))))
+def test_flags_read_back_from_their_names(chosen: set[str]) -> None:
+    parameter = Parameter("p", "int", 0, "Help.", level=1, enumerator=FlagEnumerator(BITS))
+    value = sum(BITS[name] for name in chosen)
+    assert parse(parameter, ",".join(chosen)) == value
+    assert parse(parameter, parameter.text(value)) == value
+    assert parse(parameter, f"{value:#x}") == value

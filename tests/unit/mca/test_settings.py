@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from ompy.mca.errors import UsageError
-from ompy.mca.settings import Origin, Setting, default_files, gather, read_file_text
+from ompy.mca.files import read_text
+from ompy.mca.settings import Origin, Setting, default_files, gather
 
 
 def pairs(settings: list[Setting]) -> list[tuple[str, str, str]]:
@@ -20,8 +21,8 @@ def test_command_line_then_environment_then_files_left_most_first(tmp_path: Path
         ("btl", "cli", "--mca btl cli"),
         ("btl", "env", "OMPY_MCA_btl"),
         ("btl", "left", f"{left}:1"),
-        ("btl", "right", f"{right}:1"),
         ("pml", "ob1", f"{right}:2"),
+        ("btl", "right", f"{right}:1"),
     ]
     assert [setting.origin.source for setting in settings] == [
         "command line",
@@ -55,8 +56,11 @@ def test_the_users_file_and_the_systems_are_read_by_default(tmp_path: Path) -> N
     (tmp_path / ".ompy").mkdir()
     mine = tmp_path / ".ompy" / "mca-params.conf"
     mine.write_text("btl = self\n")
-    assert default_files(str(tmp_path))[0] == str(mine)
-    assert default_files("/h")[1].endswith("etc/ompy-mca-params.conf")
+    assert default_files(str(tmp_path), {})[0] == str(mine)
+    assert default_files("/h", {})[1] == "/h/.config/ompy/mca-params.conf"
+    assert default_files("/h", {"XDG_CONFIG_HOME": "/x"})[1] == "/x/ompy/mca-params.conf"
+    assert default_files("/h", {})[2].endswith("etc/ompy-mca-params.conf")
+    assert default_files("/h", {"OMPY_SYSCONFDIR": "/s"})[2] == "/s/ompy-mca-params.conf"
     settings = gather([], {"HOME": str(tmp_path)})
     assert ("btl", "self", f"{mine}:1") in pairs(settings)
 
@@ -115,9 +119,9 @@ lines = hidden
 /* a */ /* b */ twice = 3
 """
     problems: list[str] = []
-    settings = read_file_text(text, "f", problems)
+    content = read_text(text, "f", problems)
     assert problems == []
-    assert [(setting.name, setting.raw) for setting in settings] == [
+    assert [(name, raw) for name, raw, _ in reversed(content.assignments)] == [
         ("btl", "self,tcp"),
         ("btl_tcp_if_include", "eth0"),
         ("empty", ""),
@@ -131,11 +135,11 @@ lines = hidden
 
 
 def test_the_last_assignment_of_a_file_wins() -> None:
-    settings = read_file_text("a = 1\nb = 2\na = 3\n", "f", [])
-    assert [s.raw for s in settings if s.name == "a"] == ["3", "1"]
+    assignments = read_text("a = 1\nb = 2\na = 3\n", "f", []).assignments
+    assert [raw for name, raw, _ in assignments if name == "a"] == ["3", "1"]
 
 
-@pytest.mark.parametrize("line", ["word", "= 1", "a b = 1", "a$ = 1", "-mca btl tcp"])
+@pytest.mark.parametrize("line", ["word", "= 1", "a b = 1", "a$ = 1"])
 def test_lines_that_are_no_assignment_are_reported(tmp_path: Path, line: str) -> None:
     path = tmp_path / "a.conf"
     path.write_text(f"good = 1\n{line}\nbtl = tcp\n{line}\n")
@@ -149,14 +153,15 @@ def test_lines_that_are_no_assignment_are_reported(tmp_path: Path, line: str) ->
 
 def test_a_comment_without_end_is_reported_where_it_begins() -> None:
     problems: list[str] = []
-    assert read_file_text("a = 1\n/* b = 2\nc = 3\n", "f", problems)[0].name == "a"
+    (only,) = read_text("a = 1\n/* b = 2\nc = 3\n", "f", problems).assignments
+    assert only == ("a", "1", "f:1")
     assert problems == ["f:2: the comment that begins here has no end"]
 
 
 def test_windows_line_ends_and_odd_bytes_do_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "a.conf"
     path.write_bytes(b"a = 1\r\n# \xff\r\nb = 2\r\n")
-    assert [s.raw for s in gather([], {}, [path])] == ["1", "2"]
+    assert [s.raw for s in gather([], {}, [path])] == ["2", "1"]
 
 
 def test_an_origin_is_told_as_ompi_info_does() -> None:

@@ -1,0 +1,56 @@
+"""What a user should know about settings that are valid and do not do what they seem to.
+
+Reference: openmpi.md 1.8.10 and 1.8.11, flags of 1.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ompy.mca.parameter import Flag, Synonym
+
+if TYPE_CHECKING:
+    from ompy.mca.settings import Setting
+    from ompy.mca.variables import VariableTable
+
+
+def notices(variables: VariableTable, *, overridden: bool) -> Iterator[str]:
+    """A sentence for each setting that is deprecated, ignored or overridden.
+
+    Args:
+        variables: the table; only declared names are looked at.
+        overridden: also tell of settings the override file wins over.
+    """
+    for name in dict.fromkeys(variables.main_name(n) for n in variables.settings if n in variables):
+        parameter = variables.get(name).parameter
+        deprecated = {s.name: s for s in parameter.synonyms if s.flags & Flag.DEPRECATED}
+        counted, ignored = variables.candidates(name)
+        for setting in counted:
+            yield from _deprecation(name, setting, parameter.flags, deprecated)
+        for setting in ignored:
+            yield f"{setting.origin.place}: {_why_ignored(setting, parameter.flags)}"
+        if overridden and counted and counted[0].origin.source == "override file":
+            for setting in counted[1:]:
+                if setting.origin.source != "override file":
+                    yield (
+                        f"{setting.origin.place}: {setting.name} is overridden by "
+                        f"{counted[0].origin.place}, which sets it to {counted[0].raw!r}"
+                    )
+
+
+def _deprecation(
+    name: str, setting: Setting, flags: Flag, deprecated: dict[str, Synonym]
+) -> Iterator[str]:
+    if setting.name in deprecated:
+        yield f"{setting.origin.place}: {setting.name} is deprecated; its name is {name} now"
+    elif flags & Flag.DEPRECATED:
+        yield f"{setting.origin.place}: {setting.name} is deprecated and will go away"
+
+
+def _why_ignored(setting: Setting, flags: Flag) -> str:
+    if flags & Flag.DEFAULT_ONLY:
+        return f"{setting.name} tells something and cannot be set; this is ignored"
+    return (
+        f"{setting.name} has no effect in a file; give it on the command line or in the environment"
+    )
