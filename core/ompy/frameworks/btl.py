@@ -5,11 +5,17 @@ component that returns none is closed. It publishes addresses in the modex durin
 
 **Life of a module.** The BML asks `add_procs` which peers it reaches and gets an endpoint for
 each. The PML then sends through `sendi`, or `alloc`/`prepare_src` and `send`. The engine
-calls `poll`, and what has arrived goes to the callback registered for its tag. `finalize`
-ends it, after what was accepted has been delivered.
+calls `poll`, and what has arrived goes to the callback registered for its tag. `finalize` is
+called once, and the module is polled until it returns: what was accepted is delivered, every
+descriptor is completed (badly where the peer has departed), and nothing is left behind: no
+timer, source or poller.
 
 **Threads.** Every call comes with the rank's lock held, from whichever thread is inside MPI.
-Callbacks are called from within `poll`, `send`, `put` or `get` and must not block.
+
+**Callbacks.** Receive callbacks are called from within `poll` only: the PML is never called back
+in the middle of sending. Completions and errors come from within `poll`, `send`, `put`, `get` or
+`finalize`. A callback may send; it must not block. None is called after `finalize` has returned.
+One `poll` does a bounded amount of work, however much has arrived.
 
 **Buffers.** A descriptor's `segment` belongs to the module: the PML may write it between
 `alloc`/`prepare_src` and `send`, and must not touch it afterwards. The user's memory that
@@ -20,11 +26,22 @@ receive callback is valid during the callback only.
 once. `COMPLETED` means: done already, and the callback is not called unless the descriptor
 has `SEND_ALWAYS_CALLBACK`, then it has been called. `QUEUED` means: the callback will be
 called, if there is one. A negative result means: not accepted, the descriptor is still the
-caller's (free it or try again).
+caller's (free it or try again). With `BTL_OWNERSHIP` an accepted descriptor is the module's to
+give back; without, the caller frees it when it is completed.
+
+**Remote memory** (modules with the `PUT` or `GET` flag). Both sides register memory; the handle
+has a `bytes()` of `registration_handle_size` that goes to the peer by the PML's own message.
+The results are those of `send`; the completion callback gets a descriptor whose `segment` is
+the local memory and whose `context` is the caller's. A completed put is in the peer's memory
+before any fragment sent to that peer afterwards arrives (with `RDMA_COMPLETION`: at once). More
+than `put_limit` or `get_limit` bytes, and what misses the alignment, gets a negative result.
 
 **Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
 exactly one completion, good or bad; queued fragments are failed when the path breaks; the
-error callback comes before the error completions; completed well means the peer has it.
+error callback comes once and before the error completions; completed well means the peer has
+it. `sendi` has no completion that could tell of a later loss, so it answers `NOT_AVAILABLE`.
+
+The conformance kit (`ompy.conformance`) tests all of this.
 
 Source: reference openmpi.md 3.11 to 3.13, seed ob1-protocols.rst (which function of the BTL
 each protocol step calls).
@@ -258,7 +275,11 @@ class BtlModule(Poller):
         self.error_callback: ErrorCallback | None = None
 
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
-        """Say which of `procs` can be reached: an endpoint each, or None."""
+        """Say which of `procs` can be reached: an endpoint each, or None.
+
+        May be called again, for other peers or for the same. Only a BTL that reaches nobody
+        else has an endpoint for the own rank.
+        """
         raise NotImplementedError
 
     def del_procs(self, endpoints: Sequence[Endpoint]) -> None:
@@ -311,7 +332,17 @@ class BtlModule(Poller):
         flags: int,
         tag: int,
     ) -> int:
-        """Send header and payload at once, copying both; `NOT_AVAILABLE` when it cannot now."""
+        """Send header and payload at once, copying both; `NOT_AVAILABLE` when it cannot now.
+
+        Args:
+            endpoint: where it goes.
+            convertor: the message; its first bytes are the payload.
+            header: the PML's.
+            payload_size: bytes of payload; with the header at most `eager_limit`.
+            order: ordering tag, or `NO_ORDER`.
+            flags: descriptor flags.
+            tag: it is sent with.
+        """
         return NOT_AVAILABLE
 
     def put(
@@ -326,7 +357,19 @@ class BtlModule(Poller):
         callback: CompletionCallback,
         context: object,
     ) -> int:
-        """Write `local` into the peer's registered memory. Modules with the `PUT` flag."""
+        """Write `local` into the peer's registered memory. Modules with the `PUT` flag.
+
+        Args:
+            endpoint: the peer.
+            local: what to write; must stay as it is until the completion.
+            remote_address: where to, in bytes from the beginning of the memory registered there.
+            local_handle: of memory that contains `local`.
+            remote_handle: bytes of the peer's handle.
+            flags: descriptor flags.
+            order: ordering tag, or `NO_ORDER`.
+            callback: told on completion, as for `send`.
+            context: the PML's own, handed to the callback.
+        """
         return NOT_AVAILABLE
 
     def get(
@@ -341,11 +384,17 @@ class BtlModule(Poller):
         callback: CompletionCallback,
         context: object,
     ) -> int:
-        """Read the peer's registered memory into `local`. Modules with the `GET` flag."""
+        """Read the peer's registered memory into `local`. Modules with the `GET` flag.
+
+        The arguments are those of `put`; `local` is undefined until the completion.
+        """
         return NOT_AVAILABLE
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
-        """Register memory for put and get; the handle's bytes go to the peer."""
+        """Register memory for put and get; `bytes()` of the handle goes to the peer.
+
+        The memory belongs to the caller, who keeps it until `deregister_mem`.
+        """
         raise NotImplementedError
 
     def deregister_mem(self, handle: object) -> None:
@@ -392,7 +441,7 @@ _COMMON: Final = (
         "exclusivity",
         "int",
         7,
-        "",
+        "points",
         0,
         "Only the BTLs with the highest exclusivity that reach a peer are used for it.",
     ),
