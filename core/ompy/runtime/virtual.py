@@ -18,7 +18,7 @@ from ompy.trace.sink import Event, Trace
 if TYPE_CHECKING:
     from ompy.mca.registry import Registry
 
-Program = Callable[[RankProcess], Any]
+Program = Callable[[Any], Any]  # gets what `bring_up` made, a RankProcess by default
 
 
 class Aborted(RuntimeError):
@@ -96,6 +96,7 @@ class VirtualJob:
         seed: int = 0,
         rails: Sequence[Rail] = (Rail("rail0"),),
         hosts: Sequence[int] | None = None,
+        bring_up: Callable[[RankContext, Registry], Any] = RankProcess,
     ) -> None:
         """Describe a world.
 
@@ -105,7 +106,10 @@ class VirtualJob:
             seed: decides everything that is not decided by the programs.
             rails: the networks.
             hosts: host number of each rank; all on one by default.
+            bring_up: what each rank is made of; its result goes to the program and is
+                finalized after it. By default all frameworks.
         """
+        self._bring_up = bring_up
         self._registry = registry
         self.conductor = Conductor(seed)
         where = list(hosts) if hosts is not None else [0] * ranks
@@ -144,7 +148,7 @@ class VirtualJob:
 
         return self.conductor.run([partial(body, rank) for rank in range(size)])
 
-    def _process(self, rank: int, job_id: bytes, key: bytes) -> RankProcess:
+    def _process(self, rank: int, job_id: bytes, key: bytes) -> Any:
         engine = self._board.engines[rank]
         procs = [Proc(p.rank, p.node, p.local_rank, p.hostname) for p in self._procs]
         context = RankContext(
@@ -157,7 +161,7 @@ class VirtualJob:
             job_id=job_id,
             job_key=key,
         )
-        return RankProcess(context, self._registry)
+        return self._bring_up(context, self._registry)
 
     def events(self) -> list[Event]:
         """All ranks' events in the order of time, ties by rank."""
