@@ -6,11 +6,9 @@ import os
 
 import pytest
 from ompy.frameworks.catalog import CATALOG
-from ompy.mca.parameter import Parameter
+from ompy.mca.parameter import INTEGERS, Parameter
 from ompy.mca.registry import Registry
 from ompy.mca.validation import parse
-
-UNITLESS = {"priority", "exclusivity", "verbose", "port_min_v4"}
 
 
 def all_parameters() -> list[tuple[str, Parameter]]:
@@ -41,11 +39,14 @@ def test_parameter(name: str, parameter: Parameter) -> None:
     assert 1 <= parameter.level <= 9
     if parameter.type == "size_t":
         assert parameter.unit == "bytes"
-    if parameter.type in ("int", "double") and not parameter.words:
-        assert parameter.unit or parameter.name in UNITLESS, "a number has a unit"
-    default = parameter.default
-    if isinstance(default, str):
-        default = ",".join(os.path.expanduser(part) for part in default.split(","))
-    assert parse(parameter, parameter.text(parameter.default)) == default, (
-        "the default is a value the user could have given"
-    )
+    number = parameter.type in INTEGERS or parameter.type == "double"
+    assert bool(parameter.unit) == number, "a number has a unit; words and switches have none"
+    given = parse(parameter, parameter.text(parameter.default))
+    if isinstance(parameter.default, str):
+        assert _absolute(str(given)) == _absolute(parameter.default)
+    else:
+        assert given == parameter.default, "the default is a value the user could have given"
+
+
+def _absolute(paths: str) -> str:
+    return ",".join(os.path.expanduser(path) for path in paths.split(","))

@@ -1,12 +1,12 @@
 r"""What parameter files contain, and where they are looked for.
 
-Every kind of file (the user's and the system's, those of `--tune` and `--am`, the override file) may
-hold both forms:
+Every kind of file (the user's and the system's, those of `--tune` and `--am`, the override file)
+may hold both forms:
 
     name = value                            the value is the rest of the line, trimmed
     -mca name value  -x VARIABLE=value      any number of them on a line, quoted as in a shell
 
-A comment is a line that begins with `#` or `//`, or whatever is between `/*` and `*/` before a name.
+A comment is a line that begins with `#` or `//`, or what is between `/*` and `*/` before a name.
 
 Reference: openmpi.md 1.9.
 """

@@ -163,19 +163,21 @@ class Parameter:
 
     def _contradiction(self) -> str:
         """What is wrong with the declaration, empty if nothing."""
-        if self.type not in TYPES:
-            return f"there is no type {self.type}; there are {', '.join(TYPES)}"
-        if self.level not in LEVELS:
-            return f"there is no level {self.level}; there are 1 to {max(LEVELS)}"
-        if not self.help:
-            return "it has no help"
-        if self.flags & Flag.DEFAULT_ONLY and self.flags & Flag.ENVIRONMENT_ONLY:
-            return "what can only be the default cannot come from the environment"
-        if self.enumerator is not None and self.type not in (*INTEGERS, "bool"):
-            return f"words for numbers do not fit the type {self.type}"
-        if self.choices is not None and self.type != "string":
-            return f"a choice of words does not fit the type {self.type}"
-        return ""
+        both = Flag.DEFAULT_ONLY | Flag.ENVIRONMENT_ONLY
+        words_fit = self.enumerator is None or self.type in (*INTEGERS, "bool")
+        problems = {
+            f"there is no type {self.type}; there are {', '.join(TYPES)}": self.type not in TYPES,
+            f"there is no level {self.level}; there are 1 to 9": self.level not in LEVELS,
+            "it has no help": not self.help,
+            "what can only be the default cannot come from the environment": (
+                self.flags & both == both
+            ),
+            f"words for numbers do not fit the type {self.type}": not words_fit,
+            f"a choice of words does not fit the type {self.type}": (
+                self.choices is not None and self.type != "string"
+            ),
+        }
+        return next((text for text, holds in problems.items() if holds), "")
 
     def text(self, value: object) -> str:
         """A value of this parameter as the user would write it."""

@@ -123,7 +123,7 @@ class Registry:
         for framework in self._components.frameworks:
             if framework in self._variables.settings:
                 yield from self._selection_problems(framework)
-        for name, settings in self._variables.settings.items():
+        for name, settings in self._variables.as_read():
             yield from self._setting_problems(name, settings)
 
     def _selection_problems(self, framework: str) -> Iterator[str]:
@@ -148,15 +148,22 @@ class Registry:
 
     def _exclusion_problems(self) -> Iterator[str]:
         for record in self._components.records if self._variables.settings else ():
-            for pair in record.component.exclusive if record.component is not None else ():
-                names = [f"{record.framework}_{record.name}_{name}" for name in pair]
-                try:
-                    both = [self._variables.get(name) for name in names]
-                except UsageError:
-                    continue  # told already
-                if all(variable.origin is not DEFAULT for variable in both):
-                    places = " and ".join(variable.origin.place for variable in both)
-                    yield f"{places}: only one of {' and '.join(names)} may be set"
+            try:
+                problem = self._exclusion_problem(record)
+            except UsageError:
+                continue  # one of the two is no value, which is told already
+            if problem:
+                yield problem
+
+    def _exclusion_problem(self, record: ComponentRecord) -> str:
+        """What is wrong if both parameters of an exclusive pair are set; empty if none are."""
+        for pair in record.component.exclusive if record.component is not None else ():
+            names = [f"{record.framework}_{record.name}_{name}" for name in pair]
+            both = [self._variables.get(name) for name in names]
+            if all(variable.origin is not DEFAULT for variable in both):
+                places = " and ".join(variable.origin.place for variable in both)
+                return f"{places}: only one of {' and '.join(names)} may be set"
+        return ""
 
     def _setting_problems(self, name: str, settings: list[Setting]) -> Iterator[str]:
         if self._is_declared(name):
@@ -299,9 +306,13 @@ class Registry:
 
     def _open(self, record: ComponentRecord) -> None:
         component = _loaded(record)
-        variables = self.variables(record.framework, record.name)
-        values = Values({variable.parameter.name: variable.value for variable in variables})
+        prefix = f"{record.framework}_{record.name}_"
+        names = [parameter.name for parameter in component.parameters]
+        values = Values({name: self._variables.get(prefix + name).value for name in names})
         try:
+            problem = self._exclusion_problem(record)
+            if problem:
+                raise NotAvailable(problem)
             component.open(values)
         except NotAvailable as error:
             state, reason, traceback = State.NOT_AVAILABLE, str(error) or "no reason given", ""

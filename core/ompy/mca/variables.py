@@ -99,6 +99,19 @@ class VariableTable:
         self._synonyms: dict[str, str] = {}
         self._resolved: dict[str, Variable] = {}
 
+    def as_read(self) -> list[tuple[str, list[Setting]]]:
+        """`settings`, names in the order in which a reader of command line and files meets them."""
+        blocks: dict[str, int] = {}
+        for settings in self.settings.values():
+            for setting in settings:
+                blocks.setdefault(_block(setting)[0], len(blocks))
+
+        def place(item: tuple[str, list[Setting]]) -> tuple[int, int]:
+            block, line = _block(item[1][0])
+            return blocks[block], line
+
+        return sorted(self.settings.items(), key=place)
+
     def declare(self, name: str, framework: str, component: str, parameter: Parameter) -> None:
         """Add a parameter. None of its names is taken."""
         for taken in (name, *(synonym.name for synonym in parameter.synonyms)):
@@ -220,6 +233,15 @@ class VariableTable:
             return parse(parameter, setting.raw)
         except ValueError as error:
             raise UsageError(problem_text(setting, str(error))) from None
+
+
+def _block(setting: Setting) -> tuple[str, int]:
+    """The file, or else the source, a setting is from, and its line there."""
+    source, detail = setting.origin
+    path, _, line = detail.rpartition(":")
+    if source in IMMEDIATE or not line.isdigit():
+        return source, 0
+    return path, int(line)
 
 
 def _refuse_two(name: str, one: Setting, other: Setting) -> None:

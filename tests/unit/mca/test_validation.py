@@ -125,7 +125,7 @@ def test_verbosity_knows_words_and_clamps_numbers() -> None:
     assert [parse(verbose, word) for word in VERBOSITY] == [-1, 0, 10, 20, 40, 60, 80, 100]
     assert [parse(verbose, raw) for raw in ("-5", "30", "1000")] == [-1, 30, 100]
     for raw in ("Error", "12xyz", ""):
-        with pytest.raises(ValueError, match="not one of none, error, component"):
+        with pytest.raises(ValueError, match='not one of -1:"none", 0:"error", 10:"component"'):
             parse(verbose, raw)
     assert [verbose.text(value) for value in (-1, 0, 30)] == ["none", "error", "30"]
 

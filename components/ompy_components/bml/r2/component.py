@@ -22,6 +22,7 @@ class R2Component(BmlComponent):
             100,  # reference openmpi.md 1.4.8
             "Priority in the selection of a BML.",
             level=9,
+            unit="points",
         ),
     )
 

@@ -19,6 +19,7 @@ class TcpComponent(BtlComponent):
     name: ClassVar[str] = "tcp"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
     capabilities: ClassVar[Capabilities] = Capabilities(reach="network", wire="stream")
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
@@ -51,6 +52,7 @@ class TcpComponent(BtlComponent):
             0,
             "First port to listen at; 0 lets the system choose.",
             level=2,
+            unit="port",
             minimum=0,
         ),
         Parameter(

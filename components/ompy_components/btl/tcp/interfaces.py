@@ -20,15 +20,9 @@ def choose(context: RankContext, include: str, exclude: str, standard: str) -> l
         standard: default of `btl_tcp_if_exclude`.
 
     Raises:
-        MPIError: ERR_ARG, both lists are set, or `include` names what is not there.
+        MPIError: ERR_ARG, `include` names what is not there.
     """
     found = context.network.interfaces()
-    if include and exclude != standard:
-        raise MPIError(
-            ERR_ARG,
-            f"btl_tcp_if_include ({include}) and btl_tcp_if_exclude ({exclude}) are both set; "
-            f"only one of them may be",
-        )
     if include:
         return _included(context.network, found, include)
     if exclude == standard and all(proc.node == context.me.node for proc in context.procs):

@@ -26,6 +26,7 @@ class BasicComponent(CollComponent):
             10,  # reference openmpi.md 0.6 names no other; Open MPI 4.1: coll_basic_priority 10
             "Priority in the selection of a module for each operation.",
             level=9,
+            unit="points",
         ),
         Parameter(
             "tree_block_max",

@@ -24,6 +24,7 @@ class LocalPlm(PlmComponent):
             50,  # arbitrary: leaves room on both sides
             "Which plm component is asked first; the highest is.",
             level=9,
+            unit="points",
         ),
     )
 

@@ -17,7 +17,14 @@ class Ob1Component(PmlComponent):
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
     parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("priority", "int", 20, "Priority in the selection of a PML.", level=9),
+        Parameter(
+            "priority",
+            "int",
+            20,
+            "Priority in the selection of a PML.",
+            level=9,
+            unit="points",
+        ),
         Parameter(
             "send_pipeline_depth",
             "int",
