@@ -79,6 +79,13 @@ class Stream(Source):
         """
         raise NotImplementedError
 
+    def fail(self, why: str) -> None:
+        """Break this end: it is ready from now on, and sending raises LinkError.
+
+        What has arrived can still be taken. Faults call this; a protocol calls `close`.
+        """
+        raise NotImplementedError
+
 
 class Listener(Source):
     """Accepts streams at `address`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import select
 import socket
@@ -74,6 +75,11 @@ class SocketStream(SocketSource, Stream):
             if problem.errno == errno.ENOTCONN:
                 return WOULD_BLOCK
             raise LinkError(str(problem)) from problem
+
+    def fail(self, why: str) -> None:
+        """End both directions; the kernel says so to whoever waits."""
+        with contextlib.suppress(OSError):  # not connected, or gone already
+            self.socket.shutdown(socket.SHUT_RDWR)
 
 
 class SocketListener(SocketSource, Listener):

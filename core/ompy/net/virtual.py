@@ -217,8 +217,8 @@ class VirtualStream(VirtualSource, Stream):
         self.connected = True
         self.engine.wake()
 
-    def refuse(self, why: str) -> None:
-        """The connection fails."""
+    def fail(self, why: str) -> None:
+        """The connection was refused, or breaks."""
         self.problem = why
         self.engine.wake()
 
@@ -254,7 +254,7 @@ class VirtualListener(VirtualSource, Listener):
     def arrive(self, caller: VirtualStream, peer: Address) -> None:
         """A connection request gets here."""
         if self.address not in self._fabric.listeners:
-            caller.refuse("connection refused")
+            caller.fail("connection refused")
             return
         stream = VirtualStream(self._fabric, self._fabric.rail_of(self.address.host), self.engine)
         stream.establish(caller)
@@ -455,7 +455,7 @@ class VirtualNetwork(Network):
         def request() -> None:
             listener = self._fabric.listeners.get(address)
             if listener is None:
-                stream.refuse("connection refused")
+                stream.fail("connection refused")
             else:
                 listener.arrive(stream, own)
 

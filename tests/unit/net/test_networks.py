@@ -3,96 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from ompy.engine.real import RealEngine
-from ompy.engine.virtual import Conductor
 from ompy.net.base import (
     WOULD_BLOCK,
     Address,
     Datagram,
     LinkError,
     Middleware,
-    Network,
     Stream,
 )
 from ompy.net.real import RealNetwork
-from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual import VirtualNetwork
 from ompy.runtime.world import LonelyWireUp
 
-
-class World:
-    """Two networks that reach each other, and a way to let time pass."""
-
-    def __init__(self, left: Network, right: Network, until: Callable[[Callable[[], bool]], None]):
-        self.left = left
-        self.right = right
-        self.until = until
-        self.hosts = [network.interfaces()[0].address for network in (left, right)]
-
-    def pair(self) -> tuple[Stream, Stream]:
-        listener = self.left.listen(self.hosts[0])
-        near = self.right.connect(listener.address)
-        accepted: list[Stream] = []
-
-        def ready() -> bool:
-            stream = listener.accept()
-            if stream is not None:
-                accepted.append(stream)
-            return bool(accepted)
-
-        self.until(ready)
-        listener.close()
-        return accepted[0], near
+from tests.support.networks import World, pump, two_networks
 
 
 @pytest.fixture(params=["real", "virtual"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    if request.param == "real":
-        engine = RealEngine(1)
-        nets = [RealNetwork(engine, 0, LonelyWireUp()) for _ in range(2)]
-        yield World(
-            *nets,
-            lambda ready: pytest.fail("late") if not engine.wait_until(ready, 5 * 10**9) else None,
-        )
-        for net in nets:
-            net.close()
-        engine.close()
-        return
-    conductor = Conductor(1)
-    fabric = Fabric(conductor, (Rail("rail0"),), (0, 0))
-    engines = [conductor.engine() for _ in range(2)]
-    nets = [VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(engines)]
-
-    def until(ready: Callable[[], bool]) -> None:
-        while not ready():
-            deadline = conductor._events.next_deadline()
-            if deadline is None and ready():
-                return
-            deadline = conductor._events.next_deadline()
-            assert deadline is not None, "nothing is under way"
-            conductor.time = deadline
-            conductor._events.run(deadline)
-
-    yield World(*nets, until)
-
-
-def pump(world: World, source: Stream, target: Stream, data: bytes) -> bytes:
-    """Send all of `data` and receive it."""
-    left, got = memoryview(data), bytearray()
-
-    def step() -> bool:
-        nonlocal left
-        while len(left) and (taken := source.send([left[:10], left[10:]])):
-            left = left[taken:]
-        room = bytearray(1000)
-        while (count := target.receive_into(memoryview(room))) > 0:
-            got.extend(room[:count])
-        return len(got) >= len(data)
-
-    world.until(step)
-    return bytes(got)
+    with two_networks(request.param) as made:
+        yield made
 
 
 def test_stream_carries_bytes_both_ways(world: World) -> None:
