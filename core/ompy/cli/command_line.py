@@ -12,6 +12,7 @@ import click
 
 from ompy import __version__
 from ompy.mca.errors import UsageError, did_you_mean
+from ompy.mca.settings import PARAMETER_SETS, TUNE_FILES
 
 PROGRAM: Final = "ompy-run"
 SEPARATOR: Final = ":"  # between the programs of a job
@@ -28,11 +29,13 @@ ALIASES: Final = {
 ABSENT: Final = (
     "--host -H --hostfile --machinefile --map-by --rank-by --bind-to --report-bindings --rankfile "
     "--npernode --pernode --npersocket -N --output-filename --merge-stderr-to-stdout --xml "
-    "--xterm --tune --am --app --prefix --path --cpu-set --cpu-list --enable-recovery "
+    "--xterm --app --prefix --path --cpu-set --cpu-list --enable-recovery "
     "--max-restarts --debug --tv -d -v --report-pid --report-uri --preload-files --output "
     "--display --get-stack-traces --report-state-on-timeout"
 )  # reference openmpi.md 2.4: options of mpirun that mean nothing here yet
 JOB_WIDE: Final = {
+    "am",
+    "tune",
     "timeout",
     "tag_output",
     "timestamp_output",
@@ -78,6 +81,18 @@ class CommandError(Exception):
     multiple=True,
     metavar="NAME VALUE",
     help="Set an MCA parameter for the whole job. Repeatable.",
+)
+@click.option(
+    "--tune",
+    multiple=True,
+    metavar="FILE,...",
+    help="Read -mca and -x from files. Repeatable; the left-most wins.",
+)
+@click.option(
+    "--am",
+    multiple=True,
+    metavar="NAME,...",
+    help="Use parameter sets: files of configs/ or their names. Repeatable; the left-most wins.",
 )
 @click.option(
     "-x",
@@ -165,6 +180,16 @@ def parse(arguments: Sequence[str]) -> list[Group]:
             name = min(late).replace("_", "-")
             raise CommandError(f"program {number}: --{name} belongs before the first program")
     return groups
+
+
+def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
+    """Name and value of every parameter a command line sets."""
+    pairs = [pair for group in groups for pair in group.options["mca"]]
+    for option, name in (("tune", TUNE_FILES), ("am", PARAMETER_SETS)):
+        files = groups[0].options[option]
+        if files:
+            pairs.append((name, ",".join(files)))
+    return pairs
 
 
 def _split(arguments: Sequence[str]) -> list[list[str]]:

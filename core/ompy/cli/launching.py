@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ompy.cli.command_line import ALIASES, PROGRAM, CommandError, Group, arities, parse
+from ompy.cli.command_line import (
+    ALIASES,
+    PROGRAM,
+    CommandError,
+    Group,
+    arities,
+    parameters,
+    parse,
+)
+from ompy.cli.exports import common_exports, environment
 from ompy.frameworks.job import App, Job, Placement
 from ompy.mca.errors import did_you_mean
 
@@ -26,14 +35,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def make_job(groups: Sequence[Group], host: str) -> Job:
+def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str]] = ()) -> Job:
     """The job a command line asks for, all on one host; parameters are still missing.
+
+    Args:
+        groups: the programs.
+        host: this host.
+        common: variables every program gets, from `common_exports`.
 
     Raises:
         CommandError: it cannot be run.
     """
     first = groups[0].options
-    apps = tuple(_make_app(group, alone=len(groups) == 1) for group in groups)
+    apps = tuple(_make_app(group, common, alone=len(groups) == 1) for group in groups)
     ranks = [app for app, count in enumerate(apps) for _ in range(count.ranks)]
     if not first["oversubscribe"] and len(ranks) > cores():
         raise CommandError(
@@ -50,7 +64,7 @@ def make_job(groups: Sequence[Group], host: str) -> Job:
     )
 
 
-def _make_app(group: Group, *, alone: bool) -> App:
+def _make_app(group: Group, common: Sequence[tuple[str, str]], *, alone: bool) -> App:
     count = group.options["count"]
     if count is None:
         if not alone:
@@ -61,12 +75,14 @@ def _make_app(group: Group, *, alone: bool) -> App:
         directory = os.path.abspath(directory)
         if not os.path.isdir(directory):
             raise CommandError(f"--wdir {group.options['wdir']}: there is no such directory")
-    environment = _exports(group.options["exports"])
+    variables, warnings = environment(group.options["exports"], common, os.environ)
+    for warning in warnings:
+        say(f"warning: {warning}")
     try:
-        find_program(group.argv[0], environment, directory)
+        find_program(group.argv[0], tuple(variables.items()), directory)
     except CommandError as problem:
         raise CommandError(f"{problem}{_swallowed(group)}", problem.exit_code) from None
-    return App(group.argv, count, environment, directory)
+    return App(group.argv, count, tuple(variables.items()), directory)
 
 
 def _swallowed(group: Group) -> str:
@@ -77,20 +93,6 @@ def _swallowed(group: Group) -> str:
         if value.startswith("python") and shutil.which(value):
             return f". {value} was taken as the value of --mca {name}: is the value missing?"
     return ""
-
-
-def _exports(exports: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Variables for the ranks; one without a value is the launcher's own."""
-    found = {}
-    for export in exports:
-        name, equals, value = export.partition("=")
-        if not name:
-            raise CommandError(f"-x {export}: there is no name before the =")
-        if not equals and name not in os.environ:
-            say(f"warning: -x {name}: there is no such variable in the environment")
-            continue
-        found[name] = value if equals else os.environ[name]
-    return tuple(found.items())
 
 
 def _stdin_rank(text: str, size: int) -> int:
@@ -144,8 +146,8 @@ def _not_found(name: str, here: str) -> str:
     return message
 
 
-def resolve(parameters: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
-    """Check all parameters and choose what starts agents.
+def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
+    """Check all parameters of a command line and choose what starts agents.
 
     Raises:
         UsageError: a parameter is wrong.
@@ -157,7 +159,7 @@ def resolve(parameters: Sequence[tuple[str, str]]) -> tuple[Registry, PlmCompone
     from ompy.mca.registry import Registry
     from ompy.mca.settings import gather
 
-    registry = Registry(CATALOG, gather(parameters, os.environ))
+    registry = Registry(CATALOG, gather(pairs, os.environ))
     registry.check()
     found = registry.open("plm")
     if not found:
@@ -198,8 +200,9 @@ def run(arguments: Sequence[str]) -> int:
     groups = parse(arguments)
     options = groups[0].options
     seconds, source = timeout(options["timeout"], os.environ)
-    job = make_job(groups, socket.gethostname())
-    registry, plm = resolve([pair for group in groups for pair in group.options["mca"]])
+    registry, plm = resolve(parameters(groups))
+    exports = [word for group in groups for word in group.options["exports"]]
+    job = make_job(groups, socket.gethostname(), common_exports(registry, exports))
     job = job._replace(mca=registry.snapshot())
     universe = max(cores(), len(job.placements))
     if options["display_map"]:

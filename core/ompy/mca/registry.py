@@ -12,7 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.mca.base_parameters import SUPPRESS_OVERRIDE_WARNING, own_parameters
+from ompy.mca.base_parameters import (
+    SHOW_LOAD_ERRORS,
+    SUPPRESS_OVERRIDE_WARNING,
+    own_parameters,
+)
 from ompy.mca.component import Component, NotAvailable
 from ompy.mca.components import ComponentTable
 from ompy.mca.errors import UsageError, did_you_mean
@@ -20,7 +24,7 @@ from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
 from ompy.mca.parameter import BASE, Values
 from ompy.mca.records import FAILED, ComponentRecord, State
-from ompy.mca.selection import Selection
+from ompy.mca.selection import LoadErrors, Selection
 from ompy.mca.settings import DEFAULT, Origin, Setting
 from ompy.mca.variables import Variable, VariableTable
 
@@ -92,9 +96,13 @@ class Registry:
         return self.records_of(framework)
 
     def warnings(self) -> list[str]:
-        """A sentence for each component that was to be used and failed, or is there twice."""
+        """A sentence for each component that was to be used and failed, or is there twice.
+
+        Of those the parameter `mca_base_component_show_load_errors` asks for.
+        """
+        told = LoadErrors(str(self._variables.get(SHOW_LOAD_ERRORS).value))
         wanting = FAILED | {State.SHADOWED}
-        return [repr(record) for record in self.records if record.state in wanting]
+        return [repr(record) for record in self.records if record.state in wanting and told(record)]
 
     def listen(self, listener: Callable[[ComponentRecord], None]) -> None:
         """Call `listener` with a component's record at each change of its state."""
@@ -125,6 +133,7 @@ class Registry:
                 yield from self._selection_problems(framework)
         for name, settings in self._variables.as_read():
             yield from self._setting_problems(name, settings)
+        yield from self._exclusion_problems()
 
     def _selection_problems(self, framework: str) -> Iterator[str]:
         components = self._components
@@ -136,8 +145,6 @@ class Registry:
         for record in components.candidates(framework):
             if components.is_asked_for(record) and not components.load(record):
                 yield str(components.failure(record))
-
-        yield from self._exclusion_problems()
 
     def notices(self) -> list[str]:
         """A sentence for each setting that is deprecated, ignored or overridden."""

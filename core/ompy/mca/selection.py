@@ -5,7 +5,12 @@ Reference: openmpi.md 1.5. Unlike Open MPI, spaces around names do not count.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from ompy.mca.enumerators import FALSE, TRUE
+
+if TYPE_CHECKING:
+    from ompy.mca.records import ComponentRecord
 
 
 class Selection(NamedTuple):
@@ -41,3 +46,25 @@ def parse_selection(raw: str) -> Selection:
     unique = dict.fromkeys(name.strip() for name in names.split(","))
     unique.pop("", None)
     return Selection(tuple(unique), excludes=not unique or text.startswith("^"))
+
+
+class LoadErrors:
+    """Of which components a job says that they failed (reference openmpi.md 1.10).
+
+    `all`, `none`, a word for true or false, a list of `framework` or `framework/component`, or
+    `^` and such a list.
+    """
+
+    def __init__(self, raw: str) -> None:
+        word = raw.strip().lower()
+        everything = word in ("", "all", "1") or word in TRUE
+        nothing = word in ("none", "0") or word in FALSE
+        self._listed = {part.strip() for part in raw.strip().lstrip("^").split(",")}
+        self._excludes = raw.strip().startswith("^")
+        if everything or nothing:
+            self._listed, self._excludes = set(), everything
+
+    def __call__(self, record: ComponentRecord) -> bool:
+        """Whether to say it of this one."""
+        names = {record.framework, f"{record.framework}/{record.name}"}
+        return bool(names & self._listed) is not self._excludes

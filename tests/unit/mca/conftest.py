@@ -39,7 +39,7 @@ CATALOG = (
 
 COMPONENT_SOURCE = """
 from ompy.mca.component import Component, NotAvailable
-from ompy.mca.parameter import Parameter
+from ompy.mca.parameter import Flag, Parameter, Synonym
 import fake_events
 
 class Fake(Component):

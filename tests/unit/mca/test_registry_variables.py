@@ -137,6 +137,95 @@ def test_a_duplicate_does_not_excuse_a_misspelt_name(site) -> None:
     ]
 
 
+OLD_AND_NEW = """(
+    Parameter("eager_limit", "size_t", 65536, "Eager.", level=4, unit="bytes",
+              synonyms=(Synonym("wire_vader_eager_limit", Flag.DEPRECATED),)),
+    Parameter("include", "string", "", "Which.", level=1),
+    Parameter("exclude", "string", "lo", "Which not.", level=1),
+)
+    exclusive = (("include", "exclude"),)
+"""
+
+
+def test_a_synonym_may_have_a_name_of_another_component(site) -> None:
+    site.component("tcp", parameters=OLD_AND_NEW)
+    registry = site.registry(("wire_vader_eager_limit", "4k"))
+    registry.check()
+    assert registry.value("wire_tcp_eager_limit") == 4096
+    assert registry.variable("wire_vader_eager_limit").name == "wire_tcp_eager_limit"
+    assert registry.notices() == [
+        "--mca wire_vader_eager_limit 4k: wire_vader_eager_limit is deprecated; its name is "
+        "wire_tcp_eager_limit now"
+    ]
+
+
+def test_two_names_of_a_variable_cannot_have_two_values_on_the_command_line(site) -> None:
+    site.component("tcp", parameters=OLD_AND_NEW)
+    both = ("wire_vader_eager_limit", "4k"), ("wire_tcp_eager_limit", "8k")
+    assert problems(site.registry(*both)) == [
+        "--mca wire_vader_eager_limit 4k and --mca wire_tcp_eager_limit 8k: wire_tcp_eager_limit "
+        "can have one value on the command line"
+    ]
+
+
+def test_parameters_that_exclude_each_other(site) -> None:
+    site.component("tcp", parameters=OLD_AND_NEW)
+    registry = site.registry(("wire_tcp_include", "a"), environ={"OMPY_MCA_wire_tcp_exclude": "b"})
+    assert problems(registry) == [
+        "--mca wire_tcp_include a and environment variable OMPY_MCA_wire_tcp_exclude: only one "
+        "of wire_tcp_include and wire_tcp_exclude may be set"
+    ]
+    (record,) = site.registry(("wire_tcp_include", "a")).load("wire")
+    assert record.state.value == "loaded"
+
+
+def test_what_may_be_set_at_run_time(site, catalog) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    registry = site.registry(("wire_base_verbose", "warn"))
+    variable = registry.set("wire_base_verbose", "info")
+    assert (variable.value, str(variable.origin)) == (40, "set")
+    assert [str(setting.origin) for setting in variable.shadowed] == [
+        "command line (--mca wire_base_verbose warn)"
+    ]
+    assert Registry.from_snapshot(catalog, registry.snapshot()).value("wire_base_verbose") == 40
+    with pytest.raises(UsageError, match="wire_tcp_eager_limit cannot be set now: it is read-only"):
+        registry.set("wire_tcp_eager_limit", "4k")
+    with pytest.raises(UsageError, match="set: wire_base_verbose cannot be 'loud'"):
+        registry.set("wire_base_verbose", "loud")
+    assert registry.is_writeable(variable)
+    registry.open("wire")
+    assert not registry.is_writeable(variable)
+    with pytest.raises(UsageError, match="wire_base_verbose cannot be set now"):
+        registry.set("wire_base_verbose", "info")
+
+
+def test_components_tell_their_version_as_parameters(site) -> None:
+    site.component("tcp")
+    registry = site.registry()
+    registry.load("wire")
+    versions = [
+        registry.value(f"wire_tcp_{part}_version") for part in ("major", "minor", "release")
+    ]
+    assert versions == [7, 1, 0]
+    registry = site.registry(("wire_tcp_major_version", "9"))
+    registry.check()
+    assert registry.value("wire_tcp_major_version") == 7
+    assert registry.notices() == [
+        "--mca wire_tcp_major_version 9: wire_tcp_major_version tells something and cannot be "
+        "set; this is ignored"
+    ]
+
+
+def test_no_strangers_are_wanted(site, states_of) -> None:
+    site.component("tcp")
+    registry = site.registry(("mca_base_component_disable_dlopen", "yes"))
+    registry.load("wire")
+    assert states_of(registry) == {"tcp": "blocked"}
+    assert registry.records[0].reason == (
+        "only ompy's own components are wanted (--mca mca_base_component_disable_dlopen yes)"
+    )
+
+
 def test_nothing_set_nothing_looked_for(catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     import ompy.mca.discovery
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from ompy.mca.selection import parse_selection
+from ompy.mca.records import ComponentRecord
+from ompy.mca.selection import LoadErrors, parse_selection
 
 
 @pytest.mark.parametrize("raw", ["", "  ", "^", "^^", ",", "^ ,"])
@@ -34,3 +35,26 @@ def test_a_negated_list_allows_everything_else(raw: str) -> None:
 def test_negation_elsewhere_than_in_front_is_an_error(raw: str) -> None:
     with pytest.raises(ValueError, match=r"\^ negates the whole list"):
         parse_selection(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ("all", ["btl/a", "btl/b", "pml/a"]),
+        ("yes", ["btl/a", "btl/b", "pml/a"]),
+        ("", ["btl/a", "btl/b", "pml/a"]),
+        ("none", []),
+        ("0", []),
+        ("btl", ["btl/a", "btl/b"]),
+        ("btl/a, pml", ["btl/a", "pml/a"]),
+        ("^btl/a", ["btl/b", "pml/a"]),
+        ("^btl,pml/a", []),
+    ],
+)
+def test_whose_failure_to_load_is_told(raw: str, told: list[str]) -> None:
+    wanted = LoadErrors(raw)
+    records = [
+        ComponentRecord(framework, name, "d", "1", "m:C")
+        for framework, name in [("btl", "a"), ("btl", "b"), ("pml", "a")]
+    ]
+    assert [f"{r.framework}/{r.name}" for r in records if wanted(r)] == told

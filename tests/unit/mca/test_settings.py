@@ -168,3 +168,119 @@ def test_an_origin_is_told_as_ompi_info_does() -> None:
     assert str(Origin("file", "/a:3")) == "file (/a:3)"
     assert str(Origin("default", "")) == "default"
     assert Origin("environment", "OMPY_MCA_btl").place == "environment variable OMPY_MCA_btl"
+
+
+def test_options_in_a_file() -> None:
+    problems: list[str] = []
+    content = read_text(
+        "-mca btl self,tcp --mca pml ob1 -x A=1\n-x 'B=two words' -x C\nbml = r2\n", "f", problems
+    )
+    assert problems == []
+    assert content.assignments == [
+        ("bml", "r2", "f:3"),
+        ("pml", "ob1", "f:1"),
+        ("btl", "self,tcp", "f:1"),
+    ]
+    assert content.exports == [("C", "f:2"), ("B=two words", "f:2"), ("A=1", "f:1")]
+
+
+@pytest.mark.parametrize("line", ["-mca btl", "--mca b$l x", "-x", "-x =1", "-y 1", "-mca a b c"])
+def test_options_that_are_none_are_reported(line: str) -> None:
+    problems: list[str] = []
+    read_text(line, "f", problems)
+    assert problems == [f"f:1: not `-mca name value` or `-x VARIABLE=value`: {line}"]
+
+
+def test_a_quotation_without_end_is_reported() -> None:
+    problems: list[str] = []
+    read_text("-x 'A=1", "f", problems)
+    assert problems == ["f:1: no closing quotation: -x 'A=1"]
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """The working directory and a directory of parameter sets."""
+    here, sets = tmp_path / "here", tmp_path / "sets"
+    here.mkdir()
+    sets.mkdir()
+    monkeypatch.chdir(here)
+    return here, sets
+
+
+TUNE, AM = "mca_base_envar_file_prefix", "mca_base_param_file_prefix"
+
+
+def test_tune_files_win_over_parameter_sets_and_those_over_files(places) -> None:
+    here, sets = places
+    for path, value in [(here / "t", 1), (here / "u", 2), (sets / "a.conf", 3), (here / "f", 4)]:
+        path.write_text(f"btl = {value}\n")
+    mca = [(TUNE, "t,u"), (AM, "a"), ("mca_base_param_file_path", str(sets))]
+    settings = [s for s in gather(mca, {}, [here / "f"]) if s.name == "btl"]
+    assert [(s.raw, s.origin.source) for s in settings] == [
+        ("1", "tune file"),
+        ("2", "tune file"),
+        ("3", "parameter set"),
+        ("4", "file"),
+    ]
+
+
+def test_tune_files_are_looked_for_here_first_and_parameter_sets_last(places) -> None:
+    here, sets = places
+    (here / "x.conf").write_text("btl = here\n")
+    (sets / "x.conf").write_text("btl = sets\n")
+    environ = {"OMPY_MCA_mca_base_param_file_path": f"/nowhere:{sets}"}
+    for name, expected in ((TUNE, "here"), (AM, "sets")):
+        settings = gather([(name, "x")], environ, [])
+        assert [s.raw for s in settings if s.name == "btl"] == [expected]
+
+
+def test_a_parameter_set_that_is_not_there(places) -> None:
+    here, sets = places
+    (sets / "scarce.conf").write_text("")
+    mca = [(AM, "scarse,scarce"), ("mca_base_param_file_path", str(sets))]
+    with pytest.raises(UsageError) as caught:
+        gather(mca, {}, [])
+    assert caught.value.problems == (
+        f"--am scarse,scarce: there is no file scarse in {sets}, {here}; did you mean scarce? "
+        "(there are scarce)",
+    )
+
+
+def test_what_files_export_is_one_value_the_best_first(tmp_path: Path) -> None:
+    left, right = tmp_path / "l", tmp_path / "r"
+    left.write_text("-x A=1\n-x A=2\n")
+    right.write_text("-x 'B=x y'\n")
+    (setting,) = gather([], {}, [left, right])
+    assert setting == Setting(
+        "mca_base_env_list_internal",
+        "A=2 A=1 'B=x y'",
+        Origin("file", f"{left}:2, {left}:1, {right}:1"),
+    )
+
+
+def test_the_override_file_is_the_systems(tmp_path: Path) -> None:
+    path = tmp_path / "ompy-mca-params-override.conf"
+    path.write_text("btl = forced\n")
+    environ = {"OMPY_SYSCONFDIR": str(tmp_path), "HOME": "/nowhere"}
+    first, second = gather([("btl", "mine")], environ)
+    assert (first.raw, first.origin) == ("forced", Origin("override file", f"{path}:1"))
+    assert second.raw == "mine"
+
+
+def test_a_name_may_begin_with_the_project(tmp_path: Path) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text("ompy_btl = 3\n")
+    environ = {"OMPY_MCA_btl": "2", "OMPY_MCA_ompy_btl": "1"}
+    assert pairs(gather([("ompy_btl", "0")], environ, [path])) == [
+        ("btl", "0", "--mca ompy_btl 0"),
+        ("btl", "1", "OMPY_MCA_ompy_btl"),
+        ("btl", "2", "OMPY_MCA_btl"),
+        ("btl", "3", f"{path}:1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "raw"), [('"a b"', "a b"), ('""', ""), ('"', '"'), ('"a', '"a'), ("'a'", "'a'")]
+)
+def test_a_pair_of_double_quotes_around_a_value_is_taken_off(given: str, raw: str) -> None:
+    assert gather([("btl", given)], {}, [])[0].raw == raw
