@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ompy.engine.virtual import Deadlock, RankFailed
+from ompy.frameworks.pml import STANDARD
 from ompy.net.virtual import Rail
 
 from tests.sim.p2p import programs
@@ -30,7 +31,18 @@ def test_deadlock_is_named() -> None:
         comm, pml = programs.world(process), process.pml
         pml.recv(comm, programs.buffer(1)[1], 1 - comm.rank, 0)
 
-    with pytest.raises(Deadlock, match="rank 0 waits for .*rank 1 waits for .*seed 3"):
+    waits = "rank 0 waits for receive from rank 1 with tag 0 in .*; rank 1 waits for .*seed 3"
+    with pytest.raises(Deadlock, match=waits):
+        virtual(2, program, seed=3, btl="self,sm")
+
+
+def test_deadlock_of_sends_is_named() -> None:
+    def program(process: object) -> None:
+        comm, pml = programs.world(process), process.pml
+        pml.send(comm, programs.buffer(1 << 20)[1], 1 - comm.rank, 7, STANDARD)
+
+    waits = "rank 0 waits for send of 1048576 bytes with tag 7 to rank 1 on .*; rank 1 waits for "
+    with pytest.raises(Deadlock, match=waits):
         virtual(2, program, seed=3, btl="self,sm")
 
 

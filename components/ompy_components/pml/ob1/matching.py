@@ -128,6 +128,12 @@ class RecvRequest(Request):
             f"{self.communicator.name}: {self.arrived} of {self.length} bytes"
         )
 
+    def __repr__(self) -> str:
+        """What it was posted for: the virtual world names it when all ranks wait."""
+        wanted = self.wanted_source
+        source = "any rank" if wanted == ANY_SOURCE else f"rank {wanted}"
+        return f"receive from {source} with {tag_text(self.wanted_tag)} in {self.communicator.name}"
+
 
 class PeerQueue:
     """What one source has to do with one communicator.
@@ -255,6 +261,13 @@ class Matching:
                     self._last_probed = rank
                     return fragment
         return None
+
+
+def tag_text(tag: int) -> str:
+    """A tag as people know it; the negative ones are internal."""
+    if tag == ANY_TAG:
+        return "any tag"
+    return f"tag {tag}" if tag >= 0 else f"tag {tag} (of a collective)"
 
 
 def fits(wanted: int, tag: int) -> bool:

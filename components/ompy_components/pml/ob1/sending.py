@@ -128,6 +128,11 @@ class SendRequest(Request):
             f"in flight"
         )
 
+    def __repr__(self) -> str:
+        """What it is: the virtual world names it when all ranks wait."""
+        size, peer = self.convertor.size, self.endpoint.proc
+        return f"send of {size} bytes with tag {self.tag} to {peer}, {self.delivered} delivered"
+
 
 class SendRange:
     """A piece of a message, shared out over rails.
