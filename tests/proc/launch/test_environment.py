@@ -51,6 +51,27 @@ def test_exports(launch):
     assert (found["HERE"], found["NEW"], found["HOME"]) == ("there", "a=b", "/x")
 
 
+def test_exports_of_files_and_parameters(launch, tmp_path):
+    (tmp_path / "tune.conf").write_text("-x 'A=of the file' -x B=file -mca btl self,tcp\n-x HERE\n")
+    options = ("--tune", "tune.conf", "-x", "B=option")
+    (found,) = environments(launch.python(1, SHOW, *options, env={"HERE": "there"}))
+    assert (found["A"], found["B"], found["HERE"]) == ("of the file", "option", "there")
+    listed = ("--mca", "mca_base_env_list", "A=1; B;C=", "--tune", "tune.conf")
+    result = launch.python(1, SHOW, *listed, env={"HERE": "there"})
+    (found,) = environments(result)
+    assert (found["A"], found["B"], found["C"]) == ("1", "file", "")
+    assert result.err == (
+        "ompy-run: warning: --mca mca_base_env_list A=1; B;C=: there is no variable B in the "
+        "environment\n"
+    )
+
+
+def test_lists_of_exports_and_options_do_not_mix(launch):
+    result = launch.python(1, SHOW, "-x", "A=1", "--mca", "mca_base_env_list", "B=1")
+    assert result.code == 2
+    assert "--mca mca_base_env_list B=1 and -x A=1: variables are exported either by" in result.err
+
+
 @pytest.mark.parametrize("option", ["--wdir", "-wdir", "--wd"])
 def test_working_directory(launch, tmp_path, option):
     (tmp_path / "a b").mkdir()
