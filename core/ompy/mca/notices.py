@@ -29,7 +29,7 @@ def notices(variables: VariableTable, *, overridden: bool) -> Iterator[str]:
         for setting in counted:
             yield from _deprecation(name, setting, parameter.flags, deprecated)
         for setting in ignored:
-            yield f"{setting.origin.place}: {_why_ignored(setting, parameter.flags)}"
+            yield f"{setting.origin.place}: {why_ignored(setting, parameter.flags)}"
         if overridden and counted and counted[0].origin.source == "override file":
             for setting in counted[1:]:
                 if setting.origin.source != "override file":
@@ -48,7 +48,8 @@ def _deprecation(
         yield f"{setting.origin.place}: {setting.name} is deprecated and will go away"
 
 
-def _why_ignored(setting: Setting, flags: Flag) -> str:
+def why_ignored(setting: Setting, flags: Flag) -> str:
+    """Why a setting that does not count has no effect, in a sentence."""
     if flags & Flag.DEFAULT_ONLY:
         return f"{setting.name} tells something and cannot be set; this is ignored"
     return (

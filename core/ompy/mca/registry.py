@@ -22,7 +22,7 @@ from ompy.mca.components import ComponentTable
 from ompy.mca.errors import UsageError, did_you_mean
 from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
-from ompy.mca.parameter import BASE, Values
+from ompy.mca.parameter import BASE, Parameter, Values
 from ompy.mca.records import FAILED, ComponentRecord, State
 from ompy.mca.selection import LoadErrors, Selection
 from ompy.mca.settings import DEFAULT, Origin, Setting
@@ -183,6 +183,11 @@ class Registry:
             for setting in settings:
                 yield f"{setting.origin.place}: there is no parameter {name}{near}"
 
+    def _require_declared(self, name: str) -> None:
+        if not self._is_declared(name):
+            near = did_you_mean(name, self._all_names())
+            raise UsageError(f"there is no parameter {name}{near}")
+
     def _is_declared(self, name: str) -> bool:
         """Whether there is such a parameter, as far as components can be asked."""
         if name not in self._variables:
@@ -227,10 +232,30 @@ class Registry:
 
     def variable(self, full_name: str) -> Variable:
         """A parameter with its value, origin and what it shadowed; raises as `value`."""
-        if not self._is_declared(full_name):
-            near = did_you_mean(full_name, self._all_names())
-            raise UsageError(f"there is no parameter {full_name}{near}")
+        self._require_declared(full_name)
         return self._variables.get(full_name)
+
+    def declaration(self, full_name: str) -> tuple[str, Parameter]:
+        """Main name and declaration of a parameter, whether or not its value is valid.
+
+        Raises:
+            UsageError: there is no such parameter.
+        """
+        self._require_declared(full_name)
+        return self._variables.main_name(full_name), self._variables.declaration(full_name)
+
+    def candidates(self, full_name: str) -> tuple[list[Setting], list[tuple[Setting, str]]]:
+        """What the user set for a parameter under all its names, best first; raises alike.
+
+        Returns:
+            The settings that count, of which the first wins, and those that are ignored, each
+            with the reason.
+        """
+        from ompy.mca.notices import why_ignored
+
+        _, parameter = self.declaration(full_name)
+        counted, ignored = self._variables.candidates(full_name)
+        return counted, [(lost, why_ignored(lost, parameter.flags)) for lost in ignored]
 
     def variables(self, framework: str, component: str = BASE) -> list[Variable]:
         """The parameters of a loaded component, or of the framework, as declared."""

@@ -101,6 +101,7 @@ def gather(
     environ: Mapping[str, str],
     files: Sequence[str | Path] | None = None,
     override: str | Path | None = None,
+    problems: list[str] | None = None,
 ) -> list[Setting]:
     """Read every source, best first.
 
@@ -110,24 +111,31 @@ def gather(
         files: parameter files to read when the user names none, best first; those that do not
             exist are passed over. None for the user's and the system's, and the override file.
         override: the override file, if `files` are given.
+        problems: gets what is wrong, for whoever wants what can be read in spite of it.
 
     Returns:
         All settings, best first.
 
     Raises:
         UsageError: a name has two values on the command line, or a file cannot be read or
-            understood.
+            understood; not if `problems` is given.
     """
-    return _Gathering(environ).all(command_line, files, override)
+    found: list[str] = []
+    settings = _Gathering(environ, found).all(command_line, files, override)
+    if found and problems is None:
+        raise UsageError(*found)
+    if problems is not None:
+        problems += found
+    return settings
 
 
 class _Gathering:
     """One run of `gather`."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], problems: list[str]) -> None:
         self._environ = environ
         self._home = environ.get("HOME") or os.path.expanduser("~")
-        self._problems: list[str] = []
+        self._problems = problems
         self._exports: list[tuple[str, str]] = []
         self._immediate: list[Setting] = []
 
@@ -138,7 +146,7 @@ class _Gathering:
         override: str | Path | None,
     ) -> list[Setting]:
         self._immediate = [
-            *_command_line_settings(command_line),
+            *_command_line_settings(command_line, self._problems),
             *_environment_settings(self._environ),
         ]
         if files is None:
@@ -152,8 +160,6 @@ class _Gathering:
                 settings += self._read(path, source)
         for path in self._param_files(files):
             settings += self._read(path, "file")
-        if self._problems:
-            raise UsageError(*self._problems)
         return [*settings, *self._exported()]
 
     def _named(self, *names: str) -> Setting | None:
@@ -215,9 +221,8 @@ class _Gathering:
         return [Setting(EXPORTS, words, Origin("file", places))]
 
 
-def _command_line_settings(pairs: Sequence[tuple[str, str]]) -> list[Setting]:
+def _command_line_settings(pairs: Sequence[tuple[str, str]], problems: list[str]) -> list[Setting]:
     settings: dict[str, Setting] = {}
-    problems = []
     for written, given in pairs:
         raw = given
         if len(raw) > 1 and raw[0] == raw[-1] == '"':  # reference openmpi.md 1.8.6
@@ -230,8 +235,6 @@ def _command_line_settings(pairs: Sequence[tuple[str, str]]) -> list[Setting]:
                 f"{first.origin.detail} and {origin.detail}: "
                 f"{name} can have one value on the command line"
             )
-    if problems:
-        raise UsageError(*problems)
     return list(settings.values())
 
 

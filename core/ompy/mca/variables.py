@@ -142,6 +142,10 @@ class VariableTable:
         """The name a synonym stands for; any other name is its own."""
         return self._synonyms.get(name, name)
 
+    def declaration(self, name: str) -> Parameter:
+        """How a declared name or synonym was declared."""
+        return self._declared[self.main_name(name)][2]
+
     def get(self, name: str) -> Variable:
         """The resolved variable of a declared name or synonym.
 
