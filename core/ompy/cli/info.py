@@ -15,6 +15,7 @@ import click
 
 from ompy import __version__
 from ompy.cli.terminal import GAP, labelled, table, wrap_width
+from ompy.data.errors import MPIError
 from ompy.mca.component import MCA_VERSION
 from ompy.mca.errors import ComponentError, UsageError, did_you_mean
 from ompy.mca.parameter import BASE, LEVELS
@@ -300,10 +301,21 @@ class Info:
             try:
                 if framework in self._frameworks():
                     self.registry.open(framework)
-            except (UsageError, ComponentError):
+                if framework == "pml":
+                    _select_wrappers(self.registry)
+            except (UsageError, ComponentError, MPIError):
                 pass
             self.registry.load(framework)
         self.registry.close()
+
+
+def _select_wrappers(registry: Registry) -> None:
+    """Show which wrappers of the PML a job would use: their parameters alone decide."""
+    from ompy.runtime.pml_selection import sort_out
+
+    _, wrappers = sort_out(registry)
+    for wrapper in wrappers:
+        registry.select(wrapper)
 
 
 def _explain_variable(variable: Variable) -> None:

@@ -22,3 +22,18 @@ cdef class Pml:
     cpdef Request recv(self, Communicator communicator, Convertor convertor, int source, long tag)
     cpdef Request wait(self, Communicator communicator, Request request)
     cpdef finalize(self)
+
+cdef class PmlWrapper(Pml):
+    cdef public Pml inner
+    cpdef add_communicator(self, Communicator communicator)
+    cpdef remove_communicator(self, Communicator communicator)
+    cpdef Request isend(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
+    cpdef Request irecv(self, Communicator communicator, Convertor convertor, int source, long tag)
+    cpdef Request iprobe(self, Communicator communicator, int source, long tag)
+    cpdef Request probe(self, Communicator communicator, int source, long tag)
+    cpdef MatchedMessage improbe(self, Communicator communicator, int source, long tag)
+    cpdef MatchedMessage mprobe(self, Communicator communicator, int source, long tag)
+    cpdef Request imrecv(self, MatchedMessage message, Convertor convertor)
+    cpdef cancel(self, Request request)
+    cpdef Request wait(self, Communicator communicator, Request request)
+    cpdef finalize(self)

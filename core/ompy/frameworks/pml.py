@@ -7,7 +7,12 @@ convertor is the user's, and stays untouched until the request completes.
 Tags of users are 0 and up. Negative tags are internal (collectives); ANY_TAG never matches
 them.
 
-Source: reference openmpi.md 3.1 and 3.2, seed ob1-protocols.rst.
+One PML is selected, by priority. *Wrappers* then put themselves around it, as Open MPI's
+`monitoring` does: they see every call, and the PML inside knows nothing of them. A wrapper
+changes nothing on the wire, so ranks with it and ranks without it work together, and the name
+that peers compare stays that of the PML inside.
+
+Source: reference openmpi.md 3.1 and 3.2, seed ob1-protocols.rst; wrappers 1.4.9.
 """
 
 from __future__ import annotations
@@ -24,13 +29,18 @@ if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.context import RankContext
 
-API: Final[ApiVersion] = (2, 0)  # reference openmpi.md 0.6: PML 2.0.0 (Open MPI 4.x)
+# 2.0: reference openmpi.md 0.6, PML 2.0.0 (Open MPI 4.x); 2.1 adds wrappers, and asks nothing
+# new of a component made for 2.0
+API: Final[ApiVersion] = (2, 1)
 
 # communication modes; seed: standard, buffered, synchronous and ready
 STANDARD: Final = 0
 BUFFERED: Final = 1
 SYNCHRONOUS: Final = 2
 READY: Final = 3
+
+# internal tags from -199 to -100 are the wrappers', for messages between their own kind
+TAG_WRAPPERS: Final = -100
 
 
 class MatchedMessage:
@@ -135,6 +145,77 @@ class Pml:
         raise NotImplementedError
 
 
+class PmlWrapper(Pml):
+    """A PML around another one; this one hands every call on.
+
+    A subclass overrides the calls it cares about and has `inner` do the work. `send` and `recv`
+    are not handed on: they are made of `isend`, `irecv` and `wait` as in any PML, so that a
+    wrapper of those sees all messages.
+
+    What a communicator's `pml_state` and a request of `inner` hold is the inner PML's alone.
+
+    Attributes:
+        inner: the PML inside, which may be a wrapper too.
+    """
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: Pml) -> None:
+        self.inner = inner
+
+    def add_communicator(self, communicator: Communicator) -> None:
+        """Hand on; `communicator.pml` is the outermost wrapper."""
+        self.inner.add_communicator(communicator)
+
+    def remove_communicator(self, communicator: Communicator) -> None:
+        """Hand on."""
+        self.inner.remove_communicator(communicator)
+
+    def isend(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
+    ) -> Request:
+        """Hand on."""
+        return self.inner.isend(communicator, convertor, target, tag, mode)
+
+    def irecv(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """Hand on."""
+        return self.inner.irecv(communicator, convertor, source, tag)
+
+    def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
+        """Hand on."""
+        return self.inner.iprobe(communicator, source, tag)
+
+    def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
+        """Hand on."""
+        return self.inner.probe(communicator, source, tag)
+
+    def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
+        """Hand on."""
+        return self.inner.improbe(communicator, source, tag)
+
+    def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
+        """Hand on."""
+        return self.inner.mprobe(communicator, source, tag)
+
+    def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
+        """Hand on; `message` has to be the one `inner` gave."""
+        return self.inner.imrecv(message, convertor)
+
+    def cancel(self, request: Request) -> None:
+        """Hand on."""
+        self.inner.cancel(request)
+
+    def wait(self, communicator: Communicator, request: Request) -> Request:
+        """Hand on."""
+        return self.inner.wait(communicator, request)
+
+    def finalize(self) -> None:
+        """Hand on. A wrapper with something to say over `inner` says it first."""
+        self.inner.finalize()
+
+
 class PmlComponent(Component):
     """Base of PML components."""
 
@@ -145,5 +226,33 @@ class PmlComponent(Component):
 
         Raises:
             NotAvailable: it cannot work here; the reason is kept.
+        """
+        raise NotImplementedError
+
+
+class PmlWrapperComponent(Component):
+    """Base of components that wrap the selected PML (since API 2.1).
+
+    They stand in the framework `pml` like any other and are selected on their own: each that the
+    selection allows and that does not decline wraps, the one with the highest priority first, and
+    so closest to the PML.
+    """
+
+    framework: ClassVar[str] = "pml"
+
+    def declines(self) -> str:
+        """Why it wraps nothing in this job, in a sentence; empty when it will.
+
+        Asked when it is open. Its parameters decide, nothing else: `ompy-info` asks too.
+        """
+        return ""
+
+    def wrap(self, context: RankContext, inner: Pml) -> Pml:
+        """The wrapper of one rank, around a PML that is ready.
+
+        What it publishes through `context.wireup` is committed later.
+
+        Raises:
+            NotAvailable: it cannot work here; the reason is kept, and the job goes on without.
         """
         raise NotImplementedError

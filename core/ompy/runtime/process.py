@@ -14,10 +14,10 @@ from ompy.frameworks.btl import BtlComponent
 from ompy.frameworks.coll import CollComponent, CollModule, SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.pml import Pml, PmlComponent
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
 from ompy.mca.hooks import hook_caller
+from ompy.runtime.pml_selection import select_pml
 
 if TYPE_CHECKING:
     from ompy.mca.registry import Registry
@@ -29,7 +29,7 @@ class RankProcess:
     Attributes:
         context: what its components work with.
         registry: where they come from.
-        pml: its point-to-point messaging.
+        pml: its point-to-point messaging, wrappers included.
         communicators: live ones, by context id.
         finalized: true after `finalize`.
     """
@@ -41,7 +41,7 @@ class RankProcess:
         self.finalized = False
         self._open_btls()
         self._bml = self._select_bml()
-        self.pml = self._select_pml()
+        self.pml = select_pml(registry, context, self._bml)
         for module in context.btls:
             context.engine.add_poller(module)
         self._colls: list[CollComponent] = []
@@ -77,23 +77,6 @@ class RankProcess:
             self.registry.select(component)
             return component.init(self.context)
         raise MPIError(ERR_OTHER, "no BML can be used: see ompy-info --plugins for the reasons")
-
-    def _select_pml(self) -> Pml:
-        """The available PML with the highest priority; components come in that order."""
-        components = self.registry.open("pml")
-        for index, component in enumerate(components):
-            assert isinstance(component, PmlComponent)
-            self.context.pml_name = component.name
-            try:
-                pml = component.init(self.context, self._bml)
-            except NotAvailable as reason:
-                self.registry.refuse(component, str(reason))
-                continue
-            self.registry.select(component)
-            for other in components[index + 1 :]:
-                self.registry.pass_over(other, f"{component.name} has the higher priority")
-            return pml
-        raise MPIError(ERR_OTHER, "no PML can be used: see ompy-info --plugins for the reasons")
 
     def communicator(self, context_id: int, procs: Sequence[Proc], name: str) -> Communicator:
         """Make a communicator with a context id its members have agreed on."""
