@@ -8,3 +8,6 @@ import os
 def effort(count: int) -> int:
     """`count` seeds or examples in CI, more in `tools/nightly.py` and `tools/release.py`."""
     return count * int(os.environ.get("OMPY_EFFORT", "1"))
+
+
+THOROUGH = effort(1) > 1  # also the sizes and combinations that take long and seldom tell more

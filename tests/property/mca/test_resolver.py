@@ -67,7 +67,7 @@ class Source(NamedTuple):
 
 def stacks(assignment: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[Stack]:
     # two names of one variable on the command line are an error, which has a test of its own
-    command_line = st.lists(assignment, max_size=3, unique_by=lambda pair: NAMES.get(pair[0], pair))
+    command_line = st.lists(assignment, max_size=3, unique_by=lambda pair: NAMES.get(pair[0], pair[0]))
     environ = st.lists(assignment, max_size=3, unique_by=lambda pair: pair[0]).map(dict)
     content = st.lists(assignment, max_size=4)
     several = st.lists(content, max_size=2)
