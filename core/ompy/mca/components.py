@@ -11,7 +11,7 @@ from ompy.mca.enumerators import VERBOSITY
 from ompy.mca.errors import ComponentError, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS
 from ompy.mca.loading import LoadFailure, fetch, load_component
-from ompy.mca.parameter import BASE
+from ompy.mca.parameter import BASE, Flag, Synonym
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.selection import Selection, parse_selection
 from ompy.mca.variables import VariableTable, problem_text
@@ -84,7 +84,9 @@ class ComponentTable:
             for record in self.records
             if record.framework != HOOKS.name
             and record.state is not State.SHADOWED
-            and name.startswith(f"{record.framework}_{record.name}_")
+            and name.startswith(
+                tuple(f"{record.framework}_{own}_" for own in (record.name, *record.aliases))
+            )
         ]
 
     # Selection
@@ -98,11 +100,20 @@ class ComponentTable:
         if framework not in self._selections:
             value = self._variables.get(framework).value
             try:
-                self._selections[framework] = parse_selection(str(value))
+                self._selections[framework] = self._by_name(framework, parse_selection(str(value)))
             except ValueError as error:
                 setting = self._variables.settings[framework][0]
                 raise UsageError(problem_text(setting, str(error))) from None
         return self._selections[framework]
+
+    def _by_name(self, framework: str, selection: Selection) -> Selection:
+        """A selection with the names components have instead of their aliases."""
+        names = {alias: record.name for record in self.of(framework) for alias in record.aliases}
+        if names.keys().isdisjoint(selection.names):
+            return selection
+        known = {record.name for record in self.of(framework)}
+        chosen = [n if n in known else names.get(n, n) for n in selection.names]
+        return Selection(tuple(dict.fromkeys(chosen)), selection.excludes)
 
     def missing(self, framework: str) -> list[str]:
         """A problem for each name that is asked for and that no distribution offers.
@@ -114,11 +125,12 @@ class ComponentTable:
         if selection.excludes:
             return []
         available = [record.name for record in self.of(framework)]
+        aliases = [alias for record in self.of(framework) for alias in record.aliases]
         place = self._variables.get(framework).origin.place
         there_are = f"there are {', '.join(dict.fromkeys(available)) or 'none'}"
         return [
             f"{place}: there is no {framework} component {name}"
-            f"{did_you_mean(name, available)} ({there_are})"
+            f"{did_you_mean(name, [*available, *aliases])} ({there_are})"
             for name in selection.names
             if name not in available
         ]
@@ -202,7 +214,11 @@ class ComponentTable:
     def _declare(self, record: ComponentRecord, component: Component) -> None:
         prefix = f"{record.framework}_{record.name}_"
         declared = (*component.parameters, *version_parameters(component.version))
-        parameters = {prefix + parameter.name: parameter for parameter in declared}
+        parameters = {}
+        for parameter in declared:
+            others = (f"{record.framework}_{alias}_{parameter.name}" for alias in record.aliases)
+            synonyms = tuple(Synonym(other, Flag.INTERNAL) for other in others)
+            parameters[prefix + parameter.name] = parameter.with_synonyms(synonyms)
         for name, parameter in parameters.items():
             for taken in (name, *(synonym.name for synonym in parameter.synonyms)):
                 if taken in self._variables:

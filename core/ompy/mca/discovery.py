@@ -13,6 +13,7 @@ from typing import Final
 from ompy.mca.records import ComponentRecord, State
 
 GROUP_PREFIX: Final = "ompy."
+ALIASES: Final = ".aliases"  # of a group: other names of its components, `vader = "sm"`
 NAMELESS: Final = "?"  # a distribution without readable metadata
 
 
@@ -80,7 +81,13 @@ def _records(
         framework = point.group.removeprefix(GROUP_PREFIX)
         if point.group.startswith(GROUP_PREFIX) and framework in frameworks:
             target = point.value.partition("[")[0].replace(" ", "")  # without wanted extras
-            yield ComponentRecord(framework, point.name, name, version, target)
+            record = ComponentRecord(framework, point.name, name, version, target)
+            record.aliases = tuple(
+                other.name
+                for other in points
+                if other.group == point.group + ALIASES and other.value == point.name
+            )
+            yield record
 
 
 def _order(record: ComponentRecord) -> tuple[bool, str, str, str]:

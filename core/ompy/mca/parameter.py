@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, Final, NamedTuple
 
 from ompy.mca.enumerators import BOOLEAN, Enumerator
@@ -178,6 +179,14 @@ class Parameter:
             ),
         }
         return next((text for text, holds in problems.items() if holds), "")
+
+    def with_synonyms(self, more: tuple[Synonym, ...]) -> Parameter:
+        """The same parameter with more names."""
+        if not more:
+            return self
+        made = copy(self)
+        made.synonyms = self.synonyms + more
+        return made
 
     def text(self, value: object) -> str:
         """A value of this parameter as the user would write it."""

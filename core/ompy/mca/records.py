@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Any, Final
 
 from ompy.mca.component import Component
 
@@ -56,6 +56,7 @@ class ComponentRecord:
         distribution: that offers it.
         version: of the distribution.
         target: `module:attribute` of the object.
+        aliases: other names it and its parameters go by (reference openmpi.md 1.5.3).
         state: how far it has come.
         reason: why it is in this state, where that is not plain.
         traceback: of what went wrong, empty if nothing raised.
@@ -64,6 +65,7 @@ class ComponentRecord:
     """
 
     __slots__ = (
+        "aliases",
         "component",
         "distribution",
         "framework",
@@ -92,6 +94,7 @@ class ComponentRecord:
         self.distribution = distribution
         self.version = version
         self.target = target
+        self.aliases: tuple[str, ...] = ()
         self.state = state
         self.reason = reason
         self.traceback = ""
@@ -126,7 +129,7 @@ class ComponentRecord:
         self.traceback = traceback
         self.story.append((state, reason))
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain values JSON can carry."""
         return {
             "framework": self.framework,
@@ -134,16 +137,17 @@ class ComponentRecord:
             "distribution": self.distribution,
             "version": self.version,
             "target": self.target,
+            "aliases": list(self.aliases),
             "state": self.state.value,
             "reason": self.reason,
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, str]) -> ComponentRecord:
+    def from_dict(cls, values: dict[str, Any]) -> ComponentRecord:
         """A record for another process: what is settled stays, the rest begins as found."""
         state = State(values["state"])
         settled = state in SETTLED
-        return cls(
+        record = cls(
             values["framework"],
             values["name"],
             values["distribution"],
@@ -152,3 +156,5 @@ class ComponentRecord:
             state=state if settled else State.FOUND,
             reason=values["reason"] if settled else "",
         )
+        record.aliases = tuple(values["aliases"])
+        return record

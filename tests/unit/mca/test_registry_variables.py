@@ -159,6 +159,38 @@ def test_a_synonym_may_have_a_name_of_another_component(site) -> None:
     ]
 
 
+def test_a_component_and_its_parameters_go_by_an_alias_too(site, catalog) -> None:
+    site.write_module("fake_sm", ALIASED)
+    site.distribution(
+        "ompy-sm", {"ompy.wire": {"sm": "fake_sm:COMPONENT"}, "ompy.wire.aliases": {"vader": "sm"}}
+    )
+    for selection, state in [("vader", "opened"), ("sm", "opened"), ("^vader", "blocked")]:
+        registry = site.registry(("wire", selection), ("wire_vader_limit", "4k"))
+        registry.check()
+        copied = Registry.from_snapshot(catalog, json.loads(json.dumps(registry.snapshot())))
+        copied.open("wire")
+        assert [record.state.value for record in copied.records] == [state]
+        if state == "opened":
+            assert copied.value("wire_sm_limit") == copied.value("wire_vader_limit") == 4096
+    assert problems(site.registry(("wire", "vader"), ("wire_vader_lmit", "4k"))) == [
+        "--mca wire_vader_lmit 4k: there is no parameter wire_vader_lmit; did you mean "
+        "wire_vader_limit?"
+    ]
+    assert problems(site.registry(("wire", "vadre"))) == [
+        "--mca wire vadre: there is no wire component vadre; did you mean vader? (there are sm)"
+    ]
+
+
+ALIASED = """
+from ompy.mca.component import Component
+from ompy.mca.parameter import Parameter
+class Fake(Component):
+    framework, name, version, api = "wire", "sm", "1.0", (3, 0)
+    parameters = (Parameter("limit", "size_t", 1, "Limit.", level=1, unit="bytes"),)
+COMPONENT = Fake()
+"""
+
+
 def test_two_names_of_a_variable_cannot_have_two_values_on_the_command_line(site) -> None:
     site.component("tcp", parameters=OLD_AND_NEW)
     both = ("wire_vader_eager_limit", "4k"), ("wire_tcp_eager_limit", "8k")
