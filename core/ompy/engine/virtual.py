@@ -11,7 +11,7 @@ that a program which spins on `Iprobe` advances.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -26,7 +26,15 @@ STEPS_MAX: Final = 5_000_000  # arbitrary: far above any test, far below for eve
 
 
 class Deadlock(RuntimeError):
-    """Every rank waits and nothing is under way."""
+    """Every rank waits and nothing is under way.
+
+    Attributes:
+        waits: what each rank that has not ended waits for, in words; empty if there was no end.
+    """
+
+    def __init__(self, text: str, waits: Mapping[int, str] | None = None) -> None:
+        super().__init__(text)
+        self.waits = dict(waits or {})
 
 
 class RankFailed(RuntimeError):
@@ -104,8 +112,9 @@ class Conductor:
             return
         deadline = self._events.next_deadline()
         if deadline is None:
-            stuck = [f"rank {e.rank} waits for {e._reason}" for e in self._engines if not e._done]
-            raise Deadlock("; ".join(stuck) + f" (seed {self.seed})")
+            waits = {e.rank: str(e._reason) for e in self._engines if not e._done}
+            stuck = [f"rank {rank} waits for {reason}" for rank, reason in waits.items()]
+            raise Deadlock("; ".join(stuck) + f" (seed {self.seed})", waits)
         self.time = max(self.time, deadline)
         self._events.run(self.time)
 

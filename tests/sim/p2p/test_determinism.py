@@ -32,8 +32,10 @@ def test_deadlock_is_named() -> None:
         pml.recv(comm, programs.buffer(1)[1], 1 - comm.rank, 0)
 
     waits = "rank 0 waits for receive from rank 1 with tag 0 in .*; rank 1 waits for .*seed 3"
-    with pytest.raises(Deadlock, match=waits):
+    with pytest.raises(Deadlock, match=waits) as caught:
         virtual(2, program, seed=3, btl="self,sm")
+    assert list(caught.value.waits) == [0, 1]
+    assert caught.value.waits[1].startswith("receive from rank 0 with tag 0 in ")
 
 
 def test_deadlock_of_sends_is_named() -> None:
