@@ -2,6 +2,7 @@ cdef class Convertor:
     cdef public long long size
     cdef public object view
     cpdef bind(self, long long length)
+    cpdef keep(self, long long offset)
     cpdef long long pack(self, long long offset, target) except -1
     cpdef long long unpack(self, long long offset, source) except -1
 

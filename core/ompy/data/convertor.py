@@ -37,6 +37,12 @@ class Convertor:
     def bind(self, length: int) -> None:
         """Told once, when a receive is matched: a message of `length` bytes is coming."""
 
+    def keep(self, offset: int) -> None:
+        """Told in a buffered send: the bytes from `offset` on are still to be sent later.
+
+        Those before are sent. `BufferedConvertor` copies the rest; other memory stays anyway.
+        """
+
     def pack(self, offset: int, target: memoryview) -> int:
         """Copy bytes from `offset` on into `target`, until either ends.
 

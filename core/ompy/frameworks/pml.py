@@ -7,6 +7,15 @@ convertor is the user's, and stays untouched until the request completes.
 Tags of users are 0 and up. Negative tags are internal (collectives); ANY_TAG never matches
 them.
 
+**Buffered sends.** The MPI floor owns the attached buffer: it refuses what does not fit, and for
+it the send is complete when `isend` returns. The convertor it passes is a `BufferedConvertor`
+(`ompy.data.buffered`) over the user's memory. The PML calls `convertor.keep(offset)` before
+`isend` returns unless the whole message has been handed to a BTL by then: the bytes from `offset`
+on are copied into the attached buffer, and later fragments are packed from there. The request
+completes when everything is sent; then the floor takes the copy's memory back. A PML made for
+an older contract treats the mode as standard and never calls `keep`: so the floor calls
+`keep(0)` itself on a request that comes back incomplete, which does nothing the second time.
+
 One PML is selected, by priority. *Wrappers* then put themselves around it, as Open MPI's
 `monitoring` does: they see every call, and the PML inside knows nothing of them. A wrapper
 changes nothing on the wire, so ranks with it and ranks without it work together, and the name
@@ -30,8 +39,8 @@ if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
 
 # 2.0: reference openmpi.md 0.6, PML 2.0.0 (Open MPI 4.x); 2.1 adds wrappers, and asks nothing
-# new of a component made for 2.0
-API: Final[ApiVersion] = (2, 1)
+# new of a component made for 2.0; 2.2 has buffered sends keep what is not sent, by themselves
+API: Final[ApiVersion] = (2, 2)
 
 # communication modes; seed: standard, buffered, synchronous and ready
 STANDARD: Final = 0
@@ -79,8 +88,8 @@ class Pml:
 
         Returns:
             A request; complete when the memory may be reused (synchronous mode: and when
-            the receive was matched). A buffered send needs the caller's own copy: the
-            PML treats the mode as standard.
+            the receive was matched). In buffered mode the user's memory is free when this
+            returns; the request says when the copy is.
 
         Raises:
             MPIError: the peer cannot be reached.
