@@ -95,6 +95,11 @@ BTL_OWNERSHIP: Final = 0x2
 SEND_ALWAYS_CALLBACK: Final = 0x4
 SIGNAL: Final = 0x40
 
+# registration flags: what the memory is for; reference openmpi.md 3.11, numbers as Open MPI's
+LOCAL_WRITE: Final = 0x1
+REMOTE_READ: Final = 0x2
+REMOTE_WRITE: Final = 0x4
+
 NO_ORDER: Final = 255  # reference openmpi.md 3.11
 
 EXCLUSIVITY_HIGH: Final = 65536  # reference openmpi.md 3.11
@@ -393,6 +398,7 @@ class BtlModule(Poller):
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Register memory for put and get; `bytes()` of the handle goes to the peer.
 
+        `flags` say what for (`REMOTE_READ`, ...). None says that there is no room for it now.
         The memory belongs to the caller, who keeps it until `deregister_mem`.
         """
         raise NotImplementedError
