@@ -34,7 +34,10 @@ has a `bytes()` of `registration_handle_size` that goes to the peer by the PML's
 The results are those of `send`; the completion callback gets a descriptor whose `segment` is
 the local memory and whose `context` is the caller's. A completed put is in the peer's memory
 before any fragment sent to that peer afterwards arrives (with `RDMA_COMPLETION`: at once). More
-than `put_limit` or `get_limit` bytes, and what misses the alignment, gets a negative result.
+than `put_limit` or `get_limit` bytes, and what misses the alignment, gets `NOT_AVAILABLE`. A
+handle that names nothing (now), bytes outside of it and access it does not give end with
+`BAD_PARAM`, as result or as status; nothing is touched, and the path is as good as before. A
+local handle is not needed by every module; `registration.py` has what most modules do with them.
 
 **Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
 exactly one completion, good or bad; queued fragments are failed when the path breaks; the
@@ -57,6 +60,7 @@ from ompy.engine.base import Poller
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion, Component
+from ompy.mca.enumerators import FlagEnumerator
 from ompy.mca.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -69,6 +73,7 @@ COMPLETED: Final = 1
 QUEUED: Final = 0
 OUT_OF_RESOURCE: Final = -2
 RESOURCE_BUSY: Final = -4
+BAD_PARAM: Final = -5
 UNREACHABLE: Final = -12
 NOT_AVAILABLE: Final = -16
 
@@ -99,8 +104,10 @@ SIGNAL: Final = 0x40
 LOCAL_WRITE: Final = 0x1
 REMOTE_READ: Final = 0x2
 REMOTE_WRITE: Final = 0x4
+ACCESS_ANY: Final = 0xF
 
 NO_ORDER: Final = 255  # reference openmpi.md 3.11
+SIZE_MAX: Final = (1 << 63) - 1  # of a put or get: no limit
 
 EXCLUSIVITY_HIGH: Final = 65536  # reference openmpi.md 3.11
 EXCLUSIVITY_DEFAULT: Final = 1024
@@ -441,50 +448,79 @@ class BtlComponent(Component):
         raise NotImplementedError
 
 
-# name, type, level, unit, least value, help; in the order of `common_parameters`
+# type, level and unit of parameters
+_SIZE: Final = ("size_t", 4, "bytes")
+_ALIGNMENT: Final = ("size_t", 6, "bytes")
+
+# name; type, level and unit; least value; help (reference openmpi.md 3.12)
 _COMMON: Final = (
     (
         "exclusivity",
-        "int",
-        7,
-        "points",
+        ("int", 7, "points"),
         0,
         "Only the BTLs with the highest exclusivity that reach a peer are used for it.",
     ),
     (
         "eager_limit",
-        "size_t",
-        4,
-        "bytes",
+        _SIZE,
         128,
         "Largest fragment sent without asking the receiver first, header included.",
     ),
     (
         "rndv_eager_limit",
-        "size_t",
-        4,
-        "bytes",
+        _SIZE,
         0,
         "Bytes of a large message that travel with its first fragment.",
     ),
-    ("max_send_size", "size_t", 4, "bytes", 256, "Largest fragment, header included."),
+    ("max_send_size", _SIZE, 256, "Largest fragment, header included."),
     (
         "latency",
-        "int",
-        5,
-        "us",
+        ("int", 5, "us"),
         0,
         "Latency the BTL is taken to have; the fastest ones carry small messages.",
     ),
     (
         "bandwidth",
-        "int",
-        5,
-        "Mbit/s",
+        ("int", 5, "Mbit/s"),
         0,
         "Bandwidth the BTL is taken to have; large messages are shared out by it.",
     ),
+    (
+        "rdma_pipeline_send_length",
+        _SIZE,
+        0,
+        "Bytes at the end of a large message that are sent while its puts are set up.",
+    ),
+    ("rdma_pipeline_frag_size", _SIZE, 1, "Bytes of a large message that one put moves at most."),
+    (
+        "min_rdma_pipeline_size",
+        _SIZE,
+        0,
+        "Messages up to this size are put whole; at least eager_limit and "
+        "rdma_pipeline_send_length together.",
+    ),
+    ("put_limit", _SIZE, 1, "Bytes one put moves at most."),
+    ("get_limit", _SIZE, 1, "Bytes one get moves at most."),
+    ("put_alignment", _ALIGNMENT, 1, "What addresses and sizes of puts are multiples of."),
+    ("get_alignment", _ALIGNMENT, 1, "What addresses and sizes of gets are multiples of."),
 )
+
+FLAG_WORDS: Final = FlagEnumerator(
+    {
+        "send": SEND,
+        "put": PUT,
+        "get": GET,
+        "inplace": SEND_INPLACE,
+        "need-ack": NEED_ACK,
+        "need-csum": NEED_CSUM,
+        "rdma-completion": RDMA_COMPLETION,
+        "hetero-rdma": HETEROGENEOUS_RDMA,
+        "failover": FAILOVER_SUPPORT,
+        "signaled": SIGNALED,
+        "static": SINGLE_ADD_PROCS,
+        "rdma-flush": RDMA_FLUSH,
+    }
+)  # reference openmpi.md 3.11
 
 
 def common_parameters(
@@ -495,16 +531,55 @@ def common_parameters(
     max_send_size: int,
     latency: int,
     bandwidth: int,
+    flags: int | None = None,
+    **rdma: int,
 ) -> tuple[Parameter, ...]:
-    """The parameters every BTL has (reference openmpi.md 3.12), with this BTL's defaults."""
-    defaults = (exclusivity, eager_limit, rndv_eager_limit, max_send_size, latency, bandwidth)
-    return tuple(
-        Parameter(name, kind, default, text, level=level, unit=unit, minimum=least)
-        for (name, kind, level, unit, least, text), default in zip(_COMMON, defaults, strict=True)
-    )
+    """The parameters every BTL has (reference openmpi.md 3.12), with this BTL's defaults.
+
+    Args:
+        exclusivity: default of the parameter of that name, as the next five.
+        eager_limit: in bytes.
+        rndv_eager_limit: in bytes.
+        max_send_size: in bytes.
+        latency: in us.
+        bandwidth: in Mbit/s.
+        flags: what it does by default; without it there is no parameter `flags`.
+        rdma: for a BTL with put or get: defaults of `rdma_pipeline_send_length`,
+            `rdma_pipeline_frag_size`, `min_rdma_pipeline_size`, `put_limit`, `get_limit`,
+            `put_alignment` and `get_alignment`, those that it has.
+    """
+    defaults = {
+        "exclusivity": exclusivity,
+        "eager_limit": eager_limit,
+        "rndv_eager_limit": rndv_eager_limit,
+        "max_send_size": max_send_size,
+        "latency": latency,
+        "bandwidth": bandwidth,
+        **rdma,
+    }
+    made = [
+        Parameter(name, kind, defaults.pop(name), text, level=level, unit=unit, minimum=least)
+        for name, (kind, level, unit), least, text in _COMMON
+        if name in defaults
+    ]
+    assert not defaults, f"no parameters of every BTL: {sorted(defaults)}"
+    if flags is not None:
+        text = "What it is used for; what it cannot do is left out."
+        kind = "unsigned_int"
+        made.append(
+            Parameter("flags", kind, flags, text, level=5, unit="flags", enumerator=FLAG_WORDS)
+        )
+    return tuple(made)
 
 
 def apply_common(module: BtlModule, values: object) -> None:
-    """Set a module's attributes from the values of `common_parameters`."""
+    """Set a module's attributes from the values of `common_parameters`.
+
+    The module's `flags`, set before, say what it can do; the parameter leaves some of them.
+    """
     for name, *_ in _COMMON:
-        setattr(module, name, getattr(values, name))
+        setattr(module, name, getattr(values, name, getattr(module, name)))
+    module.flags &= getattr(values, "flags", module.flags)
+    if module.flags & PUT:  # reference openmpi.md 3.12
+        least = module.eager_limit + module.rdma_pipeline_send_length
+        module.min_rdma_pipeline_size = max(module.min_rdma_pipeline_size, least)

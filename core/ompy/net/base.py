@@ -174,8 +174,14 @@ class ProcessCopy:
     identity: int
 
     def address_of(self, view: memoryview) -> int:
-        """A number by which a peer names the first byte of `view` while `view` lives."""
+        """A number by which a peer names the first byte of `view`, until `forget`.
+
+        The caller keeps the memory alive.
+        """
         raise NotImplementedError
+
+    def forget(self, address: int) -> None:
+        """No peer will name `address` again. Only the virtual world can hold them to it."""
 
     def read(self, process: int, address: int, view: memoryview) -> None:
         """Copy `len(view)` bytes at `address` of `process` into `view`.

@@ -70,6 +70,7 @@ class Fabric:
     engines: dict[int, VirtualEngine] = field(default_factory=dict)
     memory: dict[int, memoryview] = field(default_factory=dict)
     ports: int = 1024
+    addresses: int = 4096
 
     def rail_of(self, address: str) -> Rail:
         """The rail an interface address (`rail/rank`) belongs to."""
@@ -83,6 +84,12 @@ class Fabric:
         """Nanoseconds `size` bytes take over `rail`, drawn anew each time."""
         wire = size * 8_000 // rail.bandwidth
         return rail.latency + wire + self.conductor.random.randrange(rail.jitter + 1)
+
+    def next_address(self, size: int) -> int:
+        """The address of `size` bytes that nothing else has, with a gap behind them."""
+        start = self.addresses
+        self.addresses += size + 4096
+        return start
 
     def next_port(self) -> int:
         """A port nobody has."""
@@ -391,12 +398,13 @@ class VirtualCopy(ProcessCopy):
 
     def address_of(self, view: memoryview) -> int:
         """Expose `view`; addresses never overlap, and carry the rank in their high bits."""
-        own = [start for start in self._fabric.memory if start >> 40 == self.identity]
-        used = max(own, default=0)
-        last = self._fabric.memory.get(used)
-        start = used + len(last) + 4096 if last is not None else (self.identity << 40) + 4096
+        start = (self.identity << 40) + self._fabric.next_address(len(view))
         self._fabric.memory[start] = view
         return start
+
+    def forget(self, address: int) -> None:
+        """Copies with `address` fail from now on."""
+        self._fabric.memory.pop(address, None)
 
     def read(self, process: int, address: int, view: memoryview) -> None:
         """Copy from a rank of this host."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ompy.frameworks.btl import (
     API,
     EXCLUSIVITY_HIGH,
+    GET,
+    PUT,
+    RDMA_COMPLETION,
+    SEND,
+    SIZE_MAX,
     BtlComponent,
     BtlModule,
     common_parameters,
@@ -14,6 +19,8 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.parameter import Parameter
+
+INT_MAX: Final = (1 << 31) - 1  # reference openmpi.md 3.13: a length nothing reaches
 
 
 class SelfComponent(BtlComponent):
@@ -30,6 +37,14 @@ class SelfComponent(BtlComponent):
         max_send_size=16 * 1024,
         latency=0,
         bandwidth=100,
+        flags=SEND | PUT | GET | RDMA_COMPLETION,
+        rdma_pipeline_send_length=INT_MAX,
+        rdma_pipeline_frag_size=INT_MAX,
+        min_rdma_pipeline_size=0,
+        put_limit=SIZE_MAX,
+        get_limit=SIZE_MAX,
+        put_alignment=1,
+        get_alignment=1,
     )
 
     def init(self, context: RankContext) -> list[BtlModule]:

@@ -1,4 +1,4 @@
-"""self: a fragment sent is a fragment received, in the next poll.
+"""self: a fragment sent is a fragment received, in the next poll; a put or get is one copy.
 
 Fragments are queued and delivered from `poll`, never from within `send`: the PML must not be
 called back while it is in the middle of sending.
@@ -11,16 +11,26 @@ from collections.abc import Sequence
 
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
+    BAD_PARAM,
     COMPLETED,
+    GET,
+    NOT_AVAILABLE,
+    PUT,
     QUEUED,
+    RDMA_COMPLETION,
+    REMOTE_READ,
+    REMOTE_WRITE,
     SEND,
     BtlModule,
+    CompletionCallback,
     Descriptor,
     Endpoint,
     apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable, identity_of
+from ompy.frameworks.transfers import complete_at_once, unsuitable
 from ompy.mca.parameter import Values
 
 DELIVERIES_PER_POLL = 16  # arbitrary: bounded work a poll
@@ -29,14 +39,16 @@ DELIVERIES_PER_POLL = 16  # arbitrary: bounded work a poll
 class SelfModule(BtlModule):
     """The way of a rank to itself."""
 
-    __slots__ = ("_endpoint", "_queue")
+    __slots__ = ("_endpoint", "_queue", "_registered")
 
     def __init__(self, context: RankContext, values: Values) -> None:
         super().__init__("self", context)
+        self.flags = SEND | PUT | GET | RDMA_COMPLETION
+        self.registration_handle_size = HANDLE_SIZE
         apply_common(self, values)
-        self.flags = SEND
         self._endpoint = Endpoint(self, context.me)
         self._queue: deque[Descriptor] = deque()
+        self._registered = RegistrationTable(context.rank)
 
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
         """Reach the own rank."""
@@ -86,6 +98,60 @@ class SelfModule(BtlModule):
         descriptor.tag = tag
         self._queue.append(descriptor)
         return COMPLETED
+
+    def put(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Copy into the registered memory."""
+        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+            return NOT_AVAILABLE
+        there = self._find(remote_handle, remote_address, len(local), REMOTE_WRITE)
+        if there is None:
+            return BAD_PARAM
+        there[:] = local
+        return complete_at_once(self, endpoint, local, flags, order, callback, context)
+
+    def get(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Copy out of the registered memory."""
+        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+            return NOT_AVAILABLE
+        there = self._find(remote_handle, remote_address, len(local), REMOTE_READ)
+        if there is None:
+            return BAD_PARAM
+        local[:] = there
+        return complete_at_once(self, endpoint, local, flags, order, callback, context)
+
+    def _find(self, handle: bytes, offset: int, size: int, access: int) -> memoryview | None:
+        identity = identity_of(handle, self.context.rank)
+        return self._registered.find(identity, offset, size, access)
+
+    def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
+        """Give it an identity."""
+        return self._registered.add(memory, flags)
+
+    def deregister_mem(self, handle: object) -> None:
+        """Forget it."""
+        self._registered.remove(handle)
 
     def poll(self) -> int:
         """Deliver what was queued before this call."""

@@ -10,3 +10,4 @@ cdef class SmEndpoint(Endpoint):
     cdef public long parked
     cdef public object queue
     cdef public object bell
+    cdef public int copies

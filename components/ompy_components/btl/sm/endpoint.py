@@ -33,9 +33,10 @@ class SmEndpoint(Endpoint):
         writer: our end of the ring to it.
         parked: index of its parked word.
         queue: fragments that found the ring full, in order.
+        copies: whether the kernel copies with it: 1 or 0, -1 before it was tried.
     """
 
-    __slots__ = ("bell", "parked", "queue", "writer")
+    __slots__ = ("bell", "copies", "parked", "queue", "writer")
 
     def __init__(self, module: BtlModule, proc: Proc, writer: RingWriter, parked: int) -> None:
         super().__init__(module, proc)
@@ -43,3 +44,4 @@ class SmEndpoint(Endpoint):
         self.parked = parked
         self.queue: deque[SmDescriptor] = deque()
         self.bell: Doorbell | None = None
+        self.copies = -1

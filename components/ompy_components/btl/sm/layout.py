@@ -1,10 +1,14 @@
 """Where everything lies in the memory the ranks of a host share.
 
-    0        one cache line per rank: its parked word
+    0        one cache line per rank: its parked word, and who it is for single copies:
+             process, address of a probe, value of the probe (0 until it has one)
+    tables   one table per rank: what it has registered for single copies, `TABLE_SLOTS` slots of
+             identity (0: none), address, size, access
     rings    one ring per ordered pair, ring (receiver, sender) at receiver * ranks + sender
     pools    one pool per rank: blocks of a state line and room for one large fragment
 
-All zero is the valid initial state: no ring has a message, no block is taken, nobody sleeps.
+All zero is the valid initial state: no ring has a message, no block is taken, nobody sleeps,
+nothing is registered.
 """
 
 from __future__ import annotations
@@ -21,6 +25,21 @@ HUNGRY: Final = 2  # wake me also when a slot or block of mine became free
 # values of a block's state word
 FREE: Final = 0
 TAKEN: Final = 1
+
+
+# words after a rank's parked word
+PROCESS: Final = 1
+PROBE_ADDRESS: Final = 2
+PROBE: Final = 3
+
+TABLE_BITS: Final = 9  # arbitrary: 16 KiB a rank
+TABLE_SLOTS: Final = 1 << TABLE_BITS  # beyond it registrations are reached by fragments
+SLOT_WORDS: Final = 4
+# words of a slot
+IDENTITY: Final = 0
+ADDRESS: Final = 1
+SIZE: Final = 2
+ACCESS: Final = 3
 
 
 def _round_up(size: int) -> int:
@@ -42,6 +61,7 @@ class SharedLayout:
         "_ranks",
         "_ring_size",
         "_rings",
+        "_tables",
         "block_room",
         "block_size",
         "size",
@@ -57,13 +77,18 @@ class SharedLayout:
         self.block_room = max(eager_limit, max_send_size)
         self.block_size = _round_up(CACHE_LINE + self.block_room)
         self._ring_size = _round_up(ring_size(slots, self.slot_size))
-        self._rings = _round_up(ranks * CACHE_LINE)
+        self._tables = _round_up(ranks * CACHE_LINE)
+        self._rings = self._tables + ranks * TABLE_SLOTS * SLOT_WORDS * 8
         self._pools = self._rings + ranks * ranks * self._ring_size
         self.size = self._pools + ranks * blocks * self.block_size
 
     def parked_word(self, rank: int) -> int:
         """Index of a rank's parked word, in 8-byte words."""
         return rank * CACHE_LINE // 8
+
+    def table(self, rank: int) -> int:
+        """Index of a rank's table of registrations, in 8-byte words."""
+        return self._tables // 8 + rank * TABLE_SLOTS * SLOT_WORDS
 
     def ring(self, receiver: int, sender: int) -> int:
         """Byte offset of a ring."""

@@ -20,6 +20,7 @@ cdef class SmModule(BtlModule):
     cdef bint _starved
     cdef dict _endpoints
     cdef list _inboxes
+    cdef public object remote
     cdef _connect(self, proc, int slots)
     cdef SmEndpoint _reach(self, proc)
     cpdef list add_procs(self, procs)

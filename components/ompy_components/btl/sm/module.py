@@ -5,6 +5,7 @@ one lies in a block of the sender's pool; the slot only names it. The receiver r
 it is and marks the block free, and that completes the fragment: a block counts as delivered
 when the peer has it. A rank that is about to sleep says so in its parked word; whoever has
 news for it rings its doorbell then, and only then.
+Puts and gets are in `remote.py`.
 """
 
 from __future__ import annotations
@@ -15,22 +16,32 @@ from typing import Final
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     COMPLETED,
+    GET,
     NOT_AVAILABLE,
+    PUT,
     QUEUED,
+    RDMA_COMPLETION,
+    REMOTE_READ,
+    REMOTE_WRITE,
     SEND,
     SEND_ALWAYS_CALLBACK,
     BtlModule,
+    CompletionCallback,
     Descriptor,
     Endpoint,
     apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.registration import HANDLE_SIZE
+from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
 from ompy.net.ring import CACHE_LINE, RingReader, RingWriter
 
+from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint
 from ompy_components.btl.sm.layout import AWAKE, FREE, HUNGRY, PARKED, TAKEN, SharedLayout
+from ompy_components.btl.sm.remote import RemoteMemory
 
 # kinds of slots
 INLINE: Final = 0
@@ -51,7 +62,11 @@ class Inbox:
 
 
 class SmModule(BtlModule):
-    """The way to the other ranks of this host."""
+    """The way to the other ranks of this host.
+
+    Attributes:
+        remote: registered memory, puts and gets.
+    """
 
     __slots__ = (
         "_endpoints",
@@ -66,12 +81,14 @@ class SmModule(BtlModule):
         "_starved",
         "_waiting",
         "_words",
+        "remote",
     )
 
     def __init__(self, context: RankContext, values: Values) -> None:
         super().__init__("sm", context)
+        self.flags = SEND | PUT | GET | RDMA_COMPLETION
+        self.registration_handle_size = HANDLE_SIZE
         apply_common(self, values)
-        self.flags = SEND
         peers = context.local_procs()
         slots, blocks = values.ring_slots, values.free_list_max
         self._layout = SharedLayout(len(peers), slots, self.eager_limit, blocks, self.max_send_size)
@@ -89,6 +106,10 @@ class SmModule(BtlModule):
         for proc in peers:
             if proc is not context.me:
                 self._connect(proc, slots)
+        single_copy = values.single_copy_mechanism == SINGLE_COPY["cma"]
+        self.remote = RemoteMemory(
+            self, self._layout, self._memory.cast("Q"), single_copy=single_copy
+        )
         context.network.doorbell(self._local_rank)  # arms it as what wakes this rank
 
     def _connect(self, proc: Proc, slots: int) -> None:
@@ -197,6 +218,70 @@ class SmModule(BtlModule):
         if self._words[endpoint.parked]:
             self._ring(endpoint)
         return COMPLETED
+
+    def put(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Copy into the peer's registered memory."""
+        assert isinstance(endpoint, SmEndpoint)
+        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+            return NOT_AVAILABLE
+        return self.remote.move(
+            endpoint,
+            local,
+            remote_address,
+            remote_handle,
+            REMOTE_WRITE,
+            flags,
+            order,
+            callback,
+            context,
+        )
+
+    def get(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Copy out of the peer's registered memory."""
+        assert isinstance(endpoint, SmEndpoint)
+        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+            return NOT_AVAILABLE
+        return self.remote.move(
+            endpoint,
+            local,
+            remote_address,
+            remote_handle,
+            REMOTE_READ,
+            flags,
+            order,
+            callback,
+            context,
+        )
+
+    def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
+        """Let peers reach the memory."""
+        return self.remote.register(memory, flags)
+
+    def deregister_mem(self, handle: object) -> None:
+        """Let them no longer."""
+        self.remote.deregister(handle)
 
     def _push(self, endpoint: SmEndpoint, descriptor: SmDescriptor) -> bool:
         at = endpoint.writer.reserve()
@@ -315,9 +400,10 @@ class SmModule(BtlModule):
     def finalize(self) -> None:
         """Get what is queued into the rings; the memory outlives this process."""
         self.context.engine.wait_until(self._flushed)
+        self.remote.close()
 
     def _flushed(self) -> bool:
         for endpoint in self._endpoints.values():
             if endpoint.queue and not endpoint.proc.departed:
                 return False
-        return True
+        return self.remote.idle

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from ompy.frameworks.btl import API, BtlComponent, BtlModule, common_parameters
+from ompy.frameworks.btl import (
+    API,
+    HETEROGENEOUS_RDMA,
+    NEED_ACK,
+    NEED_CSUM,
+    PUT,
+    RDMA_COMPLETION,
+    SEND,
+    SEND_INPLACE,
+    BtlComponent,
+    BtlModule,
+    common_parameters,
+)
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
 
+TRANSFER_MAX: Final = (1 << 31) - 1024  # bytes; reference openmpi.md 3.13, tcp (4.1)
+# reference openmpi.md 3.13: no GET unless asked for
+FLAGS: Final = (
+    SEND | PUT | SEND_INPLACE | NEED_ACK | NEED_CSUM | RDMA_COMPLETION | HETEROGENEOUS_RDMA
+)
 EXCLUDED = "127.0.0.1/8,sppp"  # reference openmpi.md 3.13
 
 
@@ -29,6 +46,14 @@ class TcpComponent(BtlComponent):
             max_send_size=128 * 1024,
             latency=100,
             bandwidth=100,
+            flags=FLAGS,
+            rdma_pipeline_send_length=128 * 1024,
+            rdma_pipeline_frag_size=TRANSFER_MAX,
+            min_rdma_pipeline_size=0,
+            put_limit=TRANSFER_MAX,
+            get_limit=TRANSFER_MAX,
+            put_alignment=1,
+            get_alignment=1,
         ),
         Parameter(
             "if_include",

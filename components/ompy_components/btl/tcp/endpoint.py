@@ -19,6 +19,7 @@ from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 
 from ompy_components.btl.tcp.framing import BYE, DATA, FRAME, FRAME_SIZE, FrameReader
 from ompy_components.btl.tcp.handshake import HandshakeError, Initiator, Outcome
+from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
     from ompy_components.btl.tcp.module import TcpModule
@@ -61,6 +62,8 @@ class TcpEndpoint(Endpoint):
         state: of the connection.
         address: where the peer listens.
         queue: frames waiting to be sent, in order.
+        landing: the module's.
+        remote: its puts and gets, and the peer's.
     """
 
     __slots__ = (
@@ -71,7 +74,9 @@ class TcpEndpoint(Endpoint):
         "_said_bye",
         "_stream",
         "address",
+        "landing",
         "queue",
+        "remote",
         "state",
     )
 
@@ -85,13 +90,15 @@ class TcpEndpoint(Endpoint):
         self._said_bye = False
         self.address = address
         self.queue: deque[Outgoing] = deque()
+        self.landing = module.landing
+        self.remote = RemoteMemory(self, module.registered)
         self.state = State.CLOSED
 
     # -- sending
 
     def send(self, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment, or queue it; opens the connection if there is none."""
-        if self.state in (State.FAILED, State.LEFT):
+        if self.lost():
             return UNREACHABLE
         descriptor.tag = tag
         payload = descriptor.payload
@@ -124,6 +131,21 @@ class TcpEndpoint(Endpoint):
         if left:
             self._enqueue(Outgoing(left, None))
         return self.state is State.CONNECTED
+
+    def transmit(self, pieces: list[memoryview]) -> None:
+        """Send a frame that no descriptor waits for, from where its bytes lie, or queue it."""
+        if self.state is State.CONNECTED and not self.queue:
+            pieces = self._write(pieces)
+        if pieces and not self.lost():
+            self._enqueue(Outgoing(pieces, None))
+
+    def lost(self) -> bool:
+        """Nothing can be sent any more."""
+        return self.state in (State.FAILED, State.LEFT)
+
+    def crowded(self) -> bool:
+        """No more than waits already may wait to be sent."""
+        return self._owner.crowded()
 
     def _enqueue(self, outgoing: Outgoing) -> None:
         self.queue.append(outgoing)
@@ -289,11 +311,14 @@ class TcpEndpoint(Endpoint):
                 reader.received(count)
                 events += 1
                 while reader.next():
-                    if reader.kind == BYE:
+                    if reader.kind == DATA:
+                        self._owner.deliver(self, reader.tag, reader.fragment)
+                    elif reader.kind == BYE:
                         self._peer_left()
                         return events
-                    self._owner.deliver(self, reader.tag, reader.fragment)
-                if count < len(room):
+                    else:
+                        self.remote.arrived(reader)
+                if count < len(room) or self.state is not State.CONNECTED:
                     break
         except LinkError as problem:
             self._broken(str(problem))
@@ -327,7 +352,7 @@ class TcpEndpoint(Endpoint):
 
     def flushed(self) -> bool:
         """Everything queued was taken by the kernel, or never will be."""
-        return not self.queue or self.state in (State.LEFT, State.FAILED)
+        return self.lost() or (not self.queue and self.remote.idle)
 
     def close(self) -> None:
         """Close the connection, whatever its state."""
@@ -351,6 +376,7 @@ class TcpEndpoint(Endpoint):
             descriptor = outgoing.descriptor
             if descriptor is not None and descriptor.callback is not None:
                 descriptor.callback.completed(self.module, self, descriptor, UNREACHABLE)
+        self.remote.fail()
 
     def _drop_stream(self) -> None:
         if self._stream is not None:

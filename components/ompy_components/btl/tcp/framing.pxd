@@ -3,9 +3,17 @@ cdef class FrameReader:
     cdef long long _largest
     cdef long long _begin
     cdef long long _end
+    cdef bint _landing
+    cdef object _target
     cdef public int tag
     cdef public int kind
+    cdef public long long left
     cdef public object fragment
     cpdef room(self)
     cpdef received(self, long long count)
     cpdef bint next(self) except -1
+    cdef bint _is_remote(self, int kind, long long size) except -1
+    cdef bint _next_remote(self, int kind, long long size, long long held) except -1
+    cpdef bint land(self, target) except -1
+    cpdef drop(self)
+    cdef bint _landed(self) except -1

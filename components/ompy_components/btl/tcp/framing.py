@@ -2,7 +2,12 @@
 
     0 tag u8 | 1 kind u8 | 2 reserved u16 | 4 size u32 | 8 fragment
 
-The reader is sans-IO: it offers memory to receive into, and yields fragments from it.
+The frames of put and get begin their fragment with what they are about; bytes may follow:
+
+    0 operation u64 | 8 identity u64 | 16 offset u64 | 24 size u64 | 32 status i64 | 40 bytes
+
+The reader is sans-IO: it offers memory to receive into, and yields fragments from it. The
+bytes of a put or get are received where `land` says.
 """
 
 from __future__ import annotations
@@ -16,8 +21,21 @@ FRAME: Final = Struct("<BBHI")
 assert FRAME.size == 8
 FRAME_SIZE: Final = FRAME.size
 
+REMOTE: Final = Struct("<QQQQq")
+REMOTE_SIZE: Final = REMOTE.size
+assert REMOTE_SIZE == 40
+
+# kinds of frames
 DATA: Final = 0
 BYE: Final = 1  # the sender will send nothing more
+PUT: Final = 2  # bytes for registered memory
+GET: Final = 3  # a question for bytes of it
+GOT: Final = 4  # bytes of registered memory
+DONE: Final = 5  # how a put went, or that a get failed
+LANDED: Final = 255  # never on the wire: the bytes of a PUT or GOT are in their place
+
+WITH_BYTES: Final = frozenset({PUT, GOT})
+LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)
 
 
 class FrameReader:
@@ -25,10 +43,23 @@ class FrameReader:
 
     Attributes:
         tag, kind: of the frame `next` found.
-        fragment: its bytes, in the reader's own memory; valid until `room` is called.
+        fragment: its bytes, in the reader's own memory; valid until `room` is called. Of a PUT
+            or GOT the first `REMOTE_SIZE`: `land` must be called then.
+        left: bytes of a PUT or GOT that have not landed.
     """
 
-    __slots__ = ("_begin", "_end", "_largest", "_memory", "fragment", "kind", "tag")
+    __slots__ = (
+        "_begin",
+        "_end",
+        "_landing",
+        "_largest",
+        "_memory",
+        "_target",
+        "fragment",
+        "kind",
+        "left",
+        "tag",
+    )
 
     def __init__(self, largest: int) -> None:
         """Accept fragments of up to `largest` bytes."""
@@ -39,10 +70,15 @@ class FrameReader:
         self._end = 0
         self.tag = self.kind = 0
         self.fragment = self._memory[:0]
+        self._landing = False  # then nothing is held: _begin == _end
+        self.left = 0
+        self._target: memoryview | None = None  # where; None drops them
 
     def room(self) -> memoryview:
         """Memory to receive into. Invalidates `fragment`."""
         if self._begin == self._end:
+            if self._landing:
+                return self._memory[: self.left] if self._target is None else self._target
             self._begin = self._end = 0
         elif self._begin > len(self._memory) // 2:
             held = self._end - self._begin
@@ -52,18 +88,25 @@ class FrameReader:
 
     def received(self, count: int) -> None:
         """`count` bytes were stored in what `room` offered."""
-        self._end += count
+        if self._landing:
+            self.left -= count
+            if self._target is not None:
+                self._target = self._target[count:]
+        else:
+            self._end += count
 
     def next(self) -> bool:
-        """Find the next whole frame.
+        """Find the next whole frame, or the beginning or the end of a PUT or GOT.
 
         Raises:
             LinkError: a header that no peer of ours writes.
         """
         held = self._end - self._begin
         if held < FRAME_SIZE:
-            return False
+            return self._landing and self.left == 0 and self._landed()
         tag, kind, reserved, size = FRAME.unpack_from(self._memory, self._begin)
+        if kind > BYE and not reserved and self._is_remote(kind, size):
+            return self._next_remote(kind, size, held)
         if size > self._largest or kind > BYE or reserved:
             raise LinkError(
                 f"a frame of kind {kind} with {size} bytes; at most {self._largest} are allowed"
@@ -75,4 +118,50 @@ class FrameReader:
         self.kind = kind
         self.fragment = self._memory[start : start + size]
         self._begin = start + size
+        return True
+
+    def _is_remote(self, kind: int, size: int) -> bool:
+        return (kind <= DONE and size == REMOTE_SIZE) or (kind in WITH_BYTES and size > REMOTE_SIZE)
+
+    def _next_remote(self, kind: int, size: int, held: int) -> bool:
+        if held < FRAME_SIZE + REMOTE_SIZE:
+            return False
+        start = self._begin + FRAME_SIZE
+        self.tag = 0
+        self.kind = kind
+        self.fragment = self._memory[start : start + REMOTE_SIZE]
+        self._begin = start + REMOTE_SIZE
+        self.left = size - REMOTE_SIZE
+        return True
+
+    def land(self, target: memoryview | None) -> bool:
+        """Say where the bytes of the PUT or GOT that `next` found go.
+
+        Args:
+            target: exactly as many bytes as the frame brings are stored in it; with another size,
+                and with None, they are dropped.
+
+        Returns:
+            Whether all have been stored; otherwise `next` finds `LANDED` later.
+        """
+        here = min(self._end - self._begin, self.left)
+        if target is not None and len(target) != self.left:
+            target = None
+        if target is not None and here:
+            target[:here] = self._memory[self._begin : self._begin + here]
+            target = target[here:]
+        self._begin += here
+        self.left -= here
+        self._target = target
+        self._landing = self.left > 0
+        return not self._landing
+
+    def drop(self) -> None:
+        """Drop what has not landed yet."""
+        self._target = None
+
+    def _landed(self) -> bool:
+        self._landing = False
+        self._target = None
+        self.kind = LANDED
         return True

@@ -8,23 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
+    BAD_PARAM,
     COMPLETED,
     ERROR_FATAL,
+    GET,
+    HETEROGENEOUS_RDMA,
     NEED_ACK,
     NEED_CSUM,
     NOT_AVAILABLE,
+    PUT,
+    RDMA_COMPLETION,
     SEND,
     SEND_INPLACE,
     BtlModule,
+    CompletionCallback,
     Descriptor,
     Endpoint,
     apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable, identity_of
+from ompy.frameworks.transfers import transfer_descriptor, unsuitable
 from ompy.mca.parameter import Values
 from ompy.net.base import WOULD_BLOCK, Interface, LinkError, Stream
 
@@ -38,6 +47,12 @@ from ompy_components.btl.tcp.handshake import (
     Outcome,
 )
 from ompy_components.btl.tcp.interfaces import partner
+from ompy_components.btl.tcp.remote import RemoteMemory
+
+# what a module can do; `btl_tcp_flags` says what it is used for
+CAPABLE: Final = (
+    SEND | PUT | GET | SEND_INPLACE | NEED_ACK | NEED_CSUM | RDMA_COMPLETION | HETEROGENEOUS_RDMA
+)
 
 
 class Visitor:
@@ -84,6 +99,8 @@ class TcpModule(BtlModule):
         queued: frames waiting in the endpoints' queues.
         handshake_timeout: ns a handshake may take.
         connect_tries: attempts before a path is given up.
+        landing: who is in the middle of receiving into registered memory.
+        registered: memory for puts and gets.
     """
 
     __slots__ = (
@@ -96,17 +113,22 @@ class TcpModule(BtlModule):
         "connect_tries",
         "handshake_timeout",
         "interface",
+        "landing",
         "listener",
         "queued",
         "readiness",
+        "registered",
     )
 
     def __init__(self, context: RankContext, values: Values, interface: Interface) -> None:
         super().__init__("tcp", context)
+        self.flags = CAPABLE
+        self.registration_handle_size = HANDLE_SIZE
         apply_common(self, values)
         if interface.bandwidth:
             self.bandwidth = interface.bandwidth
-        self.flags = SEND | SEND_INPLACE | NEED_ACK | NEED_CSUM
+        self.registered = RegistrationTable(context.rank)
+        self.landing: set[RemoteMemory] = set()
         self.interface = interface
         self.queued = 0
         self.handshake_timeout = values.handshake_timeout_ms * 1_000_000
@@ -144,9 +166,13 @@ class TcpModule(BtlModule):
 
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """Private memory."""
-        if 0 <= self._free_list_max <= self.queued:
+        if self.crowded():
             return None
         return Descriptor(memoryview(bytearray(size)), flags, order)
+
+    def crowded(self) -> bool:
+        """As many frames wait to be sent as may."""
+        return bool(0 <= self._free_list_max <= self.queued)
 
     def prepare_src(
         self,
@@ -195,6 +221,60 @@ class TcpModule(BtlModule):
             view = memoryview(bytearray(payload_size))
             convertor.pack(0, view)
         return COMPLETED if endpoint.send_now(tag, header, view) else NOT_AVAILABLE
+
+    def put(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Send it into the peer's registered memory; complete when the peer says that it is."""
+        assert isinstance(endpoint, TcpEndpoint)
+        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+            return NOT_AVAILABLE
+        identity = identity_of(remote_handle, endpoint.proc.rank)
+        if not identity:
+            return BAD_PARAM
+        descriptor = transfer_descriptor(local, flags, order, callback, context)
+        return endpoint.remote.put(identity, remote_address, descriptor)
+
+    def get(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Ask the peer for bytes of its registered memory."""
+        assert isinstance(endpoint, TcpEndpoint)
+        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+            return NOT_AVAILABLE
+        identity = identity_of(remote_handle, endpoint.proc.rank)
+        if not identity:
+            return BAD_PARAM
+        descriptor = transfer_descriptor(local, flags, order, callback, context)
+        return endpoint.remote.get(identity, remote_address, descriptor)
+
+    def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
+        """Let peers reach the memory."""
+        return self.registered.add(memory, flags)
+
+    def deregister_mem(self, handle: object) -> None:
+        """Let them no longer, and drop what is still coming for it."""
+        registration = self.registered.remove(handle)
+        for remote in self.landing:
+            remote.withdraw(registration)
 
     def poll(self) -> int:
         """Serve every socket that is ready."""

@@ -1,0 +1,214 @@
+"""Put and get between the ranks of a host: one copy by the kernel, or fragments.
+
+A rank that registers memory writes identity, address, size and access into its table in the
+shared segment. A peer looks there before it copies, so that a handle which was given back, or
+memory outside of it, is refused before anything is touched. Whether the kernel lets this rank
+copy with a peer is tried once per peer, by reading a word whose value stands in the segment
+too: that also notices a peer in another process namespace. Where it does not, and for
+registrations beyond the table's room, the bytes go in fragments (`ompy.frameworks.emulation`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.btl import (
+    BAD_PARAM,
+    REMOTE_READ,
+    REMOTE_WRITE,
+    CompletionCallback,
+)
+from ompy.frameworks.emulation import GET_PIECE, PUT_PIECE, EmulatedTransfers
+from ompy.frameworks.registration import Registration, RegistrationTable, identity_of
+from ompy.frameworks.transfers import complete_at_once, transfer_descriptor
+from ompy.net.base import LinkError, ProcessCopy
+
+from ompy_components.btl.sm.endpoint import SmEndpoint
+from ompy_components.btl.sm.layout import (
+    ACCESS,
+    ADDRESS,
+    IDENTITY,
+    PROBE,
+    PROBE_ADDRESS,
+    PROCESS,
+    SIZE,
+    SLOT_WORDS,
+    TABLE_BITS,
+    TABLE_SLOTS,
+    SharedLayout,
+)
+
+if TYPE_CHECKING:
+    from ompy_components.btl.sm.module import SmModule
+
+NO_SLOT = TABLE_SLOTS - 1  # the low bits of an identity that stands in no slot
+
+
+class RemoteMemory:
+    """What this rank has registered, and its way to what its peers have.
+
+    Attributes:
+        single_copy: the kernel's copy is used where it works.
+    """
+
+    def __init__(
+        self, module: SmModule, layout: SharedLayout, words: memoryview, *, single_copy: bool
+    ) -> None:
+        self._module = module
+        self._context = module.context
+        self._words = words
+        self._layout = layout
+        self._table = RegistrationTable(module.context.rank)
+        self._emulation = EmulatedTransfers(module, self._table)
+        self.single_copy = single_copy
+        self._copy: ProcessCopy | None = None
+        self._probe = memoryview(bytearray(8))
+        self._own_line = layout.parked_word(module.context.me.local_rank)
+        self._own_table = layout.table(module.context.me.local_rank)
+        self._free_slots = list(range(NO_SLOT))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is under way."""
+        return self._emulation.idle
+
+    # -- registering
+
+    def register(self, memory: memoryview, access: int) -> Registration:
+        """Register memory; peers may copy at once."""
+        copy = self._open()
+        if copy is None or not self._free_slots:
+            return self._table.add(memory, access, NO_SLOT, TABLE_BITS)
+        slot = self._free_slots.pop()
+        made = self._table.add(memory, access, slot, TABLE_BITS)
+        words, at = self._words, self._own_table + slot * SLOT_WORDS
+        words[at + ADDRESS] = copy.address_of(made.memory)
+        words[at + SIZE] = len(made.memory)
+        words[at + ACCESS] = access
+        words[at + IDENTITY] = made.identity  # last: from now on it counts
+        return made
+
+    def deregister(self, handle: object) -> None:
+        """Give a registration back; no peer that looks from now on finds it."""
+        removed = self._table.remove(handle)
+        slot = removed.identity & NO_SLOT
+        if slot != NO_SLOT and self._copy is not None:
+            at = self._own_table + slot * SLOT_WORDS
+            self._words[at + IDENTITY] = 0
+            self._copy.forget(self._words[at + ADDRESS])
+            self._free_slots.append(slot)
+
+    def _open(self) -> ProcessCopy | None:
+        """The kernel's copy; the first time, also show the peers the probe."""
+        if self._copy is None and self.single_copy:
+            self._copy = self._context.network.process_copy()
+            if self._copy is None:
+                self._refuse(None, "this system has no cross-process copy")
+                self.single_copy = False
+                return None
+            self._probe[:] = self._context.network.entropy(8)
+            self._probe[0] |= 1  # never all zero
+            line = self._own_line
+            self._words[line + PROCESS] = self._copy.identity
+            self._words[line + PROBE_ADDRESS] = self._copy.address_of(self._probe)
+            self._words[line + PROBE] = int.from_bytes(self._probe, "little")
+        return self._copy
+
+    # -- moving bytes
+
+    def move(
+        self,
+        endpoint: SmEndpoint,
+        local: memoryview,
+        offset: int,
+        handle: bytes,
+        access: int,
+        flags: int,
+        order: int,
+        callback: CompletionCallback | None,
+        context: object,
+    ) -> int:
+        """Put (`access` is `REMOTE_WRITE`) or get (`REMOTE_READ`). Returns as the contract says."""
+        identity = identity_of(handle, endpoint.proc.rank)
+        if not identity:
+            return BAD_PARAM
+        if identity & NO_SLOT != NO_SLOT and self._may_copy(endpoint):
+            problem = self._copy_once(endpoint, local, offset, identity, access)
+            if problem is None:
+                return complete_at_once(
+                    self._module, endpoint, local, flags, order, callback, context
+                )
+            if problem < 0:
+                return problem
+        kind = PUT_PIECE if access == REMOTE_WRITE else GET_PIECE
+        descriptor = transfer_descriptor(local, flags, order, callback, context)
+        return self._emulation.begin(kind, endpoint, descriptor, identity, offset)
+
+    def _copy_once(
+        self, endpoint: SmEndpoint, local: memoryview, offset: int, identity: int, access: int
+    ) -> int | None:
+        """Copy with the peer's registered memory.
+
+        Returns:
+            None when it is done, a bad result, or 0 when the kernel refused after all.
+        """
+        words = self._words
+        table = self._layout.table(endpoint.proc.local_rank)
+        at = table + (identity & NO_SLOT) * SLOT_WORDS
+        address, size = words[at + ADDRESS], words[at + SIZE]
+        if words[at + IDENTITY] != identity or not words[at + ACCESS] & access:
+            return BAD_PARAM
+        if offset < 0 or offset + len(local) > size:
+            return BAD_PARAM
+        copy = self._copy
+        assert copy is not None
+        process = words[self._layout.parked_word(endpoint.proc.local_rank) + PROCESS]
+        try:
+            if len(local):
+                move = copy.read if access == REMOTE_READ else copy.write
+                move(process, address + offset, local)
+        except LinkError as problem:
+            endpoint.copies = 0
+            self._refuse(endpoint, str(problem))
+            return 0
+        return None
+
+    def _may_copy(self, endpoint: SmEndpoint) -> bool:
+        """Whether the kernel lets this rank copy with the peer; tried the first time."""
+        if endpoint.copies < 0:
+            endpoint.copies = int(self.single_copy and self._try(endpoint))
+        return endpoint.copies > 0
+
+    def _try(self, endpoint: SmEndpoint) -> bool:
+        copy = self._open()
+        line = self._layout.parked_word(endpoint.proc.local_rank)
+        process, address, value = self._words[line + PROCESS : line + PROBE + 1]
+        if copy is None or not value:
+            self._refuse(endpoint, "one of the two uses no cross-process copy")
+            return False
+        seen = memoryview(bytearray(8))
+        try:
+            copy.read(process, address, seen)
+        except LinkError as problem:
+            self._refuse(endpoint, str(problem))
+            return False
+        if int.from_bytes(seen, "little") != value:
+            self._refuse(endpoint, f"process {process} is another one here")
+            return False
+        self._note("SINGLE_COPY", peer=endpoint.proc.rank)
+        return True
+
+    def _refuse(self, endpoint: SmEndpoint | None, why: str) -> None:
+        peer = -1 if endpoint is None else endpoint.proc.rank
+        self._note("NO_SINGLE_COPY", peer=peer, why=why)
+
+    def _note(self, event: str, **fields: object) -> None:
+        trace = self._context.trace
+        if trace.active:
+            trace.record("btl.sm", event, **fields)
+
+    def close(self) -> None:
+        """Complete what is left badly; forget everything exposed."""
+        self._emulation.fail()
+        if self._copy is not None:
+            self._copy.forget(self._words[self._own_line + PROBE_ADDRESS])

@@ -1,0 +1,190 @@
+"""Put and get over one connection, by frames of their own.
+
+    PUT (operation, identity, offset, size, bytes)  ->  DONE (operation, status)
+    GET (operation, identity, offset, size)         ->  GOT (operation, bytes), or DONE
+
+An operation is one frame and its answer. The bytes go from the asker's memory into the frame
+as they lie, and are received into the registered memory itself; the answer to a get goes out of
+the registered memory. The target looks the registration up before it takes a byte, and once
+more whenever a registration is given back while bytes for it are still coming: what has no
+place is read and dropped, and the connection goes on. A put is complete when DONE is here, so
+it is in the peer's memory then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ompy.frameworks.btl import (
+    BAD_PARAM,
+    OUT_OF_RESOURCE,
+    QUEUED,
+    REMOTE_READ,
+    REMOTE_WRITE,
+    UNREACHABLE,
+    Descriptor,
+)
+from ompy.frameworks.registration import Registration, RegistrationTable
+
+from ompy_components.btl.tcp.framing import (
+    DONE,
+    FRAME,
+    GET,
+    GOT,
+    LANDED,
+    PUT,
+    REMOTE,
+    REMOTE_SIZE,
+    FrameReader,
+)
+
+if TYPE_CHECKING:
+    from ompy_components.btl.tcp.endpoint import TcpEndpoint
+
+
+class _Landing(NamedTuple):
+    """Bytes that are being received into their place."""
+
+    number: int
+    into: Registration | Descriptor | None  # of a put, of a get, or nowhere
+    put: bool
+
+
+class RemoteMemory:
+    """Puts and gets over one connection, as asker and as target."""
+
+    __slots__ = ("_endpoint", "_landing", "_next", "_operations", "_reader", "_table")
+
+    def __init__(self, endpoint: TcpEndpoint, table: RegistrationTable) -> None:
+        self._endpoint = endpoint
+        self._table = table
+        self._operations: dict[int, Descriptor] = {}
+        self._next = 1
+        self._landing: _Landing | None = None
+        self._reader: FrameReader | None = None
+
+    @property
+    def idle(self) -> bool:
+        """No operation waits for its answer."""
+        return not self._operations
+
+    # -- asking
+
+    def put(self, identity: int, offset: int, descriptor: Descriptor) -> int:
+        """Send a put, or queue it. Returns as the contract says."""
+        local = descriptor.segment
+        return self._ask(PUT, identity, offset, descriptor, [local])
+
+    def get(self, identity: int, offset: int, descriptor: Descriptor) -> int:
+        """Ask for bytes, or queue the question."""
+        return self._ask(GET, identity, offset, descriptor, [])
+
+    def _ask(
+        self,
+        kind: int,
+        identity: int,
+        offset: int,
+        descriptor: Descriptor,
+        payload: list[memoryview],
+    ) -> int:
+        endpoint, number = self._endpoint, self._next
+        if endpoint.lost():
+            return UNREACHABLE
+        if endpoint.crowded():
+            return OUT_OF_RESOURCE
+        self._next += 1
+        self._send(kind, number, identity, offset, len(descriptor.segment), payload)
+        if endpoint.lost():
+            return UNREACHABLE  # it broke within the call
+        self._operations[number] = descriptor
+        return QUEUED
+
+    def _send(
+        self,
+        kind: int,
+        number: int,
+        identity: int,
+        offset: int,
+        size: int,
+        payload: list[memoryview],
+        status: int = 0,
+    ) -> None:
+        length = REMOTE_SIZE + sum(len(piece) for piece in payload)
+        header = FRAME.pack(0, kind, 0, length)
+        header += REMOTE.pack(number, identity, offset, size, status)
+        self._endpoint.transmit([memoryview(header), *payload])
+
+    # -- being asked, and answered
+
+    def arrived(self, reader: FrameReader) -> None:
+        """A frame of one of our kinds is here, or the bytes that one brought."""
+        self._reader = reader
+        if reader.kind == LANDED:
+            self._landed()
+            return
+        number, identity, offset, size, status = REMOTE.unpack(reader.fragment)
+        if reader.kind == PUT:
+            self._asked_to_put(reader, number, identity, offset)
+        elif reader.kind == GET:
+            self._asked_to_get(number, identity, offset, size)
+        elif reader.kind == GOT:
+            descriptor = self._operations.get(number)
+            if descriptor is not None and len(descriptor.segment) != reader.left:
+                descriptor = None
+            target = descriptor.segment if descriptor is not None else None
+            self._land(reader, _Landing(number, descriptor, False), target)
+        else:
+            assert reader.kind == DONE
+            self._complete(number, status)
+
+    def _asked_to_put(self, reader: FrameReader, number: int, identity: int, offset: int) -> None:
+        there = self._table.find(identity, offset, reader.left, REMOTE_WRITE)
+        into = self._table.get(identity) if there is not None else None
+        self._land(reader, _Landing(number, into, True), there)
+
+    def _asked_to_get(self, number: int, identity: int, offset: int, size: int) -> None:
+        there = self._table.find(identity, offset, size, REMOTE_READ)
+        if there is None:
+            self._send(DONE, number, 0, 0, 0, [], BAD_PARAM)
+        else:
+            self._send(GOT, number, 0, 0, size, [there])
+
+    def _land(self, reader: FrameReader, landing: _Landing, target: memoryview | None) -> None:
+        self._landing = landing
+        if reader.land(target):
+            self._landed()
+        else:
+            self._endpoint.landing.add(self)
+
+    def _landed(self) -> None:
+        landing, self._landing = self._landing, None
+        self._endpoint.landing.discard(self)
+        assert landing is not None
+        status = 0 if landing.into is not None else BAD_PARAM
+        if landing.put:
+            self._send(DONE, landing.number, 0, 0, 0, [], status)
+        else:
+            self._complete(landing.number, status)
+
+    def _complete(self, number: int, status: int) -> None:
+        descriptor = self._operations.pop(number, None)
+        if descriptor is not None and descriptor.callback is not None:
+            endpoint = self._endpoint
+            descriptor.callback.completed(endpoint.module, endpoint, descriptor, status)
+
+    # -- ends
+
+    def withdraw(self, registration: Registration) -> None:
+        """A registration is given back: what still comes for it is dropped."""
+        landing = self._landing
+        if landing is not None and landing.into is registration:
+            assert self._reader is not None
+            self._reader.drop()
+            self._landing = _Landing(landing.number, None, True)
+
+    def fail(self) -> None:
+        """The connection is gone: complete everything badly, oldest first."""
+        self._landing = None
+        self._endpoint.landing.discard(self)
+        while self._operations:
+            self._complete(next(iter(self._operations)), UNREACHABLE)
