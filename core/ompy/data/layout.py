@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ompy.data.convertor import ContiguousConvertor, Convertor
-
-Block = tuple[int, int]  # displacement from the element's origin and length, in bytes
+from ompy.data.typemap import Block, Node, Run, loop, runs, sequence
 
 
 class Layout:
@@ -20,15 +19,26 @@ class Layout:
         size: bytes of data in one element.
         lower: lower bound, bytes from the origin; may be negative.
         extent: bytes from one element to the next.
-        blocks: pieces in the order they are packed, adjacent ones merged.
         format: what the data are when they are all of one kind: NumPy's type character
             (`b h i l q B H I L Q f d g ? F D G`), `x` for MPI_BYTE, `c` for characters, two
             characters for a value and its index (`fi di li ii hi gi`, packed without gap);
             "" for mixtures. What predefined operations work on.
         contiguous: elements lie side by side without gaps, from the origin.
+        single: displacement and length of the data when they are in one piece, else None.
+        node: the tree of the data.
+        displacement: of `node`.
     """
 
-    __slots__ = ("blocks", "contiguous", "extent", "format", "lower", "size")
+    __slots__ = (
+        "contiguous",
+        "displacement",
+        "extent",
+        "format",
+        "lower",
+        "node",
+        "single",
+        "size",
+    )
 
     def __init__(
         self,
@@ -37,28 +47,50 @@ class Layout:
         extent: int,
         format: str = "",  # noqa: A002
     ) -> None:
-        self.blocks = _merge(blocks)
-        self.size = sum(length for _, length in self.blocks)
+        """Describe an element by its pieces, in the order they are packed."""
+        self.describe(runs(blocks), lower, extent, format)
+
+    @classmethod
+    def of(cls, placed: tuple[int, Node], lower: int, extent: int, kind: str) -> Layout:
+        """The layout of a node at a displacement, with bounds and a format."""
+        made = cls.__new__(cls)
+        made.describe(placed, lower, extent, kind)
+        return made
+
+    def describe(self, placed: tuple[int, Node], lower: int, extent: int, kind: str) -> None:
+        """Set everything; for the two constructors."""
+        self.displacement, self.node = placed
+        self.size = self.node.size
         self.lower = lower
         self.extent = extent
-        self.format = format
-        one_piece = len(self.blocks) <= 1 and (not self.blocks or self.blocks[0][0] == 0)
-        self.contiguous = one_piece and lower == 0 and extent == self.size
+        self.format = kind
+        one_piece = isinstance(self.node, Run)
+        self.single: Block | None = (self.displacement, self.size) if one_piece else None
+        self.contiguous = (
+            one_piece
+            and (self.displacement == 0 or not self.size)
+            and lower == 0
+            and extent == self.size
+        )
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The pieces one by one, in the order they are packed. For small types and tests."""
+        return tuple(self.node.blocks(self.displacement))
 
     @property
     def true_lower(self) -> int:
         """Least displacement of a data byte."""
-        return min((start for start, _ in self.blocks), default=0)
+        return self.displacement + self.node.low if self.size else 0
 
     @property
     def true_extent(self) -> int:
         """Bytes from the first data byte to the last."""
-        end = max((start + length for start, length in self.blocks), default=0)
-        return end - self.true_lower
+        return self.node.high - self.node.low
 
     def span(self, count: int) -> Block:
         """First byte, from the origin, and number of bytes that `count` elements touch."""
-        if count <= 0 or not self.blocks:
+        if count <= 0 or not self.size:
             return (0, 0)
         reach = (count - 1) * self.extent
         first = self.true_lower + min(0, reach)
@@ -69,9 +101,23 @@ class Layout:
         """The bytes of `count` elements in `memory` (format B), the first at byte `origin`."""
         if self.contiguous:
             return ContiguousConvertor(memory[origin : origin + count * self.size])
+        node = loop(count, self.extent, self.node)
+        start = origin + self.displacement
+        if isinstance(node, Run):  # one piece that begins elsewhere
+            return ContiguousConvertor(memory[start : start + node.size])
         from ompy.data.strided import StridedConvertor
 
-        return StridedConvertor(memory, origin, count, self)
+        return StridedConvertor(memory, start, node)
+
+
+def strided(layout: Layout, count: int, stride: int) -> Layout:
+    """`count` elements, `stride` bytes apart; the extent spans from the first to the last."""
+    reach = (count - 1) * stride if count else 0
+    lower, upper = min(0, reach) + layout.lower, max(0, reach) + layout.lower + layout.extent
+    if not count:
+        lower = upper = 0
+    placed = layout.displacement, loop(count, stride, layout.node)
+    return Layout.of(placed, lower, upper - lower, layout.format if count else "")
 
 
 def repeat(layout: Layout, displacements: Sequence[int]) -> Layout:
@@ -84,28 +130,16 @@ def repeat(layout: Layout, displacements: Sequence[int]) -> Layout:
 
 def combine(parts: Sequence[tuple[int, Layout]]) -> Layout:
     """Elements of several layouts at byte displacements, packed in the order given."""
-    blocks = [(at + start, length) for at, part in parts for start, length in part.blocks]
     lower = min((at + part.lower for at, part in parts), default=0)
     upper = max((at + part.lower + part.extent for at, part in parts), default=0)
     formats = {part.format for _, part in parts}
-    return Layout(blocks, lower, upper - lower, formats.pop() if len(formats) == 1 else "")
+    placed = sequence((at + part.displacement, part.node) for at, part in parts)
+    return Layout.of(placed, lower, upper - lower, formats.pop() if len(formats) == 1 else "")
 
 
 def resize(layout: Layout, lower: int, extent: int) -> Layout:
     """The same data with other bounds."""
-    return Layout(layout.blocks, lower, extent, layout.format)
-
-
-def _merge(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    merged: list[Block] = []
-    for start, length in blocks:
-        if length == 0:
-            continue
-        if merged and merged[-1][0] + merged[-1][1] == start:
-            merged[-1] = (merged[-1][0], merged[-1][1] + length)
-        else:
-            merged.append((start, length))
-    return tuple(merged)
+    return Layout.of((layout.displacement, layout.node), lower, extent, layout.format)
 
 
 BYTES = Layout(((0, 1),), 0, 1)

@@ -15,7 +15,7 @@ from ompy.mpi import constants, typestate
 from ompy.mpi.attributes import Attributed, copied, delete_all
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import CONSTANTS, constant
-from ompy.mpi.typestate import TypeState, consecutive, placed
+from ompy.mpi.typestate import TypeState, consecutive, placed, vector
 
 # NumPy's kind of each character
 _KINDS: Final = {
@@ -152,17 +152,16 @@ class Datatype(Attributed):
         """Equal blocks, `stride` elements apart."""
         layout = self._state().layout
         number, length, step = _count(count), _count(blocklength), index(stride)
-        at = [i * step * layout.extent for i in range(number)]
         params = {"count": number, "blocklength": length, "stride": step}
-        return self._derived("VECTOR", params, placed(layout, [length] * number, at))
+        made = vector(layout, number, length, step * layout.extent)
+        return self._derived("VECTOR", params, made)
 
     def Create_hvector(self, count: int, blocklength: int, stride: int) -> Self:
         """Equal blocks, `stride` bytes apart."""
         layout = self._state().layout
         number, length, step = _count(count), _count(blocklength), index(stride)
-        at = [i * step for i in range(number)]
         params = {"count": number, "blocklength": length, "stride": step}
-        return self._derived("HVECTOR", params, placed(layout, [length] * number, at))
+        return self._derived("HVECTOR", params, vector(layout, number, length, step))
 
     def Create_indexed(self, blocklengths: Sequence[int], displacements: Sequence[int]) -> Self:
         """Blocks at displacements given in elements."""

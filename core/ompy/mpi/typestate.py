@@ -1,16 +1,16 @@
 """What a datatype handle refers to, and the layouts of derived types.
 
 A derived type is elements of other types at byte displacements; all constructors come down to
-that (MPI standard, chapter on datatypes). Runs of contiguous elements become one block.
+that (MPI standard, chapter on datatypes). Regular ones become loops, however many elements they
+have (`data/typemap.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
-from ompy.data.layout import Layout, combine, resize
+from ompy.data.layout import Layout, combine, resize, strided
 from ompy.mpi.handles import State
 
 
@@ -82,24 +82,20 @@ def padded(layout: Layout, align: int) -> Layout:
 
 def consecutive(layout: Layout, count: int) -> Layout:
     """`count` elements one after the other."""
-    if count == 1:
-        return layout
-    if count and layout.contiguous:
-        size = count * layout.size
-        return Layout(((0, size),), 0, size, layout.format)
-    return combine([(index * layout.extent, layout) for index in range(count)])
+    return layout if count == 1 else strided(layout, count, layout.extent)
+
+
+def vector(layout: Layout, count: int, length: int, stride: int) -> Layout:
+    """`count` runs of `length` elements, `stride` bytes apart; empty runs leave no trace."""
+    return strided(consecutive(layout, length), count if length else 0, stride)
 
 
 def placed(layout: Layout, lengths: Sequence[int], displacements: Sequence[int]) -> Layout:
     """Runs of elements at byte displacements; empty runs leave no trace."""
-    runs: dict[int, Layout] = {}
-    parts = []
-    for length, at in zip(lengths, displacements, strict=True):
-        if length:
-            if length not in runs:
-                runs[length] = consecutive(layout, length)
-            parts.append((at, runs[length]))
-    return combine(parts)
+    made = {length: consecutive(layout, length) for length in set(lengths)}
+    return combine(
+        [(at, made[length]) for length, at in zip(lengths, displacements, strict=True) if length]
+    )
 
 
 def structured(
@@ -123,7 +119,7 @@ def subarray(
     fortran: bool,
 ) -> Layout:
     """A box in an array; the bounds are the whole array's."""
-    owned = [list(range(start, start + size)) for start, size in zip(starts, subsizes, strict=True)]
+    owned = [[(start, size, 1, size)] for start, size in zip(starts, subsizes, strict=True)]
     return _selection(layout, sizes, owned, fortran=fortran)
 
 
@@ -146,44 +142,44 @@ def darray(
         grid: processes in each dimension.
         fortran: the first index varies fastest.
     """
-    owned = []
-    for at, size, block, width in zip(coordinates, sizes, blocks, grid, strict=True):
-        firsts = range(at * block, size, block * width)
-        owned.append([i for first in firsts for i in range(first, min(first + block, size))])
+    owned = [_dealt(*each) for each in zip(coordinates, sizes, blocks, grid, strict=True)]
     return _selection(layout, sizes, owned, fortran=fortran)
 
 
+# blocks of consecutive indices: the first index, a block's length, how many, from one to the next
+Owned = tuple[int, int, int, int]
+
+
+def _dealt(at: int, size: int, block: int, width: int) -> list[Owned]:
+    """The indices of the process at place `at` of `width`: whole blocks, and a shorter last one."""
+    round_ = block * width
+    first = at * block
+    whole = max((size - first - block) // round_ + 1, 0) if size > first else 0
+    found = [(first, block, whole, round_)] if whole else []
+    last = first + whole * round_
+    if last < size:
+        found.append((last, size - last, 1, round_))
+    return found
+
+
 def _selection(
-    layout: Layout, sizes: Sequence[int], owned: Sequence[list[int]], *, fortran: bool
+    layout: Layout, sizes: Sequence[int], owned: Sequence[list[Owned]], *, fortran: bool
 ) -> Layout:
     """The elements whose index in each dimension is one of those owned."""
-    if fortran:
+    if not fortran:
         sizes, owned = sizes[::-1], owned[::-1]
-    strides = [1]
-    for size in sizes[:0:-1]:
-        strides.insert(0, strides[0] * size)
-    *outer, inner = owned
-    runs = _runs(inner)
-    lengths = []
-    displacements = []
-    for indices in product(*outer):
-        row = sum(i * stride for i, stride in zip(indices, strides, strict=False))
-        for first, length in runs:
-            lengths.append(length)
-            displacements.append((row + first) * layout.extent)
-    whole = strides[0] * sizes[0] * layout.extent
-    return resize(placed(layout, lengths, displacements), 0, whole)
-
-
-def _runs(indices: Sequence[int]) -> list[tuple[int, int]]:
-    """Consecutive indices as (first, length)."""
-    runs: list[tuple[int, int]] = []
-    for i in indices:
-        if runs and sum(runs[-1]) == i:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((i, 1))
-    return runs
+    made = layout
+    stride = layout.extent  # bytes from one index to the next, the fastest dimension first
+    for size, blocks in zip(sizes, owned, strict=True):
+        made = combine(
+            [
+                (first * stride, strided(strided(made, length, stride), count, step * stride))
+                for first, length, count, step in blocks
+                if length
+            ]
+        )
+        stride *= size
+    return resize(made, 0, stride)
 
 
 def basic_sizes(state: TypeState) -> list[tuple[int, int]]:

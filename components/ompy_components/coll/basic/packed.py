@@ -13,8 +13,8 @@ def in_place(message: Message) -> memoryview | None:
     size = message.size
     if layout.contiguous:
         return message.memory[message.origin : message.origin + size]
-    if len(layout.blocks) == 1 and (message.count == 1 or layout.extent == layout.size):
-        start = message.origin + layout.blocks[0][0]
+    if layout.single is not None and (message.count == 1 or layout.extent == layout.size):
+        start = message.origin + layout.single[0]
         return message.memory[start : start + size]
     return None
 
