@@ -24,7 +24,45 @@ RECORDED = {
         (68, 0x10, 9, 4, 32_768, 0),
         "4410 000000000000 0900000000000000 0400000000000000 0080000000000000 0000000000000000",
     ),
+    headers.RGET_HEADER: (
+        (67, 0x0D, 1, 3, -17, 1, 5_000_000_000, 9, 6, 0x100),
+        "430d 0100 03000000 efffffff 0100 0000 00f2052a01000000 0900000000000000"
+        "0600000000000000 0001000000000000",
+    ),
+    headers.PUT_HEADER: (
+        (72, 1, 9, 6, 4, 131_072, 4096, 65_536),
+        "4801 000000000000 0900000000000000 0600000000000000 0400000000000000"
+        "0000020000000000 0010000000000000 0000010000000000",
+    ),
+    headers.FIN_HEADER: (
+        (73, 0, -16, 6),
+        "4900 000000000000 f0ffffffffffffff 0600000000000000",
+    ),
 }
+SIZES = {"MATCH": 16, "RNDV": 32, "RGET": 48, "FRAG": 32, "ACK": 40, "PUT": 56, "FIN": 24}
+
+
+def test_every_header_is_recorded_and_has_the_size_it_has_elsewhere() -> None:
+    assert {headers.NAMES[fields[0]] for fields, _ in RECORDED.values()} == set(SIZES)
+    for header, (fields, _) in RECORDED.items():
+        assert header.size == SIZES[headers.NAMES[fields[0]]]
+
+
+@pytest.mark.parametrize("header", list(RECORDED), ids=lambda header: str(header.format))
+def test_every_byte_counts(header) -> None:
+    """A byte that is corrupted is another field, an error, or padding."""
+    fields, text = RECORDED[header]
+    data = bytearray.fromhex(text.replace(" ", ""))
+    unchanged = 0
+    for position in range(header.size):
+        data[position] ^= 0x55
+        try:
+            unchanged += headers.parse(header, fields[0], memoryview(data)) == fields
+        except MPIError:
+            assert position == 0, "only the type is checked"
+        data[position] ^= 0x55
+    padding = 2 if fields[0] in (headers.MATCH, headers.RNDV, headers.RGET) else 6
+    assert unchanged == padding
 
 
 @pytest.mark.parametrize("header", list(RECORDED), ids=lambda header: str(header.format))

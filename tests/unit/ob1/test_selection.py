@@ -5,40 +5,90 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from ompy.frameworks.btl import GET, PUT, SEND
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.net.virtual import Rail
 from ompy_components.pml.ob1.headers import UNION_SIZE
-from ompy_components.pml.ob1.selection import Protocol, choose
+from ompy_components.pml.ob1.selection import Protocol, choose, choose_large, suits_direct
 
 from tests.sim.p2p import programs
 from tests.support.worlds import virtual
 
+MIN_RDMA = 10_000  # btl_min_rdma_pipeline_size
 
-def seed_rule(mode: int, data_size: int, limit: int, sendi: bool, inplace: bool) -> str:
-    """seeds/ob1-protocols.rst, Protocol Selection, for a BTL without RDMA."""
-    standard, buffered, ready = mode == STANDARD, mode == BUFFERED, mode == READY
-    if (standard or buffered or ready) and sendi and data_size <= 256:
+
+def seed_rule(
+    mode: int,
+    data_size: int,
+    limit: int,
+    *,
+    btl_sendi: bool,
+    btl_send_inplace: bool,
+    contiguous_buffer: bool,
+    btl_flags: int,
+    leave_pinned: bool,
+) -> str:
+    """seeds/ob1-protocols.rst, Protocol Selection, line for line."""
+    standard_mode, buffered_mode = mode == STANDARD, mode == BUFFERED
+    synchronous_mode, ready_mode = mode == SYNCHRONOUS, mode == READY
+    btl_rdma, btl_get = bool(btl_flags & (PUT | GET)), bool(btl_flags & GET)
+    if (standard_mode or buffered_mode or ready_mode) and btl_sendi and data_size <= 256:
         return "Eager Send (Immediate)"
     if data_size <= limit:
-        if standard or ready:
-            if data_size != 0 and inplace:
+        if standard_mode or ready_mode:
+            if data_size != 0 and btl_send_inplace:
                 return "Eager Send (Prepared)"
-            return "Eager Send (Immediate)" if sendi else "Eager Send (Allocated)"
-        if buffered:
-            return "Eager Send (Immediate)" if sendi else "Eager Send (Allocated)"
-        return "Send/Receive Pipeline"
-    # Buffered Pipeline and RDMA Pipeline: the MPI floor copies buffered sends, and without
-    # RDMA what is left of both is the send/receive pipeline
+            return "Eager Send (Immediate)" if btl_sendi else "Eager Send (Allocated)"
+        if buffered_mode:
+            return "Eager Send (Immediate)" if btl_sendi else "Eager Send (Allocated)"
+        if synchronous_mode:
+            return "Send/Receive Pipeline"
+    if buffered_mode:
+        return "Buffered Pipeline"
+    if contiguous_buffer:
+        if btl_rdma and (leave_pinned or not (btl_flags & PUT) or data_size <= MIN_RDMA):
+            return "RDMA Direct Put" if not btl_get else "RDMA Direct Get"
+        return "RDMA Pipeline"
     return "Send/Receive Pipeline"
+
+
+def chosen_by_ob1(
+    mode: int,
+    size: int,
+    limit: int,
+    *,
+    btl_sendi: bool,
+    btl_send_inplace: bool,
+    contiguous_buffer: bool,
+    btl_flags: int,
+    leave_pinned: bool,
+) -> str:
+    protocol = choose(mode, size, limit, btl_sendi, btl_send_inplace)
+    if protocol is None:
+        direct = suits_direct(btl_flags, MIN_RDMA, leave_pinned, size)
+        protocol = choose_large(mode, contiguous_buffer, btl_flags if direct else 0)
+    return protocol.value
 
 
 @pytest.mark.parametrize("mode", [STANDARD, BUFFERED, SYNCHRONOUS, READY])
 def test_choice_is_the_seeds(mode: int) -> None:
     limit = 4096 - UNION_SIZE
-    sizes = (0, 1, 255, 256, 257, limit - 1, limit, limit + 1, 10**9)
-    for size, sendi, inplace in product(sizes, (False, True), (False, True)):
-        chosen = choose(mode, size, limit, sendi, inplace)
-        assert chosen.value == seed_rule(mode, size, limit, sendi, inplace), (size, sendi, inplace)
+    sizes = (0, 1, 255, 256, 257, limit - 1, limit, limit + 1, MIN_RDMA, MIN_RDMA + 1, 10**9)
+    seen = set()
+    for size, sendi, inplace, contiguous, flags, pinned in product(
+        sizes, (False, True), (False, True), (False, True), (0, PUT, GET, PUT | GET), (False, True)
+    ):
+        case = {
+            "btl_sendi": sendi,
+            "btl_send_inplace": inplace,
+            "contiguous_buffer": contiguous,
+            "btl_flags": SEND | flags,
+            "leave_pinned": pinned,
+        }
+        expected = seed_rule(mode, size, limit, **case)
+        seen.add(expected)
+        assert chosen_by_ob1(mode, size, limit, **case) == expected, (size, case)
+    assert len(seen) == {STANDARD: 7, READY: 7, BUFFERED: 3, SYNCHRONOUS: 4}[mode]
 
 
 def test_every_protocol_is_in_use() -> None:

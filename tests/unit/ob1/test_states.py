@@ -5,27 +5,80 @@ from __future__ import annotations
 import pytest
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy_components.pml.ob1.states import (
+    RdmaEvent,
+    RdmaState,
     ReceiveEvent,
     ReceiveState,
     SendEvent,
     SendState,
+    next_rdma_state,
     next_receive_state,
     next_send_state,
 )
 
 SEND = """
 started RNDV_SENT await-ack
+started RGET_SENT await-get
 started ACK -
+started PUT -
+started PUT_ACK -
+started FIN -
 started DELIVERED -
 await-ack RNDV_SENT -
+await-ack RGET_SENT -
 await-ack ACK streaming
+await-ack PUT await-ack
+await-ack PUT_ACK streaming
+await-ack FIN -
 await-ack DELIVERED -
+await-get RNDV_SENT -
+await-get RGET_SENT -
+await-get ACK streaming
+await-get PUT streaming
+await-get PUT_ACK -
+await-get FIN streaming
+await-get DELIVERED -
 streaming RNDV_SENT -
-streaming ACK -
+streaming RGET_SENT -
+streaming ACK streaming
+streaming PUT streaming
+streaming PUT_ACK -
+streaming FIN streaming
 streaming DELIVERED done
 done RNDV_SENT -
+done RGET_SENT -
 done ACK -
+done PUT -
+done PUT_ACK -
+done FIN -
 done DELIVERED -
+"""
+RDMA = """
+planned ASKED await-fin
+planned STARTED under-way
+planned NO_ROOM -
+planned MOVED -
+planned FAILED fell-back
+await-fin ASKED -
+await-fin STARTED -
+await-fin NO_ROOM -
+await-fin MOVED moved
+await-fin FAILED fell-back
+under-way ASKED -
+under-way STARTED -
+under-way NO_ROOM planned
+under-way MOVED moved
+under-way FAILED fell-back
+moved ASKED -
+moved STARTED -
+moved NO_ROOM -
+moved MOVED -
+moved FAILED -
+fell-back ASKED -
+fell-back STARTED -
+fell-back NO_ROOM -
+fell-back MOVED -
+fell-back FAILED -
 """
 RECEIVE = """
 posted MATCHED receiving
@@ -63,8 +116,9 @@ def table(states, events, advance) -> str:
     [
         (SEND, (SendState, SendEvent, next_send_state)),
         (RECEIVE, (ReceiveState, ReceiveEvent, next_receive_state)),
+        (RDMA, (RdmaState, RdmaEvent, next_rdma_state)),
     ],
-    ids=["send", "receive"],
+    ids=["send", "receive", "rdma"],
 )
 def test_all_pairs(snapshot: str, parts) -> None:
     assert table(*parts) == snapshot

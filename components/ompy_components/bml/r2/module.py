@@ -85,22 +85,29 @@ class R2(Bml):
 def _arrange(endpoint: BmlEndpoint, rails: list[Rail]) -> None:
     """Fill a peer's arrays and limits from its rails."""
     rails = sorted(rails, key=lambda rail: -rail.module.bandwidth)
-    total = sum(rail.module.bandwidth for rail in rails)
-    for rail in rails:
-        rail.weight = rail.module.bandwidth / total if total else 1 / len(rails)
+    _weigh(rails)
     least = min((rail.module.latency for rail in rails), default=0)
     endpoint.send = RailArray([rail for rail in rails if rail.module.flags & SEND])
     endpoint.eager = RailArray(
         [rail for rail in endpoint.send.rails if rail.module.latency == least]
         or endpoint.send.rails
     )
-    endpoint.rdma = RailArray([rail for rail in rails if rail.module.flags & (PUT | GET)])
-    modules = [rail.module for rail in rails]
-    endpoint.max_send_size = min((module.max_send_size for module in modules), default=0)
+    # weighed apart: of put and get a rail may carry another share than of fragments
+    able = [rail for rail in rails if rail.module.flags & (PUT | GET)]
+    endpoint.rdma = RailArray([Rail(rail.module, rail.endpoint) for rail in able])
+    _weigh(endpoint.rdma.rails)
+    endpoint.max_send_size = min((rail.module.max_send_size for rail in rails), default=0)
     endpoint.pipeline_send_length = max(
-        (module.rdma_pipeline_send_length for module in modules), default=0
+        (rail.module.rdma_pipeline_send_length for rail in rails), default=0
     )
-    endpoint.send_limit = max((module.min_rdma_pipeline_size for module in modules), default=0)
+    endpoint.send_limit = max((rail.module.min_rdma_pipeline_size for rail in able), default=0)
     endpoint.flags = 0
-    for module in modules:
-        endpoint.flags |= module.flags
+    for rail in rails:
+        endpoint.flags |= rail.module.flags
+
+
+def _weigh(rails: list[Rail]) -> None:
+    """Give each rail its share of the bandwidth of all."""
+    total = sum(rail.module.bandwidth for rail in rails)
+    for rail in rails:
+        rail.weight = rail.module.bandwidth / total if total else 1 / len(rails)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from ompy.frameworks.bml import Bml
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import API, Pml, PmlComponent
-from ompy.mca.parameter import Parameter
+from ompy.mca.parameter import Parameter, Scope, Synonym
 
 
 class Ob1Component(PmlComponent):
@@ -33,6 +33,43 @@ class Ob1Component(PmlComponent):
             level=9,
             unit="fragments",
             minimum=1,
+        ),
+        Parameter(
+            "recv_pipeline_depth",
+            "int",
+            4,
+            "Pieces of one message a receiver asks to be put at a time in the RDMA pipeline.",
+            level=9,
+            unit="pieces",
+            minimum=1,
+        ),
+        Parameter(
+            "max_rdma_per_request",
+            "int",
+            4,
+            "Rails one large message is put over at most.",
+            level=9,
+            unit="rails",
+            minimum=1,
+        ),
+        Parameter(
+            "use_all_rdma",
+            "bool",
+            False,
+            "Whether put and get also use rails that are too slow for small messages.",
+            level=5,
+            scope=Scope.GROUP,
+        ),
+        Parameter(
+            "leave_pinned",
+            "int",
+            -1,
+            "Whether large messages are moved by direct RDMA whatever their size, because memory "
+            "stays registered: 1 yes, 0 no, -1 as the BTLs advise, which for all of ompy's is no.",
+            level=9,
+            minimum=-1,
+            maximum=1,
+            synonyms=(Synonym("mpi_leave_pinned"), Synonym("opal_leave_pinned")),
         ),
         Parameter(
             "max_send_per_range",

@@ -46,6 +46,10 @@ assert MATCH_HEADER.size == 16
 # MATCH @0, message length u64 @16, send request u64 @24
 RNDV_HEADER: Final = Struct("<BBHiiH2xQQ")
 assert RNDV_HEADER.size == 32
+# RNDV @0, RDMA fragment u64 @32, address of the message in the registered memory u64 @40; the
+# registration handle follows
+RGET_HEADER: Final = Struct("<BBHiiH2xQQQQ")
+assert RGET_HEADER.size == 48
 # type u8 @0, flags u8 @1, offset u64 @8, send request u64 @16, receive request u64 @24
 FRAG_HEADER: Final = Struct("<BB6xQQQ")
 assert FRAG_HEADER.size == 32
@@ -53,13 +57,24 @@ assert FRAG_HEADER.size == 32
 # send offset u64 @24, send size u64 @32 (0: all that is left)
 ACK_HEADER: Final = Struct("<BB6xQQQQ")
 assert ACK_HEADER.size == 40
+# type u8 @0, flags u8 @1, send request u64 @8, RDMA fragment u64 @16, receive request u64 @24,
+# offset in the message u64 @32, address in the registered memory u64 @40, size u64 @48; the
+# registration handle follows
+PUT_HEADER: Final = Struct("<BB6xQQQQQQ")
+assert PUT_HEADER.size == 56
+# type u8 @0, flags u8 @1, size i64 @8 (bytes moved, or a negative error), RDMA fragment u64 @16
+FIN_HEADER: Final = Struct("<BB6xqQ")
+assert FIN_HEADER.size == 24
 
 # the largest header, PUT's: what an eager limit must leave room for
-UNION_SIZE: Final = 56  # reference openmpi.md 3.4
+UNION_SIZE: Final = PUT_HEADER.size  # reference openmpi.md 3.4
+assert UNION_SIZE == 56
 MATCH_SIZE: Final = MATCH_HEADER.size
 RNDV_SIZE: Final = RNDV_HEADER.size
 FRAG_SIZE: Final = FRAG_HEADER.size
-assert max(MATCH_SIZE, RNDV_SIZE, FRAG_SIZE, ACK_HEADER.size) <= UNION_SIZE
+RGET_SIZE: Final = RGET_HEADER.size
+PUT_SIZE: Final = PUT_HEADER.size
+assert max(MATCH_SIZE, RNDV_SIZE, RGET_SIZE, FRAG_SIZE, ACK_HEADER.size) <= UNION_SIZE
 
 SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1: 16 bit on the wire, wraps
 

@@ -12,6 +12,7 @@ cdef class Fragment:
     cdef public long long length
     cdef public unsigned long long sender_request
     cdef public object payload
+    cdef public object remote
 
 cdef class Message(MatchedMessage):
     cdef public Communicator communicator
@@ -26,6 +27,9 @@ cdef class RecvRequest(Request):
     cdef public long long arrived
     cdef public object state
     cdef public unsigned long long id
+    cdef public object protocol
+    cdef public object incoming
+    cpdef open_rendezvous(self, unsigned long long id)
 
 cdef class PeerQueue:
     cdef public int expected

@@ -10,32 +10,57 @@ Pure: no clock, no network. Source: reference openmpi.md 3.1.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import Convertor
 from ompy.data.request import Request
+from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import MatchedMessage
 from ompy.frameworks.proc import Proc
 
 from ompy_components.pml.ob1.states import ReceiveState
 
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.rdma_put import Incoming
+    from ompy_components.pml.ob1.selection import Protocol
+
 SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1
+
+
+class RemoteMemory:
+    """What a RGET says of the sender's memory.
+
+    Attributes:
+        module: that it came over, and that can get.
+        fragment_id: the sender's, for the FINs.
+        address: of the message, in the memory registered there.
+        handle: of that memory.
+    """
+
+    __slots__ = ("address", "fragment_id", "handle", "module")
+
+    def __init__(self, module: BtlModule, fragment_id: int, address: int, handle: bytes) -> None:
+        self.module = module
+        self.fragment_id = fragment_id
+        self.address = address
+        self.handle = handle
 
 
 class Fragment:
     """A message that arrived before its receive, with its first bytes.
 
     Attributes:
-        kind: header type, MATCH or RNDV.
+        kind: header type, MATCH, RNDV or RGET.
         flags: of the header.
         source: sender's rank in the communicator.
         tag: of the message.
         sequence: of the message.
         length: bytes of the whole message.
-        sender_request: the sender's request id (RNDV).
+        sender_request: the sender's request id (RNDV, RGET).
         payload: its first bytes, our own copy.
+        remote: the sender's memory (RGET), or None.
     """
 
     __slots__ = (
@@ -43,6 +68,7 @@ class Fragment:
         "kind",
         "length",
         "payload",
+        "remote",
         "sender_request",
         "sequence",
         "source",
@@ -68,6 +94,7 @@ class Fragment:
         self.length = length
         self.sender_request = sender_request
         self.payload = payload
+        self.remote: RemoteMemory | None = None
 
 
 class Message(MatchedMessage):
@@ -93,6 +120,8 @@ class RecvRequest(Request):
         wanted_tag: a tag, or ANY_TAG.
         posted: its place in the order of posting.
         arrived: bytes of the message that have arrived (rendezvous).
+        protocol: the message takes, as this side decided (rendezvous).
+        incoming: what comes by RDMA (rendezvous), or None.
         state: of the rendezvous.
         id: in the table of receives that peers answer to; 0 while it is not in it.
     """
@@ -102,7 +131,9 @@ class RecvRequest(Request):
         "communicator",
         "convertor",
         "id",
+        "incoming",
         "posted",
+        "protocol",
         "state",
         "wanted_source",
         "wanted_tag",
@@ -120,6 +151,12 @@ class RecvRequest(Request):
         self.arrived = 0
         self.state = ReceiveState.POSTED
         self.id = 0
+
+    def open_rendezvous(self, id: int) -> None:  # noqa: A002 - the attribute's name
+        """Get ready for what comes behind the first fragment, under `id`."""
+        self.id = id
+        self.protocol: Protocol | None = None
+        self.incoming: Incoming | None = None
 
     def story(self) -> str:
         """What is known of it, for messages to people."""

@@ -10,6 +10,7 @@ from ompy_components.pml.ob1.sending cimport Sending
 cdef class Arrivals(ReceiveCallback):
     cdef Receiving _receiving
     cdef Sending _sending
+    cdef object _rdma
     cpdef received(self, BtlModule module, Endpoint endpoint, int tag, data)
 
 cdef class PathErrors(ErrorCallback):
@@ -21,8 +22,11 @@ cdef class Ob1(Pml):
     cdef dict _communicators
     cdef object _context
     cdef object _lock
-    cdef Receiving _receiving
-    cdef Sending _sending
+    cdef public object control
+    cdef public object rdma
+    cdef public Receiving receiving
+    cdef public Sending sending
+    cdef public object steps
     cdef public object pending
     cdef public object trace
     cpdef _check_limits(self, BtlModule module)

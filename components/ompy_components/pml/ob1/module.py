@@ -3,9 +3,11 @@
 The sender's protocols are in `sending`, the receiver's in `receiving`, matching in `matching`.
 Every call takes the rank's lock; what arrives comes with it held.
 
-Seams for a PML that builds on this one (bfo): `endpoint` chooses a peer's rails, `Sending` and
-`Receiving` are made by `_make_sending` and `_make_receiving`, a fragment's completion is judged in
-`Sending.fragment_done`, and `HANDLERS` says which header goes where.
+Seams for a PML that builds on this one (bfo): `endpoint` gives a peer's rails and `Rdma.rails`
+chooses among them; `Sending` and `Receiving` are made by `_make_sending` and `_make_receiving`; a
+fragment's completion is judged in `Sending.fragment_done`, a put's in `PutWrites.completed`, a
+get's in `Gets.completed`; headers are made by the methods whose names end in `_header`; and
+`HANDLERS` says which header goes where.
 """
 
 from __future__ import annotations
@@ -30,23 +32,27 @@ from ompy.frameworks.pml import MatchedMessage, Pml
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
-from ompy_components.pml.ob1.headers import ACK, FRAG, MATCH, RNDV, UNION_SIZE
+from ompy_components.pml.ob1.control import Control
+from ompy_components.pml.ob1.headers import ACK, FIN, FRAG, MATCH, PUT, RGET, RNDV, UNION_SIZE
 from ompy_components.pml.ob1.matching import Matching, Message, RecvRequest
 from ompy_components.pml.ob1.pending import PendingQueue
+from ompy_components.pml.ob1.rdma import Rdma
 from ompy_components.pml.ob1.receiving import Receiving
 from ompy_components.pml.ob1.sending import Sending
+from ompy_components.pml.ob1.steptrace import StepTrace
 
-HANDLERS = (MATCH, RNDV, ACK, FRAG)
+HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN)
 
 
 class Arrivals(ReceiveCallback):
     """Dispatches fragments by their header type."""
 
-    __slots__ = ("_receiving", "_sending")
+    __slots__ = ("_rdma", "_receiving", "_sending")
 
-    def __init__(self, sending: Sending, receiving: Receiving) -> None:
+    def __init__(self, sending: Sending, receiving: Receiving, rdma: Rdma) -> None:
         self._sending = sending
         self._receiving = receiving
+        self._rdma = rdma
 
     def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         """Hand a fragment to the protocol it belongs to."""
@@ -57,7 +63,13 @@ class Arrivals(ReceiveCallback):
         elif tag == RNDV:
             self._receiving.rndv_arrived(data)
         elif tag == ACK:
-            self._sending.acknowledged(data)
+            self._sending.streaming.acknowledged(data)
+        elif tag == RGET:
+            self._receiving.rget_arrived(module, data)
+        elif tag == PUT:
+            self._sending.puts.arrived(module, endpoint, data)
+        elif tag == FIN:
+            self._rdma.fin_arrived(data)
         else:
             raise MPIError(ERR_INTERN, f"ob1: a fragment of unknown type {tag}")
 
@@ -80,7 +92,12 @@ class Ob1(Pml):
     """The PML of one rank.
 
     Attributes:
+        control: sends ACK, PUT and FIN.
         pending: what waits for BTL resources.
+        rdma: what put and get have in common.
+        receiving: the receiver's half.
+        sending: the sender's half.
+        steps: records the seed's lettered steps.
         trace: where events go.
     """
 
@@ -89,9 +106,12 @@ class Ob1(Pml):
         "_communicators",
         "_context",
         "_lock",
-        "_receiving",
-        "_sending",
+        "control",
         "pending",
+        "rdma",
+        "receiving",
+        "sending",
+        "steps",
         "trace",
     )
 
@@ -102,9 +122,12 @@ class Ob1(Pml):
         self._communicators: dict[int, Matching] = {}
         self.pending = PendingQueue(context.engine)
         self.trace = context.trace
-        self._sending = self._make_sending(values)
-        self._receiving = self._make_receiving(values)
-        arrivals = Arrivals(self._sending, self._receiving)
+        self.steps = StepTrace(context)
+        self.control = Control(self)
+        self.rdma = Rdma(self, values)
+        self.sending = self._make_sending(values)
+        self.receiving = self._make_receiving(values)
+        arrivals = Arrivals(self.sending, self.receiving, self.rdma)
         for tag in HANDLERS:
             context.active_messages.register(tag, arrivals)
         errors = PathErrors(self)
@@ -113,19 +136,20 @@ class Ob1(Pml):
             module.register_error(errors)
 
     def _make_sending(self, values: Values) -> Sending:
-        return Sending(self, values.send_pipeline_depth, values.max_send_per_range)
+        return Sending(self, values)
 
     def _make_receiving(self, values: Values) -> Receiving:
-        return Receiving(self)
+        return Receiving(self, values)
 
     def _check_limits(self, module: BtlModule) -> None:
         """Every header must fit where fragments are short (reference openmpi.md 3.10.1)."""
         least = min(module.eager_limit, module.max_send_size)
-        if module.flags & SEND and least <= UNION_SIZE:
+        needed = UNION_SIZE + module.registration_handle_size
+        if module.flags & SEND and least <= needed:
             raise MPIError(
                 ERR_ARG,
                 f"btl_{module.name}_eager_limit and btl_{module.name}_max_send_size must exceed "
-                f"{UNION_SIZE} bytes, the largest header of pml ob1; the lower is {least}",
+                f"{needed} bytes, the largest header of pml ob1; the lower is {least}",
             )
 
     def endpoint(self, proc: Proc) -> BmlEndpoint:
@@ -150,8 +174,8 @@ class Ob1(Pml):
     def fail_peer(self, proc: Proc | None, reason: str) -> None:
         """Fail what waits for `proc`, or for anybody when that is None."""
         for gone in [proc] if proc is not None else self._context.procs:
-            self._sending.fail_peer(gone, reason)
-            self._receiving.fail_peer(gone, reason)
+            self.sending.fail_peer(gone, reason)
+            self.receiving.fail_peer(gone, reason)
 
     def note(self, name: str, **fields: object) -> None:
         """Record a trace event; call only while the trace is active."""
@@ -163,7 +187,7 @@ class Ob1(Pml):
             matching = Matching(communicator)
             communicator.pml_state = matching
             self._communicators[communicator.context_id] = matching
-            self._receiving.adopt(matching)
+            self.receiving.adopt(matching)
 
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching."""
@@ -176,7 +200,7 @@ class Ob1(Pml):
     ) -> Request:
         """Begin to send."""
         with self._lock:
-            return self._sending.begin(communicator, convertor, target, tag, mode)
+            return self.sending.begin(communicator, convertor, target, tag, mode)
 
     def irecv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
@@ -184,7 +208,7 @@ class Ob1(Pml):
         """Begin to receive."""
         request = RecvRequest(communicator, convertor, source, tag)
         with self._lock:
-            self._receiving.post(request)
+            self.receiving.post(request)
         return request
 
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
@@ -245,14 +269,14 @@ class Ob1(Pml):
         assert isinstance(message, Message), "the message came from another PML"
         request = RecvRequest(message.communicator, convertor, message.source, message.tag)
         with self._lock:
-            self._receiving.deliver(request, message.fragment)
+            self.receiving.deliver(request, message.fragment)
         return request
 
     def cancel(self, request: Request) -> None:
         """Cancel a receive that is not matched; sends go on (reference openmpi.md 3.2.9)."""
         if isinstance(request, RecvRequest):
             with self._lock:
-                self._receiving.cancel(request)
+                self.receiving.cancel(request)
 
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Wait for a request; raises MPIError when it failed."""

@@ -5,19 +5,15 @@ Source: seed ob1-protocols (steps are named in comments), reference openmpi.md 3
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
-from ompy.frameworks.bml import BmlEndpoint
-from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, PRIORITY, SIGNAL
+from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
+from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.headers import (
-    ACK,
-    ACK_HEADER,
     FLAG_ACK,
-    FLAG_NORDMA,
     FRAG,
     FRAG_HEADER,
     FRAG_SIZE,
@@ -25,6 +21,9 @@ from ompy_components.pml.ob1.headers import (
     MATCH_HEADER,
     MATCH_SIZE,
     NAMES,
+    RGET,
+    RGET_HEADER,
+    RGET_SIZE,
     RNDV,
     RNDV_HEADER,
     RNDV_SIZE,
@@ -36,20 +35,30 @@ from ompy_components.pml.ob1.matching import (
     Matching,
     PeerQueue,
     RecvRequest,
+    RemoteMemory,
 )
+from ompy_components.pml.ob1.rendezvous_receive import RendezvousReceive
+from ompy_components.pml.ob1.selection import EAGER_ALLOCATED
 from ompy_components.pml.ob1.states import ReceiveEvent, ReceiveState, next_receive_state
+from ompy_components.pml.ob1.steps import COMPLETE
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
 
 class Receiving:
-    """The receiver's half of ob1 for one rank."""
+    """The receiver's half of ob1 for one rank.
 
-    __slots__ = ("_next_id", "_ob1", "_orphans", "requests")
+    Attributes:
+        requests: matched receives of which more is to come, by id.
+        rendezvous: decides what becomes of a RNDV or RGET.
+    """
 
-    def __init__(self, ob1: Ob1) -> None:
+    __slots__ = ("_next_id", "_ob1", "_orphans", "rendezvous", "requests")
+
+    def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
+        self.rendezvous = RendezvousReceive(ob1, values)
         self._next_id = 0
         self.requests: dict[int, RecvRequest] = {}
         # fragments of communicators this rank has not made yet, by context id
@@ -93,6 +102,16 @@ class Receiving:
             self._note_arrived(RNDV, source, tag, sequence, len(data) - RNDV_SIZE)
         payload = bytes(data[RNDV_SIZE:])
         fragment = Fragment(RNDV, flags, source, tag, sequence, length, send_id, payload)
+        self._arrived(self._ob1.matching_of(context_id), context_id, fragment)
+
+    def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
+        """A RGET: a message that may be read from the sender's memory."""
+        fields = parse(RGET_HEADER, RGET, data)
+        _, flags, context_id, source, tag, sequence, length, send_id, number, address = fields
+        if self._ob1.trace.active:
+            self._note_arrived(RGET, source, tag, sequence, 0)
+        fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, b"")
+        fragment.remote = RemoteMemory(module, number, address, bytes(data[RGET_SIZE:]))
         self._arrived(self._ob1.matching_of(context_id), context_id, fragment)
 
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
@@ -142,10 +161,13 @@ class Receiving:
         request.received = convertor.unpack(0, payload) if length else 0
         if length > convertor.size:
             self._truncated(request)
+        if self._ob1.trace.active:
+            # the sender alone knows whether this is step B (Immediate) or C
+            self._ob1.steps.receiver(request, COMPLETE, protocol=EAGER_ALLOCATED)
         request.finish()
 
     def _rendezvous(self, request: RecvRequest, fragment: Fragment, payload: memoryview) -> None:
-        """Send/Receive Pipeline, step C: unpack the first bytes, ask for the rest."""
+        """Unpack the first bytes, and answer (step C of every rendezvous)."""
         request.source = fragment.source
         request.tag = fragment.tag
         request.length = fragment.length
@@ -153,37 +175,15 @@ class Receiving:
         request.state = next_receive_state(request.state, ReceiveEvent.MATCHED, request.story())
         request.received = request.convertor.unpack(0, payload) if len(payload) else 0
         request.arrived = len(payload)
+        self._next_id += 1
+        request.open_rendezvous(self._next_id)
+        self.requests[request.id] = request
         if request.arrived < request.length:
-            self._next_id += 1
-            request.id = self._next_id
-            self.requests[request.id] = request
-        if request.arrived < request.length or fragment.flags & FLAG_ACK:
-            self._acknowledge(request, fragment.sender_request)
-        self._finish_if_here(request)
-
-    def _acknowledge(self, request: RecvRequest, send_id: int) -> None:
-        proc = request.communicator.procs[request.source]
-        header = ACK_HEADER.pack(ACK, FLAG_NORDMA, send_id, request.id, request.arrived, 0)
-        endpoint = self._ob1.endpoint(proc)
-        if self._ob1.trace.active:
-            self._ob1.note("ACK", side="send", peer=proc.rank, send=send_id, offset=request.arrived)
-        if not self.send_control(endpoint, header, ACK):
-            self._ob1.pending.packet(partial(self.send_control, endpoint, header, ACK))
-
-    def send_control(self, endpoint: BmlEndpoint, header: bytes, tag: int) -> bool:
-        """Send a control message over one of the eager rails; false when none has room."""
-        for _ in endpoint.eager.rails:
-            rail = endpoint.eager.next()
-            descriptor = rail.module.alloc(
-                rail.endpoint, NO_ORDER, len(header), PRIORITY | BTL_OWNERSHIP | SIGNAL
-            )
-            if descriptor is None:
-                continue
-            descriptor.segment[: len(header)] = header
-            if rail.module.send(rail.endpoint, descriptor, tag) >= 0:
-                return True
-            rail.module.free(descriptor)
-        return False
+            self.rendezvous.answer(request, fragment)
+        elif fragment.flags & FLAG_ACK:
+            self.rendezvous.acknowledge_all(request, fragment)
+        if not request.complete:  # a get may be done already
+            self.finish_if_here(request)
 
     def fragment_arrived(self, data: memoryview) -> None:
         """Step G: a FRAG goes to its offset, in whatever order it comes."""
@@ -193,20 +193,23 @@ class Receiving:
             raise MPIError(ERR_INTERN, f"ob1: FRAG for receive {receive_id}, which is not waiting")
         payload = data[FRAG_SIZE:]
         if self._ob1.trace.active:
-            size = len(payload)
-            self._ob1.note("FRAG", side="receive", receive=receive_id, offset=offset, payload=size)
+            self._ob1.steps.receiver(request, "FRAG", offset=offset, payload=len(payload))
         request.received += request.convertor.unpack(offset, payload)
         request.arrived += len(payload)
-        self._finish_if_here(request)
+        self.finish_if_here(request)
 
-    def _finish_if_here(self, request: RecvRequest) -> None:
+    def finish_if_here(self, request: RecvRequest) -> None:
+        """The request is complete when all bytes of the message have arrived (3.2.5)."""
         if request.arrived < request.length:
             return
         request.state = next_receive_state(request.state, ReceiveEvent.ALL_HERE, request.story())
-        if request.id:
-            del self.requests[request.id]
+        del self.requests[request.id]
+        if request.incoming is not None:
+            self._ob1.rdma.release(request.incoming.shares)
         if request.length > request.convertor.size:
             self._truncated(request)
+        if self._ob1.trace.active:
+            self._ob1.steps.receiver(request, COMPLETE)
         request.finish()
 
     def _truncated(self, request: RecvRequest) -> None:
@@ -230,6 +233,9 @@ class Receiving:
         for request in list(self.requests.values()):
             if request.communicator.procs[request.source] is proc:
                 del self.requests[request.id]
+                self._ob1.rdma.drop(request)
+                if request.incoming is not None:
+                    self._ob1.rdma.release(request.incoming.shares)
                 request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
         for matching in self._ob1.matchings():
             for request in matching.forget_source(proc):

@@ -1,8 +1,7 @@
-"""Which protocol a message takes: the sender's rule, and the limits it looks at.
+"""Which protocol a message takes: the sender's rule.
 
-The rule is the seed's pseudo-code (ob1-protocols, Protocol Selection), restricted to the
-protocols this component has: a message for which the seed names an RDMA protocol goes
-through the Send/Receive Pipeline, as the seed does where no BTL can put or get.
+The rule is the seed's pseudo-code (ob1-protocols, Protocol Selection). What it names is the
+sender's candidate: the receiver may decide otherwise (`rendezvous_receive`).
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 
 INLINE_MAX: Final = 256  # seed: btl_sendi && data_size <= 256
@@ -21,13 +21,21 @@ class Protocol(Enum):
     EAGER_IMMEDIATE = "Eager Send (Immediate)"
     EAGER_PREPARED = "Eager Send (Prepared)"
     EAGER_ALLOCATED = "Eager Send (Allocated)"
+    RDMA_DIRECT_PUT = "RDMA Direct Put"
+    RDMA_DIRECT_GET = "RDMA Direct Get"
     SEND_RECEIVE_PIPELINE = "Send/Receive Pipeline"
+    RDMA_PIPELINE = "RDMA Pipeline"
+    BUFFERED_PIPELINE = "Buffered Pipeline"
 
 
 EAGER_IMMEDIATE: Final = Protocol.EAGER_IMMEDIATE
 EAGER_PREPARED: Final = Protocol.EAGER_PREPARED
 EAGER_ALLOCATED: Final = Protocol.EAGER_ALLOCATED
+RDMA_DIRECT_PUT: Final = Protocol.RDMA_DIRECT_PUT
+RDMA_DIRECT_GET: Final = Protocol.RDMA_DIRECT_GET
 SEND_RECEIVE_PIPELINE: Final = Protocol.SEND_RECEIVE_PIPELINE
+RDMA_PIPELINE: Final = Protocol.RDMA_PIPELINE
+BUFFERED_PIPELINE: Final = Protocol.BUFFERED_PIPELINE
 
 
 def choose(
@@ -36,8 +44,8 @@ def choose(
     eager_payload_max: int,
     can_send_immediate: bool,
     send_inplace: bool,
-) -> Protocol:
-    """The protocol of one message over one rail.
+) -> Protocol | None:
+    """The protocol of a message that fits one fragment of a rail.
 
     Args:
         mode: communication mode.
@@ -45,13 +53,45 @@ def choose(
         eager_payload_max: the rail's eager limit less the largest header.
         can_send_immediate: the rail takes header and payload at once now (`sendi`).
         send_inplace: the rail sends from the user's memory.
+
+    Returns:
+        The protocol; None when the message is too large, see `choose_large`.
     """
     if mode == SYNCHRONOUS:
-        return SEND_RECEIVE_PIPELINE
+        return SEND_RECEIVE_PIPELINE if size <= eager_payload_max else None
     if can_send_immediate and size <= INLINE_MAX:
         return EAGER_IMMEDIATE
     if size > eager_payload_max:
-        return SEND_RECEIVE_PIPELINE
+        return None
     if mode != BUFFERED and size and send_inplace:
         return EAGER_PREPARED
     return EAGER_IMMEDIATE if can_send_immediate else EAGER_ALLOCATED
+
+
+def choose_large(mode: int, contiguous: bool, direct_flags: int) -> Protocol:
+    """The protocol of a message that does not fit one fragment.
+
+    Args:
+        mode: communication mode.
+        contiguous: the message is one piece of memory.
+        direct_flags: flags of the first rail that moves the whole message by RDMA, of those
+            that `suits_direct` leaves; 0 when there is none.
+    """
+    if mode == BUFFERED:
+        return BUFFERED_PIPELINE
+    if not contiguous:
+        return SEND_RECEIVE_PIPELINE
+    if not direct_flags:
+        return RDMA_PIPELINE
+    return RDMA_DIRECT_GET if direct_flags & GET else RDMA_DIRECT_PUT
+
+
+def suits_direct(flags: int, min_rdma_pipeline_size: int, leave_pinned: bool, size: int) -> bool:
+    """Whether a rail moves a whole message of `size` bytes by RDMA, rather than in a pipeline.
+
+    A pipeline of puts registers piece by piece while others are moved. That is worth it for
+    large messages, unless registrations are kept or the rail cannot put.
+    """
+    if not flags & (PUT | GET):
+        return False
+    return leave_pinned or not flags & PUT or size <= min_rdma_pipeline_size

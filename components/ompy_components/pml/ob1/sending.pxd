@@ -1,29 +1,8 @@
 from ompy.data.convertor cimport Convertor
-from ompy.data.request cimport Request
-from ompy.frameworks.bml cimport BmlEndpoint, Rail
+from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
 from ompy.frameworks.communicator cimport Communicator
-
-cdef class SendRequest(Request):
-    cdef public int context_id
-    cdef public int own_rank
-    cdef public int sequence
-    cdef public Convertor convertor
-    cdef public BmlEndpoint endpoint
-    cdef public int mode
-    cdef public unsigned long long id
-    cdef public unsigned long long peer_request
-    cdef public object state
-    cdef public int in_flight
-    cdef public long long delivered
-    cdef public list ranges
-    cdef public bint scheduling
-    cdef public bint waiting
-
-cdef class SendRange:
-    cdef public long long offset
-    cdef public list shares
-    cdef public int turn
+from ompy_components.pml.ob1.sendrequest cimport SendRequest
 
 cdef class FragmentDone(CompletionCallback):
     cdef Sending _sending
@@ -31,29 +10,26 @@ cdef class FragmentDone(CompletionCallback):
 
 cdef class Sending:
     cdef object _ob1
-    cdef int _depth
-    cdef int _rails_max
     cdef FragmentDone _done
     cdef unsigned long long _next_id
+    cdef object _rendezvous
     cdef public dict requests
+    cdef public object streaming
+    cdef public object puts
     cpdef SendRequest begin(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
     cpdef bint start(self, SendRequest request) except -1
     cdef int _start_on(self, Rail rail, SendRequest request) except? -99
     cdef bint _immediate(self, Rail rail, SendRequest request) except -1
     cdef int _prepared(self, Rail rail, SendRequest request) except? -99
     cdef int _allocated(self, Rail rail, SendRequest request) except? -99
-    cdef int _rendezvous(self, Rail rail, SendRequest request) except? -99
-    cdef int _send(self, Rail rail, SendRequest request, Descriptor descriptor, int tag) except? -99
+    cpdef open_rendezvous(self, SendRequest request)
+    cpdef int send_fragment(self, Rail rail, SendRequest request, Descriptor descriptor, int tag) except? -99
     cpdef fragment_done(self, SendRequest request, Descriptor descriptor, int status)
     cdef _account(self, SendRequest request, int tag, long long payload)
-    cpdef acknowledged(self, data)
-    cdef SendRange _share(self, BmlEndpoint endpoint, long long offset, long long length)
-    cpdef schedule(self, SendRequest request)
-    cdef bint _stream(self, SendRequest request) except -1
-    cpdef bint resume(self, SendRequest request) except -1
-    cdef bint _send_next(self, SendRequest request) except -1
-    cdef long long _send_fragment(self, Rail rail, SendRequest request, long long offset, long long left) except -1
-    cdef _finish_if_delivered(self, SendRequest request)
+    cpdef finish_if_delivered(self, SendRequest request)
     cpdef fail_peer(self, proc, reason)
-    cdef _path_failed(self, SendRequest request, Rail rail)
-    cdef _note_sent(self, SendRequest request, int tag, long long payload)
+    cpdef path_failed(self, SendRequest request, Rail rail)
+    cpdef no_path(self, SendRequest request)
+    cdef _give_up(self, SendRequest request, int error, detail)
+    cpdef bytes match_header(self, SendRequest request)
+    cpdef bytes frag_header(self, SendRequest request, long long offset)

@@ -1,13 +1,18 @@
-"""The rendezvous state machines: one for the sender's request, one for the receiver's.
+"""The rendezvous state machines: the sender's request, the receiver's, and one RDMA fragment's.
 
 States and events as tables; a pair that is absent is an error that carries the request's
 story. The eager protocols have no states: a request is begun and finished.
 
-    sender:    STARTED --RNDV_SENT--> AWAIT_ACK --ACK--> STREAMING --DELIVERED--> DONE
+    sender:    STARTED --RNDV_SENT--> AWAIT_ACK --ACK, PUT_ACK--> STREAMING --DELIVERED--> DONE
+               STARTED --RGET_SENT--> AWAIT_GET --FIN, ACK, PUT--> STREAMING
     receiver:  POSTED --MATCHED--> RECEIVING --ALL_HERE--> DONE
                POSTED --CANCEL--> CANCELLED
+    put:       receiver's PLANNED --ASKED--> AWAIT_FIN --MOVED--> MOVED
+               sender's   PLANNED --STARTED--> UNDER_WAY --MOVED--> MOVED
+    get:       receiver's PLANNED --STARTED--> UNDER_WAY --MOVED--> MOVED
+    any:       --FAILED--> FELL_BACK: the bytes come as FRAGs
 
-Source: seed ob1-protocols, Send/Receive Pipeline, steps A to G.
+Source: seed ob1-protocols, Protocol Details; reference openmpi.md 3.6.
 """
 
 from __future__ import annotations
@@ -19,10 +24,11 @@ from ompy.data.errors import ERR_INTERN, MPIError
 
 
 class SendState(Enum):
-    """Of a send request in the Send/Receive Pipeline."""
+    """Of a send request with a rendezvous."""
 
     STARTED = "started"
     AWAIT_ACK = "await-ack"
+    AWAIT_GET = "await-get"
     STREAMING = "streaming"
     DONE = "done"
 
@@ -30,9 +36,13 @@ class SendState(Enum):
 class SendEvent(Enum):
     """What happens to a send request."""
 
-    RNDV_SENT = "RNDV accepted by a BTL"  # step A
-    ACK = "ACK received"  # step E
-    DELIVERED = "RNDV and every FRAG completed"  # step F
+    RNDV_SENT = "RNDV accepted by a BTL"
+    RGET_SENT = "RGET accepted by a BTL"
+    ACK = "ACK received"
+    PUT = "PUT received"
+    PUT_ACK = "PUT received that acknowledges the RNDV"
+    FIN = "FIN received"
+    DELIVERED = "every byte delivered"
 
 
 class ReceiveState(Enum):
@@ -47,14 +57,44 @@ class ReceiveState(Enum):
 class ReceiveEvent(Enum):
     """What happens to a receive request."""
 
-    MATCHED = "RNDV matched"  # step C
-    ALL_HERE = "every byte arrived"  # step G
+    MATCHED = "RNDV or RGET matched"
+    ALL_HERE = "every byte arrived"
     CANCEL = "cancelled by the user"
+
+
+class RdmaState(Enum):
+    """Of one RDMA fragment, on the side that keeps it."""
+
+    PLANNED = "planned"
+    AWAIT_FIN = "await-fin"
+    UNDER_WAY = "under-way"
+    MOVED = "moved"
+    FELL_BACK = "fell-back"
+
+
+class RdmaEvent(Enum):
+    """What happens to an RDMA fragment."""
+
+    ASKED = "the peer was asked to move it"
+    STARTED = "handed to a BTL"
+    NO_ROOM = "the BTL had no room"
+    MOVED = "bytes moved"
+    FAILED = "could not be moved by RDMA"
 
 
 SEND_TABLE: Final = {
     (SendState.STARTED, SendEvent.RNDV_SENT): SendState.AWAIT_ACK,
+    (SendState.STARTED, SendEvent.RGET_SENT): SendState.AWAIT_GET,
     (SendState.AWAIT_ACK, SendEvent.ACK): SendState.STREAMING,
+    (SendState.AWAIT_ACK, SendEvent.PUT): SendState.AWAIT_ACK,  # another rail was faster
+    (SendState.AWAIT_ACK, SendEvent.PUT_ACK): SendState.STREAMING,
+    (SendState.AWAIT_GET, SendEvent.ACK): SendState.STREAMING,
+    (SendState.AWAIT_GET, SendEvent.PUT): SendState.STREAMING,
+    (SendState.AWAIT_GET, SendEvent.FIN): SendState.STREAMING,
+    # what a get or a registration could not do, one ACK for each piece
+    (SendState.STREAMING, SendEvent.ACK): SendState.STREAMING,
+    (SendState.STREAMING, SendEvent.PUT): SendState.STREAMING,
+    (SendState.STREAMING, SendEvent.FIN): SendState.STREAMING,
     (SendState.STREAMING, SendEvent.DELIVERED): SendState.DONE,
 }
 
@@ -62,6 +102,17 @@ RECEIVE_TABLE: Final = {
     (ReceiveState.POSTED, ReceiveEvent.MATCHED): ReceiveState.RECEIVING,
     (ReceiveState.POSTED, ReceiveEvent.CANCEL): ReceiveState.CANCELLED,
     (ReceiveState.RECEIVING, ReceiveEvent.ALL_HERE): ReceiveState.DONE,
+}
+
+RDMA_TABLE: Final = {
+    (RdmaState.PLANNED, RdmaEvent.ASKED): RdmaState.AWAIT_FIN,
+    (RdmaState.PLANNED, RdmaEvent.STARTED): RdmaState.UNDER_WAY,
+    (RdmaState.PLANNED, RdmaEvent.FAILED): RdmaState.FELL_BACK,
+    (RdmaState.AWAIT_FIN, RdmaEvent.MOVED): RdmaState.MOVED,
+    (RdmaState.AWAIT_FIN, RdmaEvent.FAILED): RdmaState.FELL_BACK,
+    (RdmaState.UNDER_WAY, RdmaEvent.NO_ROOM): RdmaState.PLANNED,
+    (RdmaState.UNDER_WAY, RdmaEvent.MOVED): RdmaState.MOVED,
+    (RdmaState.UNDER_WAY, RdmaEvent.FAILED): RdmaState.FELL_BACK,
 }
 
 
@@ -76,6 +127,14 @@ def next_send_state(state: SendState, event: SendEvent, story: str) -> SendState
 def next_receive_state(state: ReceiveState, event: ReceiveEvent, story: str) -> ReceiveState:
     """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
     following = RECEIVE_TABLE.get((state, event))
+    if following is None:
+        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story}")
+    return following
+
+
+def next_rdma_state(state: RdmaState, event: RdmaEvent, story: str) -> RdmaState:
+    """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
+    following = RDMA_TABLE.get((state, event))
     if following is None:
         raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story}")
     return following

@@ -1,0 +1,57 @@
+"""Control messages: ACK, PUT and FIN. What finds no room now is tried again."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.bml import BmlEndpoint, Rail
+from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, OUT_OF_RESOURCE, PRIORITY, SIGNAL
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.module import Ob1
+
+
+class Control:
+    """Sends control messages for one rank."""
+
+    __slots__ = ("_ob1",)
+
+    def __init__(self, ob1: Ob1) -> None:
+        self._ob1 = ob1
+
+    def send(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> None:
+        """Send over whichever eager rail has room."""
+        if not self._try_any(endpoint, message, tag):
+            self._ob1.pending.packet(partial(self._try_any, endpoint, message, tag))
+
+    def send_on(self, rail: Rail, message: bytes, tag: int) -> None:
+        """Send over this rail: its BTL knows the registration, or has to keep the order."""
+        if not self._try(rail, message, tag):
+            self._ob1.pending.packet(partial(self._try, rail, message, tag))
+
+    def _try_any(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> bool:
+        """True when it went out, or when no path is left: then nobody waits for it any more."""
+        room_later = False
+        for _ in endpoint.eager.rails:
+            result = self._put_out(endpoint.eager.next(), message, tag)
+            if result >= 0:
+                return True
+            room_later = room_later or result == OUT_OF_RESOURCE
+        return not room_later
+
+    def _try(self, rail: Rail, message: bytes, tag: int) -> bool:
+        return self._put_out(rail, message, tag) != OUT_OF_RESOURCE
+
+    def _put_out(self, rail: Rail, message: bytes, tag: int) -> int:
+        module = rail.module
+        descriptor = module.alloc(
+            rail.endpoint, NO_ORDER, len(message), PRIORITY | BTL_OWNERSHIP | SIGNAL
+        )
+        if descriptor is None:
+            return OUT_OF_RESOURCE
+        descriptor.segment[: len(message)] = message
+        result = module.send(rail.endpoint, descriptor, tag)
+        if result < 0:
+            module.free(descriptor)
+        return result

@@ -1,0 +1,144 @@
+"""Which rails carry a large message, and how many of its bytes each.
+
+Source: reference openmpi.md 3.5.2 and 3.5.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
+from ompy.frameworks.btl import PUT, BtlModule
+
+from ompy_components.pml.ob1.selection import suits_direct
+
+# Of the bandwidth to a peer, what direct RDMA has to have (reference openmpi.md 3.5.2)
+WEIGHT_LEAST: Final = 0.5
+
+
+class Share:
+    """One rail's part of a message.
+
+    Attributes:
+        rail: the rail.
+        left: bytes it has still to carry.
+        handle: registration of the whole message with its module, or None.
+    """
+
+    __slots__ = ("handle", "left", "rail")
+
+    def __init__(self, rail: Rail, left: int, handle: object | None = None) -> None:
+        self.rail = rail
+        self.left = left
+        self.handle = handle
+
+
+def find_rail(array: RailArray, module: BtlModule) -> Rail | None:
+    """The rail of a module, or None when the peer's array has lost it."""
+    for rail in array.rails:
+        if rail.module is module:
+            return rail
+    return None
+
+
+def heaviest_first(rails: list[Rail]) -> list[Rail]:
+    """Rails in the order they are given their parts: light ones must not take all of a rest."""
+    return sorted(rails, key=_by_weight)
+
+
+def _by_weight(rail: Rail) -> float:
+    return -rail.weight
+
+
+def share_out(rails: list[Rail], length: int, alignment: int = 1) -> list[int]:
+    """Bytes for each rail by weight.
+
+    Args:
+        rails: heaviest first, at least one.
+        length: bytes there are.
+        alignment: of every part but the first, which also gets the rest.
+    """
+    total = sum([rail.weight for rail in rails])
+    left = length
+    parts: list[int] = []
+    for rail in rails:
+        if left <= rail.module.eager_limit or total <= 0:
+            part = left  # not worth a second rail
+        else:
+            part = min(left, int(length * rail.weight / total))
+        if alignment > 1:
+            part -= part % alignment
+        parts.append(part)
+        left -= part
+    parts[0] += left
+    return parts
+
+
+def pick(shares: list[Share], turn: int, alignment: int) -> int:
+    """Index of the next share to take a piece from, from `turn` on; -1 when all are used up.
+
+    What is shorter than the alignment comes last, so that no other piece begins behind it.
+    """
+    last = -1
+    for step in range(len(shares)):
+        index = (turn + step) % len(shares)
+        left = shares[index].left
+        if left >= alignment and left:
+            return index
+        if left:
+            last = index
+    return last
+
+
+def piece_of(left: int, limit: int, alignment: int) -> int:
+    """Bytes of the next piece: at most `limit` (0: any number), aligned when there are enough."""
+    size = min(left, limit) if limit else left
+    if alignment > 1 and size > alignment:
+        size -= size % alignment
+    return size
+
+
+class RdmaRails:
+    """Chooses rails for put and get.
+
+    Attributes:
+        leave_pinned: registrations are kept, so that registering whole messages is cheap.
+    """
+
+    __slots__ = ("_most", "_use_all", "leave_pinned")
+
+    def __init__(self, most: int, use_all: bool, leave_pinned: bool) -> None:
+        self._most = most
+        self._use_all = use_all
+        self.leave_pinned = leave_pinned
+
+    def direct(self, endpoint: BmlEndpoint, size: int, need: int) -> list[Rail]:
+        """Rails that move a whole message of `size` bytes; none when others do it better.
+
+        Args:
+            endpoint: the peer.
+            size: bytes of the message.
+            need: flags of which a rail must have one.
+        """
+        rails = [
+            rail
+            for rail in self._usable(endpoint, need)
+            if suits_direct(
+                rail.module.flags, rail.module.min_rdma_pipeline_size, self.leave_pinned, size
+            )
+        ][: self._most]
+        if not self.leave_pinned and sum([rail.weight for rail in rails]) < WEIGHT_LEAST:
+            return []
+        return rails
+
+    def pipeline(self, endpoint: BmlEndpoint) -> list[Rail]:
+        """Rails that move parts of a message by put."""
+        return self._usable(endpoint, PUT)[: self._most]
+
+    def _usable(self, endpoint: BmlEndpoint, need: int) -> list[Rail]:
+        """Rails of the peer that can do one of `need`, from the next in turn on."""
+        rails = [endpoint.rdma.next() for _ in endpoint.rdma.rails]
+        if not self._use_all:
+            eager = [rail.module for rail in endpoint.eager.rails]
+            rails = [rail for rail in rails if rail.module in eager]
+        return [rail for rail in rails if rail.module.flags & need]

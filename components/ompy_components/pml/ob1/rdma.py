@@ -1,0 +1,195 @@
+"""What put and get have in common: the fragments peers answer to, registrations, and FIN.
+
+Source: reference openmpi.md 3.4 to 3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.request import Request
+from ompy.frameworks.bml import Rail
+from ompy.mca.parameter import Values
+
+from ompy_components.pml.ob1.headers import FIN, FIN_HEADER, parse
+from ompy_components.pml.ob1.rails import RdmaRails, Share
+from ompy_components.pml.ob1.sendrequest import SendRequest
+from ompy_components.pml.ob1.states import RdmaEvent, RdmaState, SendEvent, next_rdma_state
+from ompy_components.pml.ob1.states import next_send_state as next_send
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.module import Ob1
+
+
+class Expected:
+    """Something a FIN tells of.
+
+    Attributes:
+        id: in the table of RDMA fragments that peers answer to.
+        request: it belongs to.
+    """
+
+    __slots__ = ("id", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.id = 0
+        self.request = request
+
+    def finished(self, size: int) -> None:
+        """A FIN arrived.
+
+        Args:
+            size: bytes moved, or a negative error.
+        """
+        raise NotImplementedError
+
+
+class RdmaFragment(Expected):
+    """Bytes of a message that one put or get moves.
+
+    Attributes:
+        rail: it goes over.
+        offset, size: in the message.
+        handle: its own registration, or None when the request's is used.
+        state: of it.
+    """
+
+    __slots__ = ("handle", "offset", "rail", "size", "state")
+
+    def __init__(self, request: Request, rail: Rail, offset: int, size: int) -> None:
+        super().__init__(request)
+        self.rail = rail
+        self.offset = offset
+        self.size = size
+        self.handle: object | None = None
+        self.state = RdmaState.PLANNED
+
+    def advance(self, event: RdmaEvent) -> None:
+        """The state after `event`; an event that cannot be is an error with the story."""
+        self.state = next_rdma_state(self.state, event, self.story())
+
+    def story(self) -> str:
+        """What is known of it, for messages to people."""
+        end = self.offset + self.size
+        return f"bytes {self.offset} to {end} over {self.rail.module.name} of {self.request}"
+
+
+class Offer(Expected):
+    """A whole message that its receiver may get; every get ends with a FIN."""
+
+    __slots__ = ("_rdma",)
+
+    def __init__(self, rdma: Rdma, request: SendRequest) -> None:
+        super().__init__(request)
+        self._rdma = rdma
+
+    def finished(self, size: int) -> None:
+        """RDMA Direct Get, steps F and G."""
+        request = self.request
+        assert isinstance(request, SendRequest)
+        self._rdma.got(request, size)
+
+
+class Rdma:
+    """The common half of put and get for one rank.
+
+    Attributes:
+        rails: chooses them.
+    """
+
+    __slots__ = ("_expected", "_next_id", "_ob1", "rails")
+
+    def __init__(self, ob1: Ob1, values: Values) -> None:
+        self._ob1 = ob1
+        self._next_id = 0
+        self._expected: dict[int, Expected] = {}
+        self.rails = RdmaRails(
+            values.max_rdma_per_request, values.use_all_rdma, values.leave_pinned > 0
+        )
+
+    def __len__(self) -> int:
+        """FINs that may still come, for tests that look for leaks."""
+        return len(self._expected)
+
+    def expect(self, expected: Expected) -> int:
+        """Give an id that a FIN will name."""
+        self._next_id += 1
+        expected.id = self._next_id
+        self._expected[expected.id] = expected
+        return expected.id
+
+    def forget(self, expected: Expected) -> None:
+        """No FIN will name it any more."""
+        self._expected.pop(expected.id, None)
+
+    def offer(self, request: SendRequest) -> int:
+        """Let the receiver get a message; the id is for its FINs.
+
+        A RGET that found no room was not sent: its offer is made anew.
+        """
+        self.drop(request)
+        return self.expect(Offer(self, request))
+
+    def drop(self, request: Request) -> None:
+        """A request has ended: no FIN is expected for it any more."""
+        for expected in list(self._expected.values()):
+            if expected.request is request:
+                del self._expected[expected.id]
+                if isinstance(expected, RdmaFragment):
+                    self.release_one(expected)
+
+    def fin_arrived(self, data: memoryview) -> None:
+        """A FIN: bytes were moved, or could not be."""
+        _, _, size, fragment_id = parse(FIN_HEADER, FIN, data)
+        expected = self._expected.get(fragment_id)
+        if expected is None:
+            raise MPIError(
+                ERR_INTERN, f"ob1: FIN for RDMA fragment {fragment_id}, which is not waiting for it"
+            )
+        expected.finished(size)
+
+    def send_fin(self, rail: Rail, fragment_id: int, size: int) -> None:
+        """Tell the peer about its fragment, behind the put on the same rail."""
+        self._ob1.control.send_on(rail, FIN_HEADER.pack(FIN, 0, size, fragment_id), FIN)
+
+    def got(self, request: SendRequest, size: int) -> None:
+        """The receiver has read `size` bytes of a message offered to it."""
+        request.state = next_send(request.state, SendEvent.FIN, request.story())
+        if self._ob1.trace.active:
+            self._ob1.steps.sender(request, "FIN", size=size)
+        request.delivered += size
+        if request.delivered >= request.convertor.size:
+            self.drop(request)
+        self._ob1.sending.finish_if_delivered(request)
+
+    def register(self, rail: Rail, memory: memoryview, access: int) -> object | None:
+        """A registration for put and get over a rail; None when there is no room for it."""
+        try:
+            return rail.module.register_mem(rail.endpoint, memory, access)
+        except MPIError:
+            return None
+
+    def register_all(self, rails: Sequence[Rail], memory: memoryview, access: int) -> list[Share]:
+        """Shares of the rails that could register the memory, with nothing to carry yet."""
+        shares: list[Share] = []
+        for rail in rails:
+            handle = self.register(rail, memory, access)
+            if handle is not None:
+                shares.append(Share(rail, 0, handle))
+        return shares
+
+    def release(self, shares: list[Share]) -> None:
+        """Give registrations back."""
+        for share in shares:
+            if share.handle is not None:
+                share.rail.module.deregister_mem(share.handle)
+                share.handle = None
+        shares.clear()
+
+    def release_one(self, fragment: RdmaFragment) -> None:
+        """Give a fragment's own registration back."""
+        if fragment.handle is not None:
+            fragment.rail.module.deregister_mem(fragment.handle)
+            fragment.handle = None

@@ -1,0 +1,151 @@
+"""Get: the receiver reads the message out of the sender's memory.
+
+What a rail cannot get is asked for by PUT where the rail can put, else as FRAGs. The sender's half
+is small: it is told by FINs, see `Offer` and `Rdma.got`.
+
+Source: seed ob1-protocols, RDMA Direct Get steps C to G; reference openmpi.md 3.6.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.bml import Rail
+from ompy.frameworks.btl import (
+    COMPLETED,
+    NO_ORDER,
+    NOT_AVAILABLE,
+    OUT_OF_RESOURCE,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+)
+from ompy.frameworks.btl import PUT as CAN_PUT
+
+from ompy_components.pml.ob1.matching import RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.rails import Share, piece_of
+from ompy_components.pml.ob1.rdma import RdmaFragment
+from ompy_components.pml.ob1.states import RdmaEvent
+from ompy_components.pml.ob1.steps import READ
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.module import Ob1
+
+
+class Read(RdmaFragment):
+    """A piece that this rank reads."""
+
+    __slots__ = ()
+
+
+class Gets(CompletionCallback):
+    """The receiver's half of get for one rank."""
+
+    __slots__ = ("_ob1",)
+
+    def __init__(self, ob1: Ob1) -> None:
+        self._ob1 = ob1
+
+    def proceed(self, request: RecvRequest, remote: RemoteMemory) -> bool:
+        """Start to read all that is left (step C); false when the BTL has no room now."""
+        incoming = request.incoming
+        assert incoming is not None
+        share = incoming.shares[0] if incoming.shares else None
+        while share is not None and share.left and not request.complete:
+            module = share.rail.module
+            size = piece_of(share.left, module.get_limit, module.get_alignment)
+            result = self._get(request, share, remote, incoming.offset, size)
+            if result == OUT_OF_RESOURCE:
+                return False
+            share.left -= size
+            incoming.offset += size
+            if result < 0:
+                self._otherwise(request, share, incoming.offset - size, size, result)
+            # `_otherwise` and a completion inside `get` may have finished the request
+            share = incoming.shares[0] if incoming.shares else None
+        return True
+
+    def begin(self, request: RecvRequest, remote: RemoteMemory) -> None:
+        """Start to read; the pending queue goes on when there is no room."""
+        if not self.proceed(request, remote):
+            self._ob1.pending.rdma(partial(self.proceed, request, remote))
+
+    def _get(
+        self, request: RecvRequest, share: Share, remote: RemoteMemory, offset: int, size: int
+    ) -> int:
+        incoming = request.incoming
+        assert incoming is not None
+        fragment = Read(request, share.rail, offset, size)
+        fragment.advance(RdmaEvent.STARTED)
+        fragment.id = remote.fragment_id  # the sender's: a FIN back names it
+        incoming.outstanding += 1
+        result = share.rail.module.get(
+            share.rail.endpoint,
+            incoming.view[offset : offset + size],
+            remote.address + offset,
+            share.handle,
+            remote.handle,
+            0,
+            NO_ORDER,
+            self,
+            fragment,
+        )
+        if result < 0:
+            incoming.outstanding -= 1
+            return result
+        if self._ob1.trace.active:
+            self._ob1.steps.receiver(
+                request, READ, offset=offset, size=size, rail=share.rail.module
+            )
+        if result == COMPLETED:
+            self._done(fragment, 0)
+        return result
+
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        """A BTL has completed a get."""
+        fragment = descriptor.context
+        assert isinstance(fragment, Read)
+        self._done(fragment, status)
+
+    def _done(self, fragment: Read, status: int) -> None:
+        """Step D: tell the sender, and complete the receive when all is here."""
+        request = fragment.request
+        assert isinstance(request, RecvRequest)
+        if request.complete:
+            return  # its peer is lost
+        incoming = request.incoming
+        assert incoming is not None
+        incoming.outstanding -= 1
+        if status < 0:
+            fragment.advance(RdmaEvent.FAILED)
+            self._ob1.receiving.rendezvous.ask_for_fragments(
+                request, fragment.offset, fragment.size
+            )
+            return
+        fragment.advance(RdmaEvent.MOVED)
+        if self._ob1.trace.active:
+            self._ob1.steps.receiver(request, "FIN", offset=fragment.offset, size=fragment.size)
+        self._ob1.rdma.send_fin(fragment.rail, fragment.id, fragment.size)
+        request.arrived += fragment.size
+        request.received += fragment.size
+        self._ob1.receiving.finish_if_here(request)
+
+    def _otherwise(
+        self, request: RecvRequest, share: Share, offset: int, size: int, result: int
+    ) -> None:
+        """What cannot be got is asked for: by PUT when it is only not available, or as FRAGs."""
+        rail: Rail = share.rail
+        module = rail.module
+        rendezvous = self._ob1.receiving.rendezvous
+        if result != NOT_AVAILABLE or not module.flags & CAN_PUT:
+            rendezvous.ask_for_fragments(request, offset, size)
+            return
+        end = offset + size
+        while offset < end:
+            piece = piece_of(end - offset, module.put_limit, module.put_alignment)
+            rendezvous.puts.ask(request, share, offset, piece)
+            offset += piece

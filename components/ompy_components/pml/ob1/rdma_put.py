@@ -1,0 +1,301 @@
+"""Put: the receiver asks for pieces of a message, the sender writes them into its memory.
+
+The receiver's half is `PutRequests`, the sender's `PutWrites`. One PUT message asks for one
+piece and carries the registration of its target; one FIN tells that it is there, or with a
+negative size that it will come as FRAGs.
+
+Source: seed ob1-protocols, RDMA Direct Put steps C to I and RDMA Pipeline steps C to I;
+reference openmpi.md 3.6.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.request import Request
+from ompy.frameworks.bml import Rail
+from ompy.frameworks.btl import (
+    COMPLETED,
+    NO_ORDER,
+    NOT_AVAILABLE,
+    OUT_OF_RESOURCE,
+    REMOTE_READ,
+    REMOTE_WRITE,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+)
+
+from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_HEADER, PUT_SIZE, parse
+from ompy_components.pml.ob1.matching import RecvRequest
+from ompy_components.pml.ob1.rails import Share, find_rail, pick, piece_of
+from ompy_components.pml.ob1.rdma import RdmaFragment
+from ompy_components.pml.ob1.sendrequest import SendRequest
+from ompy_components.pml.ob1.states import RdmaEvent, SendEvent, next_send_state
+from ompy_components.pml.ob1.steps import WRITE
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.module import Ob1
+    from ompy_components.pml.ob1.sending import Sending
+
+
+class Incoming:
+    """What a receive gets by RDMA.
+
+    Attributes:
+        send_id: the sender's request id.
+        view: memory of the receive.
+        shares: rails, with what each has still to carry; their handles cover the whole message.
+        offset: next byte to ask for.
+        outstanding: pieces asked for.
+        acknowledge: the next PUT acknowledges the RNDV.
+    """
+
+    __slots__ = ("acknowledge", "offset", "outstanding", "send_id", "shares", "turn", "view")
+
+    def __init__(self, send_id: int, view: memoryview, shares: list[Share], offset: int) -> None:
+        self.send_id = send_id
+        self.view = view
+        self.shares = shares
+        self.offset = offset
+        self.turn = 0
+        self.outstanding = 0
+        self.acknowledge = False
+
+
+class Wanted(RdmaFragment):
+    """A piece that the sender was asked to put."""
+
+    __slots__ = ("_puts",)
+
+    def __init__(self, puts: PutRequests, request: Request, rail: Rail, offset: int, size: int):
+        super().__init__(request, rail, offset, size)
+        self._puts = puts
+
+    def finished(self, size: int) -> None:
+        """Steps H and I."""
+        self._puts.finished(self, size)
+
+
+class PutRequests:
+    """The receiver's half of put for one rank."""
+
+    __slots__ = ("_depth", "_ob1")
+
+    def __init__(self, ob1: Ob1, depth: int) -> None:
+        self._ob1 = ob1
+        self._depth = depth
+
+    def schedule(self, request: RecvRequest) -> None:
+        """Ask for pieces while fewer than the pipeline's depth are under way (step C).
+
+        Memory that cannot be registered while nothing is under way is asked for as FRAGs.
+        """
+        incoming = request.incoming
+        assert incoming is not None
+        while incoming.outstanding < self._depth:
+            index = self._next_share(incoming)
+            if index < 0:
+                return
+            share = incoming.shares[index]
+            incoming.turn = index + 1
+            module = share.rail.module
+            limit = module.put_limit
+            if share.handle is None and module.rdma_pipeline_frag_size:
+                frag_size = module.rdma_pipeline_frag_size
+                limit = min(limit, frag_size) if limit else frag_size
+            size = piece_of(share.left, limit, module.put_alignment)
+            if not self.ask(request, share, incoming.offset, size):
+                if incoming.outstanding:
+                    return  # the next FIN gives room
+                self._ob1.receiving.rendezvous.ask_for_fragments(request, incoming.offset, size)
+            share.left -= size
+            incoming.offset += size
+
+    def _next_share(self, incoming: Incoming) -> int:
+        alignment = max([share.rail.module.put_alignment for share in incoming.shares], default=1)
+        return pick(incoming.shares, incoming.turn, alignment)
+
+    def ask(self, request: RecvRequest, share: Share, offset: int, size: int) -> bool:
+        """Ask for one piece over a rail; false when its memory could not be registered."""
+        incoming, rail = request.incoming, share.rail
+        assert incoming is not None
+        fragment = Wanted(self, request, rail, offset, size)
+        address, handle = offset, share.handle
+        if handle is None:
+            memory = incoming.view[offset : offset + size]
+            address, handle = 0, self._ob1.rdma.register(rail, memory, REMOTE_WRITE)
+            if handle is None:
+                return False
+            fragment.handle = handle
+        flags = FLAG_ACK if incoming.acknowledge else 0
+        incoming.acknowledge = False
+        incoming.outstanding += 1
+        fragment.advance(RdmaEvent.ASKED)
+        number = self._ob1.rdma.expect(fragment)
+        header = PUT_HEADER.pack(
+            PUT, flags, incoming.send_id, number, request.id, offset, address, size
+        )
+        if self._ob1.trace.active:
+            self._ob1.steps.receiver(request, "PUT", offset=offset, size=size, rail=rail.module)
+        self._ob1.control.send_on(rail, header + bytes(handle), PUT)  # type: ignore[call-overload]
+        return True
+
+    def finished(self, fragment: Wanted, size: int) -> None:
+        """A FIN: the piece is here, or it will come as FRAGs."""
+        request = fragment.request
+        assert isinstance(request, RecvRequest)
+        self._ob1.rdma.forget(fragment)
+        self._ob1.rdma.release_one(fragment)
+        fragment.advance(RdmaEvent.FAILED if size < 0 else RdmaEvent.MOVED)
+        if self._ob1.trace.active:
+            self._ob1.steps.receiver(request, "FIN", offset=fragment.offset, size=size)
+        incoming = request.incoming
+        assert incoming is not None
+        incoming.outstanding -= 1
+        if size >= 0:
+            request.arrived += size
+            request.received += size
+        self.schedule(request)
+        self._ob1.receiving.finish_if_here(request)
+
+
+class Write(RdmaFragment):
+    """A piece that the receiver asked for.
+
+    Attributes:
+        peer_fragment: the receiver's id of it, for the FIN.
+        address: where to, in the memory registered there.
+        remote_handle: of that memory.
+    """
+
+    __slots__ = ("address", "peer_fragment", "remote_handle")
+
+    def __init__(self, request: SendRequest, rail: Rail, offset: int, size: int) -> None:
+        super().__init__(request, rail, offset, size)
+        self.peer_fragment = 0
+        self.address = 0
+        self.remote_handle = b""
+
+
+class PutWrites(CompletionCallback):
+    """The sender's half of put for one rank."""
+
+    __slots__ = ("_ob1", "_sending")
+
+    def __init__(self, ob1: Ob1, sending: Sending) -> None:
+        self._ob1 = ob1
+        self._sending = sending
+
+    def arrived(self, module: BtlModule, endpoint: Endpoint, data: memoryview) -> None:
+        """A PUT: the receiver wants a piece written, over the rail its message came over."""
+        fields = parse(PUT_HEADER, PUT, data)
+        _, flags, send_id, peer_fragment, receive_id, offset, address, size = fields
+        request = self._sending.requests.get(send_id)
+        if request is None:
+            raise MPIError(ERR_INTERN, f"ob1: PUT for send {send_id}, which is not waiting for it")
+        event = SendEvent.PUT_ACK if flags & FLAG_ACK else SendEvent.PUT
+        request.state = next_send_state(request.state, event, request.story())
+        request.peer_request = receive_id
+        if self._ob1.trace.active:
+            self._ob1.steps.sender(request, "PUT", offset=offset, size=size, rail=module)
+        if offset + size > request.convertor.size:
+            raise MPIError(
+                ERR_INTERN,
+                f"ob1: PUT asks for bytes {offset} to {offset + size}: {request.story()}",
+            )
+        rail = find_rail(request.endpoint.rdma, module)
+        fragment = Write(request, rail or Rail(module, endpoint), offset, size)
+        fragment.peer_fragment = peer_fragment
+        fragment.address = address
+        fragment.remote_handle = bytes(data[PUT_SIZE:])
+        if rail is None:  # taken out since the receiver chose it
+            self._fall_back(fragment, NOT_AVAILABLE)
+        elif not self.start(fragment):
+            self._ob1.pending.rdma(partial(self.start, fragment))
+
+    def start(self, fragment: Write) -> bool:
+        """Put, or fall back; false when the BTL has no room now."""
+        request = fragment.request
+        assert isinstance(request, SendRequest)
+        if request.complete:
+            return True  # it failed while this waited for room
+        rail, view = fragment.rail, request.convertor.view
+        assert view is not None, "a PUT answers a message that said it is contiguous"
+        local = view[fragment.offset : fragment.offset + fragment.size]
+        handle = _registration(request, rail)
+        if handle is None:
+            handle = fragment.handle = self._ob1.rdma.register(rail, local, REMOTE_READ)
+        if handle is None:
+            self._fall_back(fragment, NOT_AVAILABLE)
+            return True
+        fragment.advance(RdmaEvent.STARTED)
+        result = rail.module.put(
+            rail.endpoint,
+            local,
+            fragment.address,
+            handle,
+            fragment.remote_handle,
+            0,
+            NO_ORDER,
+            self,
+            fragment,
+        )
+        if result == OUT_OF_RESOURCE:
+            fragment.advance(RdmaEvent.NO_ROOM)
+            self._ob1.rdma.release_one(fragment)
+            return False
+        if result >= 0 and self._ob1.trace.active:
+            self._ob1.steps.sender(
+                request, WRITE, offset=fragment.offset, size=fragment.size, rail=rail.module
+            )
+        if result < 0 or result == COMPLETED:
+            self._done(fragment, min(result, 0))
+        return True
+
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        """A BTL has completed a put."""
+        fragment = descriptor.context
+        assert isinstance(fragment, Write)
+        self._done(fragment, status)
+
+    def _done(self, fragment: Write, status: int) -> None:
+        request = fragment.request
+        assert isinstance(request, SendRequest)
+        self._ob1.rdma.release_one(fragment)
+        if request.complete:
+            return  # its peer is lost
+        if status < 0:
+            self._fall_back(fragment, status)
+            return
+        fragment.advance(RdmaEvent.MOVED)
+        if self._ob1.trace.active:
+            self._ob1.steps.sender(request, "FIN", offset=fragment.offset, size=fragment.size)
+        self._ob1.rdma.send_fin(fragment.rail, fragment.peer_fragment, fragment.size)
+        request.delivered += fragment.size
+        self._sending.finish_if_delivered(request)
+
+    def _fall_back(self, fragment: Write, status: int) -> None:
+        """Tell the receiver that the piece comes as FRAGs, and send them (3.6.2)."""
+        request = fragment.request
+        assert isinstance(request, SendRequest)
+        fragment.advance(RdmaEvent.FAILED)
+        if self._ob1.trace.active:
+            self._ob1.steps.sender(request, "FIN", offset=fragment.offset, size=status)
+        self._ob1.rdma.send_fin(fragment.rail, fragment.peer_fragment, status)
+        self._sending.streaming.add_range(request, fragment.offset, fragment.size)
+        self._sending.streaming.schedule(request)
+        self._sending.finish_if_delivered(request)
+
+
+def _registration(request: SendRequest, rail: Rail) -> object | None:
+    """The registration of the whole message with a rail's module, if step A made one."""
+    for share in request.registered:
+        if share.rail.module is rail.module:
+            return share.handle
+    return None

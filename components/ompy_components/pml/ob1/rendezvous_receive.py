@@ -1,0 +1,170 @@
+"""The receiver's answer to RNDV and RGET: it decides what becomes of the sender's candidate.
+
+| what came | what is so here | answer |
+|---|---|---|
+| RNDV with everything | | ACK |
+| RNDV, CONTIG and PIN | contiguous, rails of direct RDMA | a PUT for each rail, one acknowledges |
+| RNDV, CONTIG | contiguous, rails that put, message above the send limit | ACK of the tail, PUTs |
+| RGET | contiguous, the rail gets | gets |
+| anything else | | ACK with NORDMA: all that is left as FRAGs |
+
+A message that does not fit its receive counts as not contiguous: a put must not write beyond it.
+
+Source: seed ob1-protocols, step C of every rendezvous protocol; reference openmpi.md 3.6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.bml import BmlEndpoint
+from ompy.frameworks.btl import GET, LOCAL_WRITE, REMOTE_WRITE
+from ompy.frameworks.btl import PUT as CAN_PUT
+from ompy.mca.parameter import Values
+
+from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, FLAG_CONTIG, FLAG_NORDMA, FLAG_PIN
+from ompy_components.pml.ob1.matching import Fragment, RecvRequest
+from ompy_components.pml.ob1.rails import Share, find_rail, heaviest_first, share_out
+from ompy_components.pml.ob1.rdma_get import Gets
+from ompy_components.pml.ob1.rdma_put import Incoming, PutRequests
+from ompy_components.pml.ob1.selection import (
+    RDMA_DIRECT_GET,
+    RDMA_DIRECT_PUT,
+    RDMA_PIPELINE,
+    SEND_RECEIVE_PIPELINE,
+    Protocol,
+)
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.module import Ob1
+
+
+class RendezvousReceive:
+    """Answers rendezvous for one rank.
+
+    Attributes:
+        puts: asks for puts.
+        gets: reads.
+    """
+
+    __slots__ = ("_ob1", "gets", "puts")
+
+    def __init__(self, ob1: Ob1, values: Values) -> None:
+        self._ob1 = ob1
+        self.puts = PutRequests(ob1, values.recv_pipeline_depth)
+        self.gets = Gets(ob1)
+
+    def answer(self, request: RecvRequest, fragment: Fragment) -> None:
+        """Answer the first fragment of a message of which more is to come."""
+        proc = request.communicator.procs[request.source]
+        endpoint = self._ob1.endpoint(proc)
+        view = request.convertor.view
+        if view is None or request.length > request.convertor.size:
+            self._send_receive(request, fragment)
+        elif fragment.remote is not None:
+            self._get(request, fragment, endpoint, view[: request.length])
+        elif not fragment.flags & FLAG_CONTIG or not (
+            self._direct_put(request, fragment, endpoint, view[: request.length])
+            or self._pipeline(request, fragment, endpoint, view[: request.length])
+        ):
+            self._send_receive(request, fragment)
+
+    def ask_for_fragments(self, request: RecvRequest, offset: int, size: int) -> None:
+        """ACK: the sender is to send these bytes as FRAGs, whatever else is under way."""
+        incoming = request.incoming
+        assert incoming is not None
+        incoming.acknowledge = False
+        self._acknowledge(request, incoming.send_id, offset, size, 0)
+
+    def acknowledge_all(self, request: RecvRequest, fragment: Fragment) -> None:
+        """ACK for a RNDV that had everything in it."""
+        self._decided(request, SEND_RECEIVE_PIPELINE, fragment)
+        self._acknowledge(request, fragment.sender_request, request.arrived, 0, FLAG_NORDMA)
+
+    def _send_receive(self, request: RecvRequest, fragment: Fragment) -> None:
+        """Send/Receive Pipeline, step C."""
+        self._decided(request, SEND_RECEIVE_PIPELINE, fragment)
+        self._acknowledge(request, fragment.sender_request, request.arrived, 0, FLAG_NORDMA)
+
+    def _direct_put(
+        self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint, view: memoryview
+    ) -> bool:
+        """RDMA Direct Put, step C; false when there is no rail for it."""
+        if not fragment.flags & FLAG_PIN:
+            return False
+        rdma = self._ob1.rdma
+        rails = heaviest_first(rdma.rails.direct(endpoint, request.length, CAN_PUT))
+        shares = rdma.register_all(rails, view, REMOTE_WRITE)
+        if not shares:
+            return False
+        self._decided(request, RDMA_DIRECT_PUT, fragment)
+        self._put(request, fragment, shares, request.length, view)
+        return True
+
+    def _pipeline(
+        self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint, view: memoryview
+    ) -> bool:
+        """RDMA Pipeline, step C; false when the message is too short or there is no rail."""
+        rails = heaviest_first(self._ob1.rdma.rails.pipeline(endpoint))
+        if not rails or request.length <= endpoint.send_limit:
+            return False
+        end = max(request.length - endpoint.pipeline_send_length, request.arrived)
+        if end == request.arrived:
+            return False  # nothing is left between what came and the tail
+        self._decided(request, RDMA_PIPELINE, fragment)
+        if end < request.length:
+            self._acknowledge(request, fragment.sender_request, end, 0, 0)
+        self._put(request, fragment, [Share(rail, 0) for rail in rails], end, view)
+        return True
+
+    def _put(
+        self,
+        request: RecvRequest,
+        fragment: Fragment,
+        shares: list[Share],
+        end: int,
+        view: memoryview,
+    ) -> None:
+        """Have the bytes from those that are here to `end` put; the first PUT answers alone."""
+        rails = [share.rail for share in shares]
+        alignment = max([rail.module.put_alignment for rail in rails])
+        parts = share_out(rails, end - request.arrived, alignment)
+        for share, part in zip(shares, parts, strict=True):
+            share.left = part
+        incoming = Incoming(fragment.sender_request, view, shares, request.arrived)
+        incoming.acknowledge = end == request.length
+        request.incoming = incoming
+        self.puts.schedule(request)
+
+    def _get(
+        self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint, view: memoryview
+    ) -> None:
+        """RDMA Direct Get, step C, over the rail that the RGET came over."""
+        remote = fragment.remote
+        assert remote is not None
+        rail = find_rail(endpoint.rdma, remote.module)
+        handle = None
+        if rail is not None and rail.module.flags & GET:
+            handle = self._ob1.rdma.register(rail, view, LOCAL_WRITE | REMOTE_WRITE)
+        if rail is None or handle is None:
+            self._send_receive(request, fragment)
+            return
+        self._decided(request, RDMA_DIRECT_GET, fragment)
+        share = Share(rail, request.length, handle)
+        request.incoming = Incoming(fragment.sender_request, view, [share], 0)
+        self.gets.begin(request, remote)
+
+    def _decided(self, request: RecvRequest, protocol: Protocol, fragment: Fragment) -> None:
+        request.protocol = protocol
+        if self._ob1.trace.active:
+            self._ob1.steps.decided(request, protocol, fragment)
+
+    def _acknowledge(
+        self, request: RecvRequest, send_id: int, offset: int, size: int, flags: int
+    ) -> None:
+        endpoint = self._ob1.endpoint(request.communicator.procs[request.source])
+        if self._ob1.trace.active:
+            self._ob1.steps.receiver(request, "ACK", offset=offset, size=size, flags=flags)
+        self._ob1.control.send(
+            endpoint, ACK_HEADER.pack(ACK, flags, send_id, request.id, offset, size), ACK
+        )

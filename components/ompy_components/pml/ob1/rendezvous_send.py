@@ -1,0 +1,170 @@
+"""The sender's first fragment of a rendezvous: RNDV or RGET, with what the receiver has to know.
+
+Source: seed ob1-protocols, step A of every rendezvous protocol; reference openmpi.md 3.5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.bml import Rail
+from ompy.frameworks.btl import (
+    BTL_OWNERSHIP,
+    GET,
+    NO_ORDER,
+    OUT_OF_RESOURCE,
+    PRIORITY,
+    REMOTE_READ,
+    SIGNAL,
+    Descriptor,
+)
+from ompy.frameworks.btl import PUT as CAN_PUT
+
+from ompy_components.pml.ob1.headers import (
+    FLAG_ACK,
+    FLAG_CONTIG,
+    FLAG_PIN,
+    FLAG_SIGNAL,
+    RGET,
+    RGET_HEADER,
+    RGET_SIZE,
+    RNDV,
+    RNDV_HEADER,
+    RNDV_SIZE,
+    UNION_SIZE,
+)
+from ompy_components.pml.ob1.selection import (
+    BUFFERED_PIPELINE,
+    RDMA_DIRECT_GET,
+    RDMA_DIRECT_PUT,
+    RDMA_PIPELINE,
+    Protocol,
+    choose_large,
+)
+from ompy_components.pml.ob1.sendrequest import SendRequest
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.module import Ob1
+    from ompy_components.pml.ob1.sending import Sending
+
+# what the RNDV says of the sender's memory; seed, step A of each protocol
+FLAGS = {
+    RDMA_DIRECT_PUT: FLAG_CONTIG | FLAG_PIN,
+    RDMA_PIPELINE: FLAG_CONTIG,
+}
+
+
+class RendezvousSend:
+    """Begins rendezvous for one rank."""
+
+    __slots__ = ("_ob1", "_sending")
+
+    def __init__(self, ob1: Ob1, sending: Sending) -> None:
+        self._ob1 = ob1
+        self._sending = sending
+
+    def start(self, rail: Rail, request: SendRequest, protocol: Protocol | None) -> int:
+        """Send the first fragment; the result is the BTL's.
+
+        Args:
+            rail: an eager rail in turn.
+            request: the message.
+            protocol: it takes; None to choose one for a large message.
+        """
+        self._sending.open_rendezvous(request)
+        if protocol is None:
+            protocol = self._protocol(request)
+        request.protocol = protocol
+        if self._ob1.trace.active:
+            self._ob1.steps.candidate(request, protocol, rail)
+        if protocol is RDMA_DIRECT_GET:
+            return self._rget(request)
+        return self._rndv(rail, request, protocol)
+
+    def _protocol(self, request: SendRequest) -> Protocol:
+        """Choose, and register the message with the rails of direct RDMA.
+
+        A try that found no room has done both already.
+        """
+        view = request.convertor.view
+        if view is not None and not request.registered:
+            rdma = self._ob1.rdma
+            rails = rdma.rails.direct(request.endpoint, len(view), GET | CAN_PUT)
+            request.registered = rdma.register_all(rails, view, REMOTE_READ)
+        registered = request.registered
+        flags = registered[0].rail.module.flags if registered else 0
+        return choose_large(request.mode, view is not None, flags)
+
+    def _rndv(self, rail: Rail, request: SendRequest, protocol: Protocol) -> int:
+        module = rail.module
+        convertor = request.convertor
+        size = min(convertor.size, module.eager_limit - UNION_SIZE, module.rndv_eager_limit)
+        flags = PRIORITY | BTL_OWNERSHIP | SIGNAL
+        descriptor: Descriptor | None
+        if protocol is RDMA_DIRECT_PUT:
+            descriptor = module.alloc(rail.endpoint, NO_ORDER, RNDV_SIZE, flags)
+            size = 0
+        elif protocol is BUFFERED_PIPELINE:
+            descriptor = module.alloc(rail.endpoint, NO_ORDER, RNDV_SIZE + size, flags)
+            if descriptor is not None:
+                descriptor.payload_size = convertor.pack(0, descriptor.segment[RNDV_SIZE:])
+        else:
+            descriptor = module.prepare_src(
+                rail.endpoint, convertor, 0, NO_ORDER, RNDV_SIZE, size, flags
+            )
+        if descriptor is None:
+            return OUT_OF_RESOURCE
+        sent = descriptor.payload_size
+        descriptor.segment[:RNDV_SIZE] = self.rndv_header(request, FLAGS.get(protocol, 0))
+        result = self._sending.send_fragment(rail, request, descriptor, RNDV)
+        if result >= 0 and protocol is BUFFERED_PIPELINE:
+            convertor.keep(sent)
+        return result
+
+    def _rget(self, request: SendRequest) -> int:
+        """RDMA Direct Get, step A: the header carries the registration.
+
+        It has room for one, so the first of the rails moves the whole message; it goes over that
+        rail, from which the receiver knows whose registration it is.
+        """
+        share = request.registered[0]
+        rail = share.rail
+        handle = bytes(share.handle)  # type: ignore[call-overload]
+        descriptor = rail.module.alloc(
+            rail.endpoint,
+            NO_ORDER,
+            RGET_SIZE + len(handle),
+            PRIORITY | BTL_OWNERSHIP | SIGNAL,
+        )
+        if descriptor is None:
+            return OUT_OF_RESOURCE
+        descriptor.segment[: RGET_SIZE + len(handle)] = self.rget_header(request) + handle
+        return self._sending.send_fragment(rail, request, descriptor, RGET)
+
+    def rndv_header(self, request: SendRequest, flags: int) -> bytes:
+        """The header of a RNDV."""
+        return RNDV_HEADER.pack(
+            RNDV,
+            FLAG_ACK | FLAG_SIGNAL | flags,
+            request.context_id,
+            request.own_rank,
+            request.tag,
+            request.sequence,
+            request.convertor.size,
+            request.id,
+        )
+
+    def rget_header(self, request: SendRequest) -> bytes:
+        """The header of a RGET; the message begins where the registered memory does."""
+        return RGET_HEADER.pack(
+            RGET,
+            FLAG_ACK | FLAG_CONTIG | FLAG_PIN,
+            request.context_id,
+            request.own_rank,
+            request.tag,
+            request.sequence,
+            request.convertor.size,
+            request.id,
+            self._ob1.rdma.offer(request),
+            0,
+        )

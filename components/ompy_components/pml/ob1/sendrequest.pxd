@@ -1,0 +1,24 @@
+from ompy.data.convertor cimport Convertor
+from ompy.data.request cimport Request
+from ompy.frameworks.bml cimport BmlEndpoint
+from ompy.frameworks.communicator cimport Communicator
+
+cdef class SendRequest(Request):
+    cdef public int context_id
+    cdef public int own_rank
+    cdef public int sequence
+    cdef public Convertor convertor
+    cdef public BmlEndpoint endpoint
+    cdef public int mode
+    cdef public unsigned long long id
+    cdef public int in_flight
+    cdef public long long delivered
+    cdef public object protocol
+    cdef public unsigned long long peer_request
+    cdef public object state
+    cdef public list ranges
+    cdef public list registered
+    cdef public bint answering
+    cdef public bint scheduling
+    cdef public bint waiting
+    cpdef open_rendezvous(self, unsigned long long id)

@@ -1,0 +1,109 @@
+"""A message on its way out, as the sender's protocols see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.data.convertor import Convertor
+from ompy.data.request import Request
+from ompy.frameworks.bml import BmlEndpoint
+from ompy.frameworks.communicator import Communicator
+
+from ompy_components.pml.ob1.states import SendState
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.rails import Share
+    from ompy_components.pml.ob1.selection import Protocol
+    from ompy_components.pml.ob1.streaming import SendRange
+
+
+class SendRequest(Request):
+    """A message on its way out.
+
+    The attributes from `protocol` on are set by `open_rendezvous`: an eager message has none.
+
+    Attributes:
+        context_id, own_rank, sequence: what its MATCH header says beside the tag.
+        convertor: the message.
+        endpoint: the peer.
+        mode: communication mode.
+        id: in the table of sends that peers answer to; 0 for eager ones.
+        in_flight: fragments accepted by BTLs and not completed.
+        delivered: payload bytes completed, or moved by RDMA.
+        protocol: it takes.
+        peer_request: the receiver's request id, from its ACK or PUT.
+        state: of the rendezvous.
+        ranges: what is left to send as FRAGs.
+        registered: rails that have the whole message registered.
+        answering: true while an ACK or PUT is being answered.
+        scheduling: true while its FRAGs are being sent.
+        waiting: true while it is in the pending queue with FRAGs to send.
+    """
+
+    __slots__ = (
+        "answering",
+        "context_id",
+        "convertor",
+        "delivered",
+        "endpoint",
+        "id",
+        "in_flight",
+        "mode",
+        "own_rank",
+        "peer_request",
+        "protocol",
+        "ranges",
+        "registered",
+        "scheduling",
+        "sequence",
+        "state",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        convertor: Convertor,
+        endpoint: BmlEndpoint,
+        target: int,
+        tag: int,
+        mode: int,
+        sequence: int,
+    ) -> None:
+        super().__init__()
+        self.context_id = communicator.context_id
+        self.own_rank = communicator.rank
+        self.convertor = convertor
+        self.endpoint = endpoint
+        self.source = target
+        self.tag = tag
+        self.mode = mode
+        self.sequence = sequence
+        self.id = 0
+        self.in_flight = 0
+        self.delivered = 0
+
+    def open_rendezvous(self, id: int) -> None:  # noqa: A002 - the attribute's name
+        """Get ready for answers to `id`. The first try has set it, a later one finds it so."""
+        self.id = id
+        self.protocol: Protocol | None = None
+        self.peer_request = 0
+        self.state = SendState.STARTED
+        self.ranges: list[SendRange] = []
+        self.registered: list[Share] = []
+        self.answering = False
+        self.scheduling = False
+        self.waiting = False
+
+    def story(self) -> str:
+        """What is known of it, for messages to people."""
+        return (
+            f"send {self.id} of {self.convertor.size} bytes with tag {self.tag} to "
+            f"{self.endpoint.proc}: {self.delivered} delivered, {self.in_flight} fragments "
+            f"in flight"
+        )
+
+    def __repr__(self) -> str:
+        """What it is: the virtual world names it when all ranks wait."""
+        size, peer = self.convertor.size, self.endpoint.proc
+        return f"send of {size} bytes with tag {self.tag} to {peer}, {self.delivered} delivered"

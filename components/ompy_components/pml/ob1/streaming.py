@@ -1,0 +1,167 @@
+"""The sender's FRAGs: what the receiver's ACK asks for, shared out over rails, a few at a time.
+
+Source: seed ob1-protocols, Send/Receive Pipeline, steps E and F; reference openmpi.md 3.7.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.frameworks.bml import Rail
+from ompy.frameworks.btl import (
+    BTL_OWNERSHIP,
+    NO_ORDER,
+    OUT_OF_RESOURCE,
+    SEND_ALWAYS_CALLBACK,
+    SIGNAL,
+)
+
+from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, FLAG_NORDMA, FRAG, FRAG_SIZE, parse
+from ompy_components.pml.ob1.rails import Share, heaviest_first, share_out
+from ompy_components.pml.ob1.selection import BUFFERED_PIPELINE, SEND_RECEIVE_PIPELINE
+from ompy_components.pml.ob1.sendrequest import SendRequest
+from ompy_components.pml.ob1.states import SendEvent, next_send_state
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.module import Ob1
+    from ompy_components.pml.ob1.sending import Sending
+
+
+class SendRange:
+    """A piece of a message, shared out over rails.
+
+    Attributes:
+        offset: next byte to send.
+        shares: the rails, with the bytes left for each.
+        turn: counts the attempts, to take the rails in turn.
+    """
+
+    __slots__ = ("offset", "shares", "turn")
+
+    def __init__(self, offset: int, shares: list[Share]) -> None:
+        self.offset = offset
+        self.shares = shares
+        self.turn = 0
+
+
+class Streaming:
+    """Sends FRAGs for one rank."""
+
+    __slots__ = ("_depth", "_ob1", "_rails_max", "_sending")
+
+    def __init__(self, ob1: Ob1, sending: Sending, depth: int, rails_max: int) -> None:
+        self._ob1 = ob1
+        self._sending = sending
+        self._depth = depth
+        self._rails_max = rails_max
+
+    def acknowledged(self, data: memoryview) -> None:
+        """The receiver answers a RNDV or RGET with what it wants as FRAGs."""
+        _, flags, send_id, receive_id, offset, size = parse(ACK_HEADER, ACK, data)
+        request = self._sending.requests.get(send_id)
+        if request is None:
+            raise MPIError(ERR_INTERN, f"ob1: ACK for send {send_id}, which is not waiting for it")
+        request.state = next_send_state(request.state, SendEvent.ACK, request.story())
+        request.peer_request = receive_id
+        if flags & FLAG_NORDMA and request.protocol is not BUFFERED_PIPELINE:
+            request.protocol = SEND_RECEIVE_PIPELINE
+        if self._ob1.trace.active:
+            self._ob1.steps.sender(request, "ACK", offset=offset, size=size, flags=flags)
+        end = min(offset + size, request.convertor.size) if size else request.convertor.size
+        self.add_range(request, offset, end - offset)
+        request.answering = True
+        self.schedule(request)
+        request.answering = False
+        self._sending.finish_if_delivered(request)
+
+    def add_range(self, request: SendRequest, offset: int, length: int) -> None:
+        """Bytes to be sent as FRAGs, over the send rails by weight (reference 3.5.3)."""
+        if length <= 0:
+            return
+        array = request.endpoint.send
+        rails = heaviest_first([array.next() for _ in array.rails][: self._rails_max])
+        if not rails:
+            self._sending.no_path(request)
+            return
+        parts = share_out(rails, length)
+        shares = [Share(rail, part) for rail, part in zip(rails, parts, strict=True)]
+        request.ranges.append(SendRange(offset, shares))
+
+    def schedule(self, request: SendRequest) -> None:
+        """Send FRAGs while fewer than the pipeline's depth are under way.
+
+        When no BTL has room the pending queue goes on with the request.
+        """
+        if not self._stream(request) and not request.waiting:
+            request.waiting = True
+            self._ob1.pending.fragment(partial(self.resume, request))
+
+    def resume(self, request: SendRequest) -> bool:
+        """A try of the pending queue: true when it need not keep the request."""
+        if not self._stream(request):
+            return False
+        request.waiting = False
+        self._sending.finish_if_delivered(request)
+        return True
+
+    def _stream(self, request: SendRequest) -> bool:
+        """Send what may be sent now; false when a BTL had no room for it."""
+        if request.scheduling:
+            return True  # a completion inside `send`: the outer call goes on
+        request.scheduling = True
+        try:
+            while request.ranges and request.in_flight < self._depth and not request.complete:
+                if not self._send_next(request):
+                    return False
+        finally:
+            request.scheduling = False
+        return True
+
+    def _send_next(self, request: SendRequest) -> bool:
+        """Send one FRAG of the first range over the next rail that has room."""
+        piece = request.ranges[0]
+        for _ in range(len(piece.shares)):
+            share = piece.shares[piece.turn % len(piece.shares)]
+            piece.turn += 1
+            if not share.left:
+                continue
+            sent = self._send_fragment(share.rail, request, piece.offset, share.left)
+            if sent:
+                piece.offset += sent
+                share.left -= sent
+                if not _left(piece) and request.ranges and request.ranges[0] is piece:
+                    request.ranges.pop(0)
+                return True
+        return False
+
+    def _send_fragment(self, rail: Rail, request: SendRequest, offset: int, left: int) -> int:
+        """Send up to `left` bytes from `offset` as one FRAG. Returns bytes taken, 0 for no room."""
+        module = rail.module
+        descriptor = module.prepare_src(
+            rail.endpoint,
+            request.convertor,
+            offset,
+            NO_ORDER,
+            FRAG_SIZE,
+            min(left, module.max_send_size - FRAG_SIZE),
+            BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK | SIGNAL,
+        )
+        if descriptor is None:
+            return 0
+        descriptor.segment[:FRAG_SIZE] = self._sending.frag_header(request, offset)
+        size = descriptor.payload_size
+        request.in_flight += 1  # a completion inside `send` must not finish the request there
+        result = self._sending.send_fragment(rail, request, descriptor, FRAG)
+        request.in_flight -= 1
+        if result >= 0:
+            return size
+        if result != OUT_OF_RESOURCE:
+            self._sending.path_failed(request, rail)
+            return size
+        return 0
+
+
+def _left(piece: SendRange) -> bool:
+    return any([share.left for share in piece.shares])  # noqa: C419 - a closure would not compile
