@@ -18,6 +18,7 @@ delivers each fragment once can use this; order does not matter.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -122,10 +123,19 @@ class EmulatedTransfers(Poller):
     It polls itself while something could not be sent or waits for an answer, and only then.
     """
 
-    def __init__(self, module: BtlModule, table: RegistrationTable) -> None:
-        """Answer from `table`; ask through `module`."""
+    def __init__(
+        self, module: BtlModule, table: RegistrationTable, gone: Callable[[Endpoint], bool]
+    ) -> None:
+        """Answer from `table`; ask through `module`.
+
+        Args:
+            module: whose puts and gets they are.
+            table: what it has registered.
+            gone: whether a peer will answer no more.
+        """
         self._module = module
         self._table = table
+        self._gone = gone
         self._operations: dict[int, Operation] = {}
         self._answers: deque[_Question] = deque()
         self._next = 1
@@ -163,7 +173,7 @@ class EmulatedTransfers(Poller):
             self._answers.popleft()
             events += 1
         for operation in list(self._operations.values()):
-            if operation.endpoint.proc.departed:
+            if self._gone(operation.endpoint):
                 self._finish(operation, UNREACHABLE)
                 events += 1
             elif not operation.all_asked():
@@ -172,6 +182,10 @@ class EmulatedTransfers(Poller):
             self._module.context.engine.remove_poller(self)
             self._polled = False
         return events
+
+    def arm(self) -> bool:
+        """Sleep unless a peer has gone since the last look."""
+        return not any(self._gone(operation.endpoint) for operation in self._operations.values())
 
     def fail(self) -> None:
         """Complete everything badly: the module is at its end."""

@@ -1,7 +1,8 @@
 """Where everything lies in the memory the ranks of a host share.
 
     0        one cache line per rank: its parked word, and who it is for single copies:
-             process, address of a probe, value of the probe (0 until it has one)
+             process, address of a probe, value of the probe (0 until it has one); then whether
+             it has ended its use of sm
     tables   one table per rank: what it has registered for single copies, `TABLE_SLOTS` slots of
              identity (0: none), address, size, access
     rings    one ring per ordered pair, ring (receiver, sender) at receiver * ranks + sender
@@ -27,15 +28,16 @@ FREE: Final = 0
 TAKEN: Final = 1
 
 
-# words after a rank's parked word
+# kinds of words behind a rank's parked word, by place
 PROCESS: Final = 1
 PROBE_ADDRESS: Final = 2
 PROBE: Final = 3
+LEFT: Final = 4
 
 TABLE_BITS: Final = 9  # arbitrary: 16 KiB a rank
 TABLE_SLOTS: Final = 1 << TABLE_BITS  # beyond it registrations are reached by fragments
+# kinds of words of a slot, by place, and how many
 SLOT_WORDS: Final = 4
-# words of a slot
 IDENTITY: Final = 0
 ADDRESS: Final = 1
 SIZE: Final = 2

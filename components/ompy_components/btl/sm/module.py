@@ -401,6 +401,9 @@ class SmModule(BtlModule):
         """Get what is queued into the rings; the memory outlives this process."""
         self.context.engine.wait_until(self._flushed)
         self.remote.close()
+        for endpoint in self._endpoints.values():
+            if self._words[endpoint.parked]:
+                self._ring(endpoint)  # it may be waiting for an answer that will not come
 
     def _flushed(self) -> bool:
         for endpoint in self._endpoints.values():

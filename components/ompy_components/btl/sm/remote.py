@@ -17,6 +17,7 @@ from ompy.frameworks.btl import (
     REMOTE_READ,
     REMOTE_WRITE,
     CompletionCallback,
+    Endpoint,
 )
 from ompy.frameworks.emulation import GET_PIECE, PUT_PIECE, EmulatedTransfers
 from ompy.frameworks.registration import Registration, RegistrationTable, identity_of
@@ -28,6 +29,7 @@ from ompy_components.btl.sm.layout import (
     ACCESS,
     ADDRESS,
     IDENTITY,
+    LEFT,
     PROBE,
     PROBE_ADDRESS,
     PROCESS,
@@ -59,7 +61,7 @@ class RemoteMemory:
         self._words = words
         self._layout = layout
         self._table = RegistrationTable(module.context.rank)
-        self._emulation = EmulatedTransfers(module, self._table)
+        self._emulation = EmulatedTransfers(module, self._table, self._gone)
         self.single_copy = single_copy
         self._copy: ProcessCopy | None = None
         self._probe = memoryview(bytearray(8))
@@ -198,6 +200,11 @@ class RemoteMemory:
         self._note("SINGLE_COPY", peer=endpoint.proc.rank)
         return True
 
+    def _gone(self, endpoint: Endpoint) -> bool:
+        """Whether a peer has ended, or its use of sm: it answers nothing then."""
+        line = self._layout.parked_word(endpoint.proc.local_rank)
+        return bool(endpoint.proc.departed or self._words[line + LEFT])
+
     def _refuse(self, endpoint: SmEndpoint | None, why: str) -> None:
         peer = -1 if endpoint is None else endpoint.proc.rank
         self._note("NO_SINGLE_COPY", peer=peer, why=why)
@@ -208,7 +215,8 @@ class RemoteMemory:
             trace.record("btl.sm", event, **fields)
 
     def close(self) -> None:
-        """Complete what is left badly; forget everything exposed."""
+        """Complete what is left badly, forget everything exposed; peers must not wait for us."""
+        self._words[self._own_line + LEFT] = 1
         self._emulation.fail()
         if self._copy is not None:
             self._copy.forget(self._words[self._own_line + PROBE_ADDRESS])
