@@ -10,6 +10,7 @@ cdef class RailArray:
     cdef public list rails
     cdef Py_ssize_t _next
     cpdef Rail next(self)
+    cpdef list in_turn(self)
 
 cdef class BmlEndpoint:
     cdef public object proc

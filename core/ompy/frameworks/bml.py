@@ -67,6 +67,13 @@ class RailArray:
         self._next = index + 1
         return rails[index]
 
+    def in_turn(self) -> list[Rail]:
+        """All rails, from the next in turn on; the one behind it is the next then."""
+        if len(self.rails) < 2:
+            return list(self.rails)
+        first = self.rails.index(self.next())
+        return self.rails[first:] + self.rails[:first]
+
 
 class BmlEndpoint:
     """A peer as the PML sends to it.

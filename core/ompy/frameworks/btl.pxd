@@ -56,6 +56,7 @@ cdef class BtlModule(Poller):
     cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
     cpdef int put(self, Endpoint endpoint, local, unsigned long long remote_address, local_handle, remote_handle, int flags, int order, CompletionCallback callback, context) except? -99
     cpdef int get(self, Endpoint endpoint, local, unsigned long long remote_address, local_handle, remote_handle, int flags, int order, CompletionCallback callback, context) except? -99
+    cpdef bytes path(self, Endpoint endpoint)
     cpdef register_mem(self, Endpoint endpoint, memory, int flags)
     cpdef deregister_mem(self, handle)
     cpdef flush(self, Endpoint endpoint)

@@ -402,6 +402,14 @@ class BtlModule(Poller):
         """
         return NOT_AVAILABLE
 
+    def path(self, endpoint: Endpoint) -> bytes:
+        """Names the path to a peer: the same bytes at both ends, and of no other path.
+
+        A module that may have siblings of its name has to say it, or put and get of one message
+        use one of them only. Empty: there are no siblings, or it is not known.
+        """
+        return b""
+
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Register memory for put and get; `bytes()` of the handle goes to the peer.
 

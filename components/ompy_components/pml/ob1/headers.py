@@ -8,6 +8,7 @@ Source: reference openmpi.md 3.3 (types and flags) and 3.4 (layout of Open MPI 4
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -47,7 +48,7 @@ assert MATCH_HEADER.size == 16
 RNDV_HEADER: Final = Struct("<BBHiiH2xQQ")
 assert RNDV_HEADER.size == 32
 # RNDV @0, RDMA fragment u64 @32, address of the message in the registered memory u64 @40; the
-# registration handle follows
+# registration handle of the rail it goes over follows, then those of other rails, see `RECORD`
 RGET_HEADER: Final = Struct("<BBHiiH2xQQQQ")
 assert RGET_HEADER.size == 48
 # type u8 @0, flags u8 @1, offset u64 @8, send request u64 @16, receive request u64 @24
@@ -76,6 +77,10 @@ RGET_SIZE: Final = RGET_HEADER.size
 PUT_SIZE: Final = PUT_HEADER.size
 assert max(MATCH_SIZE, RNDV_SIZE, RGET_SIZE, FRAG_SIZE, ACK_HEADER.size) <= UNION_SIZE
 
+# of each further registration behind a RGET: bytes of the rail's name u8, of the handle u16
+RECORD: Final = Struct("<BH")
+assert RECORD.size == 3
+
 SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1: 16 bit on the wire, wraps
 
 
@@ -98,3 +103,30 @@ def parse(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:
             ERR_INTERN, f"ob1: a fragment under tag {tag} has a header of type {fields[0]}"
         )
     return fields
+
+
+def pack_registrations(registrations: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Further registrations for a RGET: each a rail's name and its handle."""
+    parts = []
+    for name, handle in registrations:
+        parts += [RECORD.pack(len(name), len(handle)), name, handle]
+    return b"".join(parts)
+
+
+def parse_registrations(data: bytes) -> list[tuple[bytes, bytes]]:
+    """What `pack_registrations` made.
+
+    Raises:
+        MPIError: ERR_INTERN, `data` ends in the middle of one.
+    """
+    found = []
+    while data:
+        if len(data) < RECORD.size:
+            raise MPIError(ERR_INTERN, "ob1: a RGET ends in the middle of a registration")
+        name, handle = RECORD.unpack_from(data)
+        end = RECORD.size + name + handle
+        if len(data) < end:
+            raise MPIError(ERR_INTERN, "ob1: a RGET ends in the middle of a registration")
+        found.append((data[RECORD.size : RECORD.size + name], data[RECORD.size + name : end]))
+        data = data[end:]
+    return found

@@ -37,15 +37,24 @@ class RemoteMemory:
         fragment_id: the sender's, for the FINs.
         address: of the message, in the memory registered there.
         handle: of that memory.
+        others: names of other rails, each with the handle there.
     """
 
-    __slots__ = ("address", "fragment_id", "handle", "module")
+    __slots__ = ("address", "fragment_id", "handle", "module", "others")
 
-    def __init__(self, module: BtlModule, fragment_id: int, address: int, handle: bytes) -> None:
+    def __init__(
+        self,
+        module: BtlModule,
+        fragment_id: int,
+        address: int,
+        handle: bytes,
+        others: list[tuple[bytes, bytes]],
+    ) -> None:
         self.module = module
         self.fragment_id = fragment_id
         self.address = address
         self.handle = handle
+        self.others = others
 
 
 class Fragment:

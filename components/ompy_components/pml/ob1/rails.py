@@ -23,14 +23,27 @@ class Share:
         rail: the rail.
         left: bytes it has still to carry.
         handle: registration of the whole message with its module, or None.
+        remote: the peer's registration, to get with; empty where there is none.
     """
 
-    __slots__ = ("handle", "left", "rail")
+    __slots__ = ("handle", "left", "rail", "remote")
 
     def __init__(self, rail: Rail, left: int, handle: object | None = None) -> None:
         self.rail = rail
         self.left = left
         self.handle = handle
+        self.remote = b""
+
+
+def name_of(rail: Rail) -> bytes:
+    """Names a rail in messages between its two ends."""
+    return rail.module.name.encode() + b" " + rail.module.path(rail.endpoint)
+
+
+def named_rail(array: RailArray, name: bytes) -> Rail | None:
+    """The rail with this name; None when there is none, or more than one."""
+    rails = [rail for rail in array.rails if name_of(rail) == name]
+    return rails[0] if len(rails) == 1 else None
 
 
 def find_rail(array: RailArray, module: BtlModule) -> Rail | None:
@@ -137,7 +150,7 @@ class RdmaRails:
 
     def _usable(self, endpoint: BmlEndpoint, need: int) -> list[Rail]:
         """Rails of the peer that can do one of `need`, from the next in turn on."""
-        rails = [endpoint.rdma.next() for _ in endpoint.rdma.rails]
+        rails = endpoint.rdma.in_turn()
         if not self._use_all:
             eager = [rail.module for rail in endpoint.eager.rails]
             rails = [rail for rail in rails if rail.module in eager]

@@ -25,7 +25,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.btl import PUT as CAN_PUT
 
 from ompy_components.pml.ob1.matching import RecvRequest, RemoteMemory
-from ompy_components.pml.ob1.rails import Share, piece_of
+from ompy_components.pml.ob1.rails import Share, pick, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment
 from ompy_components.pml.ob1.states import RdmaEvent
 from ompy_components.pml.ob1.steps import READ
@@ -49,23 +49,31 @@ class Gets(CompletionCallback):
         self._ob1 = ob1
 
     def proceed(self, request: RecvRequest, remote: RemoteMemory) -> bool:
-        """Start to read all that is left (step C); false when the BTL has no room now."""
+        """Start to read all that is left (step C); false when no rail has room now."""
         incoming = request.incoming
         assert incoming is not None
-        share = incoming.shares[0] if incoming.shares else None
-        while share is not None and share.left and not request.complete:
+        full = 0  # rails in succession that had no room
+        while not request.complete and full < len(incoming.shares):
+            alignment = max([share.rail.module.get_alignment for share in incoming.shares])
+            index = pick(incoming.shares, incoming.turn, alignment)
+            if index < 0:
+                return True
+            incoming.turn = index + 1
+            share = incoming.shares[index]
             module = share.rail.module
             size = piece_of(share.left, module.get_limit, module.get_alignment)
-            result = self._get(request, share, remote, incoming.offset, size)
+            offset = incoming.offset
+            result = self._get(request, share, remote, offset, size)
             if result == OUT_OF_RESOURCE:
-                return False
+                full += 1
+                continue
+            full = 0
             share.left -= size
             incoming.offset += size
             if result < 0:
-                self._otherwise(request, share, incoming.offset - size, size, result)
-            # `_otherwise` and a completion inside `get` may have finished the request
-            share = incoming.shares[0] if incoming.shares else None
-        return True
+                self._otherwise(request, share, offset, size, result)
+        # a completion inside `get` may have finished the request, and released its shares
+        return request.complete or not incoming.shares
 
     def begin(self, request: RecvRequest, remote: RemoteMemory) -> None:
         """Start to read; the pending queue goes on when there is no room."""
@@ -86,7 +94,7 @@ class Gets(CompletionCallback):
             incoming.view[offset : offset + size],
             remote.address + offset,
             share.handle,
-            remote.handle,
+            share.remote,
             0,
             NO_ORDER,
             self,

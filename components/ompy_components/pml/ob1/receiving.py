@@ -28,6 +28,7 @@ from ompy_components.pml.ob1.headers import (
     RNDV_HEADER,
     RNDV_SIZE,
     parse,
+    parse_registrations,
 )
 from ompy_components.pml.ob1.matching import (
     SEQUENCE_MASK,
@@ -111,7 +112,9 @@ class Receiving:
         if self._ob1.trace.active:
             self._note_arrived(RGET, source, tag, sequence, 0)
         fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, b"")
-        fragment.remote = RemoteMemory(module, number, address, bytes(data[RGET_SIZE:]))
+        end = RGET_SIZE + module.registration_handle_size
+        others = parse_registrations(bytes(data[end:]))
+        fragment.remote = RemoteMemory(module, number, address, bytes(data[RGET_SIZE:end]), others)
         self._arrived(self._ob1.matching_of(context_id), context_id, fragment)
 
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:

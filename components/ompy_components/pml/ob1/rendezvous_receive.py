@@ -23,8 +23,8 @@ from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, FLAG_CONTIG, FLAG_NORDMA, FLAG_PIN
-from ompy_components.pml.ob1.matching import Fragment, RecvRequest
-from ompy_components.pml.ob1.rails import Share, find_rail, heaviest_first, share_out
+from ompy_components.pml.ob1.matching import Fragment, RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.rails import Share, find_rail, heaviest_first, named_rail, share_out
 from ompy_components.pml.ob1.rdma_get import Gets
 from ompy_components.pml.ob1.rdma_put import Incoming, PutRequests
 from ompy_components.pml.ob1.selection import (
@@ -139,20 +139,33 @@ class RendezvousReceive:
     def _get(
         self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint, view: memoryview
     ) -> None:
-        """RDMA Direct Get, step C, over the rail that the RGET came over."""
+        """RDMA Direct Get, step C, over the rails that both sides have registered."""
         remote = fragment.remote
         assert remote is not None
-        rail = find_rail(endpoint.rdma, remote.module)
-        handle = None
-        if rail is not None and rail.module.flags & GET:
-            handle = self._ob1.rdma.register(rail, view, LOCAL_WRITE | REMOTE_WRITE)
-        if rail is None or handle is None:
+        shares = self._shares_to_get(endpoint, remote, view)
+        if not shares:
             self._send_receive(request, fragment)
             return
         self._decided(request, RDMA_DIRECT_GET, fragment)
-        share = Share(rail, request.length, handle)
-        request.incoming = Incoming(fragment.sender_request, view, [share], 0)
+        rails = [share.rail for share in shares]
+        alignment = max([rail.module.get_alignment for rail in rails])
+        for share, part in zip(shares, share_out(rails, request.length, alignment), strict=True):
+            share.left = part
+        request.incoming = Incoming(fragment.sender_request, view, shares, 0)
         self.gets.begin(request, remote)
+
+    def _shares_to_get(
+        self, endpoint: BmlEndpoint, remote: RemoteMemory, view: memoryview
+    ) -> list[Share]:
+        """The rails of a RGET that are known here, can get, and could register the receive."""
+        known = [(find_rail(endpoint.rdma, remote.module), remote.handle)]
+        known += [(named_rail(endpoint.rdma, name), handle) for name, handle in remote.others]
+        handles = {rail: handle for rail, handle in known if rail and rail.module.flags & GET}
+        rdma = self._ob1.rdma
+        shares = rdma.register_all(heaviest_first(list(handles)), view, LOCAL_WRITE | REMOTE_WRITE)
+        for share in shares:
+            share.remote = handles[share.rail]
+        return shares
 
     def _decided(self, request: RecvRequest, protocol: Protocol, fragment: Fragment) -> None:
         request.protocol = protocol

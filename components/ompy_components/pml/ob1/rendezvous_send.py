@@ -27,12 +27,13 @@ from ompy_components.pml.ob1.headers import (
     FLAG_SIGNAL,
     RGET,
     RGET_HEADER,
-    RGET_SIZE,
     RNDV,
     RNDV_HEADER,
     RNDV_SIZE,
     UNION_SIZE,
+    pack_registrations,
 )
+from ompy_components.pml.ob1.rails import Share, heaviest_first, name_of
 from ompy_components.pml.ob1.selection import (
     BUFFERED_PIPELINE,
     RDMA_DIRECT_GET,
@@ -89,7 +90,7 @@ class RendezvousSend:
         view = request.convertor.view
         if view is not None and not request.registered:
             rdma = self._ob1.rdma
-            rails = rdma.rails.direct(request.endpoint, len(view), GET | CAN_PUT)
+            rails = heaviest_first(rdma.rails.direct(request.endpoint, len(view), GET | CAN_PUT))
             request.registered = rdma.register_all(rails, view, REMOTE_READ)
         registered = request.registered
         flags = registered[0].rail.module.flags if registered else 0
@@ -122,23 +123,24 @@ class RendezvousSend:
         return result
 
     def _rget(self, request: SendRequest) -> int:
-        """RDMA Direct Get, step A: the header carries the registration.
+        """RDMA Direct Get, step A: the message carries all registrations.
 
-        It has room for one, so the first of the rails moves the whole message; it goes over that
-        rail, from which the receiver knows whose registration it is.
+        It goes over the first of the rails, from which the receiver knows that one; the others
+        are named. What does not fit an eager fragment is left out.
         """
-        share = request.registered[0]
-        rail = share.rail
-        handle = bytes(share.handle)  # type: ignore[call-overload]
+        rail = request.registered[0].rail
+        data = self.rget_header(request) + _handle(request.registered[0])
+        for share in request.registered[1:]:
+            record = pack_registrations([(name_of(share.rail), _handle(share))])
+            fits = len(data) + len(record) <= rail.module.eager_limit
+            if fits and share.rail.module.flags & GET:
+                data += record
         descriptor = rail.module.alloc(
-            rail.endpoint,
-            NO_ORDER,
-            RGET_SIZE + len(handle),
-            PRIORITY | BTL_OWNERSHIP | SIGNAL,
+            rail.endpoint, NO_ORDER, len(data), PRIORITY | BTL_OWNERSHIP | SIGNAL
         )
         if descriptor is None:
             return OUT_OF_RESOURCE
-        descriptor.segment[: RGET_SIZE + len(handle)] = self.rget_header(request) + handle
+        descriptor.segment[: len(data)] = data
         return self._sending.send_fragment(rail, request, descriptor, RGET)
 
     def rndv_header(self, request: SendRequest, flags: int) -> bytes:
@@ -168,3 +170,7 @@ class RendezvousSend:
             self._ob1.rdma.offer(request),
             0,
         )
+
+
+def _handle(share: Share) -> bytes:
+    return bytes(share.handle)  # type: ignore[call-overload, no-any-return]

@@ -80,8 +80,7 @@ class Streaming:
         """Bytes to be sent as FRAGs, over the send rails by weight (reference 3.5.3)."""
         if length <= 0:
             return
-        array = request.endpoint.send
-        rails = heaviest_first([array.next() for _ in array.rails][: self._rails_max])
+        rails = heaviest_first(request.endpoint.send.in_turn()[: self._rails_max])
         if not rails:
             self._sending.no_path(request)
             return
