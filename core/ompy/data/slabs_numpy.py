@@ -1,7 +1,6 @@
 """Copying slabs with NumPy. Importing it imports NumPy.
 
-Runs are seen as arrays of words as wide as their length allows, straight in the user's memory;
-nothing is copied but the data.
+Runs are seen as the items of an array, straight in the user's memory; only the data are copied.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from ompy.data.typemap import Dimension, Scatter, Scattered, Slab
 
 Array = np.ndarray[Any, Any]
 
-_WORDS: Final = ((16, "V16"), (8, "u8"), (4, "u4"), (2, "u2"), (1, "u1"))
-# Measured: from here on copying a row of bytes is as fast as copying it in words
+_WORDS: Final = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
+# Measured: from here on a row of bytes is copied as fast as one item of that size
 _LONG: Final = 256
 # runs of a length that are worth an index array: below, slices are as fast. Measured, 8 byte runs
 _INDEXED_FROM: Final = 16
@@ -46,12 +45,12 @@ def scatter(slab: Slab, packed: memoryview, memory: memoryview) -> None:
 def _arrays(slab: Slab, memory: memoryview, packed: memoryview) -> tuple[Array, Array]:
     """A slab's runs in memory and in the packed bytes, as arrays of equal shape."""
     length = slab.length
-    word, kind = next(pair for pair in _WORDS if not length % pair[0])
-    if length >= _LONG:
-        word, kind = 1, "u1"
     dimensions: tuple[Dimension, ...] = slab.dimensions
-    if word != length:
-        dimensions = (*dimensions, (length // word, word, word))
+    if length >= _LONG:
+        dimensions = (*dimensions, (length, 1, 1))
+        kind = "u1"
+    else:
+        kind = _WORDS.get(length, f"V{length}")
     counts = [count for count, _, _ in dimensions]
     runs: Array = np.ndarray(
         counts, kind, memory, slab.memory, [stride for _, stride, _ in dimensions]
@@ -130,6 +129,6 @@ def _copy(target: memoryview, to: Array, source: memoryview, at: Array, length: 
 
 def _windows(memory: memoryview, length: int) -> Array:
     """All runs of a length there are in memory, by their first byte."""
-    kind = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}.get(length, f"V{length}")
+    kind = _WORDS.get(length, f"V{length}")
     windows: Array = np.ndarray((len(memory) - length + 1,), kind, memory, 0, (1,))
     return windows

@@ -1,15 +1,19 @@
-"""Buffered sends: the copies that are under way, and the memory the user lent for them.
+"""Buffered sends: the memory the user attached for them, and what of it is in use.
 
-The user's memory is accounted for, as MPI wants it, but not written to: a copy has memory of its
-own for as long as the PML needs it.
+A message takes a region of `BSEND_OVERHEAD` bytes more than its size, the first that is free and
+large enough. The PML copies into it what it could not hand to a BTL at once; the region is free
+again when the request is complete.
 """
 
 from __future__ import annotations
 
 import _thread
+from functools import partial
 from typing import Any, Final
 
-from ompy.data.convertor import ContiguousConvertor, Convertor
+from ompy.data.buffered import BufferedConvertor
+from ompy.data.constants import PROC_NULL
+from ompy.data.convertor import Convertor, allocate
 from ompy.data.errors import ERR_BUFFER
 from ompy.data.request import Request
 from ompy.frameworks.pml import BUFFERED
@@ -21,6 +25,22 @@ from ompy.mpi.state import CommState, World
 UNLIMITED: Final = -1
 
 
+class Region:
+    """A part of the attached memory.
+
+    Attributes:
+        start, size: which bytes.
+        sent: the message that needs it; None while that is being begun.
+    """
+
+    __slots__ = ("sent", "size", "start")
+
+    def __init__(self, start: int, size: int) -> None:
+        self.start = start
+        self.size = size
+        self.sent: Request | None = None
+
+
 class SendBuffer:
     """Memory lent for buffered sends.
 
@@ -29,49 +49,87 @@ class SendBuffer:
         capacity: its bytes, or UNLIMITED.
     """
 
-    __slots__ = ("_lock", "_under_way", "capacity", "lent")
+    __slots__ = ("_lock", "_regions", "_view", "capacity", "lent")
 
     def __init__(self, lent: Any) -> None:
         self._lock = _thread.allocate_lock()
-        self._under_way: list[tuple[Request, int]] = []
+        self._regions: list[Region] = []  # in use, by their place in memory
+        self._view = memoryview(b"")
         if lent is BUFFER_AUTOMATIC or lent is None:
             self.lent: Any = BUFFER_AUTOMATIC
             self.capacity = UNLIMITED
             return
+        from ompy.mpi.access import acquire
         from ompy.mpi.memory import buffer
 
         self.lent = lent if isinstance(lent, buffer) else buffer(lent)
         if self.lent.readonly:
             raise BufferError("message: cannot attach a read-only buffer")
+        self._view = acquire(self.lent, True).view
         self.capacity = self.lent.nbytes
 
     def send(self, state: CommState, convertor: Convertor, target: int, tag: int) -> None:
-        """Copy a message and send the copy.
+        """Send a message; its memory is the user's again when this returns.
 
         Raises:
             MPIError: ERR_BUFFER, there is no room for it; or the peer cannot be reached.
         """
-        need = convertor.size + BSEND_OVERHEAD
+        region = self._reserve(convertor.size)
+        # no way back from the request, through the convertor, to the region: that were a cycle
+        lend = allocate if self.capacity == UNLIMITED else partial(_part, self._view, region.start)
+        buffered = BufferedConvertor(convertor, lend)
+        try:
+            sent = state.pml.isend(state.communicator, buffered, target, tag, BUFFERED)
+            if not sent.complete:
+                buffered.keep(0)  # for a PML that does not do so itself
+        except BaseException:
+            with self._lock:
+                self._regions.remove(region)
+            raise
+        region.sent = sent
+
+    def _reserve(self, size: int) -> Region:
+        """Room for a message.
+
+        Raises:
+            MPIException: ERR_BUFFER, there is none.
+        """
+        need = size + BSEND_OVERHEAD
         with self._lock:
-            self._under_way = [entry for entry in self._under_way if not entry[0].complete]
-            used = sum(size for _, size in self._under_way)
-            if self.capacity != UNLIMITED and used + need > self.capacity:
+            self._regions = [
+                used for used in self._regions if used.sent is None or not used.sent.complete
+            ]
+            start = place = 0
+            for used in self._regions:
+                if self.capacity != UNLIMITED and used.start - start >= need:
+                    break
+                start = used.start + used.size
+                place += 1
+            if self.capacity != UNLIMITED and start + need > self.capacity:
+                used_bytes = sum(used.size for used in self._regions)
                 raise MPIException(
                     ERR_BUFFER,
-                    f"a message of {convertor.size} bytes needs {need} bytes of the attached "
-                    f"buffer; {used} of its {self.capacity} are in use: attach a larger one",
+                    f"a message of {size} bytes needs {need} bytes of the attached buffer in one "
+                    f"piece; {used_bytes} of its {self.capacity} are in use: attach a larger one",
                 )
-            copy = memoryview(bytearray(convertor.size))
-            convertor.pack(0, copy)
-            sent = state.pml.isend(
-                state.communicator, ContiguousConvertor(copy), target, tag, BUFFERED
-            )
-            self._under_way.append((sent, need))
+            region = Region(start, need)
+            self._regions.insert(place, region)
+            return region
+
+    def under_way(self) -> list[Request]:
+        """The messages that still need the memory."""
+        with self._lock:
+            sent = [used.sent for used in self._regions if used.sent is not None]
+        return [operation for operation in sent if not operation.complete]
 
     def flush(self, world: World) -> None:
         """Return when all messages have been sent."""
-        for operation, _ in list(self._under_way):
+        for operation in self.under_way():
             world.engine.wait(operation)
+
+
+def _part(view: memoryview, start: int, size: int) -> memoryview:
+    return view[start : start + size]
 
 
 def attached(state: CommState) -> SendBuffer:
@@ -114,3 +172,24 @@ def flush(owner: CommState | World, world: World) -> None:
     """Return when all buffered messages have been sent."""
     if owner.buffers is not None:
         owner.buffers.flush(world)
+
+
+def begin_flush(owner: CommState | World, world: World) -> Request:
+    """An operation that completes when all buffered messages of now have been sent."""
+    flushed = Request()
+    flushed.source = PROC_NULL
+    with world.engine.lock:
+        waiting = [] if owner.buffers is None else owner.buffers.under_way()
+        left = len(waiting)
+
+        def sent() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                flushed.finish()
+
+        if not left:
+            flushed.finish()
+        for operation in waiting:
+            operation.notify(sent)
+    return flushed

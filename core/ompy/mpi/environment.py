@@ -16,7 +16,7 @@ from ompy.mpi.handles import Handle
 from ompy.mpi.life import current
 from ompy.mpi.object_collectives import comm_lock, lock_table
 from ompy.mpi.request import Request
-from ompy.mpi.requeststate import RequestState, nothing
+from ompy.mpi.requeststate import RequestState
 from ompy.mpi.status import Status
 from ompy.mpi.unsupported import absent_function
 
@@ -71,9 +71,11 @@ def Flush_buffer() -> None:
 
 
 def Iflush_buffer() -> Request:
-    """As `Flush_buffer`; complete at once, since the messages are sent here and now."""
-    Flush_buffer()
-    return Request._adopt(RequestState(None, nothing(), None))
+    """Begin `Flush_buffer`: complete when the messages buffered so far have been sent."""
+    world = current()
+    state = RequestState(None, buffering.begin_flush(world, world), None)
+    state.world = world
+    return Request._adopt(state)
 
 
 def Aint_add(base: int, disp: int) -> int:

@@ -19,6 +19,8 @@ else:
     import ctypes
     from typing import Any, Final
 
+    from ompy.mpi.addresses import address_of
+
     _GETBUFFER: Final = 1  # PEP 3118: CPython typeslots.h, Py_bf_getbuffer
     _DEFAULT_BASETYPE: Final = 1 << 10  # PEP 384: CPython object.h, Py_TPFLAGS_BASETYPE
 
@@ -34,13 +36,25 @@ else:
             ("slots", ctypes.c_void_p),
         )
 
-    _get_buffer = ctypes.pythonapi.PyObject_GetBuffer
-    _get_buffer.argtypes = (ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
+    _fill_info = ctypes.pythonapi.PyBuffer_FillInfo
+    _fill_info.argtypes = (
+        ctypes.c_void_p,
+        ctypes.py_object,
+        ctypes.c_void_p,
+        ctypes.c_ssize_t,
+        ctypes.c_int,
+        ctypes.c_int,
+    )
 
     def _export(exporter: Any, view: int, flags: int) -> int:
-        # the buffer exported is the memoryview's own, which lives on in it
+        # The exporter owns what it exports, and its memoryview lives as long as it does. A buffer
+        # of that memoryview's own would do, but the collector of Python 3.11 clears a memoryview
+        # in a cycle while others still hold its buffers, and crashes when they let go.
+        memory = exporter.__buffer__(flags)
         try:
-            return int(_get_buffer(exporter.__buffer__(flags), view, flags))
+            return int(
+                _fill_info(view, exporter, address_of(memory), len(memory), memory.readonly, flags)
+            )
         except BufferError:
             ctypes.cast(view + ctypes.sizeof(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p))[
                 0

@@ -353,9 +353,9 @@ class PointToPoint(CommBase):
         buffering.flush(state, state.world)
 
     def Iflush_buffer(self) -> Request:
-        """As `Flush_buffer`; complete at once, since the messages are sent here and now."""
-        PointToPoint.Flush_buffer(self)
-        return Request._adopt(RequestState(self._state(), nothing(), None))
+        """Begin `Flush_buffer`: complete when the messages buffered so far have been sent."""
+        state = self._state()
+        return Request._adopt(RequestState(state, buffering.begin_flush(state, state.world), None))
 
 
 absent(PointToPoint, "Psend_init Precv_init", "partitioned messages")

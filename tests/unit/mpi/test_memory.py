@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
 import sys
 from array import array
 from typing import Any
@@ -212,3 +213,25 @@ def test_the_cuda_array_interface() -> None:
 
 def test_formats_of_ctypes() -> None:
     assert acquire((ctypes.c_long * 3)(), True).itemsize == ctypes.sizeof(ctypes.c_long)
+
+
+def test_a_cycle_of_views_is_collected() -> None:
+    """Views of a buffer, and the buffer, in one cycle: in a process of its own, it may crash."""
+    program = """
+import gc
+from ompy.mpi.memory import buffer
+class Cycle: pass
+for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+    memory = buffer(bytearray(b"abcdef"))
+    view = memoryview(memory)
+    parts = [memory, view, view[2:4]]
+    cycle = Cycle()
+    cycle.itself, cycle.parts = cycle, [parts[index] for index in order]
+    kept = view[1:]
+    del memory, view, parts, cycle
+    gc.collect()
+    assert bytes(kept) == b"bcdef"
+print("collected")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "collected\n", "")
