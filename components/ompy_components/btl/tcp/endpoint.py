@@ -98,7 +98,7 @@ class TcpEndpoint(Endpoint):
 
     def send(self, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment, or queue it; opens the connection if there is none."""
-        if self.lost():
+        if self.state in (State.FAILED, State.LEFT):
             return UNREACHABLE
         descriptor.tag = tag
         payload = descriptor.payload
