@@ -96,6 +96,10 @@ cancelled CANCEL -
 """
 
 
+def told(advance):
+    return lambda state, event, story: advance(state, event, lambda: story)
+
+
 def table(states, events, advance) -> str:
     lines = [""]
     for state in states:
@@ -116,7 +120,7 @@ def table(states, events, advance) -> str:
     [
         (SEND, (SendState, SendEvent, next_send_state)),
         (RECEIVE, (ReceiveState, ReceiveEvent, next_receive_state)),
-        (RDMA, (RdmaState, RdmaEvent, next_rdma_state)),
+        (RDMA, (RdmaState, RdmaEvent, told(next_rdma_state))),
     ],
     ids=["send", "receive", "rdma"],
 )

@@ -23,12 +23,12 @@ class Control:
     def send(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> None:
         """Send over whichever eager rail has room."""
         if not self._try_any(endpoint, message, tag):
-            self._ob1.pending.packet(partial(self._try_any, endpoint, message, tag))
+            self._ob1.pending.packet(partial(self._try_any, endpoint, message, tag), endpoint)
 
     def send_on(self, rail: Rail, message: bytes, tag: int) -> None:
         """Send over this rail: its BTL knows the registration, or has to keep the order."""
         if not self._try(rail, message, tag):
-            self._ob1.pending.packet(partial(self._try, rail, message, tag))
+            self._ob1.pending.packet(partial(self._try, rail, message, tag), rail.endpoint)
 
     def _try_any(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> bool:
         """True when it went out, or when no path is left: then nobody waits for it any more."""

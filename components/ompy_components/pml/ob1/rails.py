@@ -87,20 +87,29 @@ def share_out(rails: list[Rail], length: int, alignment: int = 1) -> list[int]:
     return parts
 
 
-def pick(shares: list[Share], turn: int, alignment: int) -> int:
-    """Index of the next share to take a piece from, from `turn` on; -1 when all are used up.
+def next_share(shares: list[Share], alignment: int, full: list[Share]) -> Share | None:
+    """The share to take the next piece from; None when all are used up or have no room.
 
-    What is shorter than the alignment comes last, so that no other piece begins behind it.
+    The one that has most left of its part: equal turns would make the fast rails wait for the
+    slow ones, since the pieces under way are counted over all rails. What is shorter than the
+    alignment comes last, so that no other piece begins behind it.
+
+    Args:
+        shares: the rails with what is left for each.
+        alignment: of the pieces, 1 for fragments.
+        full: shares whose rails have no room now.
     """
-    last = -1
-    for step in range(len(shares)):
-        index = (turn + step) % len(shares)
-        left = shares[index].left
-        if left >= alignment and left:
-            return index
-        if left:
-            last = index
-    return last
+    found: Share | None = None
+    most = -1.0
+    for share in shares:
+        if not share.left or share in full:
+            continue
+        due = share.left / share.rail.weight if share.rail.weight else float(share.left)
+        if share.left < alignment:
+            due = 0.0
+        if due > most:
+            found, most = share, due
+    return found
 
 
 def piece_of(left: int, limit: int, alignment: int) -> int:

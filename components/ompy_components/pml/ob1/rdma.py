@@ -68,7 +68,7 @@ class RdmaFragment(Expected):
 
     def advance(self, event: RdmaEvent) -> None:
         """The state after `event`; an event that cannot be is an error with the story."""
-        self.state = next_rdma_state(self.state, event, self.story())
+        self.state = next_rdma_state(self.state, event, self.story)
 
     def story(self) -> str:
         """What is known of it, for messages to people."""
@@ -99,12 +99,13 @@ class Rdma:
         rails: chooses them.
     """
 
-    __slots__ = ("_expected", "_next_id", "_ob1", "rails")
+    __slots__ = ("_expected", "_next_id", "_ob1", "_offers", "rails")
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
         self._next_id = 0
         self._expected: dict[int, Expected] = {}
+        self._offers: dict[int, Offer] = {}  # by id of the send request
         self.rails = RdmaRails(
             values.max_rdma_per_request, values.use_all_rdma, values.leave_pinned > 0
         )
@@ -129,11 +130,20 @@ class Rdma:
 
         A RGET that found no room was not sent: its offer is made anew.
         """
-        self.drop(request)
-        return self.expect(Offer(self, request))
+        self.withdraw(request)
+        offer = self._offers[request.id] = Offer(self, request)
+        return self.expect(offer)
+
+    def withdraw(self, request: SendRequest) -> None:
+        """No part of a message will be got any more."""
+        offer = self._offers.pop(request.id, None)
+        if offer is not None:
+            self.forget(offer)
 
     def drop(self, request: Request) -> None:
-        """A request has ended: no FIN is expected for it any more."""
+        """A request has failed: no FIN is expected for it any more."""
+        if isinstance(request, SendRequest):
+            self.withdraw(request)
         for expected in list(self._expected.values()):
             if expected.request is request:
                 del self._expected[expected.id]
@@ -160,8 +170,6 @@ class Rdma:
         if self._ob1.trace.active:
             self._ob1.steps.sender(request, "FIN", size=size)
         request.delivered += size
-        if request.delivered >= request.convertor.size:
-            self.drop(request)
         self._ob1.sending.finish_if_delivered(request)
 
     def register(self, rail: Rail, memory: memoryview, access: int) -> object | None:

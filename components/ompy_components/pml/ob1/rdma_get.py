@@ -25,7 +25,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.btl import PUT as CAN_PUT
 
 from ompy_components.pml.ob1.matching import RecvRequest, RemoteMemory
-from ompy_components.pml.ob1.rails import Share, pick, piece_of
+from ompy_components.pml.ob1.rails import Share, next_share, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment
 from ompy_components.pml.ob1.states import RdmaEvent
 from ompy_components.pml.ob1.steps import READ
@@ -52,33 +52,29 @@ class Gets(CompletionCallback):
         """Start to read all that is left (step C); false when no rail has room now."""
         incoming = request.incoming
         assert incoming is not None
-        full = 0  # rails in succession that had no room
-        while not request.complete and full < len(incoming.shares):
-            alignment = max([share.rail.module.get_alignment for share in incoming.shares])
-            index = pick(incoming.shares, incoming.turn, alignment)
-            if index < 0:
-                return True
-            incoming.turn = index + 1
-            share = incoming.shares[index]
+        alignment = max([share.rail.module.get_alignment for share in incoming.shares], default=1)
+        full: list[Share] = []
+        share = next_share(incoming.shares, alignment, full)
+        while share is not None and not request.complete:
             module = share.rail.module
             size = piece_of(share.left, module.get_limit, module.get_alignment)
             offset = incoming.offset
             result = self._get(request, share, remote, offset, size)
             if result == OUT_OF_RESOURCE:
-                full += 1
-                continue
-            full = 0
-            share.left -= size
-            incoming.offset += size
-            if result < 0:
-                self._otherwise(request, share, offset, size, result)
-        # a completion inside `get` may have finished the request, and released its shares
-        return request.complete or not incoming.shares
+                full.append(share)
+            else:
+                share.left -= size
+                incoming.offset += size
+                if result < 0:
+                    self._otherwise(request, share, offset, size, result)
+            share = next_share(incoming.shares, alignment, full)
+        return request.complete or not full
 
     def begin(self, request: RecvRequest, remote: RemoteMemory) -> None:
         """Start to read; the pending queue goes on when there is no room."""
         if not self.proceed(request, remote):
-            self._ob1.pending.rdma(partial(self.proceed, request, remote))
+            room_on = remote.module
+            self._ob1.pending.rdma(partial(self.proceed, request, remote), room_on)
 
     def _get(
         self, request: RecvRequest, share: Share, remote: RemoteMemory, offset: int, size: int

@@ -31,7 +31,7 @@ from ompy.frameworks.btl import (
 
 from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_HEADER, PUT_SIZE, parse
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rails import Share, find_rail, pick, piece_of
+from ompy_components.pml.ob1.rails import Share, find_rail, next_share, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import RdmaEvent, SendEvent, next_send_state
@@ -54,14 +54,13 @@ class Incoming:
         acknowledge: the next PUT acknowledges the RNDV.
     """
 
-    __slots__ = ("acknowledge", "offset", "outstanding", "send_id", "shares", "turn", "view")
+    __slots__ = ("acknowledge", "offset", "outstanding", "send_id", "shares", "view")
 
     def __init__(self, send_id: int, view: memoryview, shares: list[Share], offset: int) -> None:
         self.send_id = send_id
         self.view = view
         self.shares = shares
         self.offset = offset
-        self.turn = 0
         self.outstanding = 0
         self.acknowledge = False
 
@@ -97,11 +96,9 @@ class PutRequests:
         incoming = request.incoming
         assert incoming is not None
         while incoming.outstanding < self._depth:
-            index = self._next_share(incoming)
-            if index < 0:
+            share = self._next_share(incoming)
+            if share is None:
                 return
-            share = incoming.shares[index]
-            incoming.turn = index + 1
             module = share.rail.module
             limit = module.put_limit
             if share.handle is None and module.rdma_pipeline_frag_size:
@@ -115,9 +112,9 @@ class PutRequests:
             share.left -= size
             incoming.offset += size
 
-    def _next_share(self, incoming: Incoming) -> int:
+    def _next_share(self, incoming: Incoming) -> Share | None:
         alignment = max([share.rail.module.put_alignment for share in incoming.shares], default=1)
-        return pick(incoming.shares, incoming.turn, alignment)
+        return next_share(incoming.shares, alignment, [])
 
     def ask(self, request: RecvRequest, share: Share, offset: int, size: int) -> bool:
         """Ask for one piece over a rail; false when its memory could not be registered."""
@@ -215,18 +212,19 @@ class PutWrites(CompletionCallback):
         if rail is None:  # taken out since the receiver chose it
             self._fall_back(fragment, NOT_AVAILABLE)
         elif not self.start(fragment):
-            self._ob1.pending.rdma(partial(self.start, fragment))
+            self._ob1.pending.rdma(partial(self.start, fragment), fragment.rail.endpoint)
 
     def start(self, fragment: Write) -> bool:
         """Put, or fall back; false when the BTL has no room now."""
         request = fragment.request
         assert isinstance(request, SendRequest)
-        if request.complete:
-            return True  # it failed while this waited for room
+        if request.complete:  # it failed while this waited for room
+            self._ob1.rdma.release_one(fragment)
+            return True
         rail, view = fragment.rail, request.convertor.view
         assert view is not None, "a PUT answers a message that said it is contiguous"
         local = view[fragment.offset : fragment.offset + fragment.size]
-        handle = _registration(request, rail)
+        handle = fragment.handle or _registration(request, rail)
         if handle is None:
             handle = fragment.handle = self._ob1.rdma.register(rail, local, REMOTE_READ)
         if handle is None:
@@ -246,7 +244,6 @@ class PutWrites(CompletionCallback):
         )
         if result == OUT_OF_RESOURCE:
             fragment.advance(RdmaEvent.NO_ROOM)
-            self._ob1.rdma.release_one(fragment)
             return False
         if result >= 0 and self._ob1.trace.active:
             self._ob1.steps.sender(

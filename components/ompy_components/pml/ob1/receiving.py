@@ -202,8 +202,13 @@ class Receiving:
         self.finish_if_here(request)
 
     def finish_if_here(self, request: RecvRequest) -> None:
-        """The request is complete when all bytes of the message have arrived (3.2.5)."""
+        """The request is complete when all bytes of the message have arrived (3.2.5).
+
+        FRAGs may overtake the FIN that tells why they come: it is waited for too.
+        """
         if request.arrived < request.length:
+            return
+        if request.incoming is not None and request.incoming.outstanding:
             return
         request.state = next_receive_state(request.state, ReceiveEvent.ALL_HERE, request.story())
         del self.requests[request.id]

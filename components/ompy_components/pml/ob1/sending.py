@@ -45,7 +45,7 @@ from ompy_components.pml.ob1.rendezvous_send import RendezvousSend
 from ompy_components.pml.ob1.selection import EAGER_IMMEDIATE, EAGER_PREPARED, Protocol, choose
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import SendEvent, SendState, next_send_state
-from ompy_components.pml.ob1.steps import COMPLETE, FRAG_FIRST
+from ompy_components.pml.ob1.steps import COMPLETE
 from ompy_components.pml.ob1.streaming import Streaming
 
 if TYPE_CHECKING:
@@ -217,9 +217,8 @@ class Sending:
             request.state = next_send_state(request.state, SendEvent.RNDV_SENT, request.story())
         elif tag == RGET:
             request.state = next_send_state(request.state, SendEvent.RGET_SENT, request.story())
-        if self._ob1.trace.active:
-            name = FRAG_FIRST if tag == FRAG and request.answering else NAMES[tag]
-            self._ob1.steps.sender(request, name, payload=payload, rail=rail.module)
+        if tag != FRAG and self._ob1.trace.active:
+            self._ob1.steps.sender(request, NAMES[tag], payload=payload, rail=rail.module)
         if result == COMPLETED and not descriptor.flags & SEND_ALWAYS_CALLBACK:
             self._account(request, tag, payload)
         return result
@@ -259,6 +258,7 @@ class Sending:
                 self._ob1.steps.sender(request, COMPLETE)
             del self.requests[request.id]
             if request.registered:
+                self._ob1.rdma.withdraw(request)
                 self._ob1.rdma.release(request.registered)
             request.finish()
 

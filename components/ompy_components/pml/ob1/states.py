@@ -17,6 +17,7 @@ Source: seed ob1-protocols, Protocol Details; reference openmpi.md 3.6.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
@@ -132,9 +133,12 @@ def next_receive_state(state: ReceiveState, event: ReceiveEvent, story: str) -> 
     return following
 
 
-def next_rdma_state(state: RdmaState, event: RdmaEvent, story: str) -> RdmaState:
-    """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
+def next_rdma_state(state: RdmaState, event: RdmaEvent, story: Callable[[], str]) -> RdmaState:
+    """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none.
+
+    The story is a function here: put and get are tried again and again where room is scarce.
+    """
     following = RDMA_TABLE.get((state, event))
     if following is None:
-        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story}")
+        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story()}")
     return following

@@ -5,7 +5,6 @@ from ompy_components.pml.ob1.sending cimport Sending
 cdef class SendRange:
     cdef public long long offset
     cdef public list shares
-    cdef public int turn
 
 cdef class Streaming:
     cdef object _ob1

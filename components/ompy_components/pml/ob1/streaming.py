@@ -18,11 +18,20 @@ from ompy.frameworks.btl import (
     SIGNAL,
 )
 
-from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, FLAG_NORDMA, FRAG, FRAG_SIZE, parse
-from ompy_components.pml.ob1.rails import Share, heaviest_first, share_out
+from ompy_components.pml.ob1.headers import (
+    ACK,
+    ACK_HEADER,
+    FLAG_NORDMA,
+    FRAG,
+    FRAG_SIZE,
+    NAMES,
+    parse,
+)
+from ompy_components.pml.ob1.rails import Share, heaviest_first, next_share, share_out
 from ompy_components.pml.ob1.selection import BUFFERED_PIPELINE, SEND_RECEIVE_PIPELINE
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import SendEvent, next_send_state
+from ompy_components.pml.ob1.steps import FRAG_FIRST
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -35,15 +44,13 @@ class SendRange:
     Attributes:
         offset: next byte to send.
         shares: the rails, with the bytes left for each.
-        turn: counts the attempts, to take the rails in turn.
     """
 
-    __slots__ = ("offset", "shares", "turn")
+    __slots__ = ("offset", "shares")
 
     def __init__(self, offset: int, shares: list[Share]) -> None:
         self.offset = offset
         self.shares = shares
-        self.turn = 0
 
 
 class Streaming:
@@ -95,7 +102,7 @@ class Streaming:
         """
         if not self._stream(request) and not request.waiting:
             request.waiting = True
-            self._ob1.pending.fragment(partial(self.resume, request))
+            self._ob1.pending.fragment(partial(self.resume, request), request.endpoint)
 
     def resume(self, request: SendRequest) -> bool:
         """A try of the pending queue: true when it need not keep the request."""
@@ -121,11 +128,9 @@ class Streaming:
     def _send_next(self, request: SendRequest) -> bool:
         """Send one FRAG of the first range over the next rail that has room."""
         piece = request.ranges[0]
-        for _ in range(len(piece.shares)):
-            share = piece.shares[piece.turn % len(piece.shares)]
-            piece.turn += 1
-            if not share.left:
-                continue
+        full: list[Share] = []
+        share = next_share(piece.shares, 1, full)
+        while share is not None:
             sent = self._send_fragment(share.rail, request, piece.offset, share.left)
             if sent:
                 piece.offset += sent
@@ -133,6 +138,8 @@ class Streaming:
                 if not _left(piece) and request.ranges and request.ranges[0] is piece:
                     request.ranges.pop(0)
                 return True
+            full.append(share)
+            share = next_share(piece.shares, 1, full)
         return False
 
     def _send_fragment(self, rail: Rail, request: SendRequest, offset: int, left: int) -> int:
@@ -155,6 +162,9 @@ class Streaming:
         result = self._sending.send_fragment(rail, request, descriptor, FRAG)
         request.in_flight -= 1
         if result >= 0:
+            if self._ob1.trace.active:
+                name = FRAG_FIRST if request.answering else NAMES[FRAG]
+                self._ob1.steps.sender(request, name, offset=offset, payload=size, rail=module)
             return size
         if result != OUT_OF_RESOURCE:
             self._sending.path_failed(request, rail)

@@ -1,0 +1,162 @@
+"""The receiver decides otherwise, and what happens when put, get or a registration fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ompy.frameworks.btl import GET, NOT_AVAILABLE, PUT
+
+from tests.sim.ob1.programs import exchange, one_message, protocols, steps, truncated
+from tests.support.effort import effort
+from tests.support.rdma_btl import RdmaRail, rdma_world
+
+
+def names(job: Any) -> list[str]:
+    return [line.split()[2] for line in steps(job)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "size"), [(PUT, 12_000), (GET, 12_000), (PUT, 30_000)], ids=["put", "get", "pipeline"]
+)
+def test_receive_that_is_not_contiguous(flags: int, size: int) -> None:
+    job = rdma_world(2, one_message(size, scatter=True), [RdmaRail(flags=flags)], trace=True)
+    candidate, decision = protocols(job)
+    assert candidate in ("RDMA Direct Put", "RDMA Direct Get", "RDMA Pipeline")
+    assert decision == "Send/Receive Pipeline"
+    assert not {"WRITE", "READ", "PUT", "FIN"} & set(names(job))
+
+
+def test_message_that_is_not_contiguous() -> None:
+    job = rdma_world(2, one_message(12_000, gather=True), trace=True)
+    assert protocols(job) == ["Send/Receive Pipeline"] * 2
+
+
+def test_no_rail_for_a_pipeline() -> None:
+    """The seed's candidate is RDMA Pipeline even where no BTL has RDMA; the receiver knows."""
+    job = rdma_world(2, one_message(12_000), [RdmaRail(flags=0)], trace=True)
+    assert protocols(job) == ["RDMA Pipeline", "Send/Receive Pipeline"]
+
+
+def test_message_below_the_send_limit() -> None:
+    """Two rails of which one is too small for direct RDMA: 0.33 of the bandwidth is left."""
+    rails = [
+        RdmaRail(flags=PUT, bandwidth=2000, min_rdma_pipeline_size=5000),
+        RdmaRail(flags=PUT, bandwidth=1000, min_rdma_pipeline_size=20_000),
+    ]
+    job = rdma_world(2, one_message(12_000), rails, trace=True)
+    assert protocols(job) == ["RDMA Pipeline", "Send/Receive Pipeline"]
+    above = rdma_world(2, one_message(20_001), rails, trace=True)
+    assert protocols(above) == ["RDMA Pipeline", "RDMA Pipeline"]
+
+
+def test_direct_rdma_needs_half_of_the_bandwidth() -> None:
+    small = RdmaRail(flags=PUT, min_rdma_pipeline_size=5000)
+    large = RdmaRail(flags=PUT)
+    direct = rdma_world(2, one_message(12_000), [large, small], trace=True)
+    assert protocols(direct) == ["RDMA Direct Put"] * 2  # exactly half
+    pinned = rdma_world(2, one_message(12_000), [small, small], trace=True, mpi_leave_pinned=1)
+    assert protocols(pinned) == ["RDMA Direct Put"] * 2
+
+
+@pytest.mark.parametrize("refused", [True, False], ids=["refused", "failed"])
+@pytest.mark.parametrize("size", [12_000, 100_000])
+def test_put_fails(size: int, refused: bool) -> None:
+    """A FIN with a negative size, and the bytes as FRAGs (reference openmpi.md 3.6.2)."""
+    odds = frozenset({"put"})
+    rail = RdmaRail(flags=PUT, refuse=odds) if refused else RdmaRail(flags=PUT, fail=odds)
+    job = rdma_world(2, one_message(size), [rail], trace=True)
+    sizes = [
+        dict(event.fields)["size"]
+        for event in job.events()
+        if event.name == "FIN" and dict(event.fields)["side"] == "receive"
+    ]
+    assert sizes
+    assert all(isinstance(moved, int) and moved < 0 for moved in sizes)
+    assert "FRAG" in names(job)
+    assert job.net.moved[0, "put"] == 0
+    assert job.net.faults["refused" if refused else "failed"] == len(sizes)
+
+
+def test_get_fails() -> None:
+    """An ACK asks for these very bytes as FRAGs."""
+    rail = RdmaRail(flags=GET, fail=frozenset({"get"}), get_limit=5000)
+    job = rdma_world(2, one_message(12_000), [rail], trace=True)
+    asked = [
+        (dict(event.fields)["offset"], dict(event.fields)["size"])
+        for event in job.events()
+        if event.name == "ACK" and dict(event.fields)["side"] == "receive"
+    ]
+    assert asked == [(0, 5000), (5000, 5000), (10_000, 2000)]
+    assert job.net.moved[0, "get"] == 0
+
+
+def test_get_not_available_becomes_put() -> None:
+    rail = RdmaRail(
+        flags=PUT | GET, refuse=frozenset({"get"}), refuse_with=NOT_AVAILABLE, put_limit=5000
+    )
+    job = rdma_world(2, one_message(12_000), [rail], trace=True)
+    assert names(job)[0] == "RGET"
+    assert names(job).count("WRITE") == 3
+    assert job.net.moved == {(0, "put"): 12_000, (0, "send"): 0}
+
+
+def test_get_not_available_without_put_becomes_fragments() -> None:
+    rail = RdmaRail(flags=GET, refuse=frozenset({"get"}), refuse_with=NOT_AVAILABLE)
+    job = rdma_world(2, one_message(12_000), [rail], trace=True)
+    assert job.net.moved == {(0, "send"): 12_000}
+
+
+@pytest.mark.parametrize("registrations", [0, 1, 2, 3])
+@pytest.mark.parametrize("flags", [PUT, GET, PUT | GET])
+def test_registrations_run_out(registrations: int, flags: int) -> None:
+    rail = RdmaRail(flags=flags, registrations=registrations)
+    job = rdma_world(2, exchange, [rail])
+    if registrations == 0:
+        assert job.net.moved[0, "put"] + job.net.moved[0, "get"] == 0
+    assert job.net.faults["registration"]  # many messages are under way at once
+
+
+@pytest.mark.parametrize("alignment", [8, 64])
+@pytest.mark.parametrize("flags", [PUT, GET, PUT | GET])
+def test_limits_and_alignment(flags: int, alignment: int) -> None:
+    """Nothing over a limit is tried; what misses the alignment goes another way."""
+    rail = RdmaRail(flags=flags, alignment=alignment, put_limit=3000, get_limit=3000)
+    job = rdma_world(2, exchange, [rail, replace(rail, bandwidth=300)])
+    moved = sum(count for (_, kind), count in job.net.moved.items() if kind != "send")
+    assert moved > 200_000
+    aligned = rdma_world(
+        2, one_message(alignment * 300), [RdmaRail(flags=flags, alignment=alignment)]
+    )
+    assert not aligned.net.faults["limits"]
+
+
+@pytest.mark.parametrize("seed", range(effort(3)))
+@pytest.mark.parametrize("flags", [PUT, GET, PUT | GET])
+@pytest.mark.parametrize("inline", [False, True])
+def test_everything_fails_now_and_then(flags: int, inline: bool, seed: int) -> None:
+    kinds = frozenset({"put", "get"})
+    rail = RdmaRail(flags=flags, refuse=kinds, fail=kinds, odds=0.3, put_limit=3000, get_limit=3000)
+    rails = [replace(rail, inline=inline), replace(rail, refuse_with=NOT_AVAILABLE)]
+    job = rdma_world(2, exchange, rails, seed=seed)
+    assert job.net.faults["refused"]
+    assert job.net.faults["failed"]
+
+
+@pytest.mark.parametrize("descriptors", [1, 2, 3])
+@pytest.mark.parametrize("flags", [0, PUT, GET, PUT | GET])
+def test_few_descriptors(flags: int, descriptors: int) -> None:
+    """A BTL with next to no descriptors completes everything, RDMA included."""
+    rail = RdmaRail(flags=flags, descriptors=descriptors, put_limit=30_000, get_limit=30_000)
+    for rails in ([rail], [rail, replace(rail, bandwidth=100)]):
+        job = rdma_world(2, exchange, rails, seed=descriptors)
+        rdma = sum(count for (_, kind), count in job.net.moved.items() if kind != "send")
+        assert (rdma > 100_000) == bool(flags)
+
+
+@pytest.mark.parametrize("flags", [PUT, GET])
+def test_truncated(flags: int) -> None:
+    """A put must not write beyond the receive: what does not fit comes as FRAGs."""
+    job = rdma_world(2, truncated, [RdmaRail(flags=flags)], trace=True)
+    assert protocols(job)[1] == "Send/Receive Pipeline"
