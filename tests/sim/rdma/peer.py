@@ -51,23 +51,42 @@ class Transfer:
         return self.result == COMPLETED or self.statuses == [0]
 
 
-class Peer(CompletionCallback, ReceiveCallback, ErrorCallback):
+class Arrivals(ReceiveCallback):
+    """What came, by rank. (Compiled bases do not mix: one class for each kind of callback.)"""
+
+    def __init__(self, size: int) -> None:
+        self.inbox: dict[int, list[bytes]] = {rank: [] for rank in range(size)}
+
+    def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
+        self.inbox[endpoint.proc.rank].append(bytes(data))
+
+
+class Errors(ErrorCallback):
+    """Notes errors in a log."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
+        self.log.append("error")
+
+
+class Peer(CompletionCallback):
     """A rank with the modules of one BTL; `inbox` has what came, `log` the order of events."""
 
     def __init__(self, context: RankContext, modules: list[BtlModule]) -> None:
         self.context = context
         self.module = modules[0]
-        self.inbox: dict[int, list[bytes]] = {rank: [] for rank in range(context.size)}
+        arrivals = Arrivals(context.size)
+        self.inbox = arrivals.inbox
         self.log: list[str] = []
         self.transfers: list[Transfer] = []
-        context.active_messages.register(TAG, self)
-        for module in modules:
-            module.register_error(self)
+        context.active_messages.register(TAG, arrivals)
+        if context.pml_name == "none":  # else the errors are the PML's
+            for module in modules:
+                module.register_error(Errors(self.log))
 
     # -- callbacks
-
-    def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
-        self.inbox[endpoint.proc.rank].append(bytes(data))
 
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
@@ -81,9 +100,6 @@ class Peer(CompletionCallback, ReceiveCallback, ErrorCallback):
         assert not transfer.statuses, "completed twice"
         transfer.statuses.append(status)
         self.log.append(f"completed {status}")
-
-    def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
-        self.log.append("error")
 
     # -- what tests do
 

@@ -240,7 +240,7 @@ def test_nothing_is_left(way: str) -> None:
             ends = module._endpoints.values()
             left = len(module.registered) + sum(not end.remote.idle for end in ends)
         else:
-            left = len(module._registered)  # type: ignore[attr-defined]
+            left = len(module.registered)  # type: ignore[attr-defined]
         return left, len(peer.context.engine._pollers) - before
 
     name, settings = WAYS[way]

@@ -3,4 +3,4 @@ from ompy.frameworks.btl cimport BtlModule, Descriptor, Endpoint
 cdef class SelfModule(BtlModule):
     cdef Endpoint _endpoint
     cdef object _queue
-    cdef object _registered
+    cdef public object registered

@@ -37,9 +37,13 @@ DELIVERIES_PER_POLL = 16  # arbitrary: bounded work a poll
 
 
 class SelfModule(BtlModule):
-    """The way of a rank to itself."""
+    """The way of a rank to itself.
 
-    __slots__ = ("_endpoint", "_queue", "_registered")
+    Attributes:
+        registered: memory for puts and gets.
+    """
+
+    __slots__ = ("_endpoint", "_queue", "registered")
 
     def __init__(self, context: RankContext, values: Values) -> None:
         super().__init__("self", context)
@@ -48,7 +52,7 @@ class SelfModule(BtlModule):
         apply_common(self, values)
         self._endpoint = Endpoint(self, context.me)
         self._queue: deque[Descriptor] = deque()
-        self._registered = RegistrationTable(context.rank)
+        self.registered = RegistrationTable(context.rank)
 
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
         """Reach the own rank."""
@@ -143,15 +147,15 @@ class SelfModule(BtlModule):
 
     def _find(self, handle: bytes, offset: int, size: int, access: int) -> memoryview | None:
         identity = identity_of(handle, self.context.rank)
-        return self._registered.find(identity, offset, size, access)
+        return self.registered.find(identity, offset, size, access)
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Give it an identity."""
-        return self._registered.add(memory, flags)
+        return self.registered.add(memory, flags)
 
     def deregister_mem(self, handle: object) -> None:
         """Forget it."""
-        self._registered.remove(handle)
+        self.registered.remove(handle)
 
     def poll(self) -> int:
         """Deliver what was queued before this call."""
