@@ -521,13 +521,15 @@ def elements_in(state: TypeState, size: int) -> int:
     whole = state.layout.size
     if not whole:
         return 0 if not size else UNDEFINED
-    runs = typestate.basic_sizes(state)
-    found = size // whole * sum(number for number, _ in runs)
-    rest = size % whole
-    for number, length in runs:
-        fitting = min(number, rest // length)
+    runs, times = typestate.signature(state)
+    found = size // whole * times * sum(run.number for run in runs)
+    period = whole // times
+    found += size % whole // period * sum(run.number for run in runs)
+    rest = size % whole % period
+    for run in runs:
+        fitting = min(run.number, rest // run.length)
         found += fitting
-        rest -= fitting * length
-        if fitting < number:
+        rest -= fitting * run.length
+        if fitting < run.number:
             break
     return found if not rest else UNDEFINED

@@ -8,7 +8,7 @@ have (`data/typemap.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from ompy.data.layout import Layout, combine, resize, strided
 from ompy.mpi.handles import State
@@ -182,20 +182,71 @@ def _selection(
     return resize(made, 0, stride)
 
 
-def basic_sizes(state: TypeState) -> list[tuple[int, int]]:
-    """The basic types of one element in order: (how many, bytes of each), for counting them."""
-    if state.base is None and "datatypes" not in state.params:
-        return [(1, length) for _, length in state.layout.blocks if length]
+class Basics(NamedTuple):
+    """Equal basic types in a row.
+
+    Attributes:
+        kind: how they are converted: plain, signed or unsigned (C's longs), extended.
+        length: bytes of each.
+        number: how many.
+    """
+
+    kind: str
+    length: int
+    number: int
+
+
+Signature = tuple[tuple[Basics, ...], int]  # the basic types of a period, and how many periods
+
+
+def signature(state: TypeState) -> Signature:
+    """The basic types of one element, in packing order."""
     if state.combiner == "STRUCT":
-        found: list[tuple[int, int]] = []
-        for length, part in zip(
-            state.params["blocklengths"], state.params["datatypes"], strict=True
-        ):
-            found += basic_sizes(part) * length
-        return found
-    assert state.base is not None
-    inner = basic_sizes(state.base)
-    times = state.layout.size // state.base.layout.size if state.base.layout.size else 0
-    if len(inner) == 1:
-        return [(inner[0][0] * times, inner[0][1])]
-    return inner * times
+        return _signature_of_struct(state)
+    if state.base is None:
+        return _named(state), 1
+    runs, times = signature(state.base)
+    inner = state.base.layout.size
+    return _folded(runs, times * (state.layout.size // inner if inner else 0))
+
+
+def _signature_of_struct(state: TypeState) -> Signature:
+    parts = []
+    for number, part in zip(state.params["blocklengths"], state.params["datatypes"], strict=True):
+        runs, times = signature(part)
+        if number and times and runs:
+            parts.append((runs, times * number))
+    if len({runs for runs, _ in parts}) == 1:
+        return _folded(parts[0][0], sum(times for _, times in parts))
+    every: list[Basics] = []
+    for runs, times in parts:
+        folded, periods = _folded(runs, times)
+        every += folded * periods
+    return tuple(every), 1
+
+
+def _folded(runs: tuple[Basics, ...], times: int) -> Signature:
+    if len(runs) != 1:
+        return runs, times
+    kind, length, number = runs[0]
+    return ((Basics(kind, length, number * times),) if times else ()), 1
+
+
+# C's longs by symbol, because 64 bit integers have the same code
+_LONGS: Final = {"LONG": "signed", "UNSIGNED_LONG": "unsigned"}
+_PAIR_VALUES: Final = {"l": "signed", "g": "extended"}
+_INT_SIZE: Final = 4  # bytes of the index in MPI's pairs; C's int on POSIX
+
+
+def _named(state: TypeState) -> tuple[Basics, ...]:
+    """The basic types of a predefined one: itself, or value and index of a pair."""
+    size, code = state.layout.size, state.code
+    if not size:
+        return ()
+    if len(state.layout.format) == 2:
+        value = state.layout.format[0]
+        kind = _PAIR_VALUES.get(value, "plain")
+        return Basics(kind, size - _INT_SIZE, 1), Basics("plain", _INT_SIZE, 1)
+    if code == "g":
+        return (Basics("extended", size, 1),)
+    return (Basics(_LONGS.get(state.symbol, "plain"), size, 1),)

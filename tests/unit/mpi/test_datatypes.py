@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import struct
 from array import array
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.data.errors import ERR_COUNT, ERR_TYPE, ERR_VALUE_TOO_LARGE
-from ompy.mpi import constants
+from ompy.mpi import constants, external32
 from ompy.mpi.datatype import Datatype, elements_in
 from ompy.mpi.errors import MPIException
 from ompy.mpi.predefined import DATATYPE_NULL, DATATYPES
@@ -250,6 +251,64 @@ def test_the_portable_representation() -> None:
     assert caught.value == ERR_VALUE_TOO_LARGE
     with pytest.raises(MPIException, match="only representation"):
         INT.Pack_external_size("native", 1)
+
+
+def test_pairs_have_two_basic_elements() -> None:
+    """Also those whose value and index lie side by side."""
+    packed = bytearray(12)
+    datatype = DATATYPES["DOUBLE_INT"]
+    assert datatype.Pack_external_size("external32", 1) == 12
+    memory = bytearray(16)
+    memory[:12] = struct.pack("<di", 1.5, 3)
+    datatype.Pack_external("external32", memory, packed, 0)
+    assert packed == struct.pack(">di", 1.5, 3)
+    back = bytearray(16)
+    datatype.Unpack_external("external32", packed, 0, back)
+    assert back == memory
+    for symbol, sizes in (("FLOAT_INT", (4, 4)), ("DOUBLE_INT", (8, 4)), ("SHORT_INT", (2, 4))):
+        state = DATATYPES[symbol]._inner
+        assert [elements_in(state, n) for n in (0, sizes[0], sum(sizes))] == [0, 1, 2]
+        assert elements_in(state, 1) == -32766
+    assert DATATYPES["LONG_INT"].Pack_external_size("external32", 1) == 8
+
+
+BASICS = {"SHORT": "h", "INT": "i", "LONG": "l", "UNSIGNED_LONG": "L", "DOUBLE": "d", "BYTE": "B"}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(BASICS)), st.integers(1, 4)), min_size=1, max_size=4),
+    st.integers(1, 5),
+    st.integers(0, 6),
+    st.randoms(use_true_random=False),
+)
+def test_portable_elements_one_by_one(
+    parts: list[tuple[str, int]], repeated: int, count: int, chance: random.Random
+) -> None:
+    """What `struct` makes of each number, whatever a type is made of."""
+    fields = [DATATYPES[name].Create_contiguous(number) for name, number in parts]
+    places = [64 * index for index in range(len(parts))]
+    of = Datatype.Create_struct([1] * len(parts), places, fields).Create_contiguous(repeated)
+    codes = "".join(BASICS[name] * number for name, number in parts) * repeated * count
+    values = [chance.randrange(100) for _ in codes]
+    native, portable = (order + codes for order in ("=", ">"))
+    native = native.replace("l", "q").replace("L", "Q")
+    packed, expected = struct.pack(native, *values), struct.pack(portable, *values)
+    assert external32.encode(of, packed) == expected
+    assert external32.decode(of, expected) == packed
+    assert external32.size(of, count) == len(expected)
+    assert elements_in(of._inner, len(packed)) == len(codes)
+
+
+def test_longs_keep_their_sign() -> None:
+    for value in (-(2**31), -1, 0, 1, 2**31 - 1):
+        values = array("l", [value, 5, value])
+        made = external32.encode(LONG, values.tobytes())
+        assert made == struct.pack(">lll", value, 5, value)
+        assert external32.decode(LONG, made) == values.tobytes()
+    with pytest.raises(MPIException, match="-2147483649 does not fit"):
+        external32.encode(LONG, array("l", [7, -(2**31) - 1, 2**40]).tobytes())
+    with pytest.raises(MPIException, match="4294967296 does not fit"):
+        external32.encode(DATATYPES["UNSIGNED_LONG"], array("L", [2**32]).tobytes())
 
 
 @given(st.floats(width=64, allow_nan=False))
