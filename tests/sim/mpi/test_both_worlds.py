@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from tests.support.effort import effort
+from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import both
 
 MODULES = ("point_to_point", "modes", "objects", "buffers", "communicators")
@@ -66,3 +66,16 @@ def test_gaps_in_fragments_of_any_size(limit: int) -> None:
 @pytest.mark.parametrize("program", [each for each in EVERY if name(each) not in VIRTUAL])
 def test_real(program: str) -> None:
     both("real", 3, program)
+
+
+@pytest.mark.proc
+@pytest.mark.parametrize(
+    ("program", "btl"),
+    [
+        ("pairs_of_threads", "self,sm"),
+        ("shared_tag", "self,tcp"),
+        *([("pairs_of_threads", "self,tcp"), ("shared_tag", "self,sm")] if THOROUGH else ()),
+    ],
+)
+def test_threads(program: str, btl: str) -> None:
+    both("real", 2, f"tests.sim.mpi.threads:{program}", btl=btl)
