@@ -19,11 +19,14 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from ompy.data.buffered import BufferedConvertor
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
-from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
+from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
 from ompy.data.errors import ERR_TRUNCATE
+from ompy.data.request import Request
 from ompy.engine.virtual import Deadlock
-from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.net.virtual import Rail
 from ompy.runtime.process import RankProcess
 
@@ -55,7 +58,7 @@ class Sent:
     target: int
     tag: int
     size: int
-    synchronous: bool
+    mode: int
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,13 @@ class Outcome:
     drained: list[tuple[int, int, int]] = field(default_factory=list)
 
 
-def actions(ranks: int) -> st.SearchStrategy[list[Sent | Posted]]:
+def actions(ranks: int, sizes: tuple[int, ...] = SIZES) -> st.SearchStrategy[list[Sent | Posted]]:
     sends = st.builds(
         Sent,
         st.integers(0, ranks - 1),
         st.integers(0, 2),
-        st.sampled_from(SIZES),
-        st.booleans(),
+        st.sampled_from(sizes),
+        st.sampled_from([STANDARD, STANDARD, SYNCHRONOUS, SYNCHRONOUS, BUFFERED, READY]),
     )
     receives = st.builds(
         Posted,
@@ -90,6 +93,18 @@ def actions(ranks: int) -> st.SearchStrategy[list[Sent | Posted]]:
         st.sampled_from([None, None, None, 0, 250, 100_000]),
     )
     return st.lists(st.one_of(sends, receives), max_size=14)
+
+
+def begin(comm: Communicator, data: bytearray, message: Sent) -> Request:
+    """Begin to send; a buffered message's memory is spoilt at once, as a user may."""
+    convertor: Convertor = ContiguousConvertor(memoryview(data))
+    if message.mode != BUFFERED:
+        return comm.pml.isend(comm, convertor, message.target, message.tag, message.mode)
+    convertor = BufferedConvertor(convertor, lambda size: memoryview(bytearray(size)))
+    request = comm.pml.isend(comm, convertor, message.target, message.tag, BUFFERED)
+    convertor.keep(0)
+    data[:] = b"\xdd" * len(data)
+    return request
 
 
 def run_rank(process: RankProcess, todo: list[Sent | Posted]) -> Outcome:
@@ -101,8 +116,7 @@ def run_rank(process: RankProcess, todo: list[Sent | Posted]) -> Outcome:
             number = numbers[action.target]
             numbers[action.target] += 1
             data = number.to_bytes(2, "big") + pattern(action.size, comm.rank)
-            mode = SYNCHRONOUS if action.synchronous else STANDARD
-            sends.append(pml.isend(comm, send(data), action.target, action.tag, mode))
+            sends.append(begin(comm, bytearray(data), action))
         else:
             room = (
                 GrowingConvertor()

@@ -160,3 +160,13 @@ def test_truncated(flags: int) -> None:
     """A put must not write beyond the receive: what does not fit comes as FRAGs."""
     job = rdma_world(2, truncated, [RdmaRail(flags=flags)], trace=True)
     assert protocols(job)[1] == "Send/Receive Pipeline"
+
+
+def test_rails_with_different_eager_limits() -> None:
+    """A message begun as a rendezvous finds no room there, and goes whole over the other rail."""
+    rails = [
+        RdmaRail(descriptors=1, eager_limit=200, min_rdma_pipeline_size=10**6),
+        RdmaRail(descriptors=1, eager_limit=5000, min_rdma_pipeline_size=10**6),
+    ]
+    for seed in range(effort(3)):
+        rdma_world(2, exchange, rails, seed=seed)

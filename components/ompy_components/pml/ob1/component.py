@@ -62,13 +62,16 @@ class Ob1Component(PmlComponent):
         ),
         Parameter(
             "leave_pinned",
-            "int",
-            -1,
+            "string",
+            "-1",  # reference openmpi.md 1.11
             "Whether large messages are moved by direct RDMA whatever their size, because memory "
-            "stays registered: 1 yes, 0 no, -1 as the BTLs advise, which for all of ompy's is no.",
+            "stays registered.",
             level=9,
-            minimum=-1,
-            maximum=1,
+            choices={
+                "-1": "as the BTLs advise, which for all of ompy's is no",
+                "0": "no",
+                "1": "yes",
+            },
             synonyms=(Synonym("mpi_leave_pinned"), Synonym("opal_leave_pinned")),
         ),
         Parameter(

@@ -107,7 +107,7 @@ class Rdma:
         self._expected: dict[int, Expected] = {}
         self._offers: dict[int, Offer] = {}  # by id of the send request
         self.rails = RdmaRails(
-            values.max_rdma_per_request, values.use_all_rdma, values.leave_pinned > 0
+            values.max_rdma_per_request, values.use_all_rdma, values.leave_pinned == "1"
         )
 
     def __len__(self) -> int:

@@ -23,6 +23,7 @@ cdef class Sending:
     cdef int _prepared(self, Rail rail, SendRequest request) except? -99
     cdef int _allocated(self, Rail rail, SendRequest request) except? -99
     cpdef open_rendezvous(self, SendRequest request)
+    cdef _close_rendezvous(self, SendRequest request)
     cpdef int send_fragment(self, Rail rail, SendRequest request, Descriptor descriptor, int tag) except? -99
     cpdef fragment_done(self, SendRequest request, Descriptor descriptor, int status)
     cdef _account(self, SendRequest request, int tag, long long payload)

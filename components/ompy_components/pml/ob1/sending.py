@@ -146,6 +146,8 @@ class Sending:
         if result < 0:
             return False
         request.delivered = size
+        if request.id:
+            self._close_rendezvous(request)
         if self._ob1.trace.active:
             self._ob1.steps.candidate(request, EAGER_IMMEDIATE, rail)
             self._ob1.steps.sender(request, "MATCH", protocol=EAGER_IMMEDIATE, payload=size)
@@ -170,6 +172,8 @@ class Sending:
         if descriptor.payload_size < size:  # the rail takes less than its own eager limit
             rail.module.free(descriptor)
             return self._rendezvous.start(rail, request, None)
+        if request.id:
+            self._close_rendezvous(request)
         if self._ob1.trace.active:
             self._ob1.steps.candidate(request, EAGER_PREPARED, rail)
         descriptor.segment[:MATCH_SIZE] = self.match_header(request)
@@ -183,6 +187,8 @@ class Sending:
         )
         if descriptor is None:
             return OUT_OF_RESOURCE
+        if request.id:
+            self._close_rendezvous(request)
         if self._ob1.trace.active:
             self._ob1.steps.candidate(request, Protocol.EAGER_ALLOCATED, rail)
         descriptor.segment[:MATCH_SIZE] = self.match_header(request)
@@ -195,6 +201,13 @@ class Sending:
             self._next_id += 1
             request.open_rendezvous(self._next_id)
             self.requests[request.id] = request
+
+    def _close_rendezvous(self, request: SendRequest) -> None:
+        """A rail with a lower eager limit had no room, and this one takes it whole."""
+        del self.requests[request.id]
+        self._ob1.rdma.withdraw(request)
+        self._ob1.rdma.release(request.registered)
+        request.id = 0
 
     def send_fragment(
         self, rail: Rail, request: SendRequest, descriptor: Descriptor, tag: int
