@@ -156,6 +156,14 @@ def test_the_kernels_copy_is_tried_and_told() -> None:
     assert not noted(job, "SINGLE_COPY")
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_is_refused_never_reaches_the_kernel(ranks: int) -> None:
+    """It would be refused there too, or not at all: a real kernel knows no registrations."""
+    job = run("sm", programs.refusals, ranks=ranks, trace=True)
+    assert len(noted(job, "SINGLE_COPY")) == ranks
+    assert not noted(job, "NO_SINGLE_COPY")
+
+
 @pytest.mark.parametrize("allowed", [0, 3])
 def test_a_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, allowed: int) -> None:
     """At the first try or later: fragments carry it instead, and a trace event says why."""

@@ -158,3 +158,14 @@ def test_dropping_in_the_middle() -> None:
     rest = b"\2" * 300 + FRAME.pack(9, DATA, 0, 2) + b"ok"
     assert [found[:2] for found in feed(reader, rest, 1000)] == [(0, LANDED), (9, DATA)]
     assert place == b"\1" * 200 + bytes(300)
+
+
+@pytest.mark.parametrize("wrong", [0, 99, 101])
+def test_a_place_of_another_size_is_not_touched(wrong: int) -> None:
+    reader, place = FrameReader(LARGEST), bytearray(wrong)
+    header = FRAME.pack(0, PUT, 0, REMOTE_SIZE + 100) + REMOTE.pack(1, 1, 0, 100, 0)
+    feed(reader, header, 9)
+    assert not reader.land(memoryview(place))
+    found = feed(reader, b"\1" * 100 + FRAME.pack(9, DATA, 0, 2) + b"ok", 1000)
+    assert [item[:2] for item in found] == [(0, LANDED), (9, DATA)]
+    assert not any(place)
