@@ -1,9 +1,18 @@
-"""The sink everything may emit events to. Off, it costs its user one attribute test."""
+"""The sink everything may emit events to. Off, it costs its user one attribute test.
+
+Beside the events, which are kept only when somebody wants them, there is the flight recorder: a
+ring of the last few things that happened, always on, and so cheap that it may be: one tuple
+each, made into text only when the rank is asked what it was doing.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
+
+CHUNK: Final = 4096  # events; arbitrary: a few MB of memory, and seldom a write
+RECENT: Final = 64  # entries; arbitrary: what a screen or two can show
 
 
 class Event(NamedTuple):
@@ -29,27 +38,85 @@ class Event(NamedTuple):
         return f"{self.time:>12} {self.rank:>3} {self.layer:<10} {self.name} {values}".rstrip()
 
 
+class Recent(NamedTuple):
+    """One entry of the flight recorder. Emitters append plain tuples of these values.
+
+    Attributes:
+        time: nanoseconds of the rank's clock.
+        what: `>` and a header or call for what went out, `<` and a header for what came in.
+        context: id of the communicator, or -1 when the entry does not know it.
+        peer: rank in that communicator; without one, in the world.
+        tag: of the message; 0 without a communicator.
+        sequence: of the message; 0 without a communicator.
+        size: bytes.
+    """
+
+    time: int
+    what: str
+    context: int
+    peer: int
+    tag: int
+    sequence: int
+    size: int
+
+
+class EventWriter(Protocol):
+    """Where a trace spills what it would otherwise have to keep in memory."""
+
+    def write(self, events: list[Event]) -> None:
+        """Take over these events, which come behind all earlier ones."""
+
+
 class Trace:
     """One rank's end of the event stream.
 
     Emitters test `active` first, then call `record`; nothing is built when nobody listens.
+
+    Attributes:
+        active: somebody listens.
+        rank: whose.
+        clock: the rank's, for entries of the flight recorder.
+        note: adds a tuple of `Recent`'s values to the flight recorder.
     """
 
-    __slots__ = ("_clock", "_events", "active", "rank")
+    __slots__ = ("_events", "_recent", "_writer", "active", "clock", "note", "rank")
 
-    def __init__(self, rank: int, clock: Callable[[], int]) -> None:
+    def __init__(self, rank: int, clock: Callable[[], int], recent: int = RECENT) -> None:
+        """Make a trace that is off.
+
+        Args:
+            rank: whose.
+            clock: nanoseconds; never runs backwards.
+            recent: entries the flight recorder keeps; 0 for none.
+        """
         self.active = False
         self.rank = rank
-        self._clock = clock
+        self.clock = clock
         self._events: list[Event] = []
+        self._writer: EventWriter | None = None
+        self._recent: deque[tuple[int, str, int, int, int, int, int]] = deque(maxlen=recent)
+        self.note = self._recent.append
 
-    def start(self) -> None:
-        """Keep events from now on."""
+    def start(self, writer: EventWriter | None = None) -> None:
+        """Keep events from now on: in memory, or with a writer that gets them now and then."""
+        self._writer = writer
         self.active = True
 
     def record(self, layer: str, name: str, **fields: object) -> None:
-        """Keep one event, stamped with the engine's clock. Call only while `active`."""
-        self._events.append(Event(self._clock(), self.rank, layer, name, tuple(fields.items())))
+        """Keep one event, stamped with the rank's clock. Call only while `active`."""
+        self._events.append(Event(self.clock(), self.rank, layer, name, tuple(fields.items())))
+        if len(self._events) >= CHUNK:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what is kept to the writer, if there is one."""
+        if self._writer is not None and self._events:
+            events, self._events = self._events, []
+            self._writer.write(events)
+
+    def recent(self) -> list[Recent]:
+        """What the flight recorder holds, the oldest first."""
+        return [Recent(*entry) for entry in list(self._recent)]
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self._events)

@@ -27,6 +27,7 @@ cdef class RecvRequest(Request):
     cdef public long long arrived
     cdef public object state
     cdef public unsigned long long id
+    cdef public int sequence
     cdef public object protocol
     cdef public object incoming
     cpdef open_rendezvous(self, unsigned long long id)

@@ -133,6 +133,7 @@ class RecvRequest(Request):
         incoming: what comes by RDMA (rendezvous), or None.
         state: of the rendezvous.
         id: in the table of receives that peers answer to; 0 while it is not in it.
+        sequence: of the message, once matched.
     """
 
     __slots__ = (
@@ -143,6 +144,7 @@ class RecvRequest(Request):
         "incoming",
         "posted",
         "protocol",
+        "sequence",
         "state",
         "wanted_source",
         "wanted_tag",
@@ -160,6 +162,7 @@ class RecvRequest(Request):
         self.arrived = 0
         self.state = ReceiveState.POSTED
         self.id = 0
+        self.sequence = 0
 
     def open_rendezvous(self, id: int) -> None:  # noqa: A002 - the attribute's name
         """Get ready for what comes behind the first fragment, under `id`."""

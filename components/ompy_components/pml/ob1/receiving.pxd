@@ -22,4 +22,4 @@ cdef class Receiving:
     cdef _truncated(self, RecvRequest request)
     cpdef cancel(self, RecvRequest request)
     cpdef fail_peer(self, proc, reason)
-    cdef _note_arrived(self, int kind, int source, long tag, int sequence, long long size)
+    cdef _note_arrived(self, int kind, int context_id, int source, long tag, int sequence, long long size)

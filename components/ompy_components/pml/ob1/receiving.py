@@ -70,13 +70,15 @@ class Receiving:
         fragment = self._ob1.matching(request.communicator).post(request)
         if fragment is not None:
             self.deliver(request, fragment)
+        elif self._ob1.trace.active:
+            self._ob1.steps.posted(request)
 
     def match_arrived(self, data: memoryview) -> None:
         """A MATCH fragment: a whole eager message."""
         _, flags, context_id, source, tag, sequence = parse(MATCH_HEADER, MATCH, data)
         length = len(data) - MATCH_SIZE
         if self._ob1.trace.active:
-            self._note_arrived(MATCH, source, tag, sequence, length)
+            self._note_arrived(MATCH, context_id, source, tag, sequence, length)
         matching = self._ob1.matching_of(context_id)
         if matching is not None:
             queue = matching.peer(source)
@@ -84,6 +86,7 @@ class Receiving:
                 queue.expected = (sequence + 1) & SEQUENCE_MASK
                 request = matching.claim(queue, tag)
                 if request is not None:
+                    request.sequence = sequence
                     self._eager(request, source, tag, data[MATCH_SIZE:])
                     return
                 fragment = Fragment(
@@ -100,7 +103,7 @@ class Receiving:
         fields = parse(RNDV_HEADER, RNDV, data)
         _, flags, context_id, source, tag, sequence, length, send_id = fields
         if self._ob1.trace.active:
-            self._note_arrived(RNDV, source, tag, sequence, len(data) - RNDV_SIZE)
+            self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
         payload = bytes(data[RNDV_SIZE:])
         fragment = Fragment(RNDV, flags, source, tag, sequence, length, send_id, payload)
         self._arrived(self._ob1.matching_of(context_id), context_id, fragment)
@@ -110,7 +113,7 @@ class Receiving:
         fields = parse(RGET_HEADER, RGET, data)
         _, flags, context_id, source, tag, sequence, length, send_id, number, address = fields
         if self._ob1.trace.active:
-            self._note_arrived(RGET, source, tag, sequence, 0)
+            self._note_arrived(RGET, context_id, source, tag, sequence, 0)
         fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, b"")
         end = RGET_SIZE + module.registration_handle_size
         others = parse_registrations(bytes(data[end:]))
@@ -148,6 +151,7 @@ class Receiving:
     def deliver(self, request: RecvRequest, fragment: Fragment) -> None:
         """Give a matched fragment to its receive."""
         payload = memoryview(fragment.payload)
+        request.sequence = fragment.sequence
         if fragment.kind == MATCH:
             self._eager(request, fragment.source, fragment.tag, payload)
         else:
@@ -249,7 +253,15 @@ class Receiving:
             for request in matching.forget_source(proc):
                 request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
 
-    def _note_arrived(self, kind: int, source: int, tag: int, sequence: int, size: int) -> None:
+    def _note_arrived(
+        self, kind: int, context_id: int, source: int, tag: int, sequence: int, size: int
+    ) -> None:
         self._ob1.note(
-            NAMES[kind], side="receive", source=source, tag=tag, sequence=sequence, payload=size
+            NAMES[kind],
+            side="receive",
+            context=context_id,
+            source=source,
+            tag=tag,
+            sequence=sequence,
+            payload=size,
         )

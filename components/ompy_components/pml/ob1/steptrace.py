@@ -1,4 +1,8 @@
-"""Records the lettered steps of the protocols. Every method is called only while tracing is on."""
+"""Records the lettered steps of the protocols. Every method is called only while tracing is on.
+
+`context`, `source` (the sender's rank in that communicator), the receiver and `sequence` name a
+message: both sides' events have them.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +36,12 @@ class StepTrace:
             side=SEND,
             protocol=protocol.value,
             peer=request.endpoint.proc.rank,
+            tag=request.tag,
             size=request.convertor.size,
             rail=self.rail_name(rail.module),
+            context=request.context_id,
+            source=request.own_rank,
+            sequence=request.sequence,
         )
 
     def decided(self, request: RecvRequest, protocol: Protocol, fragment: Fragment) -> None:
@@ -44,8 +52,26 @@ class StepTrace:
             side=RECEIVE,
             protocol=protocol.value,
             peer=request.communicator.procs[request.source].rank,
+            tag=request.tag,
             size=request.length,
             first=NAMES[fragment.kind],
+            context=request.communicator.context_id,
+            source=request.source,
+            sequence=request.sequence,
+        )
+
+    def posted(self, request: RecvRequest) -> None:
+        """A receive waits for its message. With the context, `posted` tells it from others."""
+        communicator = request.communicator
+        self._trace.record(
+            LAYER,
+            "POST",
+            side=RECEIVE,
+            context=communicator.context_id,
+            posted=request.posted,
+            source=request.wanted_source,
+            tag=request.wanted_tag,
+            room=request.convertor.size,
         )
 
     def sender(
@@ -78,6 +104,8 @@ class StepTrace:
             step=letter(protocol, SEND, event),
             peer=request.endpoint.proc.rank,
             tag=request.tag,
+            context=request.context_id,
+            source=request.own_rank,
             sequence=request.sequence,
             **fields,
         )
@@ -103,6 +131,10 @@ class StepTrace:
             step=letter(protocol, RECEIVE, event),
             peer=request.communicator.procs[request.source].rank,
             tag=request.tag,
+            context=request.communicator.context_id,
+            source=request.source,
+            sequence=request.sequence,
+            posted=request.posted,
             **fields,
         )
 
