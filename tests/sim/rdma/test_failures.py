@@ -35,7 +35,7 @@ def test_a_lost_connection_fails_each_once(seed: int) -> None:
         handles = peer.swap(peer.expose(memory))
         engine = peer.context.engine
         if peer.context.rank == 1:
-            engine.wait_until(lambda: False, (1 + seed) * 60_000)
+            engine.wait_until(lambda: False, (1 + seed % 20) * 60_000)
             stream = connection(peer, 0)._stream
             assert stream is not None
             stream.fail("cable pulled")
@@ -62,7 +62,7 @@ def test_a_lost_connection_fails_each_once(seed: int) -> None:
 
     good, bad = run("tcp", program, seed=seed, rails=NARROW).results[0]
     assert bad > 0
-    if seed > 15:
+    if seed % 20 > 15:
         assert good > 0, "the cut came after some had been completed"
 
 
