@@ -97,3 +97,24 @@ def test_tcp_over_two_networks() -> None:
     job = virtual(2, one_message(SIZE), rails=rails, **settings)
     alone = virtual(2, one_message(SIZE), rails=rails[:1], btl="self,tcp")
     assert job.conductor.time < alone.conductor.time
+
+
+@pytest.mark.parametrize("kind", ["put", "get"])
+def test_rdma_over_two_tcp_networks(kind: str) -> None:
+    """The two ends know by its name which rail a registration belongs to."""
+    rails = (Rail("fast", bandwidth=1000), Rail("slow", bandwidth=500))
+    job = virtual(
+        2,
+        one_message(SIZE),
+        rails=rails,
+        trace=True,
+        btl="self,tcp",
+        btl_tcp_if_include="fast,slow",
+        btl_tcp_flags=f"send,{kind},inplace",
+        mpi_leave_pinned=1,
+    )
+    step = {"put": "WRITE", "get": "READ"}[kind]
+    found = [dict(event.fields) for event in job.events() if event.name == step]
+    parts = {values["rail"]: values["size"] for values in found}
+    assert sorted(parts) == ["tcp[0]", "tcp[1]"]
+    assert sum(parts.values()) == SIZE

@@ -6,7 +6,7 @@ import pytest
 from ompy.data.errors import MPIError
 from ompy.engine.base import Engine
 from ompy.frameworks.bml import RailArray
-from ompy.frameworks.btl import GET, SEND, BtlModule, Endpoint
+from ompy.frameworks.btl import GET, PUT, SEND, BtlModule, Endpoint
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.wireup import WireUp
@@ -77,6 +77,29 @@ def test_highest_exclusivity_wins_and_equals_share(context: RankContext) -> None
     assert endpoint.max_send_size == 700
     assert endpoint.flags == SEND | GET
     assert names(R2(context).endpoint(context.procs[2]).send) == ["tcp"]
+
+
+def test_rdma_rails_are_weighed_among_themselves(context: RankContext) -> None:
+    context.btls = [
+        FakeModule(context, "plain", bandwidth=600),
+        FakeModule(context, "puts", bandwidth=300),
+        FakeModule(context, "gets", bandwidth=100),
+    ]
+    context.btls[0].min_rdma_pipeline_size = 9000  # says nothing: it has no RDMA
+    context.btls[1].flags = SEND | PUT
+    context.btls[1].min_rdma_pipeline_size = 500
+    context.btls[2].flags = SEND | GET
+    endpoint = R2(context).endpoint(context.procs[1])
+    assert [rail.weight for rail in endpoint.send.rails] == [0.6, 0.3, 0.1]
+    assert [rail.weight for rail in endpoint.rdma.rails] == [0.75, 0.25]
+    assert endpoint.send_limit == 500
+
+
+def test_turns(context: RankContext) -> None:
+    context.btls = [FakeModule(context, name, latency=3) for name in "abc"]
+    array = R2(context).endpoint(context.procs[1]).send
+    turns = ["".join([rail.module.name for rail in array.in_turn()]) for _ in range(4)]
+    assert turns == ["abc", "bca", "cab", "abc"]
 
 
 def test_round_robin(context: RankContext) -> None:

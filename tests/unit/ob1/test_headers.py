@@ -83,3 +83,22 @@ def test_short_and_mislabelled(header) -> None:
             headers.parse(header, fields[0], memoryview(data[:length]))
     with pytest.raises(MPIError, match=f"has a header of type {fields[0]}"):
         headers.parse(header, fields[0] + 1, memoryview(data))
+
+
+REGISTRATIONS = [(b"tcp a:1 b:2", b"handle"), (b"sm ", b""), (b"", b"x" * 256)]
+
+
+def test_registrations_behind_a_rget() -> None:
+    data = headers.pack_registrations(REGISTRATIONS)
+    recorded = "0b0600 74637020613a3120623a32 68616e646c65 030000 736d20 000001" + "78" * 256
+    assert data == bytes.fromhex(recorded.replace(" ", ""))
+    assert headers.parse_registrations(data) == REGISTRATIONS
+    whole = [len(headers.pack_registrations(REGISTRATIONS[:count])) for count in range(4)]
+    for length in range(len(data)):
+        if length in whole:
+            assert (
+                headers.parse_registrations(data[:length]) == REGISTRATIONS[: whole.index(length)]
+            )
+            continue
+        with pytest.raises(MPIError, match="in the middle of a registration"):
+            headers.parse_registrations(data[:length])

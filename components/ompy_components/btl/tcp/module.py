@@ -159,6 +159,15 @@ class TcpModule(BtlModule):
             endpoint.address = partner(self.context, proc, own, siblings.index(self))
         return endpoint if endpoint.address is not None else None
 
+    def path(self, endpoint: Endpoint) -> bytes:
+        """The addresses that both ends listen at, in an order that is the same at both."""
+        assert isinstance(endpoint, TcpEndpoint)
+        if endpoint.address is None:
+            return b""
+        mine = (self.interface.address, self.listener.address.port)
+        theirs = (endpoint.address.host, endpoint.address.port)
+        return " ".join([f"{host}:{port}" for host, port in sorted([mine, theirs])]).encode()
+
     def _endpoint(self, proc: Proc) -> TcpEndpoint:
         if proc.rank not in self._endpoints:
             self._endpoints[proc.rank] = TcpEndpoint(self, proc, None)

@@ -85,6 +85,7 @@ class Gets(CompletionCallback):
         fragment.advance(RdmaEvent.STARTED)
         fragment.id = remote.fragment_id  # the sender's: a FIN back names it
         incoming.outstanding += 1
+        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
         result = share.rail.module.get(
             share.rail.endpoint,
             incoming.view[offset : offset + size],
@@ -101,7 +102,7 @@ class Gets(CompletionCallback):
             return result
         if self._ob1.trace.active:
             self._ob1.steps.receiver(
-                request, READ, offset=offset, size=size, rail=share.rail.module
+                request, READ, at=began, offset=offset, size=size, rail=share.rail.module
             )
         if result == COMPLETED:
             self._done(fragment, 0)

@@ -231,6 +231,7 @@ class PutWrites(CompletionCallback):
             self._fall_back(fragment, NOT_AVAILABLE)
             return True
         fragment.advance(RdmaEvent.STARTED)
+        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
         result = rail.module.put(
             rail.endpoint,
             local,
@@ -247,7 +248,12 @@ class PutWrites(CompletionCallback):
             return False
         if result >= 0 and self._ob1.trace.active:
             self._ob1.steps.sender(
-                request, WRITE, offset=fragment.offset, size=fragment.size, rail=rail.module
+                request,
+                WRITE,
+                at=began,
+                offset=fragment.offset,
+                size=fragment.size,
+                rail=rail.module,
             )
         if result < 0 or result == COMPLETED:
             self._done(fragment, min(result, 0))

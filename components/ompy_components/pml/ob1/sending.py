@@ -134,6 +134,7 @@ class Sending:
     def _immediate(self, rail: Rail, request: SendRequest) -> bool:
         """Eager Send (Immediate), step A: header and payload in one call."""
         size = request.convertor.size
+        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
         result = rail.module.sendi(
             rail.endpoint,
             request.convertor,
@@ -149,9 +150,12 @@ class Sending:
         if request.id:
             self._close_rendezvous(request)
         if self._ob1.trace.active:
-            self._ob1.steps.candidate(request, EAGER_IMMEDIATE, rail)
-            self._ob1.steps.sender(request, "MATCH", protocol=EAGER_IMMEDIATE, payload=size)
-            self._ob1.steps.sender(request, COMPLETE, protocol=EAGER_IMMEDIATE)
+            steps, module = self._ob1.steps, rail.module
+            steps.candidate(request, EAGER_IMMEDIATE, rail, at=began)
+            steps.sender(
+                request, "MATCH", protocol=EAGER_IMMEDIATE, rail=module, at=began, payload=size
+            )
+            steps.sender(request, COMPLETE, protocol=EAGER_IMMEDIATE)
         request.finish()
         return True
 
@@ -221,6 +225,7 @@ class Sending:
         descriptor.context = request
         payload = descriptor.payload_size
         request.in_flight += 1
+        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
         result = rail.module.send(rail.endpoint, descriptor, tag)
         if result < 0:
             request.in_flight -= 1
@@ -231,7 +236,9 @@ class Sending:
         elif tag == RGET:
             request.state = next_send_state(request.state, SendEvent.RGET_SENT, request.story())
         if tag != FRAG and self._ob1.trace.active:
-            self._ob1.steps.sender(request, NAMES[tag], payload=payload, rail=rail.module)
+            self._ob1.steps.sender(
+                request, NAMES[tag], rail=rail.module, at=began, payload=payload
+            )
         if result == COMPLETED and not descriptor.flags & SEND_ALWAYS_CALLBACK:
             self._account(request, tag, payload)
         return result

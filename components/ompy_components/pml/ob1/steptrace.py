@@ -28,9 +28,12 @@ class StepTrace:
         self._context = context
         self._trace = context.trace
 
-    def candidate(self, request: SendRequest, protocol: Protocol, rail: Rail) -> None:
-        """What the sender chose."""
-        self._trace.record(
+    def candidate(
+        self, request: SendRequest, protocol: Protocol, rail: Rail, *, at: int = 0
+    ) -> None:
+        """What the sender chose; `at` is when, 0 for now."""
+        self._trace.record_at(
+            at or self._trace.clock(),
             LAYER,
             "PROTOCOL",
             side=SEND,
@@ -81,6 +84,7 @@ class StepTrace:
         *,
         protocol: Protocol | None = None,
         rail: BtlModule | None = None,
+        at: int = 0,
         **fields: object,
     ) -> None:
         """A step of the sender.
@@ -90,6 +94,7 @@ class StepTrace:
             event: a header, or one of the events in `steps`.
             protocol: of an eager message; a rendezvous knows its own.
             rail: it went over.
+            at: when it began, on the trace's clock; 0 for now.
             fields: what else there is to tell.
         """
         if protocol is None:
@@ -97,7 +102,8 @@ class StepTrace:
             protocol = (request.protocol if request.id else None) or EAGER_ALLOCATED
         if rail is not None:
             fields["rail"] = self.rail_name(rail)
-        self._trace.record(
+        self._trace.record_at(
+            at or self._trace.clock(),
             LAYER,
             event.partition(" ")[0],
             side=SEND,
@@ -117,6 +123,7 @@ class StepTrace:
         *,
         protocol: Protocol | None = None,
         rail: BtlModule | None = None,
+        at: int = 0,
         **fields: object,
     ) -> None:
         """A step of the receiver. The arguments are those of `sender`."""
@@ -124,7 +131,8 @@ class StepTrace:
         assert protocol is not None, "a step comes behind the decision"
         if rail is not None:
             fields["rail"] = self.rail_name(rail)
-        self._trace.record(
+        self._trace.record_at(
+            at or self._trace.clock(),
             LAYER,
             event,
             side=RECEIVE,

@@ -159,12 +159,15 @@ class Streaming:
         descriptor.segment[:FRAG_SIZE] = self._sending.frag_header(request, offset)
         size = descriptor.payload_size
         request.in_flight += 1  # a completion inside `send` must not finish the request there
+        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
         result = self._sending.send_fragment(rail, request, descriptor, FRAG)
         request.in_flight -= 1
         if result >= 0:
             if self._ob1.trace.active:
                 name = FRAG_FIRST if request.answering else NAMES[FRAG]
-                self._ob1.steps.sender(request, name, offset=offset, payload=size, rail=module)
+                self._ob1.steps.sender(
+                    request, name, at=began, offset=offset, payload=size, rail=module
+                )
             return size
         if result != OUT_OF_RESOURCE:
             self._sending.path_failed(request, rail)
