@@ -17,7 +17,7 @@ class _Piece(ctypes.Structure):
 class KernelCopy(ProcessCopy):
     """process_vm_readv and process_vm_writev (Linux)."""
 
-    __slots__ = ("_read", "_write")
+    __slots__ = ("_here", "_local", "_read", "_remote", "_there", "_write")
 
     def __init__(self) -> None:
         """Look the calls up. Raises LinkError where the C library has none."""
@@ -32,12 +32,15 @@ class KernelCopy(ProcessCopy):
             call.restype = ctypes.c_ssize_t
             call.argtypes = [
                 ctypes.c_int,
-                ctypes.POINTER(_Piece),
+                ctypes.c_void_p,
                 ctypes.c_ulong,
-                ctypes.POINTER(_Piece),
+                ctypes.c_void_p,
                 ctypes.c_ulong,
                 ctypes.c_ulong,
             ]
+        # used again for every call: making them costs more than a small copy
+        self._local, self._remote = _Piece(), _Piece()
+        self._here, self._there = ctypes.addressof(self._local), ctypes.addressof(self._remote)
 
     def address_of(self, view: memoryview) -> int:
         """The virtual address of the first byte of `view`."""
@@ -53,16 +56,20 @@ class KernelCopy(ProcessCopy):
 
     def _transfer(self, call: object, process: int, address: int, view: memoryview) -> None:
         here, done, total = address_of(view), 0, len(view)
+        local, remote = self._local, self._remote
         while done < total:
-            local = _Piece(here + done, total - done)
-            remote = _Piece(address + done, total - done)
-            moved = call(process, local, 1, remote, 1, 0)  # type: ignore[operator]
+            local.base, remote.base = here + done, address + done
+            local.length = remote.length = total - done
+            moved = call(process, self._here, 1, self._there, 1, 0)  # type: ignore[operator]
             if moved <= 0:
                 raise LinkError(
                     f"copy of {total} bytes with process {process}: "
                     f"{os.strerror(ctypes.get_errno())}"
                 )
             done += moved
+
+
+_Byte = ctypes.c_char
 
 
 class _Buffer(ctypes.Structure):
@@ -81,6 +88,8 @@ def address_of(view: memoryview) -> int:
 
     The address is good for as long as the memory under `view` is alive and not resized.
     """
+    if not view.readonly and len(view):
+        return ctypes.addressof(_Byte.from_buffer(view))  # a fraction of the time
     buffer = _Buffer()
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer), 0)
     address = buffer.buf or 0
