@@ -5,6 +5,7 @@ Options are those of Open MPI's `mpirun` (reference openmpi.md 2.4).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -45,7 +46,11 @@ JOB_WIDE: Final = {
     "display_map",
     "do_not_launch",
     "quiet",
+    "trace",
 }  # options that stand before the first program
+
+
+TRACE_DIRECTORY: Final = "trace_base_directory"  # the parameter behind --trace
 
 
 class CommandError(Exception):
@@ -129,6 +134,11 @@ class CommandError(Exception):
     is_flag=True,
     help="Let `import mpi4py` find what is installed, not ompy.",
 )
+@click.option(
+    "--trace",
+    metavar="DIR",
+    help="Write the events of all ranks to DIR, for `ompy trace DIR`.",
+)
 @click.option("--display-map", is_flag=True, help="Show which rank runs where.")
 @click.option("--do-not-launch", is_flag=True, help="Check everything and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about how the job ended.")
@@ -189,6 +199,8 @@ def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
         files = groups[0].options[option]
         if files:
             pairs.append((name, ",".join(files)))
+    if groups[0].options["trace"]:
+        pairs.append((TRACE_DIRECTORY, os.path.abspath(groups[0].options["trace"])))
     return pairs
 
 

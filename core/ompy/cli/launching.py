@@ -11,6 +11,7 @@ import click
 from ompy.cli.command_line import (
     ALIASES,
     PROGRAM,
+    TRACE_DIRECTORY,
     CommandError,
     Group,
     arities,
@@ -212,6 +213,7 @@ def run(arguments: Sequence[str]) -> int:
     if options["do_not_launch"]:
         return 0
 
+    from ompy.cli.traced_job import start_trace
     from ompy.mca.hooks import hook_caller
     from ompy.runtime.launcher import LaunchOptions, launch
 
@@ -224,11 +226,15 @@ def run(arguments: Sequence[str]) -> int:
         timeout_source=source,
         quiet=options["quiet"],
     )
+    directory = str(registry.value(TRACE_DIRECTORY))
+    facts = start_trace(directory, job, registry) if directory else None
     hooks = hook_caller(registry)
     hooks.ompy_job_launching(job)
     try:
         code = launch(job, plm, launch_options)
         hooks.ompy_job_finished(code)
+        if facts is not None:
+            facts.ended(code)
         return code
     finally:
         registry.close()

@@ -63,6 +63,41 @@ CATALOG: Final = (
             ),
         ),
     ),
+    FrameworkInfo(
+        "trace",
+        "What is kept of what happens in a rank.",
+        None,
+        (
+            Parameter(
+                "directory",
+                "string",
+                "",
+                "Directory every rank writes its events to, for `ompy trace`; empty for none. "
+                "ompy-run --trace sets it and adds the facts of the job.",
+                level=2,
+            ),
+            Parameter(
+                "limit",
+                "unsigned_long",
+                1_000_000,  # arbitrary: some 150 MB a rank
+                "Events each rank writes at most; those beyond are counted.",
+                level=5,
+                unit="events",
+                minimum=1,
+            ),
+            Parameter(
+                "recent",
+                "int",
+                64,  # arbitrary: what a screen or two can show
+                "Entries of the flight recorder, which is shown when a rank fails, takes too long "
+                "or gets SIGUSR1; 0 turns it off.",
+                level=5,
+                unit="entries",
+                minimum=0,
+                maximum=100_000,
+            ),
+        ),
+    ),
     FrameworkInfo("pml", "Point-to-point messages: matching and protocols.", pml.API),
     FrameworkInfo("bml", "Schedules messages over the BTL modules that reach a peer.", bml.API),
     FrameworkInfo("btl", "Byte transfer over one kind of path.", btl.API),

@@ -102,6 +102,7 @@ class AgentClient(WireUp):
         job_key: 32 secret bytes only processes of the job know.
         on_departure: told rank and reason when another rank has ended after finalizing.
             Called from within `on_readable`, or at the end of another call.
+        on_abort: called when this rank ends the job, before it does.
     """
 
     def __init__(self, connection: socket.socket, decoder: Decoder, welcome: Frame) -> None:
@@ -109,6 +110,7 @@ class AgentClient(WireUp):
         self.rank: int = welcome.header["rank"]
         self.job_key = welcome.body[:KEY_SIZE]
         self.on_departure: Callable[[int, str], None] | None = None
+        self.on_abort: Callable[[], object] | None = None
         self._connection = connection
         self._decoder = decoder
         self._departures: list[tuple[int, str]] = []
@@ -176,6 +178,8 @@ class AgentClient(WireUp):
             MPIError: ERR_OTHER, in a process that this rank has forked, or after `close`.
         """
         self._check_open()
+        if self.on_abort is not None:
+            self.on_abort()
         for stream in (sys.stdout, sys.stderr):
             try:  # noqa: SIM105 - contextlib is not worth its import in a rank
                 stream.flush()

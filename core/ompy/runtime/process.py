@@ -107,3 +107,4 @@ class RankProcess:
         for module in self.context.btls:
             self.context.engine.remove_poller(module)
         self.context.network.close()
+        self.context.trace.finish("finalize")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.data.errors import ERR_RANK, MPIError
@@ -15,7 +16,7 @@ from ompy.frameworks.wireup import WireUp
 from ompy.mca.registry import Registry
 from ompy.net.real import RealNetwork
 from ompy.runtime.process import RankProcess
-from ompy.trace.sink import Trace
+from ompy.runtime.tracing import open_trace
 
 if TYPE_CHECKING:
     from ompy.runtime.client import AgentClient
@@ -89,7 +90,7 @@ def _start_alone() -> RankProcess:
         engine=engine,
         network=RealNetwork(engine, 0, wireup),
         wireup=wireup,
-        trace=Trace(0, engine.now),
+        trace=open_trace(registry, procs[0]),
         job_id=os.urandom(8),
         job_key=os.urandom(32),
     )
@@ -108,7 +109,7 @@ def _start_launched(client: AgentClient) -> RankProcess:
         engine=engine,
         network=RealNetwork(engine, me.local_rank, client),
         wireup=client,
-        trace=Trace(client.rank, engine.now),
+        trace=open_trace(registry, me),
         job_id=bytes.fromhex(job.job_id),
         job_key=client.job_key,
     )
@@ -117,6 +118,7 @@ def _start_launched(client: AgentClient) -> RankProcess:
         procs[rank].departed = reason
 
     client.on_departure = departed
+    client.on_abort = partial(context.trace.finish, "abort")
     engine.wakeup.add(client.fileno(), client.on_readable)
     process = RankProcess(context, registry)
     if client.rank == 0:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -58,6 +58,7 @@ class TraceWriter:
     Attributes:
         busy: a write is under way, so that a signal handler must not begin another.
         dropped: events beyond the limit, which were counted only.
+        when_done: to call behind the write that is under way, or None.
     """
 
     def __init__(self, directory: str, header: RankHeader, limit: int) -> None:
@@ -77,6 +78,7 @@ class TraceWriter:
         self._left = limit
         self.busy = False
         self.dropped = 0
+        self.when_done: Callable[[], object] | None = None
         self._put([{"format": FORMAT, "version": VERSION, **header._asdict()}])
 
     def write(self, events: list[Event]) -> None:
@@ -101,6 +103,8 @@ class TraceWriter:
                 data = data[os.write(self._file, data) :]
         finally:
             self.busy = False
+        if self.when_done is not None:
+            self.when_done()
 
 
 def prepare(directory: str) -> None:

@@ -66,6 +66,9 @@ class EventWriter(Protocol):
     def write(self, events: list[Event]) -> None:
         """Take over these events, which come behind all earlier ones."""
 
+    def close(self, reason: str) -> None:
+        """There are no more; harmless the second time."""
+
 
 class Trace:
     """One rank's end of the event stream.
@@ -104,7 +107,11 @@ class Trace:
 
     def record(self, layer: str, name: str, **fields: object) -> None:
         """Keep one event, stamped with the rank's clock. Call only while `active`."""
-        self._events.append(Event(self.clock(), self.rank, layer, name, tuple(fields.items())))
+        self.record_at(self.clock(), layer, name, **fields)
+
+    def record_at(self, time: int, layer: str, name: str, **fields: object) -> None:
+        """Keep one event that began earlier: what takes time is known only when it is done."""
+        self._events.append(Event(time, self.rank, layer, name, tuple(fields.items())))
         if len(self._events) >= CHUNK:
             self.flush()
 
@@ -113,6 +120,23 @@ class Trace:
         if self._writer is not None and self._events:
             events, self._events = self._events, []
             self._writer.write(events)
+
+    def finish(self, reason: str) -> None:
+        """Keep no more events; what is kept goes to the writer, which is closed.
+
+        Args:
+            reason: why, a word or two.
+        """
+        if self._writer is not None:
+            self.active = False
+            self.flush()
+            self._writer.close(reason)
+
+    def forget(self) -> None:
+        """In a child of the rank's process: the events and their file are the parent's."""
+        self.active = False
+        self._writer = None
+        self._events = []
 
     def recent(self) -> list[Recent]:
         """What the flight recorder holds, the oldest first."""

@@ -236,9 +236,7 @@ class Sending:
         elif tag == RGET:
             request.state = next_send_state(request.state, SendEvent.RGET_SENT, request.story())
         if tag != FRAG and self._ob1.trace.active:
-            self._ob1.steps.sender(
-                request, NAMES[tag], rail=rail.module, at=began, payload=payload
-            )
+            self._ob1.steps.sender(request, NAMES[tag], rail=rail.module, at=began, payload=payload)
         if result == COMPLETED and not descriptor.flags & SEND_ALWAYS_CALLBACK:
             self._account(request, tag, payload)
         return result

@@ -1,0 +1,59 @@
+"""The launcher's part of a trace: the directory, and `job.json` with the facts of the job."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import TYPE_CHECKING, Any
+
+from ompy import __version__
+from ompy.cli.command_line import CommandError
+from ompy.trace.files import prepare, write_job
+
+if TYPE_CHECKING:
+    from ompy.frameworks.job import Job
+    from ompy.mca.registry import Registry
+
+
+class JobFacts:
+    """Writes `job.json`: when the job starts, and again when it has ended."""
+
+    def __init__(self, directory: str, facts: dict[str, Any]) -> None:
+        self._directory = directory
+        self._facts = facts
+        self._began = time.monotonic()
+        write_job(directory, facts)
+
+    def ended(self, code: int) -> None:
+        """The job has ended."""
+        seconds = round(time.monotonic() - self._began, 6)
+        write_job(self._directory, {**self._facts, "exit_code": code, "seconds": seconds})
+
+
+def start_trace(directory: str, job: Job, registry: Registry) -> JobFacts:
+    """Make the directory of a job's trace ready and write down what the job is.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
+    facts = {
+        "ompy": __version__,
+        "job": job.job_id,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "hosts": list(job.hosts),
+        "ranks": [
+            {"rank": p.rank, "node": p.node, "program": shlex.join(job.apps[p.app].argv)}
+            for p in job.placements
+        ],
+        "parameters": {
+            name: {"value": variable.value, "origin": variable.origin.place}
+            for name, variable in (
+                (name, registry.variable(name)) for name in sorted(job.mca["values"])
+            )
+        },
+    }
+    try:
+        prepare(directory)
+        return JobFacts(directory, facts)
+    except OSError as problem:
+        raise CommandError(f"--trace {directory}: {problem.strerror}") from None
