@@ -14,6 +14,7 @@ from typing import Any
 
 from ompy.frameworks.btl import (
     COMPLETED,
+    ERROR_FATAL,
     GET,
     LOCAL_WRITE,
     NOT_AVAILABLE,
@@ -24,6 +25,7 @@ from ompy.frameworks.btl import (
     REMOTE_WRITE,
     SEND,
     SEND_INPLACE,
+    UNREACHABLE,
     BtlModule,
     Descriptor,
     Endpoint,
@@ -90,7 +92,17 @@ class Handle:
 class RdmaModule(BtlModule):
     """One rail of one rank."""
 
-    __slots__ = ("endpoints", "events", "free_at", "index", "net", "out", "rail", "registered")
+    __slots__ = (
+        "dead",
+        "endpoints",
+        "events",
+        "free_at",
+        "index",
+        "net",
+        "out",
+        "rail",
+        "registered",
+    )
 
     def __init__(self, context: Any, net: RdmaNet, index: int, rail: RdmaRail) -> None:
         super().__init__("rdma", context)
@@ -108,12 +120,18 @@ class RdmaModule(BtlModule):
         self.events: deque[Callable[[], None]] = deque()
         self.free_at: dict[int, int] = {}
         self.out = self.registered = 0
+        self.dead = False
         net.modules[context.rank, index] = self
 
     def add_procs(self, procs):
         for proc in procs:
             self.context.modex(proc)  # its modules are there when it has published
         return [self.endpoints.setdefault(proc.rank, Endpoint(self, proc)) for proc in procs]
+
+    def cut(self, proc):
+        """The path to a peer is gone, at both ends: tell this PML, then fail what is under way."""
+        self.dead = self.net.modules[proc.rank, self.index].dead = True
+        self.error_callback.failed(self, ERROR_FATAL, proc, "the cable was pulled")
 
     # -- fragments
 
@@ -142,19 +160,24 @@ class RdmaModule(BtlModule):
 
     def send(self, endpoint, descriptor, tag):
         descriptor.tag = tag
+        if self.dead:
+            return UNREACHABLE
         data = bytes(descriptor.segment) + bytes(descriptor.payload or b"")
         assert len(data) <= self.max_send_size
         there = self.net.modules[endpoint.proc.rank, self.index]
         me = self.context.rank
 
         def arrive() -> None:
+            if there.dead:
+                return
             handler = there.context.active_messages.handlers[tag]
             handler.received(there, there.endpoint_to(me), tag, memoryview(data))
 
         def done() -> None:
             self.out -= 1
             if descriptor.callback is not None:
-                descriptor.callback.completed(self, endpoint, descriptor, 0)
+                status = UNREACHABLE if self.dead else 0
+                descriptor.callback.completed(self, endpoint, descriptor, status)
 
         self.net.moved[self.index, "send"] += descriptor.payload_size
         self._schedule(endpoint, len(data), there, arrive, done)
@@ -203,6 +226,8 @@ class RdmaModule(BtlModule):
         del self.net.memory[handle.number]
 
     def put(self, endpoint, local, address, handle, remote_handle, flags, order, callback, context):
+        if self.dead:
+            return UNREACHABLE
         mine = self._mine(handle, local)
         assert mine & REMOTE_READ
         target = self._theirs(endpoint, remote_handle, address, len(local), REMOTE_WRITE)
@@ -213,6 +238,8 @@ class RdmaModule(BtlModule):
         return self._move("put", endpoint, local, address, move, callback, context)
 
     def get(self, endpoint, local, address, handle, remote_handle, flags, order, callback, context):
+        if self.dead:
+            return UNREACHABLE
         mine = self._mine(handle, local)
         assert mine & LOCAL_WRITE
         source = self._theirs(endpoint, remote_handle, address, len(local), REMOTE_READ)
@@ -262,10 +289,11 @@ class RdmaModule(BtlModule):
 
         def done() -> None:
             self.out -= 1
-            if not status:
+            if not status and not self.dead:
                 move()
                 self.net.moved[self.index, kind] += size
-            callback.completed(self, endpoint, descriptor, status)
+            result = UNREACHABLE if self.dead else status
+            callback.completed(self, endpoint, descriptor, result)
 
         self._schedule(endpoint, size, self, None, done)
         return QUEUED

@@ -6,9 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
 from ompy.frameworks.btl import GET, NOT_AVAILABLE, PUT
+from ompy.frameworks.pml import STANDARD
+from ompy.runtime.process import RankProcess
 
 from tests.sim.ob1.programs import exchange, one_message, protocols, steps, truncated
+from tests.sim.p2p.programs import buffer, pattern, send, world
 from tests.support.effort import effort
 from tests.support.rdma_btl import RdmaRail, rdma_world
 
@@ -170,3 +174,31 @@ def test_rails_with_different_eager_limits() -> None:
     ]
     for seed in range(effort(3)):
         rdma_world(2, exchange, rails, seed=seed)
+
+
+@pytest.mark.parametrize("flags", [0, PUT, GET])
+@pytest.mark.parametrize("pinned", [0, 1])
+@pytest.mark.parametrize("after", [1, 3, 10, 30])
+def test_path_lost_in_the_middle(flags: int, pinned: int, after: int) -> None:
+    """Every request of the peer fails once, and no registration or fragment is left behind."""
+
+    def program(process: RankProcess) -> list[int]:
+        comm, pml = world(process), process.pml
+        other = 1 - comm.rank
+        rooms = [buffer(40_000) for _ in range(4)]
+        requests = [pml.irecv(comm, room, other, 1) for _, room in rooms]
+        requests += [pml.isend(comm, send(pattern(40_000, 1)), other, 1, STANDARD) for _ in rooms]
+        for _ in range(after):
+            process.context.engine.spend(20_000)
+            process.context.engine.progress()
+        with process.context.engine.lock:
+            process.context.btls[0].cut(comm.procs[other])
+        for request in requests:
+            process.context.engine.wait(request)
+        return [request.error for request in requests]
+
+    rail = RdmaRail(flags=flags, put_limit=3000, get_limit=3000, descriptors=5)
+    job = rdma_world(2, program, [rail], mpi_leave_pinned=pinned)
+    errors = {error for result in job.results for error in result}
+    assert errors <= {0, ERR_PROC_FAILED, ERR_OTHER}
+    assert errors != {0}
