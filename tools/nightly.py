@@ -8,7 +8,7 @@ Goes on where an earlier run at the same commit stopped; ends with a line in `do
 
 from __future__ import annotations
 
-from sweep import sweep, tests
+from sweep import Step, sweep, tests
 
 KILLS = "tests/proc/launch/test_orphans.py"
 STEPS = [
@@ -16,6 +16,8 @@ STEPS = [
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8"),
     tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
+    tests("messages beyond 4 GiB", "tests/proc/test_large_messages.py", OMPY_EFFORT="2"),
+    Step("mpi4py's suite", ["tools/oracle.py", "--floor"]),
 ]
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+"""A part of mpi4py's own test suite, on two ranks; `tools/oracle.py` judges by all of it.
+
+The suite is fetched by pip at test time; nothing of it is kept in this project. Without a package
+index the test is skipped, and says so.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.worlds import ROOT
+from tools.peer_sources import Unavailable, fetch
+
+pytestmark = [pytest.mark.proc, pytest.mark.network]
+
+FLOOR = json.loads((Path(__file__).parent / "mpi4py_floor.json").read_text())["files"]
+RANKS = 2
+
+
+@pytest.fixture(scope="module")
+def suite() -> Path:
+    try:
+        return fetch()
+    except Unavailable as problem:
+        pytest.skip(f"mpi4py's sources cannot be fetched: {problem}")
+
+
+def test_no_file_passes_fewer_tests_than_it_did(suite: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ompy.cli.run", "-n", str(RANKS), sys.executable, "-m"]
+    command += ["tests.interop.suite_rank", str(suite), str(tmp_path), *FLOOR]
+    path = [str(ROOT), str(ROOT / "core/ompy/dropin"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads((tmp_path / str(rank)).read_text()) for rank in range(RANKS)]
+    assert [answer["size"] for answer in answers] == [RANKS] * RANKS
+    wrong = {name: text for answer in answers for name, text in answer["wrong"].items()}
+    assert not wrong
+    well = set.intersection(*(set(answer["well"]) for answer in answers))
+    passed = collections.Counter(name.partition(".")[0] for name in well)
+    assert {name: passed[name] for name in FLOOR if passed[name] < FLOOR[name]} == {}
