@@ -73,6 +73,7 @@ def compiled() -> bool:
     suites = [
         "tests/sim/mpi",
         "tests/sim/p2p",
+        "tests/sim/rdma",
         "tests/sim/test_tcp_connections.py",
         "tests/property/ob1",
         "tests/unit/engine",

@@ -31,6 +31,7 @@ STEPS = [
         tests(f"{name} x 50", path, "-m", "not proc", "-n", "2", OMPY_EFFORT="50")
         for name, path in (
             ("point-to-point worlds", "tests/sim/p2p"),
+            ("put and get worlds", "tests/sim/rdma"),
             ("API worlds", "tests/sim/mpi"),
             ("properties", "tests/property"),
         )
