@@ -60,7 +60,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Any], list[RdmaRail], int, dict[str, o
 
 
 @settings(
-    max_examples=effort(60),
+    max_examples=effort(40),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

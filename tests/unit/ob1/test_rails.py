@@ -5,9 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ompy_components.pml.ob1.rails import Share, heaviest_first, next_share, piece_of, share_out
+
+STEADY = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
 def rails(*weights: float, eager_limit: int = 100) -> list:
@@ -29,6 +31,7 @@ def test_rails_without_bandwidth() -> None:
     assert share_out(rails(0.0, 0.0), 5000) == [5000, 0]
 
 
+@STEADY
 @given(
     st.lists(st.floats(0.001, 1), min_size=1, max_size=5),
     st.integers(0, 10**10),
@@ -41,6 +44,7 @@ def test_nothing_is_lost(weights: list[float], length: int, alignment: int) -> N
     assert all(part % alignment == 0 for part in parts[1:])
 
 
+@STEADY
 @given(
     st.lists(st.tuples(st.floats(0.01, 1), st.integers(0, 500)), min_size=1, max_size=4),
     st.integers(0, 100),
