@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+import ompy.data
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ompy.data import slabs_numpy, slabs_plain
 from ompy.data.convertor import (
     HUGE_FROM,
     ContiguousConvertor,
@@ -12,7 +16,9 @@ from ompy.data.convertor import (
     GatherConvertor,
     GrowingConvertor,
 )
-from ompy.data.layout import BYTES, Layout, combine, repeat, resize
+from ompy.data.layout import BYTES, Layout, combine, repeat, resize, strided
+from ompy.data.strided import IMPORT_NUMPY_FROM, _copying
+from ompy.data.typemap import Loop
 
 
 def unpack_all(convertor: Convertor, data: bytes, cuts: list[int]) -> None:
@@ -116,6 +122,36 @@ def test_strided_writes_between_no_gaps() -> None:
     memory = bytearray(18)
     column.convertor(memoryview(memory), 0, 2).unpack(0, memoryview(b"abcdef"))
     assert memory == b"a\0\0b\0\0c\0\0d\0\0e\0\0f\0\0"
+
+
+def test_who_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy where it is loaded or where a message is worth its import; it can be done without."""
+    few, many = (repeat(BYTES, [0, 2, 4]).node, strided(BYTES, IMPORT_NUMPY_FROM, 2).node)
+    assert _copying(few) is _copying(many) is slabs_numpy
+    monkeypatch.delitem(sys.modules, "numpy")
+    assert _copying(few) is slabs_plain
+    assert _copying(many) is slabs_numpy
+    monkeypatch.delattr(ompy.data, "slabs_numpy")
+    monkeypatch.setitem(sys.modules, "ompy.data.slabs_numpy", None)
+    assert _copying(many) is slabs_plain
+    memory = bytearray(b"a.b.c.")
+    convertor = strided(BYTES, 3, 2).convertor(memoryview(memory), 0, 1)
+    assert pack_all(convertor, 2) == b"abc"
+    unpack_all(convertor, b"xyz", [1])
+    assert memory == b"x.y.z."
+
+
+def test_regular_types_take_little_memory() -> None:
+    """However many pieces there are: nested loops, adjacent ones made one."""
+    column = strided(BYTES, 1 << 30, 4)
+    assert isinstance(column.node, Loop)
+    assert column.node.body.size == 1
+    plane = strided(column, 7, 4 << 30)
+    assert isinstance(plane.node, Loop)
+    assert (plane.node.count, plane.node.stride) == (7 << 30, 4)
+    assert strided(BYTES, 1 << 40, 1).single == (0, 1 << 40)
+    assert isinstance(repeat(BYTES, [0, 3, 6, 9]).node, Loop)
+    assert strided(BYTES, 0, 5).size == strided(Layout((), 0, 0), 5, 5).size == 0
 
 
 def test_layout_bounds() -> None:

@@ -57,6 +57,7 @@ def test_bytes_beyond_four_gib(name: str, copying: ModuleType, memory: memoryvie
 def test_sizes_and_bounds() -> None:
     huge = DOUBLE.Create_contiguous(1 << 40)
     assert (huge.size, huge.extent) == (1 << 43, 1 << 43)
+    assert huge.decode() == (DOUBLE, "CONTIGUOUS", {"count": 1 << 40})
     pair = Datatype.Create_struct([1, 1], [0, 5 * GIB], [DOUBLE, BYTE])
     assert (pair.size, pair.true_extent) == (9, 5 * GIB + 1)
     sides = [1 << 14] * 3
