@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from ompy import __version__
+from ompy.cli.bytecounts import parse_bytes
 
 KINDS: Final = {
     "latency": "one-way time of Send and Recv between two ranks",
@@ -42,14 +43,7 @@ def parse_sizes(text: str) -> list[int]:
     Raises:
         click.BadParameter: one is not a size.
     """
-    factors = {"k": 1024, "m": 1024**2, "g": 1024**3}
-    sizes = []
-    for word in filter(None, (part.strip().lower() for part in text.split(","))):
-        digits, factor = (word[:-1], factors[word[-1]]) if word[-1] in factors else (word, 1)
-        if not digits.isdigit():
-            raise click.BadParameter(f"{word} is not a size such as 512, 64k or 8m")
-        sizes.append(int(digits) * factor)
-    return sizes
+    return [parse_bytes(word) for word in text.split(",") if word.strip()]
 
 
 @click.command(help=HELP)

@@ -167,6 +167,26 @@ class VirtualJob:
         """All ranks' events in the order of time, ties by rank."""
         return sorted((event for trace in self.traces for event in trace), key=lambda e: e[:2])
 
+    def write_trace(self, directory: str) -> None:
+        """Write the events for `ompy trace`; the same bytes for the same seed and programs.
+
+        Raises:
+            OSError: it cannot be written there.
+        """
+        from ompy.trace.files import RankHeader, TraceWriter, prepare, write_job
+
+        prepare(directory)
+        hosts = dict.fromkeys(proc.hostname for proc in self._procs)
+        ranks = [{"rank": proc.rank, "node": proc.node} for proc in self._procs]
+        facts = {"seed": self.conductor.seed, "hosts": list(hosts), "ranks": ranks}
+        write_job(directory, {"world": "virtual", **facts})
+        for proc, trace in zip(self._procs, self.traces, strict=True):
+            # all ranks of a world are on its one clock
+            events = list(trace)
+            writer = TraceWriter(directory, RankHeader(proc.rank, 0, proc.hostname), len(events))
+            writer.write(events)
+            writer.close("finalize")
+
 
 def _placements(hosts: Sequence[int]) -> list[Proc]:
     counts: dict[int, int] = {}

@@ -1,0 +1,221 @@
+"""From events to messages: what belongs together on both sides, and what arrived as what.
+
+A message is named by its communicator, its sender's rank there, its receiver and its sequence
+number. Sequence numbers wrap, and context ids are used again: an event behind the completion of
+a side belongs to the next message of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from ompy.trace.sink import Event
+
+SEND: Final = "send"
+RECEIVE: Final = "receive"
+FIRST: Final = ("MATCH", "RNDV", "RGET")  # headers that begin a message
+
+
+class Kind(Enum):
+    """What an arrow is."""
+
+    DATA = "fragment with data"
+    CONTROL = "control message"
+    RDMA = "put or get"
+
+
+class Arrow(NamedTuple):
+    """Something that went from one rank to the other.
+
+    Attributes:
+        name: its header, or `put` or `get`.
+        kind: what it is.
+        sent: the event of whoever sent it, or began the put or get.
+        arrived: the event of its arrival; of a put or get, of its completion at the side that
+            began it. None when the trace has none.
+        source, target: world ranks: data of a get goes to the rank that began it.
+        size: bytes of payload, or moved.
+    """
+
+    name: str
+    kind: Kind
+    sent: Event
+    arrived: Event | None
+    source: int
+    target: int
+    size: int
+
+
+class Message:
+    """One message, as both sides saw it.
+
+    Attributes:
+        sender, receiver: world ranks; -1 while only the other side's events are known.
+        context: id of the communicator.
+        tag: of it.
+        sequence: number of it.
+        size: packed bytes, as the sender says.
+        protocol: the sender's candidate, or "".
+        decided: what the receiver made of it; "" for eager messages.
+        sends: the sender's events in order.
+        receives: the receiver's events in order.
+        posted: the event of posting the receive; None when the message was there before.
+    """
+
+    def __init__(self, context: int, receiver: int, sequence: int) -> None:
+        self.sender = -1
+        self.receiver = receiver
+        self.context = context
+        self.sequence = sequence
+        self.tag = 0
+        self.size = 0
+        self.protocol = self.decided = ""
+        self.sends: list[Event] = []
+        self.receives: list[Event] = []
+        self.posted: Event | None = None
+
+    @property
+    def start(self) -> int:
+        """When the first thing happened, posting apart."""
+        return min(event.time for event in (*self.sends, *self.receives))
+
+    def events(self) -> list[Event]:
+        """Both sides' events, in order."""
+        return sorted((*self.sends, *self.receives), key=lambda event: event[:2])
+
+    def add(self, event: Event, fields: dict[str, Any]) -> None:
+        """Take in an event of either side."""
+        self.tag = fields["tag"]
+        peer = fields.get("peer")
+        if fields["side"] == SEND:
+            self.sender = event.rank
+            self.sends.append(event)
+        else:
+            self.receives.append(event)
+            self.sender = self.sender if peer is None else peer
+        if event.name == "PROTOCOL":
+            self.size = fields["size"]
+            if fields["side"] == SEND:
+                self.protocol = fields["protocol"]
+            else:
+                self.decided = fields["protocol"]
+
+    def arrows(self) -> list[Arrow]:
+        """What went to and fro, in the order of sending."""
+        pairs = _Pairs()
+        gets = {_value(e, "offset") for e in self.receives if e.name == "READ"}
+        for event in self.sends:
+            pairs.sender(event)
+        for event in self.receives:
+            pairs.receiver(event, gets)
+        arrows = [
+            self._arrow(name, sent, arrived, to_receiver=to_receiver)
+            for name, to_receiver, sent, arrived in pairs.matched()
+        ]
+        return sorted(arrows, key=lambda arrow: arrow.sent[:2])
+
+    def _arrow(self, name: str, sent: Event, arrived: Event | None, *, to_receiver: bool) -> Arrow:
+        ends = (self.sender, self.receiver) if to_receiver else (self.receiver, self.sender)
+        size = _value(sent, "payload") or 0
+        kind = Kind.DATA if size or name in {"MATCH", "FRAG"} else Kind.CONTROL
+        if name in {"put", "get"}:
+            kind, size = Kind.RDMA, _value(sent, "size")
+        return Arrow(name, kind, sent, arrived, *ends, size)
+
+
+class _Pairs:
+    """Matches what was sent with what arrived, by what the two events have in common."""
+
+    def __init__(self) -> None:
+        self._out: list[tuple[str, bool, Event, tuple[Any, ...]]] = []
+        self._in: dict[tuple[str, bool, tuple[Any, ...]], list[Event]] = {}
+
+    def sender(self, event: Event) -> None:
+        """An event of the sender."""
+        name, offset, size = event.name, _value(event, "offset"), _value(event, "size")
+        if name in FIRST:
+            self._sent(name, True, event)
+        elif name == "FRAG":
+            self._sent(name, True, event, offset)
+        elif name in {"ACK", "PUT"}:
+            self._arrived(name, False, event, offset, size)
+        elif name == "WRITE":
+            self._sent("put", True, event, offset)
+        elif name == "FIN" and offset is not None:
+            self._sent(name, True, event, offset)
+            self._arrived("put", True, event, offset)
+        elif name == "FIN":
+            self._arrived(name, False, event, size)
+
+    def receiver(self, event: Event, gets: set[Any]) -> None:
+        """An event of the receiver, which has got the bytes at the offsets `gets`."""
+        name, offset, size = event.name, _value(event, "offset"), _value(event, "size")
+        if name in FIRST:
+            self._arrived(name, True, event)
+        elif name == "FRAG":
+            self._arrived(name, True, event, offset)
+        elif name in {"ACK", "PUT"}:
+            self._sent(name, False, event, offset, size)
+        elif name == "READ":
+            self._sent("get", True, event, offset)
+        elif name == "FIN" and offset in gets:
+            self._sent(name, False, event, size)
+            self._arrived("get", True, event, offset)
+        elif name == "FIN":
+            self._arrived(name, True, event, offset)
+
+    def _sent(self, name: str, to_receiver: bool, event: Event, *common: Any) -> None:
+        self._out.append((name, to_receiver, event, common))
+
+    def _arrived(self, name: str, to_receiver: bool, event: Event, *common: Any) -> None:
+        self._in.setdefault((name, to_receiver, common), []).append(event)
+
+    def matched(self) -> Iterator[tuple[str, bool, Event, Event | None]]:
+        """Name, direction, both events; equals are matched in their order."""
+        for name, to_receiver, sent, common in self._out:
+            waiting = self._in.get((name, to_receiver, common))
+            yield name, to_receiver, sent, waiting.pop(0) if waiting else None
+
+
+def _value(event: Event, name: str) -> Any:
+    for key, value in event.fields:
+        if key == name:
+            return value
+    return None
+
+
+def messages(events: Iterable[Event]) -> list[Message]:
+    """The messages of a trace, in the order they began.
+
+    Args:
+        events: of all ranks, in order.
+    """
+    found: dict[tuple[int, int, int, int, int], Message] = {}
+    done: dict[tuple[int, int, int, int, str], int] = {}
+    posts: dict[tuple[int, int, int], Event] = {}
+    for event in events:
+        fields = dict(event.fields)
+        side: Any = fields.get("side")
+        if event.name == "POST":
+            posts[event.rank, _number(fields, "context"), _number(fields, "posted")] = event
+        if side is None or "sequence" not in fields:
+            continue
+        receiver = _number(fields, "peer") if side == SEND else event.rank
+        context, sequence = _number(fields, "context"), _number(fields, "sequence")
+        name = (context, _number(fields, "source"), receiver, sequence)
+        generation = done.get((*name, side), 0)
+        message = found.get((*name, generation))
+        if message is None:
+            message = found[(*name, generation)] = Message(context, receiver, sequence)
+        message.add(event, fields)
+        if event.name == "COMPLETE":
+            done[(*name, side)] = generation + 1
+            if fields.get("posted"):
+                message.posted = posts.get((event.rank, context, _number(fields, "posted")))
+    return sorted(found.values(), key=lambda message: message.start)
+
+
+def _number(fields: dict[str, Any], name: str) -> int:
+    return int(fields[name])
