@@ -6,6 +6,7 @@ import click
 
 from ompy import __version__
 from ompy.cli.bench import bench
+from ompy.cli.explain import explain
 from ompy.cli.trace import trace
 
 
@@ -16,4 +17,5 @@ def main() -> None:
 
 
 main.add_command(bench)
+main.add_command(explain)
 main.add_command(trace)

@@ -29,7 +29,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ompy.data.convertor import Convertor
-from ompy.data.errors import MPIError
+from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request
 from ompy.mca.component import ApiVersion, Component
 
@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     from ompy.frameworks.bml import Bml
     from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.context import RankContext
+    from ompy.frameworks.explanation import Explanation
 
 # 2.0: reference openmpi.md 0.6, PML 2.0.0 (Open MPI 4.x); 2.1 adds wrappers, and asks nothing
-# new of a component made for 2.0; 2.2 has buffered sends keep what is not sent, by themselves
-API: Final[ApiVersion] = (2, 2)
+# new of a component made for 2.0; 2.2 has buffered sends keep what is not sent, by themselves;
+# 2.3 has a PML explain its choices and say what it waits for, if it likes
+API: Final[ApiVersion] = (2, 3)
 
 # communication modes; seed: standard, buffered, synchronous and ready
 STANDARD: Final = 0
@@ -149,6 +151,26 @@ class Pml:
             raise MPIError(request.error, request.detail)
         return request
 
+    def explain(
+        self, communicator: Communicator, target: int, size: int, mode: int, contiguous: bool
+    ) -> Explanation:
+        """Which protocol a message would take, and why (since API 2.3). Sends nothing.
+
+        Call it only while nothing is under way: it may try out other settings.
+
+        Raises:
+            MPIError: ERR_UNSUPPORTED_OPERATION, this PML cannot say; or the peer is not reached.
+        """
+        raise MPIError(ERR_UNSUPPORTED_OPERATION, f"{type(self).__name__} explains nothing")
+
+    def waiting(self) -> list[str]:
+        """What is not complete, a line each for people to read (since API 2.3).
+
+        May be called at any moment, from a signal handler too: it changes nothing, takes no lock
+        and may miss what is just changing.
+        """
+        return []
+
     def finalize(self) -> None:
         """Deliver what was accepted and end."""
         raise NotImplementedError
@@ -219,6 +241,16 @@ class PmlWrapper(Pml):
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Hand on."""
         return self.inner.wait(communicator, request)
+
+    def explain(
+        self, communicator: Communicator, target: int, size: int, mode: int, contiguous: bool
+    ) -> Explanation:
+        """Hand on."""
+        return self.inner.explain(communicator, target, size, mode, contiguous)
+
+    def waiting(self) -> list[str]:
+        """Hand on."""
+        return self.inner.waiting()
 
     def finalize(self) -> None:
         """Hand on. A wrapper with something to say over `inner` says it first."""

@@ -230,6 +230,10 @@ class Matching:
             self._peers[rank] = queue
         return queue
 
+    def peers(self) -> list[PeerQueue]:
+        """The queues of all ranks that were heard of or sent to."""
+        return [queue for queue in self._peers if queue is not None]
+
     def next_sequence(self, target: int) -> int:
         """The sequence number of the next message to `target`."""
         queue = self.peer(target)

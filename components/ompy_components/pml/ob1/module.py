@@ -13,6 +13,7 @@ get's in `Gets.completed`; headers are made by the methods whose names end in `_
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_ARG, ERR_INTERN, MPIError
@@ -40,6 +41,9 @@ from ompy_components.pml.ob1.rdma import Rdma
 from ompy_components.pml.ob1.receiving import Receiving
 from ompy_components.pml.ob1.sending import Sending
 from ompy_components.pml.ob1.steptrace import StepTrace
+
+if TYPE_CHECKING:
+    from ompy.frameworks.explanation import Explanation
 
 HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN)
 
@@ -285,6 +289,22 @@ class Ob1(Pml):
         if request.error:
             raise MPIError(request.error, request.detail)
         return request
+
+    def explain(
+        self, communicator: Communicator, target: int, size: int, mode: int, contiguous: bool
+    ) -> Explanation:
+        """Ask the rule about a message, and about others a little different."""
+        from ompy_components.pml.ob1.explaining import Asked, Explaining
+
+        with self._lock:
+            endpoint = self.endpoint(communicator.procs[target])
+            return Explaining(self, endpoint).explain(Asked(mode, size, contiguous))
+
+    def waiting(self) -> list[str]:
+        """Sends and receives that are not complete."""
+        from ompy_components.pml.ob1.waiting import waiting
+
+        return waiting(self)
 
     def finalize(self) -> None:
         """Send what is pending."""

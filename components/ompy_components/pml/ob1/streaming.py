@@ -64,6 +64,11 @@ class Streaming:
         self._depth = depth
         self._rails_max = rails_max
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """FRAGs of one message under way at a time, and rails of one range."""
+        return self._depth, self._rails_max
+
     def acknowledged(self, data: memoryview) -> None:
         """The receiver answers a RNDV or RGET with what it wants as FRAGs."""
         _, flags, send_id, receive_id, offset, size = parse(ACK_HEADER, ACK, data)

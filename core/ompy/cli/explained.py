@@ -1,0 +1,67 @@
+"""Asks a rank's live PML to explain a message; `ompy explain` runs it as a job.
+
+Started as `python -m ompy.cli.explained QUESTION FILE`; rank 0 writes the answer to FILE.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ompy.data.errors import MPIError
+from ompy.frameworks.explanation import Explanation
+from ompy.mca.registry import Registry
+
+
+def main() -> None:
+    """Explain on rank 0; the others are there to be reached."""
+    from ompy.mpi.life import COMM_WORLD, current
+
+    question, path = json.loads(sys.argv[1]), Path(sys.argv[2])
+    process = current().process
+    if COMM_WORLD.rank == 0:
+        inner = process.communicators[0]
+        try:
+            found = process.pml.explain(
+                inner,
+                question["peer"],
+                question["size"],
+                question["mode"],
+                question["contiguous"],
+            )
+        except MPIError as problem:
+            path.write_text(json.dumps({"problem": str(problem)}))
+        else:
+            path.write_text(json.dumps(answer(found, process.registry)))
+    COMM_WORLD.Barrier()
+
+
+def answer(found: Explanation, registry: Registry) -> dict[str, Any]:
+    """The explanation, and each parameter in it with its value and origin."""
+    names: dict[str, None] = {}
+    for part in (found.branches, found.limits, found.changes):
+        names |= dict.fromkeys(name for entry in part for name in entry.parameters)
+    return {
+        "protocol": found.protocol,
+        "branches": [part._asdict() for part in found.branches],
+        "receiver": found.receiver,
+        "rails": found.rails,
+        "limits": [part._asdict() for part in found.limits],
+        "changes": [part._asdict() for part in found.changes],
+        "sizes": found.sizes,
+        "parameters": {name: setting(registry, name) for name in names},
+    }
+
+
+def setting(registry: Registry, name: str) -> dict[str, str]:
+    """A parameter's value and where it comes from."""
+    variable = registry.variable(name)
+    return {"value": variable.text, "origin": variable.origin.place}
+
+
+if __name__ == "__main__":
+    import ompy.MPI  # noqa: F401 - initialises
+
+    main()
