@@ -11,6 +11,7 @@ from __future__ import annotations
 import _thread
 import os
 import sys
+from functools import partial
 from typing import Any, Final
 
 from ompy.data.errors import ERR_OTHER, MPIError
@@ -127,9 +128,10 @@ def _guard() -> None:
     client = _life.world.context.wireup if _life.world is not None else None
     if isinstance(client, AgentClient):
         from ompy.runtime.guard import install_excepthook, line_buffer_output
+        from ompy.runtime.rank_report import tell_of_error
 
         line_buffer_output()
-        install_excepthook(client)
+        install_excepthook(client, partial(tell_of_error, current().process))
 
 
 def _at_exit() -> None:

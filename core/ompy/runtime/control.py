@@ -40,6 +40,7 @@ class Kind(IntEnum):
     CREDIT = 4  # so many bytes of output have been written
     SIGNAL = 5  # send this signal to all ranks
     END = 6  # end all ranks
+    REPORT = 7  # have all MPI processes say where they are
     # A to L
     STARTED = 16
     OUTPUT = 17  # body: whole lines of one stream of one rank

@@ -21,6 +21,7 @@ from ompy.runtime.verdict import Verdict
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FORWARDED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # reference openmpi.md 2.4.2
+REPORT_PATIENCE: Final = 0.5  # s; arbitrary: some hundred times what a rank takes to say it
 _CREDIT_STEP: Final = OUTPUT_WINDOW // 8  # bytes; arbitrary: few messages, window never shut long
 
 
@@ -195,7 +196,12 @@ class Coordinator:
         if all(agent.done for agent in self._agents):
             self._finish()
         elif self._verdict.failure is not None and not self._ending:
-            self._ending = True
+            self._end()
+
+    def _end(self) -> None:
+        """Have the agents end their ranks."""
+        self._ending = True
+        if not self._finished:
             grace_ms = self._options.kill_grace_ms
             self._tell_all(Kind.END, {"grace_ms": grace_ms})
             self._loop.call_later(grace_ms / 1000 + PATIENCE, self._finish)
@@ -213,8 +219,12 @@ class Coordinator:
             self._loop.stop()
 
     def _time_out(self) -> None:
+        """End the job, but first let the ranks say where they are."""
         self._verdict.timed_out(self._options.timeout_s, self._options.timeout_source)
-        self._see()
+        if not self._ending:
+            self._ending = True
+            self._tell_all(Kind.REPORT)
+            self._loop.call_later(REPORT_PATIENCE, self._end)
 
     # signals
 

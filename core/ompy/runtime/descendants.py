@@ -106,3 +106,13 @@ def kill_descendants(patience: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(_RETRY)
+
+
+def catches(process: int, number: int) -> bool:
+    """Whether a process has a handler for a signal, so that it does not die of it."""
+    try:
+        with open(f"/proc/{process}/status") as status:
+            caught = next(line for line in status if line.startswith("SigCgt:"))
+    except (OSError, StopIteration):  # it has gone; or no Linux, where it is not asked
+        return False
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from ompy.runtime.client import AgentClient
@@ -18,8 +19,12 @@ _TEXT_LIMIT: Final = 500  # characters; arbitrary: the traceback has the rest
 _HARMLESS: Final = (KeyboardInterrupt, SystemExit)
 
 
-def install_excepthook(client: AgentClient) -> None:
+def install_excepthook(
+    client: AgentClient, tell: Callable[[BaseException], object] | None = None
+) -> None:
     """End the job when an exception ends the main thread, after the hook there was has run.
+
+    `tell` gets the exception before the job is ended, to say more about it.
 
     Call it after registering exit hooks that may wait for other ranks: a hook the program sets
     later replaces ours, and then the job is ended at exit, before the hooks registered earlier.
@@ -33,6 +38,8 @@ def install_excepthook(client: AgentClient) -> None:
             previous(kind, value, traceback)
         finally:
             if not issubclass(kind, _HARMLESS):
+                if tell is not None:
+                    tell(value)
                 _end_job(client, value)
 
     def at_exit() -> None:

@@ -12,9 +12,10 @@ from typing import Any, Final
 from ompy.frameworks.job import Job
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Decoder, Frame, Kind
-from ompy.runtime.descendants import reap_all, signal_descendants
+from ompy.runtime.descendants import catches, reap_all, signal_descendants
 from ompy.runtime.forwarding import InputForwarder, OutputForwarder
 from ompy.runtime.modex import ModexStore
+from ompy.runtime.rank_report import REPORT_SIGNAL
 from ompy.runtime.rank_server import RankServer
 from ompy.runtime.ranks import LocalRank, Stage
 
@@ -107,6 +108,8 @@ class Supervisor:
                 self._input.end()
             case Kind.SIGNAL:
                 self._signal_groups(header["signal"])
+            case Kind.REPORT:
+                self._ask_for_reports()
             case Kind.END:
                 self._end(header["grace_ms"])
             case Kind.MODEX:
@@ -206,6 +209,14 @@ class Supervisor:
             with suppress(ProcessLookupError):
                 os.killpg(group, number)
         return frozenset(running)
+
+    def _ask_for_reports(self) -> None:
+        """Have the MPI processes that would not die of it say where they are."""
+        for rank in self._ranks.values():
+            running = rank.exit_status is None and rank.client is not None
+            if running and catches(rank.client_pid, REPORT_SIGNAL):
+                with suppress(ProcessLookupError):
+                    os.kill(rank.client_pid, REPORT_SIGNAL)
 
     def _end(self, grace_ms: int) -> None:
         """End everything: SIGTERM, and SIGKILL to what is left after the grace."""

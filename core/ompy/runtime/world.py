@@ -16,6 +16,7 @@ from ompy.frameworks.wireup import WireUp
 from ompy.mca.registry import Registry
 from ompy.net.real import RealNetwork
 from ompy.runtime.process import RankProcess
+from ompy.runtime.rank_report import report_when_asked
 from ompy.runtime.tracing import open_trace
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def _start_alone() -> RankProcess:
         job_id=os.urandom(8),
         job_key=os.urandom(32),
     )
-    return RankProcess(context, registry)
+    process = RankProcess(context, registry)
+    report_when_asked(process)
+    return process
 
 
 def _start_launched(client: AgentClient) -> RankProcess:
@@ -121,6 +124,7 @@ def _start_launched(client: AgentClient) -> RankProcess:
     client.on_abort = partial(context.trace.finish, "abort")
     engine.wakeup.add(client.fileno(), client.on_readable)
     process = RankProcess(context, registry)
+    report_when_asked(process)
     if client.rank == 0:
         _warn(registry)
     return process

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, OUT_OF_RESOURCE, PRIORITY, SIGNAL
 
+from ompy_components.pml.ob1.headers import SENT
+
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
@@ -15,10 +17,12 @@ if TYPE_CHECKING:
 class Control:
     """Sends control messages for one rank."""
 
-    __slots__ = ("_ob1",)
+    __slots__ = ("_clock", "_note", "_ob1")
 
     def __init__(self, ob1: Ob1) -> None:
         self._ob1 = ob1
+        self._note = ob1.trace.note
+        self._clock = ob1.trace.clock
 
     def send(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> None:
         """Send over whichever eager rail has room."""
@@ -54,4 +58,7 @@ class Control:
         result = module.send(rail.endpoint, descriptor, tag)
         if result < 0:
             module.free(descriptor)
+            return result
+        rank = rail.endpoint.proc.rank
+        self._note((self._clock(), SENT[tag], -1, rank, 0, 0, len(message)))
         return result

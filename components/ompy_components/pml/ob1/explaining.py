@@ -288,7 +288,7 @@ class Explaining:
             if least < asked.size:
                 text = f"{parameter} of {asked.size} or more"
                 yield text, parameter, own, "min_rdma_pipeline_size", asked.size
-            elif asked.size:
+            elif asked.size > own.eager_limit + own.rdma_pipeline_send_length:  # it is no less
                 text = f"{parameter} below {asked.size}"
                 yield text, parameter, own, "min_rdma_pipeline_size", asked.size - 1
 

@@ -32,6 +32,8 @@ NAMES: Final = {
     PUT: "PUT",
     FIN: "FIN",
 }
+# the same, for the flight recorder
+SENT: Final = {tag: f"> {name}" for tag, name in NAMES.items()}
 assert (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN) == (65, 66, 67, 68, 70, 72, 73)
 
 # header flags

@@ -11,6 +11,8 @@ cdef class Arrivals(ReceiveCallback):
     cdef Receiving _receiving
     cdef Sending _sending
     cdef object _rdma
+    cdef object _note
+    cdef object _clock
     cpdef received(self, BtlModule module, Endpoint endpoint, int tag, data)
 
 cdef class PathErrors(ErrorCallback):

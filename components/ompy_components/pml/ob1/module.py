@@ -32,9 +32,20 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import MatchedMessage, Pml
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
+from ompy.trace.sink import Trace
 
 from ompy_components.pml.ob1.control import Control
-from ompy_components.pml.ob1.headers import ACK, FIN, FRAG, MATCH, PUT, RGET, RNDV, UNION_SIZE
+from ompy_components.pml.ob1.headers import (
+    ACK,
+    FIN,
+    FRAG,
+    MATCH,
+    NAMES,
+    PUT,
+    RGET,
+    RNDV,
+    UNION_SIZE,
+)
 from ompy_components.pml.ob1.matching import Matching, Message, RecvRequest
 from ompy_components.pml.ob1.pending import PendingQueue
 from ompy_components.pml.ob1.rdma import Rdma
@@ -46,14 +57,18 @@ if TYPE_CHECKING:
     from ompy.frameworks.explanation import Explanation
 
 HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN)
+# for the flight recorder; what begins a message is noted where its header is read
+ARRIVED = {tag: f"< {NAMES[tag]}" for tag in (ACK, FRAG, PUT, FIN)}
 
 
 class Arrivals(ReceiveCallback):
     """Dispatches fragments by their header type."""
 
-    __slots__ = ("_rdma", "_receiving", "_sending")
+    __slots__ = ("_clock", "_note", "_rdma", "_receiving", "_sending")
 
-    def __init__(self, sending: Sending, receiving: Receiving, rdma: Rdma) -> None:
+    def __init__(self, sending: Sending, receiving: Receiving, rdma: Rdma, trace: Trace) -> None:
+        self._note = trace.note
+        self._clock = trace.clock
         self._sending = sending
         self._receiving = receiving
         self._rdma = rdma
@@ -62,7 +77,11 @@ class Arrivals(ReceiveCallback):
         """Hand a fragment to the protocol it belongs to."""
         if tag == MATCH:
             self._receiving.match_arrived(data)
-        elif tag == FRAG:
+            return
+        if tag in ARRIVED:
+            rank = endpoint.proc.rank
+            self._note((self._clock(), ARRIVED[tag], -1, rank, 0, 0, len(data)))
+        if tag == FRAG:
             self._receiving.fragment_arrived(data)
         elif tag == RNDV:
             self._receiving.rndv_arrived(data)
@@ -131,7 +150,7 @@ class Ob1(Pml):
         self.rdma = Rdma(self, values)
         self.sending = self._make_sending(values)
         self.receiving = self._make_receiving(values)
-        arrivals = Arrivals(self.sending, self.receiving, self.rdma)
+        arrivals = Arrivals(self.sending, self.receiving, self.rdma, self.trace)
         for tag in HANDLERS:
             context.active_messages.register(tag, arrivals)
         errors = PathErrors(self)

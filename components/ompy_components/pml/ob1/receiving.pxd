@@ -3,6 +3,8 @@ from ompy_components.pml.ob1.matching cimport Fragment, Matching, PeerQueue, Rec
 
 cdef class Receiving:
     cdef object _ob1
+    cdef object _note
+    cdef object _clock
     cdef unsigned long long _next_id
     cdef public dict requests
     cdef public object rendezvous

@@ -55,10 +55,12 @@ class Receiving:
         rendezvous: decides what becomes of a RNDV or RGET.
     """
 
-    __slots__ = ("_next_id", "_ob1", "_orphans", "rendezvous", "requests")
+    __slots__ = ("_clock", "_next_id", "_note", "_ob1", "_orphans", "rendezvous", "requests")
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
+        self._note = ob1.trace.note
+        self._clock = ob1.trace.clock
         self.rendezvous = RendezvousReceive(ob1, values)
         self._next_id = 0
         self.requests: dict[int, RecvRequest] = {}
@@ -77,6 +79,7 @@ class Receiving:
         """A MATCH fragment: a whole eager message."""
         _, flags, context_id, source, tag, sequence = parse(MATCH_HEADER, MATCH, data)
         length = len(data) - MATCH_SIZE
+        self._note((self._clock(), "< MATCH", context_id, source, tag, sequence, length))
         if self._ob1.trace.active:
             self._note_arrived(MATCH, context_id, source, tag, sequence, length)
         matching = self._ob1.matching_of(context_id)
@@ -102,6 +105,7 @@ class Receiving:
         """A RNDV fragment: the beginning of a message."""
         fields = parse(RNDV_HEADER, RNDV, data)
         _, flags, context_id, source, tag, sequence, length, send_id = fields
+        self._note((self._clock(), "< RNDV", context_id, source, tag, sequence, length))
         if self._ob1.trace.active:
             self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
         payload = bytes(data[RNDV_SIZE:])
@@ -112,6 +116,7 @@ class Receiving:
         """A RGET: a message that may be read from the sender's memory."""
         fields = parse(RGET_HEADER, RGET, data)
         _, flags, context_id, source, tag, sequence, length, send_id, number, address = fields
+        self._note((self._clock(), "< RGET", context_id, source, tag, sequence, length))
         if self._ob1.trace.active:
             self._note_arrived(RGET, context_id, source, tag, sequence, 0)
         fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, b"")

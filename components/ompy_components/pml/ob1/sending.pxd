@@ -10,6 +10,8 @@ cdef class FragmentDone(CompletionCallback):
 
 cdef class Sending:
     cdef object _ob1
+    cdef object _note
+    cdef object _clock
     cdef FragmentDone _done
     cdef unsigned long long _next_id
     cdef object _rendezvous

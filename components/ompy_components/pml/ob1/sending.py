@@ -38,6 +38,7 @@ from ompy_components.pml.ob1.headers import (
     NAMES,
     RGET,
     RNDV,
+    SENT,
     UNION_SIZE,
 )
 from ompy_components.pml.ob1.rdma_put import PutWrites
@@ -78,10 +79,22 @@ class Sending:
         puts: does the puts that receivers ask for.
     """
 
-    __slots__ = ("_done", "_next_id", "_ob1", "_rendezvous", "puts", "requests", "streaming")
+    __slots__ = (
+        "_clock",
+        "_done",
+        "_next_id",
+        "_note",
+        "_ob1",
+        "_rendezvous",
+        "puts",
+        "requests",
+        "streaming",
+    )
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
+        self._note = ob1.trace.note
+        self._clock = ob1.trace.clock
         self._done = FragmentDone(self)
         self._next_id = 0
         self.requests: dict[int, SendRequest] = {}
@@ -97,6 +110,17 @@ class Sending:
         endpoint = ob1.endpoint(communicator.procs[target])
         sequence = ob1.matching(communicator).next_sequence(target)
         request = SendRequest(communicator, convertor, endpoint, target, tag, mode, sequence)
+        self._note(
+            (
+                self._clock(),
+                "> send",
+                communicator.context_id,
+                target,
+                tag,
+                sequence,
+                convertor.size,
+            )
+        )
         if not self.start(request):
             if mode == BUFFERED:
                 convertor.keep(0)
@@ -231,6 +255,9 @@ class Sending:
             request.in_flight -= 1
             rail.module.free(descriptor)
             return result
+        if tag != MATCH:
+            rank = request.endpoint.proc.rank
+            self._note((self._clock(), SENT[tag], -1, rank, 0, 0, payload))
         if tag == RNDV:
             request.state = next_send_state(request.state, SendEvent.RNDV_SENT, request.story())
         elif tag == RGET:
