@@ -1,8 +1,8 @@
 """The sink everything may emit events to. Off, it costs its user one attribute test.
 
 Beside the events, which are kept only when somebody wants them, there is the flight recorder: a
-ring of the last few things that happened, always on, and so cheap that it may be: one tuple
-each, made into text only when the rank is asked what it was doing.
+ring of the last few things that happened, on unless it is turned off, and so cheap that it may
+be: one tuple each, made into text only when the rank is asked what it was doing.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ class Event(NamedTuple):
         """The event as one line of text, equal for equal events."""
         values = " ".join(f"{key}={value}" for key, value in self.fields)
         return f"{self.time:>12} {self.rank:>3} {self.layer:<10} {self.name} {values}".rstrip()
+
+
+Entry = tuple[int, str, int, int, int, int, int]  # the values of a Recent
 
 
 class Recent(NamedTuple):
@@ -79,7 +82,7 @@ class Trace:
         active: somebody listens.
         rank: whose.
         clock: the rank's, for entries of the flight recorder.
-        note: adds a tuple of `Recent`'s values to the flight recorder.
+        note: adds an entry to the flight recorder; None when that is turned off.
     """
 
     __slots__ = ("_events", "_recent", "_writer", "active", "clock", "note", "rank")
@@ -97,8 +100,8 @@ class Trace:
         self.clock = clock
         self._events: list[Event] = []
         self._writer: EventWriter | None = None
-        self._recent: deque[tuple[int, str, int, int, int, int, int]] = deque(maxlen=recent)
-        self.note = self._recent.append
+        self._recent: deque[Entry] = deque(maxlen=recent)
+        self.note: Callable[[Entry], object] | None = self._recent.append if recent else None
 
     def start(self, writer: EventWriter | None = None) -> None:
         """Keep events from now on: in memory, or with a writer that gets them now and then."""

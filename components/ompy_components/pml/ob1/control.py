@@ -59,6 +59,7 @@ class Control:
         if result < 0:
             module.free(descriptor)
             return result
-        rank = rail.endpoint.proc.rank
-        self._note((self._clock(), SENT[tag], -1, rank, 0, 0, len(message)))
+        if self._note is not None:
+            rank = rail.endpoint.proc.rank
+            self._note((self._clock(), SENT[tag], -1, rank, 0, 0, len(message)))
         return result

@@ -78,7 +78,7 @@ class Arrivals(ReceiveCallback):
         if tag == MATCH:
             self._receiving.match_arrived(data)
             return
-        if tag in ARRIVED:
+        if tag in ARRIVED and self._note is not None:
             rank = endpoint.proc.rank
             self._note((self._clock(), ARRIVED[tag], -1, rank, 0, 0, len(data)))
         if tag == FRAG:

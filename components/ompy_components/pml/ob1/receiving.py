@@ -79,7 +79,8 @@ class Receiving:
         """A MATCH fragment: a whole eager message."""
         _, flags, context_id, source, tag, sequence = parse(MATCH_HEADER, MATCH, data)
         length = len(data) - MATCH_SIZE
-        self._note((self._clock(), "< MATCH", context_id, source, tag, sequence, length))
+        if self._note is not None:
+            self._note((self._clock(), "< MATCH", context_id, source, tag, sequence, length))
         if self._ob1.trace.active:
             self._note_arrived(MATCH, context_id, source, tag, sequence, length)
         matching = self._ob1.matching_of(context_id)
@@ -105,7 +106,8 @@ class Receiving:
         """A RNDV fragment: the beginning of a message."""
         fields = parse(RNDV_HEADER, RNDV, data)
         _, flags, context_id, source, tag, sequence, length, send_id = fields
-        self._note((self._clock(), "< RNDV", context_id, source, tag, sequence, length))
+        if self._note is not None:
+            self._note((self._clock(), "< RNDV", context_id, source, tag, sequence, length))
         if self._ob1.trace.active:
             self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
         payload = bytes(data[RNDV_SIZE:])
@@ -116,7 +118,8 @@ class Receiving:
         """A RGET: a message that may be read from the sender's memory."""
         fields = parse(RGET_HEADER, RGET, data)
         _, flags, context_id, source, tag, sequence, length, send_id, number, address = fields
-        self._note((self._clock(), "< RGET", context_id, source, tag, sequence, length))
+        if self._note is not None:
+            self._note((self._clock(), "< RGET", context_id, source, tag, sequence, length))
         if self._ob1.trace.active:
             self._note_arrived(RGET, context_id, source, tag, sequence, 0)
         fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, b"")

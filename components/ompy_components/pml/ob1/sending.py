@@ -110,17 +110,18 @@ class Sending:
         endpoint = ob1.endpoint(communicator.procs[target])
         sequence = ob1.matching(communicator).next_sequence(target)
         request = SendRequest(communicator, convertor, endpoint, target, tag, mode, sequence)
-        self._note(
-            (
-                self._clock(),
-                "> send",
-                communicator.context_id,
-                target,
-                tag,
-                sequence,
-                convertor.size,
+        if self._note is not None:
+            self._note(
+                (
+                    self._clock(),
+                    "> send",
+                    communicator.context_id,
+                    target,
+                    tag,
+                    sequence,
+                    convertor.size,
+                )
             )
-        )
         if not self.start(request):
             if mode == BUFFERED:
                 convertor.keep(0)
@@ -255,7 +256,7 @@ class Sending:
             request.in_flight -= 1
             rail.module.free(descriptor)
             return result
-        if tag != MATCH:
+        if tag != MATCH and self._note is not None:
             rank = request.endpoint.proc.rank
             self._note((self._clock(), SENT[tag], -1, rank, 0, 0, payload))
         if tag == RNDV:
