@@ -1,0 +1,185 @@
+"""Real jobs, traced from the command line to the picture; and what stuck ranks say."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from xml.etree import ElementTree as ET
+
+import pytest
+
+pytestmark = pytest.mark.proc
+OMPY = [sys.executable, "-c", "from ompy.cli.main import main; main()"]
+
+MESSAGES = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+for size in (10, 5000, 300_000):
+    if comm.rank == 0:
+        comm.Send(bytearray(size), 1, tag=7)
+    else:
+        comm.Recv(bytearray(size), 0, tag=7)
+if comm.rank == 0:
+    comm.Ssend(bytearray(5), 1, tag=8)
+else:
+    comm.Recv(bytearray(5), 0, tag=8)
+comm.Barrier()
+"""
+STUCK = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+def main():
+    comm.Send(b"12345", 1 - comm.rank, tag=3)
+    print("up", flush=True)
+    comm.Recv(bytearray(9), 1 - comm.rank, tag=4)
+main()
+"""
+
+
+def ompy(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [*OMPY, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_from_the_job_to_the_picture(launch, tmp_path) -> None:
+    folder = tmp_path / "trace"
+    result = launch.python(2, MESSAGES, "--trace", folder, "--mca", "btl_sm_eager_limit", 6000)
+    assert (result.code, result.err) == (0, "")
+    facts = json.loads((folder / "job.json").read_text())
+    assert facts["exit_code"] == 0
+    assert [rank["rank"] for rank in facts["ranks"]] == [0, 1]
+    assert facts["parameters"]["btl_sm_eager_limit"] == {
+        "value": 6000,
+        "origin": "--mca btl_sm_eager_limit 6000",
+    }
+    listed = ompy("trace", folder)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    rows = [line.split(maxsplit=7) for line in listed.stdout.splitlines()[1:]]
+    assert [row[2:] for row in rows] == [
+        ["0", "1", "7", "10", "B", "Eager Send (Immediate)"],
+        ["0", "1", "7", "5000", "B", "Eager Send (Immediate)"],
+        ["0", "1", "7", "300000", "B", "RDMA Direct Get"],
+        ["0", "1", "8", "5", "B", "Send/Receive Pipeline"],
+    ]
+    times = [float(row[1]) for row in rows]
+    assert times == sorted(times)
+    _pictures(folder, tmp_path)
+
+
+def _pictures(folder, tmp_path) -> None:
+    drawing, text, line = (tmp_path / name for name in ("m.svg", "m.mmd", "c.json"))
+    chosen = ["--rank", 0, "--peer", 1, "--tag", 7, "--message", 3]
+    for path in (drawing, text):
+        done = ompy("trace", folder, "--sequence", path, *chosen)
+        assert done.returncode == 0, done.stderr
+    words = [element.text for element in ET.parse(drawing).iter() if element.text]
+    assert {"RGET", "get 300000 B over sm", "FIN", "A", "C", "D", "F", "G"} <= set(words)
+    letters = [part.split(": ")[1] for part in text.read_text().splitlines() if "FIN" in part]
+    assert letters == ["D → F"]
+    assert ompy("trace", folder, "--chrome", line).returncode == 0
+    events = json.loads(line.read_text())["traceEvents"]
+    sent = {e["id"]: e["ts"] for e in events if e["ph"] == "s"}
+    arrived = {e["id"]: e["ts"] for e in events if e["ph"] == "f"}
+    assert set(sent) == set(arrived)
+    assert len(sent) > 5
+    # both ranks read one clock, and what is sent is stamped before it is
+    assert all(sent[number] <= arrived[number] for number in sent)
+
+
+def test_a_job_that_fails_leaves_its_trace(launch, tmp_path) -> None:
+    """The rank that aborts and the one that is ended with it both close their files."""
+    code = "from mpi4py import MPI; c = MPI.COMM_WORLD\n"
+    code += "c.Send(b'1', 1 - c.rank)\nif c.rank: c.Recv(bytearray(1)); c.Abort(9)\n"
+    code += "c.Recv(bytearray(1)); c.Recv(bytearray(1))\n"
+    result = launch.python(2, code, "--trace", tmp_path / "t")
+    assert result.code == 9
+    ends = {
+        rank: json.loads((tmp_path / "t" / f"rank-{rank}.jsonl").read_text().splitlines()[-1])
+        for rank in (0, 1)
+    }
+    assert {rank: end["end"] for rank, end in ends.items()} == {0: "SIGTERM", 1: "abort"}
+    shown = ompy("trace", tmp_path / "t")
+    assert "exit code 9" in shown.stderr
+    assert "rank 1 end early: abort" in shown.stderr
+    assert len(shown.stdout.splitlines()) == 3
+
+
+def test_what_cannot_be_traced_or_shown(launch, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    result = launch.python(1, "print(1)", "--trace", tmp_path / "file")
+    assert (result.code, result.out) == (2, "")
+    assert "--trace" in result.err
+    assert "holds no trace" in ompy("trace", tmp_path).stderr
+    assert ".svg or .mmd" in ompy("trace", tmp_path, "--sequence", "a.png").stderr
+    assert "--rank A" in ompy("trace", tmp_path, "--peer", 1).stderr
+
+
+def test_a_timeout_says_where_every_rank_is(launch) -> None:
+    result = launch.python(2, STUCK, "--timeout", 3)
+    assert result.code == 110
+    for rank in (0, 1):
+        said = result.err[result.err.index(f"ompy: rank {rank} ") :]
+        assert "is at <string>:7 in main" in said
+        assert f"receive from rank {1 - rank} with tag 4 in MPI_COMM_WORLD" in said
+        assert f"no receive for the 5 bytes that came from rank {1 - rank} with tag 3" in said
+        assert f"> send   to rank {1 - rank} in MPI_COMM_WORLD, tag 3, message 1, 5 bytes" in said
+        assert f"< MATCH  from rank {1 - rank} in MPI_COMM_WORLD" in said
+
+
+def test_a_timeout_of_ranks_that_are_not_stuck_in_messages(launch) -> None:
+    """One computes, and says its line; one is no MPI process, and does not die of being asked."""
+    code = "from mpi4py import MPI\nwhile True: pass\n"
+    argv = [sys.executable, "-c", code, ":", "-n", 1, "sleep", "30"]
+    result = launch("--timeout", 3, "-n", 1, *argv)
+    assert result.code == 110
+    assert "is at <string>:2 in <module>" in result.err
+    assert "has no message that is not complete" in result.err
+    assert "signal" not in result.err
+
+
+def test_sigusr1_makes_the_ranks_report_and_go_on(launch) -> None:
+    job = launch.start("-n", 2, sys.executable, "-c", STUCK)
+    assert {job.line(), job.line()} == {"up"}
+    job.signal(signal.SIGUSR1)
+    lines = []
+    while sum("its last" in line for line in lines) < 2:
+        lines.append(job.process.stderr.readline().decode())
+        assert lines[-1], lines
+    assert sum("is at <string>:7 in main" in line for line in lines) == 2
+    assert job.process.poll() is None
+    job.signal(signal.SIGTERM)
+    assert job.end().code == 128 + signal.SIGTERM
+
+
+def test_a_program_with_its_own_sigusr1_keeps_it(launch) -> None:
+    code = "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: print('mine'))\n"
+    code += "from mpi4py import MPI\nimport os\nos.kill(os.getpid(), signal.SIGUSR1)\n"
+    result = launch.python(1, code)
+    assert (result.out, result.err) == ("mine\n", "")
+
+
+def test_an_uncaught_error_of_a_message_tells_its_story(launch) -> None:
+    code = "from mpi4py import MPI; c = MPI.COMM_SELF\n"
+    code += "r = c.Irecv(bytearray(2), 0, 5); c.Send(b'123', 0, 5); r.Wait()\n"
+    result = launch.python(1, code)
+    assert result.code == 1
+    assert "MPI_ERR_TRUNCATE" in result.err
+    assert "> send   to rank 0 in MPI_COMM_SELF, tag 5, message 1, 3 bytes" in result.err
+    quiet = launch.python(1, "from mpi4py import MPI; MPI.COMM_WORLD.Send(b'', 5)")
+    assert "MPI_ERR_RANK" in quiet.err
+    assert "its last" not in quiet.err
+
+
+def test_explain(launch) -> None:
+    found = ompy("explain", "--size", "1m", "--mca", "btl", "self,tcp", "--json")
+    answer = json.loads(found.stdout)
+    assert answer["protocol"] == "RDMA Pipeline"
+    assert answer["parameters"]["btl_tcp_eager_limit"] == {"value": "65536", "origin": "default"}
+    shown = ompy("explain", "--size", "9000", "--mca", "btl_sm_eager_limit", "9056")
+    assert "Protocol: Eager Send (Immediate)" in shown.stdout
+    assert "btl_sm_eager_limit = 9056 (--mca btl_sm_eager_limit 9056)" in shown.stdout
+    assert "btl_sm_eager_limit below 9056: RDMA Direct Get" in shown.stdout
+    assert ompy("explain", "--size", "many").returncode == 2
+    assert shown.returncode == 0
