@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/deviations.md", "docs/seeing.md")
 # where the documents' short paths begin
-BASES = (ROOT, ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
+BASES = (ROOT, ROOT / "docs", ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
 OUTPUT = "the token went around 4 rank(s) and collected 6"
 BIN = Path(sys.executable).parent
 
