@@ -10,6 +10,7 @@ from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 
 from tests.sim.ob1.programs import one_message
 from tests.sim.p2p.programs import world
+from tests.support.effort import THOROUGH
 from tests.support.rdma_btl import RdmaRail, rdma_world
 
 RAILS = {
@@ -40,10 +41,10 @@ def asked_and_done(rails, size, mode, contiguous, **settings):
 
 @pytest.mark.parametrize("kind", sorted(RAILS))
 def test_it_does_what_it_says(kind: str) -> None:
-    modes = (STANDARD, BUFFERED, SYNCHRONOUS, READY)
-    for size, mode, contiguous in itertools.product(
-        (0, 200, 968, 969, 20_000, 20_001), modes, (True, False)
-    ):
+    modes, sizes = (STANDARD, BUFFERED, SYNCHRONOUS), (200, 968, 969, 20_001)
+    if THOROUGH:
+        modes, sizes = (*modes, READY), (0, 1, 256, 257, *sizes, 20_000)
+    for size, mode, contiguous in itertools.product(sizes, modes, (True, False)):
         if not contiguous and size < 2:
             continue  # no bytes are no pieces
         said, did = asked_and_done(RAILS[kind], size, mode, contiguous)
