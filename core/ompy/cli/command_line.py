@@ -12,7 +12,7 @@ import click
 
 from ompy import __version__
 from ompy.mca.errors import UsageError, did_you_mean
-from ompy.mca.settings import PARAMETER_SETS, TUNE_FILES
+from ompy.mca.settings import PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 
 PROGRAM: Final = "ompy-run"
 SEPARATOR: Final = ":"  # between the programs of a job
@@ -36,6 +36,7 @@ ABSENT: Final = (
 JOB_WIDE: Final = {
     "am",
     "tune",
+    "strict_plugins",
     "timeout",
     "tag_output",
     "timestamp_output",
@@ -93,6 +94,11 @@ class CommandError(Exception):
     multiple=True,
     metavar="NAME,...",
     help="Use parameter sets: files of configs/ or their names. Repeatable; the left-most wins.",
+)
+@click.option(
+    "--strict-plugins",
+    is_flag=True,
+    help="Start nothing if an installed component is broken. Also: OMPY_STRICT_PLUGINS=1.",
 )
 @click.option(
     "-x",
@@ -189,6 +195,8 @@ def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
         files = groups[0].options[option]
         if files:
             pairs.append((name, ",".join(files)))
+    if groups[0].options["strict_plugins"]:
+        pairs.append((STRICT_PLUGINS, "1"))
     return pairs
 
 

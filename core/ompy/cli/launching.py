@@ -149,7 +149,10 @@ def _not_found(name: str, here: str) -> str:
 def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
     """Check all parameters of a command line and choose what starts agents.
 
+    Says which components there are that cannot be used, as far as that is known here.
+
     Raises:
+        ComponentsFailed: of these, one that the user named or does not tolerate.
         UsageError: a parameter is wrong.
         ComponentError: a component the user named cannot be used.
         CommandError: no component can start anything here.
@@ -170,7 +173,14 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
     registry.select(best)
     for other in others:
         registry.pass_over(other, f"{best.name} has the higher priority")
+    _settle(registry)
     return registry, best
+
+
+def _settle(registry: Registry) -> None:
+    """Tell of components that have failed so far, or stop if they are not tolerated."""
+    registry.insist()
+    registry.tell_warnings(say)
 
 
 def timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float, str]:
@@ -226,6 +236,8 @@ def run(arguments: Sequence[str]) -> int:
     )
     hooks = hook_caller(registry)
     hooks.ompy_job_launching(job)
+    _settle(registry)
+    job = job._replace(mca=registry.snapshot())  # with what has become of the hooks
     try:
         code = launch(job, plm, launch_options)
         hooks.ompy_job_finished(code)

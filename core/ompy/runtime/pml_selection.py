@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.pml import Pml, PmlComponent, PmlWrapperComponent
-from ompy.mca.component import NotAvailable
-from ompy.mca.loading import summary
+from ompy.runtime.isolation import expect, isolated
 
 if TYPE_CHECKING:
     from ompy.frameworks.bml import Bml
@@ -29,10 +29,8 @@ def select_pml(registry: Registry, context: RankContext, bml: Bml) -> Pml:
     components, wrappers = sort_out(registry)
     for index, component in enumerate(components):
         context.pml_name = component.name
-        try:
-            pml = component.init(context, bml)
-        except NotAvailable as reason:
-            registry.refuse(component, str(reason))
+        pml = isolated(registry, component, "init", partial(_pml, component, context, bml))
+        if pml is None:
             continue
         registry.select(component)
         for other in components[index + 1 :]:
@@ -46,13 +44,19 @@ def _wrapped(
 ) -> Pml:
     """The PML inside its wrappers, the first of them closest to it."""
     for wrapper in wrappers:
-        try:
-            pml = wrapper.wrap(context, pml)
-        except NotAvailable as reason:
-            registry.refuse(wrapper, str(reason))
-        else:
+        wrapped = isolated(registry, wrapper, "wrap", partial(_wrapper, wrapper, context, pml))
+        if wrapped is not None:
             registry.select(wrapper)
+            pml = wrapped
     return pml
+
+
+def _pml(component: PmlComponent, context: RankContext, bml: Bml) -> Pml:
+    return expect(component.init(context, bml), Pml, component)
+
+
+def _wrapper(component: PmlWrapperComponent, context: RankContext, pml: Pml) -> Pml:
+    return expect(component.wrap(context, pml), Pml, component)
 
 
 def sort_out(registry: Registry) -> tuple[list[PmlComponent], list[PmlWrapperComponent]]:
@@ -70,10 +74,9 @@ def sort_out(registry: Registry) -> tuple[list[PmlComponent], list[PmlWrapperCom
     for component in registry.open("pml"):
         if isinstance(component, PmlComponent):
             selectable.append(component)
-        elif isinstance(component, PmlWrapperComponent):
-            wrappers.append(component)
         else:
-            registry.refuse(component, "it is neither a PmlComponent nor a PmlWrapperComponent")
+            assert isinstance(component, PmlWrapperComponent)
+            wrappers.append(component)
     if not selectable:
         _nothing_to_wrap(registry, wrappers)
     return selectable, [wrapper for wrapper in wrappers if _is_wanted(registry, wrapper)]
@@ -94,10 +97,8 @@ def _nothing_to_wrap(registry: Registry, wrappers: list[PmlWrapperComponent]) ->
 
 def _is_wanted(registry: Registry, wrapper: PmlWrapperComponent) -> bool:
     """Whether it wraps; to ask by name for one that declines is an error."""
-    try:
-        reason = wrapper.declines()
-    except Exception as error:
-        registry.refuse(wrapper, f"asked whether it declines it raised {summary(error)}")
+    reason = isolated(registry, wrapper, "declines", wrapper.declines)
+    if reason is None:
         return False
     if reason and registry.selection("pml").asks_for(wrapper.name):
         registry.refuse(wrapper, reason)

@@ -12,6 +12,7 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
+from ompy.mca.errors import ComponentError, ComponentsFailed
 from ompy.mca.registry import Registry
 from ompy.net.real import RealNetwork
 from ompy.runtime.process import RankProcess
@@ -65,7 +66,9 @@ def start() -> RankProcess:
 
     Raises:
         MPIError: it cannot be brought up; the text says why and what to do.
-        UsageError: a parameter is wrong (a process started by hand reads its own).
+        UsageError: a parameter is wrong, or a component that has to work does not (a process
+            started by hand; one of a job ends it and says why).
+        ComponentError: a component asked for by name does not work; as above.
     """
     from ompy.runtime.client import attach
 
@@ -93,7 +96,7 @@ def _start_alone() -> RankProcess:
         job_id=os.urandom(8),
         job_key=os.urandom(32),
     )
-    return RankProcess(context, registry)
+    return RankProcess(context, registry, _warn)
 
 
 def _start_launched(client: AgentClient) -> RankProcess:
@@ -118,16 +121,16 @@ def _start_launched(client: AgentClient) -> RankProcess:
 
     client.on_departure = departed
     engine.wakeup.add(client.fileno(), client.on_readable)
-    process = RankProcess(context, registry)
-    if client.rank == 0:
-        _warn(registry)
-    return process
+    try:
+        return RankProcess(context, registry, _warn if client.rank == 0 else None)
+    except ComponentError as problem:
+        client.abort(problem.exit_code, str(problem))
+    except ComponentsFailed as problem:
+        client.abort(problem.exit_code, "\n".join(problem.problems))
 
 
-def _warn(registry: Registry) -> None:
-    """Name the components that were to be used and could not be; the job goes on without them."""
-    for sentence in registry.warnings():
-        sys.stderr.write(f"ompy: {sentence}; ompy-info --plugins tells more\n")
+def _warn(sentence: str) -> None:
+    sys.stderr.write(f"ompy: {sentence}\n")
 
 
 def _engine(registry: Registry, ranks_here: int) -> RealEngine:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.mca.component import ApiVersion
+from ompy.mca.component import ApiVersion, Component
 from ompy.mca.errors import UsageError
 from ompy.mca.parameter import Flag, Parameter, Synonym
 from ompy.mca.registry import Registry
@@ -22,6 +22,7 @@ class Framework(NamedTuple):
     help: str
     api: ApiVersion | None
     parameters: tuple[Parameter, ...]
+    contracts: tuple[type[Component], ...] = (Component,)
 
 
 def parameter(name: str, flags: Flag = Flag.NONE, *synonyms: Synonym) -> Parameter:

@@ -171,14 +171,17 @@ def test_a_wrapper_that_cannot_say_is_left_out() -> None:
     made = registry("one", pml_one_fails=True)
     assert layers(run(made, programs.ring).processes[0]) == ["Ob1"]
     state, reason = state_of(made, "one")
-    assert state == "not-available"
-    assert "ValueError: what was the question?" in reason
+    assert state == "open-failed"
+    assert reason == "declines raised ValueError: what was the question?"
 
 
 def test_what_is_neither_is_left_out() -> None:
     made = registry("neither")
     assert layers(run(made, programs.ring).processes[0]) == ["Ob1"]
-    assert state_of(made, "neither")[0] == "not-available"
+    assert state_of(made, "neither") == (
+        "incompatible",
+        "it is no PmlComponent or PmlWrapperComponent, as a component of pml has to be",
+    )
 
 
 def test_a_pml_made_for_the_older_contract_is_selected_and_wrapped() -> None:
