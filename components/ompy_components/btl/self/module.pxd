@@ -3,3 +3,5 @@ from ompy.frameworks.btl cimport BtlModule, Descriptor, Endpoint
 cdef class SelfModule(BtlModule):
     cdef Endpoint _endpoint
     cdef object _queue
+    cpdef finalize(self)
+    cpdef bint _delivered(self) except -1
