@@ -1,0 +1,149 @@
+"""Completion: each accepted descriptor is completed exactly once, and what that means."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import pytest
+
+from ompy.conformance.driver import Driver
+from ompy.conformance.fragment import Arrival, Fragment
+from ompy.conformance.suite import Suite, Worlds, sizes
+from ompy.frameworks.btl import BTL_OWNERSHIP, PRIORITY, SEND_ALWAYS_CALLBACK, SIGNAL
+from ompy.net.virtual import Rail
+
+CHAIN: Final = 200  # callbacks; arbitrary: one that recursed would go deep
+NARROW: Final = (Rail("narrow", latency=300_000, jitter=100_000, bandwidth=20, window=800),)
+
+
+class CompletionSuite(Suite):
+    """Results, callbacks, ownership, user memory."""
+
+    title: ClassVar[str] = "completion"
+
+    @pytest.mark.parametrize(
+        "flags",
+        [
+            0,
+            BTL_OWNERSHIP,
+            SEND_ALWAYS_CALLBACK,
+            BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK,
+            BTL_OWNERSHIP | PRIORITY | SIGNAL,
+        ],
+        ids=["caller frees", "owned", "always, caller frees", "always, owned", "urgent"],
+    )
+    def test_exactly_once(self, worlds: Worlds, flags: int) -> None:
+        """COMPLETED means done, QUEUED means a callback, SEND_ALWAYS_CALLBACK means one anyhow."""
+
+        def program(driver: Driver) -> None:
+            for via in ("alloc", "prepare", "gather"):
+                for rank in driver.peers:
+                    module, _ = driver.rails(rank)[0]
+                    for size in sizes(module)[::3]:
+                        driver.send(rank, driver.data(size), via=via, flags=flags)
+            driver.quiesce()
+            driver.check_inbox(ordered=False)
+            for fragment in driver.sent:
+                assert fragment.good, f"{fragment}: {fragment.completions}"
+                if flags & SEND_ALWAYS_CALLBACK:
+                    assert len(fragment.completions) == 1, f"{fragment} had no callback"
+
+        worlds.make().run(program)
+
+    def test_nobody_to_tell(self, worlds: Worlds) -> None:
+        """A descriptor without a callback is sent like any other."""
+
+        def program(driver: Driver) -> None:
+            for flags in (BTL_OWNERSHIP, BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK):
+                for rank in driver.peers:
+                    for size in (0, 100, driver.rails(rank)[0][0].max_send_size):
+                        driver.send(rank, driver.data(size), flags=flags, told=False)
+            driver.quiesce()
+            driver.check_inbox(ordered=False)
+
+        worlds.make().run(program)
+
+    @pytest.mark.parametrize("via", ["prepare", "gather", "sendi"])
+    def test_user_memory(self, worlds: Worlds, via: str, seed: int) -> None:
+        """Sending alters no user memory, and once it is completed nobody looks there again.
+
+        The driver overwrites a fragment's memory within its completion, so that a module which
+        completes it too soon delivers something else.
+        """
+
+        def program(driver: Driver) -> None:
+            for rank in driver.peers:
+                driver.send(rank, driver.data(1))
+            driver.quiesce()
+            for number in range(16):
+                for rank in driver.peers:
+                    module, _ = driver.rails(rank)[0]
+                    most = module.eager_limit if via == "sendi" else module.max_send_size
+                    size = most if number == 8 else min(most, (20, 700, 6000)[number % 3])
+                    driver.send(rank, driver.data(size), via=via)
+            driver.quiesce()
+            driver.check_inbox(ordered=False)
+
+        worlds.make(seed=seed, rails=NARROW).run(program)
+
+    def test_nothing_arrives_from_within_send(self, worlds: Worlds) -> None:
+        """A rank that sends is not called back with arrivals before it polls."""
+
+        def program(driver: Driver) -> None:
+            driver.quiesce()
+            for via in ("alloc", "prepare", "sendi"):
+                for rank in driver.peers:
+                    before = len(driver.inbox)
+                    driver.post(rank, driver.data(100), via=via)
+                    assert len(driver.inbox) == before, "delivered before the next poll"
+            driver.quiesce()
+            driver.check_inbox(ordered=False)
+
+        worlds.make().run(program)
+
+    def test_receive_callbacks_may_send(self, worlds: Worlds, seed: int) -> None:
+        """An answer can be sent from within the callback that delivers the question."""
+
+        def program(driver: Driver) -> None:
+            refused: list[int] = []
+
+            def answer(arrival: Arrival) -> None:
+                if len(driver.inbox) < CHAIN:
+                    size = len(driver.inbox) * 37 % 900
+                    if driver.post(arrival.source, driver.data(size)) is None:
+                        refused.append(arrival.source)
+
+            driver.on_arrival = answer
+            if driver.rank == 0:
+                driver.send(driver.peers[0], driver.data(8))
+            driver.idle(CHAIN * 200_000)
+            driver.on_arrival = None
+            driver.quiesce()
+            driver.check_inbox(ordered=False)
+            assert refused or len(driver.inbox) >= CHAIN - 1
+
+        worlds.make(seed=seed).run(program)
+
+    def test_completion_callbacks_may_send(self, worlds: Worlds, seed: int) -> None:
+        """The next fragment can be sent from within the completion of the last."""
+
+        def program(driver: Driver) -> None:
+            flags = BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK
+            refused: list[int] = []
+
+            def next_one(fragment: Fragment) -> None:
+                if len(driver.sent) < CHAIN:
+                    offered = driver.post(fragment.target, driver.data(300), flags=flags)
+                    if offered is None:
+                        refused.append(fragment.target)
+
+            driver.on_completion = next_one
+            for rank in driver.peers:
+                driver.send(rank, driver.data(300), flags=flags)
+            driver.idle(CHAIN * 200_000)
+            driver.on_completion = None
+            driver.quiesce()
+            driver.check_inbox(ordered=False)
+            assert refused or len(driver.sent) >= CHAIN
+
+        worlds.make(seed=seed).run(program)
