@@ -278,16 +278,30 @@ class BtlModule(Poller):
         """Say which of `procs` can be reached: an endpoint each, or None.
 
         May be called again, for other peers or for the same. Only a BTL that reaches nobody
-        else has an endpoint for the own rank.
+        else has an endpoint for the own rank. By default each other rank is what `reach` says.
         """
+        own = self.context.me
+        return [None if proc is own else self.reach(proc) for proc in procs]
+
+    def reach(self, proc: Proc) -> Endpoint | None:
+        """The endpoint for one other rank, the same each time, or None: for `add_procs`."""
         raise NotImplementedError
 
     def del_procs(self, endpoints: Sequence[Endpoint]) -> None:
         """Give endpoints back."""
 
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
-        """A descriptor whose segment has `size` bytes, or None when there is none now."""
-        raise NotImplementedError
+        """A descriptor whose segment has `size` bytes, or None when there is none now.
+
+        By default fresh private memory, while `has_room` says so.
+        """
+        if not self.has_room(endpoint):
+            return None
+        return Descriptor(memoryview(bytearray(size)), flags, order)
+
+    def has_room(self, endpoint: Endpoint) -> bool:
+        """Whether one more fragment to a peer may be begun: for `alloc`. By default always."""
+        return True
 
     def free(self, descriptor: Descriptor) -> None:
         """Give back a descriptor that was not sent."""
@@ -304,6 +318,8 @@ class BtlModule(Poller):
     ) -> Descriptor | None:
         """A descriptor with `reserve` header bytes and payload from `convertor`.
 
+        By default one from `alloc` with a copy of as much payload as `max_send_size` allows.
+
         Args:
             endpoint: where it will go.
             convertor: the message.
@@ -316,11 +332,27 @@ class BtlModule(Poller):
         Returns:
             The descriptor, or None when there is none now.
         """
-        raise NotImplementedError
+        size = min(size, convertor.size - offset, self.max_send_size - reserve)
+        descriptor = self.alloc(endpoint, order, reserve + size, flags)
+        if descriptor is not None and size > 0:
+            descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
+        return descriptor
 
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment. See the module's docstring for the results."""
         raise NotImplementedError
+
+    def finish(self, endpoint: Endpoint, descriptor: Descriptor) -> int:
+        """For a `send` that is done already: tell who wants to be told, return `COMPLETED`."""
+        if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
+            descriptor.callback.completed(self, endpoint, descriptor, 0)
+        return COMPLETED
+
+    def dispatch(self, endpoint: Endpoint, tag: int, fragment: memoryview) -> None:
+        """For `poll`: hand a fragment that has arrived to whoever registered for its tag."""
+        handler = self.context.active_messages.handlers[tag]
+        assert handler is not None, f"nobody registered for tag {tag}"
+        handler.received(self, endpoint, tag, fragment)
 
     def sendi(
         self,
@@ -485,13 +517,18 @@ def common_parameters(
     *,
     exclusivity: int,
     eager_limit: int,
-    rndv_eager_limit: int,
-    max_send_size: int,
-    latency: int,
-    bandwidth: int,
+    rndv_eager_limit: int | None = None,
+    max_send_size: int | None = None,
+    latency: int = 100,
+    bandwidth: int = 100,
 ) -> tuple[Parameter, ...]:
-    """The parameters every BTL has (reference openmpi.md 3.12), with this BTL's defaults."""
-    defaults = (exclusivity, eager_limit, rndv_eager_limit, max_send_size, latency, bandwidth)
+    """The parameters every BTL has (reference openmpi.md 3.12), with this BTL's defaults.
+
+    Sizes that are not given are the eager limit's; latency and bandwidth are tcp's.
+    """
+    rndv = eager_limit if rndv_eager_limit is None else rndv_eager_limit
+    largest = eager_limit if max_send_size is None else max_send_size
+    defaults = (exclusivity, eager_limit, rndv, largest, latency, bandwidth)
     return tuple(
         Parameter(name, kind, default, text, level=level, unit=unit, minimum=least)
         for (name, kind, level, unit, least, text), default in zip(_COMMON, defaults, strict=True)
