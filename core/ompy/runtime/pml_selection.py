@@ -65,9 +65,9 @@ def sort_out(registry: Registry) -> tuple[list[PmlComponent], list[PmlWrapperCom
     Both with the highest priority first. The records of the others say why they are not in use.
 
     Raises:
-        MPIError: there are wrappers and no PML.
         UsageError: the selection is not valid.
-        ComponentError: the user asked by name for one that cannot be used, or that declines.
+        ComponentError: the user asked by name for one that cannot be used, that declines, or
+            that has no PML to wrap.
     """
     selectable: list[PmlComponent] = []
     wrappers: list[PmlWrapperComponent] = []
@@ -77,31 +77,30 @@ def sort_out(registry: Registry) -> tuple[list[PmlComponent], list[PmlWrapperCom
         else:
             assert isinstance(component, PmlWrapperComponent)
             wrappers.append(component)
-    if not selectable:
-        _nothing_to_wrap(registry, wrappers)
-    return selectable, [wrapper for wrapper in wrappers if _is_wanted(registry, wrapper)]
-
-
-def _nothing_to_wrap(registry: Registry, wrappers: list[PmlWrapperComponent]) -> None:
-    """Complain if there are wrappers and no PML: the user's selection is to blame."""
+    if selectable:
+        return selectable, [wrapper for wrapper in wrappers if _is_wanted(registry, wrapper)]
     for wrapper in wrappers:
-        registry.pass_over(wrapper, "there is no PML it could wrap")
-    if wrappers:
-        name = wrappers[0].name
-        raise MPIError(
-            ERR_OTHER,
-            f"{name} is no PML by itself and the parameter pml leaves none it could wrap: "
-            f"name one beside it, such as ob1,{name}",
-        )
+        name = wrapper.name
+        alone = f"it wraps a PML and the parameter pml leaves none: name one too, as in ob1,{name}"
+        _leave_out(registry, wrapper, alone)
+    return [], []
 
 
 def _is_wanted(registry: Registry, wrapper: PmlWrapperComponent) -> bool:
-    """Whether it wraps; to ask by name for one that declines is an error."""
-    reason = isolated(registry, wrapper, "declines", wrapper.declines)
-    if reason is None:
-        return False
-    if reason and registry.selection("pml").asks_for(wrapper.name):
+    """Whether it wraps in this job."""
+    reason = isolated(registry, wrapper, "declines", partial(_reason, wrapper))
+    if reason:
+        _leave_out(registry, wrapper, reason)
+    return reason == ""
+
+
+def _reason(wrapper: PmlWrapperComponent) -> str:
+    return expect(wrapper.declines(), str, wrapper)
+
+
+def _leave_out(registry: Registry, wrapper: PmlWrapperComponent, reason: str) -> None:
+    """Record that it does not wrap; an error when the user asked for it by name."""
+    if registry.selection("pml").asks_for(wrapper.name):
         registry.refuse(wrapper, reason)
-    elif reason:
+    else:
         registry.pass_over(wrapper, reason)
-    return not reason

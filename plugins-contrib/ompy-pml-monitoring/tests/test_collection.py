@@ -269,7 +269,10 @@ def test_streams(where: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"pml": "monitoring"}, "monitoring is no PML by itself .* such as ob1,monitoring"),
+        (
+            {"pml": "monitoring"},
+            "pml:monitoring .asked for by .* it wraps a PML .* as in ob1,monitoring",
+        ),
         (
             {"pml": "ob1,monitoring", "pml_monitoring_enable": "false"},
             "pml:monitoring .asked for by .*ob1,monitoring. .* pml_monitoring_enable is false: set",

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 from ompy import MPI
 comm = MPI.COMM_WORLD
@@ -44,11 +46,14 @@ ENABLED = ("--mca", "pml_monitoring_enable", "1")
 
 
 def job(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ompy.cli.run", "-n", "3", *options]
+    return ompy_run(tmp_path, "-n", "3", *options, sys.executable, "-c", PROGRAM)
+
+
+def ompy_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: text for name, text in os.environ.items() if "OMPY_MCA" not in name}
     return subprocess.run(
-        [*command, sys.executable, "-c", PROGRAM],
-        cwd=tmp_path,
+        [sys.executable, "-m", "ompy.cli.run", *arguments],
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -83,3 +88,16 @@ def test_json(tmp_path: Path) -> None:
     assert told["user"]["sent"]["bytes"] == [[0, 3072, 0], [53_072, 0, 0], [50_000, 0, 0]]
     assert told["user"]["sizes"] == {"2048": 2, "32768": 2}
     assert told["internal"]["sent"] == told["internal"]["received"]
+
+
+def test_what_the_readme_shows() -> None:
+    folder = Path(__file__).resolve().parents[1]
+    root = folder.parents[1]
+    if not (root / "examples" / "ring.py").exists():
+        pytest.skip("the examples are in ompy's repository")
+    readme = (folder / "README.md").read_text()
+    shown = readme.split("    $ ompy-run ", 1)[1].split("\nIt is a component", 1)[0]
+    command, *lines = [line.removeprefix("    ") for line in shown.rstrip().splitlines()]
+    done = ompy_run(root, *command.replace("python", sys.executable).split())
+    assert done.returncode == 0
+    assert (done.stdout + done.stderr).splitlines() == lines
