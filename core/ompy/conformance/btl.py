@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from ompy.conformance.completion import CompletionSuite
+from ompy.conformance.datagram_faults import DatagramFaultSuite
 from ompy.conformance.delivery import DeliverySuite
+from ompy.conformance.determinism import DeterminismSuite
+from ompy.conformance.failover import FailoverSuite
 from ompy.conformance.flow_control import FlowControlSuite
 from ompy.conformance.identity import IdentitySuite
+from ompy.conformance.leaks import LeakSuite
 from ompy.conformance.life_cycle import LifeCycleSuite
+from ompy.conformance.messages import MessageSuite
 from ompy.conformance.reachability import ReachabilitySuite
+from ompy.conformance.remote_memory import RemoteMemorySuite
+from ompy.conformance.stream_faults import StreamFaultSuite
 
 
 class BtlConformance(
@@ -17,6 +24,13 @@ class BtlConformance(
     DeliverySuite,
     FlowControlSuite,
     CompletionSuite,
+    RemoteMemorySuite,
+    FailoverSuite,
+    DatagramFaultSuite,
+    StreamFaultSuite,
+    DeterminismSuite,
+    LeakSuite,
+    MessageSuite,
 ):
     """Every suite there is for BTLs.
 

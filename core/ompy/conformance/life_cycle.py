@@ -133,6 +133,7 @@ class LifeCycleSuite(Suite):
             driver.world.meet(driver)
             if driver.rank == 1:
                 driver.vanish()
+                driver.world.departs(1, "it was killed")
                 return 0
             begun = driver.engine.now()
             for _ in range(BURST):
@@ -140,7 +141,6 @@ class LifeCycleSuite(Suite):
                 if offered is None or not offered.accepted:
                     break
             driver.idle(SECOND // 100)
-            driver.context.procs[1].departed = "it was killed"
             driver.finalize()
             return driver.engine.now() - begun
 

@@ -29,11 +29,12 @@ def requires(*names: str) -> Callable[[Test], Test]:
     """Skip the test where one of these capabilities is off.
 
     They are `ordered`, `reliable`, `checksum`, `virtual`; `put`, `get`, `failover` (flags of the
-    modules); `peers` (it reaches others than the own rank); `stream`, `datagram` (the wire).
+    modules); `peers` (it reaches others than the own rank); `stream`, `datagram` (the wire);
+    `wire` (one that can be cut: not memory).
     """
 
     def mark(test: Test) -> Test:
-        test.requires = names  # type: ignore[attr-defined]
+        test.needs = names  # type: ignore[attr-defined]
         return test
 
     return mark
@@ -99,6 +100,8 @@ class Worlds:
             return capabilities.reach == "self"
         if name in WIRES:
             return capabilities.wire != name
+        if name == "wire":
+            return capabilities.wire == "memory"
         return not getattr(capabilities, name)
 
 
@@ -107,12 +110,12 @@ class Suite:
 
     Attributes:
         title: of the suite, for the card.
-        requires: capabilities that all its tests need.
+        needs: capabilities that all its tests need.
         seeds: of tests that run in several worlds.
     """
 
     title: ClassVar[str] = ""
-    requires: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
     seeds: ClassVar[Sequence[int]] = range(2)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -156,8 +159,8 @@ class Suite:
         if not component.capabilities.virtual:
             pytest.skip("capability off: virtual")
         worlds: Worlds = request.getfixturevalue("worlds")
-        own = getattr(request.function, "requires", ())
-        for name in (*_suite_of(request).requires, *own):
+        own = getattr(request.function, "needs", ())
+        for name in (*_suite_of(request).needs, *own):
             if worlds.lacks(name):
                 pytest.skip(f"capability off: {name}")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import sample
-from ompy.engine.virtual import Deadlock, RankFailed
+from ompy.engine.virtual import Deadlock, RankFailed, VirtualEngine
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.discovery import scan
 from ompy.mca.records import ComponentRecord
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
 TIME_MAX: Final = 1_000 * SECOND  # arbitrary: ten times what any wait of the kit takes
+NEWS: Final = SECOND // 1000  # ns; arbitrary: the way through two agents
 PACKAGE: Final = "ompy.conformance"
 
 Settings = Mapping[str, object]
@@ -88,6 +89,7 @@ class World:
         counter: of the faults delivered.
         accepted: fragments that modules took, by the rank they go to.
         complaints: breaches of the contract so far.
+        shared: what the programs of a test hand each other.
         job: the virtual job.
     """
 
@@ -122,6 +124,7 @@ class World:
         self.counter = FaultCounter()
         self.accepted: Counter[int] = Counter()
         self.complaints: list[str] = []
+        self.shared: dict[int, Any] = {}
         self._seed = seed
         self._without = without
         self._registry = registry(component, settings or {}, component.name)
@@ -168,6 +171,18 @@ class World:
             self._met = 0
             self._round = goal
         driver.wait(lambda: self._round >= goal, "the other ranks")
+
+    def departs(self, rank: int, reason: str) -> None:
+        """The other ranks hear, a little later, that a rank can no longer be reached."""
+
+        def tell() -> None:
+            for other, driver in self.drivers.items():
+                if other != rank:
+                    driver.context.procs[rank].departed = reason
+                    assert isinstance(driver.engine, VirtualEngine)
+                    driver.engine.wake()
+
+        self.job.conductor.after(NEWS, tell)
 
     def sent_to(self, rank: int) -> list[Fragment]:
         """What modules accepted for a rank, by sender and in the order it was sent."""
