@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from ompy import __version__
+from ompy.cli.completion import WordKeepingCommand, complete_parameter
 
 KINDS: Final = {
     "latency": "one-way time of Send and Recv between two ranks",
@@ -52,7 +53,7 @@ def parse_sizes(text: str) -> list[int]:
     return sizes
 
 
-@click.command(help=HELP)
+@click.command(cls=WordKeepingCommand, help=HELP)
 @click.argument("kind", type=click.Choice(list(KINDS)))
 @click.option(
     "-n",
@@ -64,7 +65,14 @@ def parse_sizes(text: str) -> list[int]:
 )
 @click.option("--sizes", default="", help="Bytes, as 8,1k,4m; the kind has its own defaults.")
 @click.option("--rounds", default=9, show_default=True, type=click.IntRange(min=1))
-@click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
+@click.option(
+    "--mca",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    shell_complete=complete_parameter,
+    help="As for ompy-run.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print every round's figure as JSON.")
 def bench(
     kind: str, ranks: int, sizes: str, rounds: int, mca: list[tuple[str, str]], as_json: bool

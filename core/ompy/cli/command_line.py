@@ -11,6 +11,13 @@ from typing import Any, Final, NamedTuple
 import click
 
 from ompy import __version__
+from ompy.cli.completion import (
+    complete_directory,
+    complete_file,
+    complete_parameter,
+    complete_rank,
+    complete_variable,
+)
 from ompy.mca.errors import UsageError, did_you_mean
 from ompy.mca.settings import PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 
@@ -81,18 +88,21 @@ class CommandError(Exception):
     nargs=2,
     multiple=True,
     metavar="NAME VALUE",
+    shell_complete=complete_parameter,
     help="Set an MCA parameter for the whole job. Repeatable.",
 )
 @click.option(
     "--tune",
     multiple=True,
     metavar="FILE,...",
+    shell_complete=complete_file,
     help="Read -mca and -x from files. Repeatable; the left-most wins.",
 )
 @click.option(
     "--am",
     multiple=True,
     metavar="NAME,...",
+    shell_complete=complete_file,
     help="Use parameter sets: files of configs/ or their names. Repeatable; the left-most wins.",
 )
 @click.option(
@@ -105,9 +115,15 @@ class CommandError(Exception):
     "exports",
     multiple=True,
     metavar="NAME[=VALUE]",
+    shell_complete=complete_variable,
     help="Set an environment variable for the program. Repeatable.",
 )
-@click.option("--wdir", metavar="DIR", help="Working directory of the program.")
+@click.option(
+    "--wdir",
+    metavar="DIR",
+    shell_complete=complete_directory,
+    help="Working directory of the program.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -120,6 +136,7 @@ class CommandError(Exception):
     "--stdin",
     default="0",
     metavar="RANK",
+    shell_complete=complete_rank,
     help="Which rank gets the standard input, or none. Default: 0.",
 )
 @click.option(
@@ -237,7 +254,7 @@ def _take_options(tokens: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
             options += ["-n", token[2:]]
             continue
         written, equals, value = token.partition("=")
-        name = _usual_spelling(written, taken)
+        name = usual_spelling(written, taken)
         values = [value] if equals else []
         missing = taken[name] - len(values)
         values += tokens[position : position + missing]
@@ -258,7 +275,12 @@ def arities() -> dict[str, int]:
     return found
 
 
-def _usual_spelling(written: str, known: Mapping[str, int]) -> str:
+def usual_spelling(written: str, known: Mapping[str, int]) -> str:
+    """The spelling of an option that `known` has.
+
+    Raises:
+        CommandError: there is no such option.
+    """
     for spelling in (written, f"-{written}"):  # `-tag-output` is `--tag-output`
         name = ALIASES.get(spelling, spelling)
         if name in known:

@@ -149,7 +149,8 @@ def _not_found(name: str, here: str) -> str:
 def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
     """Check all parameters of a command line and choose what starts agents.
 
-    Says which components there are that cannot be used, as far as that is known here.
+    Says which settings do not do what they seem to, and which components there are that cannot be
+    used, as far as that is known here.
 
     Raises:
         ComponentsFailed: of these, one that the user named or does not tolerate.
@@ -164,6 +165,8 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
 
     registry = Registry(CATALOG, gather(pairs, os.environ))
     registry.check()
+    for notice in registry.notices():
+        say(f"warning: {notice}")
     found = registry.open("plm")
     if not found:
         text = "no plm component can start processes here; ompy-info --plugins says why"

@@ -6,6 +6,7 @@ import click
 
 from ompy import __version__
 from ompy.cli.bench import bench
+from ompy.cli.completion_scripts import completion
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -15,3 +16,4 @@ def main() -> None:
 
 
 main.add_command(bench)
+main.add_command(completion)
