@@ -1,0 +1,137 @@
+"""BTL udplite: fragments over UDP, made reliable by go-back-N.
+
+The fragments to a peer are numbered from 0. The sender keeps each until the peer has acknowledged
+it, and takes no more than a window of them from the PML. Now and then it sends all it keeps once
+more. The receiver takes the fragment whose turn it is and no other, and answers each datagram
+with the number it expects next. A peer that computes answers nobody, so no peer is ever given up.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from ompy.frameworks import btl
+from ompy.frameworks.capabilities import Capabilities
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.datagrams import JobDatagrams
+from ompy.frameworks.proc import Proc
+from ompy.mca.parameter import Parameter, Values
+
+HEADER = Struct("<HQQ")  # tag, number, and the number the sender expects next from the receiver
+ACK, BYE = btl.TAGS, btl.TAGS + 1  # tags beside those of fragments
+FRAGMENT = 16 * 1024  # bytes; measured: twelve such datagrams fit a socket's buffer on Linux
+PAUSE = 50_000_000  # ns; arbitrary: longer than a rank waits for its turn on a full host
+LINGER = 1_000_000_000  # ns; arbitrary: as tcp's, twenty tries
+WINDOW = Parameter(
+    "window", "int", 4, "Fragments on their way to one peer.", level=5, unit="fragments", minimum=1
+)
+
+
+class Peer(btl.Endpoint):
+    """A peer, and where the two streams of fragments, to it and from it, have got to."""
+
+    def __init__(self, module: btl.BtlModule, proc: Proc) -> None:
+        super().__init__(module, proc)
+        self.sent = 0  # fragments sent to it
+        self.kept: dict[int, tuple[int, bytes]] = {}  # of those not acknowledged: number, content
+        self.expected = 0  # the number of the next fragment from it
+        self.left = False  # it has said that it needs nothing more
+
+
+class UdpLiteModule(btl.BtlModule):
+    """The way to every rank that has udplite too."""
+
+    def __init__(self, context: RankContext, values: Values) -> None:
+        super().__init__("udplite", context)
+        btl.apply_common(self, values)
+        self.window: int = values.window
+        self.peers: dict[int, Peer] = {}
+        self.socket = JobDatagrams(context, "btl.udplite")
+        self.timer = context.engine.call_later(0, self.resend)
+
+    def reach(self, proc: Proc) -> Peer | None:
+        """Every rank that has published an address."""
+        if proc.rank not in self.peers and self.socket.reaches(proc):
+            self.peers[proc.rank] = Peer(self, proc)
+        return self.peers.get(proc.rank)
+
+    def has_room(self, endpoint: btl.Endpoint) -> bool:
+        """Take fragments while the window to the peer is open."""
+        return len(self.peers[endpoint.proc.rank].kept) < self.window
+
+    def send(self, endpoint: btl.Endpoint, descriptor: btl.Descriptor, tag: int) -> int:
+        """Keep a copy and send it: that is all the PML has to wait for."""
+        peer = self.peers[endpoint.proc.rank]
+        if peer.left or peer.proc.departed:
+            return btl.UNREACHABLE
+        fragment = peer.kept[peer.sent] = tag, bytes(descriptor.segment)
+        self.transmit(peer, peer.sent, *fragment)
+        peer.sent += 1
+        return self.finish(endpoint, descriptor)
+
+    def transmit(self, peer: Peer, number: int, tag: int, fragment: bytes = b"") -> None:
+        """Send one datagram; what comes of it shows when the timer runs out."""
+        self.socket.send(peer.proc, HEADER.pack(tag, number, peer.expected), fragment)
+        if not self.timer.pending:
+            self.timer = self.context.engine.call_later(PAUSE, self.resend)
+
+    def resend(self) -> None:
+        """Send everything again that is not acknowledged."""
+        for peer in self.waiting():
+            for number, (tag, fragment) in peer.kept.items():
+                self.transmit(peer, number, tag, fragment)
+
+    def waiting(self) -> list[Peer]:
+        """The peers that have something to acknowledge, and may still do so."""
+        peers = self.peers.values()
+        return [p for p in peers if p.kept and not p.left and not p.proc.departed]
+
+    def poll(self) -> int:
+        """Take in what has arrived."""
+        events = 0
+        for proc, packet in self.socket.arrived():
+            events += 1
+            tag, number, expected = HEADER.unpack_from(packet)
+            self.reach(proc)
+            peer = self.peers[proc.rank]
+            peer.kept = {n: fragment for n, fragment in peer.kept.items() if n >= expected}
+            if tag == ACK:
+                continue
+            if number == peer.expected:
+                peer.expected += 1
+                if tag == BYE:
+                    peer.left = True
+                else:
+                    self.dispatch(peer, tag, packet[HEADER.size :])
+            self.transmit(peer, 0, ACK)
+        return events
+
+    def arm(self) -> bool:
+        """Sleep only when no datagram is here; one that comes later ends the sleep."""
+        return not self.socket.ready()
+
+    def finalize(self) -> None:
+        """Wait until the peers have everything, then tell them that nothing more is needed."""
+        self.context.engine.wait_until(lambda: not self.waiting())
+        for peer in self.peers.values():
+            self.send(peer, btl.Descriptor(memoryview(b""), 0, btl.NO_ORDER), BYE)
+        self.context.engine.wait_until(lambda: not self.waiting(), LINGER)
+        self.timer.cancel()
+        self.socket.close()
+
+
+class UdpLite(btl.BtlComponent):
+    """Used where nothing better reaches a peer, or when it is asked for."""
+
+    name = "udplite"
+    version = "0.1.0"
+    api = (3, 1)
+    capabilities = Capabilities(reach="network", wire="datagram", checksum=True)
+    parameters = (*btl.common_parameters(exclusivity=10, eager_limit=FRAGMENT), WINDOW)
+
+    def init(self, context: RankContext) -> list[btl.BtlModule]:
+        """One module."""
+        return [UdpLiteModule(context, self.values)] if context.size > 1 else []
+
+
+COMPONENT = UdpLite()
