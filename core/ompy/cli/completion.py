@@ -48,9 +48,19 @@ class WordKeepingCommand(click.Command):
 
 
 def answer(command: click.Command, program: str, variable: str) -> int:
-    """Do what one of click's completion scripts asks for. Returns the exit code."""
-    from click.shell_completion import shell_complete
+    """Do what one of the completion scripts asks for. Returns the exit code.
 
+    Args:
+        command: whose words are completed.
+        program: its name.
+        variable: of the environment, where the script says what it asks for.
+    """
+    from click.shell_completion import add_completion_class, shell_complete
+
+    from ompy.cli.completion_scripts import SHELLS
+
+    for shell in SHELLS.values():
+        add_completion_class(shell)
     return shell_complete(command, {}, program, variable, os.environ[variable])
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import CompletionItem
 
 from ompy.cli.command_line import (
     PROGRAM,
@@ -17,18 +17,19 @@ from ompy.cli.command_line import (
     usual_spelling,
 )
 from ompy.cli.completion import FILE, WORDS, Items
+from ompy.cli.completion_scripts import SHELLS
 
 
 def answer(variable: str) -> int:
-    """Do what one of click's completion scripts asks for. Returns the exit code.
+    """Do what one of the completion scripts asks for. Returns the exit code.
 
     Args:
         variable: of the environment, where the script says what it asks for.
     """
     shell, _, instruction = os.environ[variable].partition("_")
-    base = get_completion_class(shell)
-    if base is None:
+    if shell not in SHELLS or instruction not in ("source", "complete"):
         return 1
+    base = SHELLS[shell]
 
     class RunCompletion(base):  # type: ignore[valid-type, misc]
         """As for any command of click's, but for the words."""
@@ -49,19 +50,27 @@ def completions(words: Sequence[str], incomplete: str) -> Items:
         words: those before it, without the command itself.
         incomplete: as much of it as there is.
     """
-    words = list(words)
+    words = [word for word in words if word != "="]  # where bash has `--tune=a` in three parts
+    incomplete = "" if incomplete == "=" else incomplete
     while SEPARATOR in words:  # what counts is the last program
         del words[: words.index(SEPARATOR) + 1]
     context = click.Context(command, info_name=PROGRAM, resilient_parsing=True)
-    option, given, rest = _take(words, context)
+    name, equals, value = incomplete.partition("=")
+    joined = bool(equals) and name.startswith("--")
+    option, given, rest = _take([*words, name] if joined else words, context)
     if option is not None:
         context.meta[WORDS] = (option.opts[0], *given)
-        return option.shell_complete(context, incomplete)
+        items = option.shell_complete(context, value if joined else incomplete)
+        return [_behind(f"{name}=", item) for item in items] if joined else items
     if rest:
         return [CompletionItem(incomplete, type=FILE)]
     if incomplete.startswith("-"):
         return command.shell_complete(context, incomplete)
     return list(_programs(incomplete))
+
+
+def _behind(start: str, item: CompletionItem[str]) -> CompletionItem[str]:
+    return CompletionItem(start + item.value, type=item.type, help=item.help)
 
 
 def _take(

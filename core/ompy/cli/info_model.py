@@ -7,12 +7,14 @@ from typing import Final, NamedTuple, Protocol
 
 from ompy.cli.info_facts import Fact
 from ompy.mca.component import Component
+from ompy.mca.groups import HOOKS
 from ompy.mca.parameter import Flag, Parameter, Synonym
-from ompy.mca.records import FAILED, SETTLED, ComponentRecord, State
+from ompy.mca.records import ComponentRecord, State
 from ompy.mca.settings import Setting
 from ompy.mca.variables import Variable
 
-UNUSED: Final = SETTLED | FAILED | {State.NOT_AVAILABLE, State.NOT_SELECTED}
+# what is open and not passed over a job uses wherever it is of use: BTLs, for the peers they reach
+IN_USE: Final = frozenset({State.OPENED, State.SELECTED})
 
 
 class ShownComponent(NamedTuple):
@@ -179,7 +181,8 @@ def explanation(record: ComponentRecord) -> str:
 
 def verdict(record: ComponentRecord) -> str:
     """What became of one of several that offer a component."""
-    return "lost" if record.state in UNUSED else "used"
+    used = record.state in IN_USE or (record.framework, record.state) == (HOOKS.name, State.LOADED)
+    return "used" if used else "lost"
 
 
 def enumerator_words(parameter: Parameter) -> list[tuple[int, str]]:

@@ -10,14 +10,11 @@ from ompy.data.errors import MPIError
 from ompy.mca.component import Component
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.groups import HOOKS
-from ompy.mca.records import State
 from ompy.mca.registry import Registry
 from ompy.runtime.pml_selection import sort_out
 
 # of these a job uses one component, the opened one with the highest priority
 SINGLE: Final = frozenset({"bml", "plm"})
-# what is open and not passed over a job uses wherever it is of use: BTLs, for the peers they reach
-IN_USE: Final = frozenset({State.OPENED, State.SELECTED})
 
 
 def open_as_a_job(registry: Registry, frameworks: Iterable[str]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ompy.cli.info_excluded import ExcludedComponents
-from ompy.cli.info_model import Entry, Output, ParameterGroup, ShownComponent, Story
-from ompy.cli.info_opening import IN_USE, open_as_a_job
+from ompy.cli.info_model import IN_USE, Entry, Output, ParameterGroup, ShownComponent, Story
+from ompy.cli.info_opening import open_as_a_job
 from ompy.cli.info_why import component_stories, parameter_story
 from ompy.mca.base_parameters import own_parameters
 from ompy.mca.errors import did_you_mean

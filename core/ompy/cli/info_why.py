@@ -34,6 +34,9 @@ def parameter_story(
     counted, ignored = registry.candidates(name)
     try:
         best = registry.variable(name)
+        framework = registry.frameworks.get(main_name)
+        if framework is not None and framework.api is not None:
+            registry.selection(main_name)  # raises when it cannot be understood
     except UsageError as error:
         found = [Candidate("wrong", counted[0].raw, str(counted[0].origin), str(error))]
     else:

@@ -243,6 +243,14 @@ def test_wrong_settings_can_be_asked_about(info: Info, installed: Installed) -> 
     )
 
 
+def test_a_selection_that_cannot_be_understood(info: Info) -> None:
+    shown = info("--why", "btl", "--mca", "btl", "tcp,^sm", "--parsable")
+    assert shown.code == 2
+    assert {"why:param:btl:0:verdict:wrong", "why:component:btl:tcp:0:verdict:lost"} <= set(
+        shown.out.splitlines()
+    )
+
+
 def test_notices_are_warnings(info: Info) -> None:
     shown = info("--param", "btl", "pigeon", OMPY_MCA_btl_dove_flock="4")
     assert shown.code == 0
