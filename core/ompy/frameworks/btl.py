@@ -260,7 +260,14 @@ class BtlModule(Poller):
         "rndv_eager_limit",
     )
 
-    def __init__(self, name: str, context: RankContext) -> None:
+    def __init__(self, name: str, context: RankContext, values: object = None) -> None:
+        """Make a module for one rank.
+
+        Args:
+            name: of the component.
+            context: the rank.
+            values: those of `common_parameters`, to set the attributes from; or None.
+        """
         self.name = name
         self.context = context
         self.eager_limit = self.rndv_eager_limit = self.max_send_size = 0
@@ -273,6 +280,8 @@ class BtlModule(Poller):
         self.get_alignment = self.put_alignment = 1
         self.registration_handle_size = 0
         self.error_callback: ErrorCallback | None = None
+        if values is not None:
+            apply_common(self, values)
 
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
         """Say which of `procs` can be reached: an endpoint each, or None.

@@ -14,7 +14,6 @@ and one name only. That it may come twice is for the user to sort out: number wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from ompy.data.errors import ERR_ARG, MPIError
@@ -91,23 +90,22 @@ class JobDatagrams:
         except LinkError:
             return False  # the interface is down, or the route is gone; either may come back
 
-    def arrived(self) -> Iterator[tuple[Proc, memoryview]]:
+    def arrived(self) -> list[tuple[Proc, memoryview]]:
         """The datagrams that are here, some of them if they are many, each with its sender.
 
-        What was sent stays valid until the next step of the iteration.
+        What was sent is the caller's to keep.
         """
+        found = []
         for _ in range(BURST):
-            if not self.ready():
-                return
-            found = self._socket.receive_into(self._room)
-            if found is None:
-                return
-            packet = self._room[: found[0]]
+            packet = self._next() if self.ready() else None
+            if packet is None:
+                break
             if self._proven(packet):
                 sender = int.from_bytes(packet[MAC_SIZE : MAC_SIZE + RANK_SIZE], "little")
-                yield self._context.procs[sender], packet[MAC_SIZE + RANK_SIZE :]
+                found.append((self._context.procs[sender], packet[MAC_SIZE + RANK_SIZE :]))
             else:
                 self.refused += 1
+        return found
 
     def ready(self) -> bool:
         """Whether a datagram is here. A rank that sleeps is woken when one comes."""
@@ -127,6 +125,10 @@ class JobDatagrams:
             host, _, port = text.partition(" ")
             self._addresses[proc.rank] = Address(host, int(port)) if text else None
         return self._addresses[proc.rank]
+
+    def _next(self) -> memoryview | None:
+        found = self._socket.receive_into(self._room)
+        return memoryview(bytes(self._room[: found[0]])) if found is not None else None
 
     def _proven(self, packet: memoryview) -> bool:
         from hmac import compare_digest

@@ -18,7 +18,9 @@ from ompy.net.faults import DatagramFault, Drop, Duplicate, FaultCounter, Reorde
 from ompy.runtime.process import RankProcess
 from worlds import MS, SECOND, Talk, job, pattern
 
-from ompy_btl_udplite.component import ACK, BYE, HEADER, LINGER
+from ompy_btl_udplite.component import ACK, BYE, HEADER, PAUSE
+
+LINGER = 20 * PAUSE
 
 
 class Lose(DatagramFault):
@@ -56,10 +58,10 @@ def test_parting_over_a_lossy_wire(seed: int) -> None:
         talk = Talk(process)
         rank, size = process.context.rank, process.context.size
         talk.engine.spend(talk.engine.random.randrange(200 * MS))
-        for peer in range(size):
-            talk.send(pattern(30_000, rank), peer)
+        sends = [talk.send(pattern(30_000, rank), peer) for peer in range(size)]
         for peer in range(size):
             assert talk.receive(30_000, peer) == pattern(30_000, peer)
+        talk.wait(*sends)
         talk.engine.spend(talk.engine.random.randrange(200 * MS))
         return talk.engine.now()
 
@@ -164,18 +166,33 @@ def test_the_wire_up_has_the_last_word() -> None:
     counter.require("lose")
 
 
-def test_messages_to_who_has_left_are_refused() -> None:
+@pytest.mark.parametrize("unheard", [0, 10])
+def test_messages_to_who_has_left_are_refused(unheard: int) -> None:
+    """Also when the window is full of what the peer left without."""
+    counter = FaultCounter()
+    silent: list[int] = []
+
+    def faults(context: RankContext) -> Sequence[Middleware]:
+        return [Lose(context, counter, lambda tag: bool(silent) and tag != BYE)]
+
     def first(process: RankProcess) -> None:
-        Talk(process).receive(1, 1)
+        talk = Talk(process)
+        talk.receive(1, 1)
+        talk.engine.spend(MS)
 
     def second(process: RankProcess) -> None:
         talk = Talk(process)
         talk.wait(talk.send(b"x", 0))
+        talk.engine.wait_until(lambda: not talk.module().waiting())
+        silent.extend(range(unheard))
+        for _ in range(unheard):
+            talk.send(b"never to be received", 0)
+        assert len(talk.module().peers[0].kept) == min(unheard, talk.module().window)
         talk.engine.wait_until(lambda: talk.module().peers[0].left)
         talk.wait(talk.send(b"y", 0))
 
     with pytest.raises(RankFailed, match="BTL udplite no longer reaches rank 0") as problem:
-        job(2).run([first, second])
+        job(2, faults=faults).run([first, second])
     assert problem.value.rank == 1
     assert isinstance(problem.value.__cause__, MPIError)
 

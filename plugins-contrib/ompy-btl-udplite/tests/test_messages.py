@@ -98,7 +98,7 @@ def test_an_outage_in_the_middle() -> None:
 
     def faults(context: RankContext) -> Sequence[Middleware]:
         hole = BlackHole(context.engine, counter, gives_up=SECOND)
-        context.engine.conductor.after(1 * MS, hole.open)
+        context.engine.conductor.after(MS // 10, hole.open)
         context.engine.conductor.after(3 * SECOND, hole.close)
         return [hole]
 
