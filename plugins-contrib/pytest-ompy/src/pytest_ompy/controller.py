@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from copy import deepcopy
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -17,12 +17,10 @@ from pytest_ompy.channel import Message
 from pytest_ompy.debugger import CLASS, Console
 from pytest_ompy.losses import View, report_of
 from pytest_ompy.merge import Report, merge, text_failure
-from pytest_ompy.plan import Plan, PlanError, grace_of, plan_of
+from pytest_ompy.plan import SIZE, Plan, PlanError, grace_of, plan_of
 from pytest_ompy.pool import Limits, Pool, PoolError, PoolKey, TestRun
 from pytest_ompy.virtual import LaterCommunicator, VirtualRuns
 from pytest_ompy.warned import unpack_warning
-
-SIZE: Final = "_ompy_n"  # name of the parameter of a test that runs on several numbers of ranks
 
 
 class Assignment(NamedTuple):
@@ -46,13 +44,21 @@ def size_of(item: pytest.Item, plan: Plan) -> int:
 class Controller:
     """The plug-in of the session that the user has started."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        """Know what there is to know before collection."""
+    def __init__(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+        """Note which tests are for which pool.
+
+        Args:
+            config: of the session.
+            items: what has been collected, in the order it will be run in.
+
+        Raises:
+            UsageError: a marker asks for something that its test cannot have.
+        """
         self._config = config
         self._grace = grace_of(config)
         self._pooled = not config.getoption("ompy_no_pool")
         self._assignments: dict[pytest.Item, Assignment] = {}
-        self._order: dict[pytest.Item, int] = {}
+        self._order = {item: number for number, item in enumerate(items)}
         self._modules: dict[PoolKey, list[str]] = {}
         self._pools: dict[PoolKey, Pool] = {}
         self._ending: list[Pool] = []
@@ -62,31 +68,23 @@ class Controller:
         self._virtual = VirtualRuns(config)
         self._warned: set[str] = set()
         self._console = Console(config)
+        for item in items:
+            self._assign(item)
 
-    def communicator(self) -> Any:
-        """What the fixture `comm` is here: only a test in the virtual world asks for it."""
-        return LaterCommunicator()
-
-    # collection
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note which tests are for which pool."""
-        self._order = {item: number for number, item in enumerate(session.items)}
-        for item in session.items:
-            try:
-                plan = plan_of(item, self._config)
-            except PlanError as problem:
-                raise pytest.UsageError(f"{item.nodeid}: {problem}") from None
-            if plan is None:
-                continue
-            self._check(item, plan)
-            key = PoolKey(size_of(item, plan), plan.mca)
-            self._assignments[item] = Assignment(plan, key)
-            if plan.world == "real":
-                modules = self._modules.setdefault(key, [])
-                if str(item.path) not in modules:
-                    modules.append(str(item.path))
+    def _assign(self, item: pytest.Item) -> None:
+        try:
+            plan = plan_of(item, self._config)
+        except PlanError as problem:
+            raise pytest.UsageError(f"{item.nodeid}: {problem}") from None
+        if plan is None:
+            return
+        self._check(item, plan)
+        key = PoolKey(size_of(item, plan), plan.mca)
+        self._assignments[item] = Assignment(plan, key)
+        if plan.world == "real":
+            modules = self._modules.setdefault(key, [])
+            if str(item.path) not in modules:
+                modules.append(str(item.path))
 
     def _check(self, item: pytest.Item, plan: Plan) -> None:
         """What only functions can have."""
@@ -95,6 +93,10 @@ class Controller:
             raise pytest.UsageError(f"{item.nodeid}: of this kind of test n has to be one number")
         if plan.world == "virtual" and not plain:
             raise pytest.UsageError(f"{item.nodeid}: the virtual world runs test functions only")
+
+    def communicator(self) -> Any:
+        """What the fixture `comm` is here: only a test in the virtual world asks for it."""
+        return LaterCommunicator()
 
     # running
 
@@ -244,15 +246,6 @@ class Controller:
         )
         return revived
 
-    def pytest_report_teststatus(
-        self, report: pytest.CollectReport | pytest.TestReport
-    ) -> tuple[str, str, str] | None:
-        """Show that some ranks skipped a test that passed."""
-        note = getattr(report, "ompy_note", "")
-        if report.when == "call" and report.passed and note:
-            return "passed", ".", f"PASSED ({note})"
-        return None
-
     # while a test runs (pool.Listener)
 
     def debugger_entered(self, rank: int, report: Report | None) -> None:
@@ -285,7 +278,7 @@ class Controller:
         self._ending = [pool for pool in self._ending if not pool.ended()]
         pool = self._pools.get(key)
         if pool is not None and not pool.alive():
-            why = self._pools.pop(key).how_it_ended()
+            why = self._pools.pop(key).how_it_ended().partition("\n")[0]
             pool.kill()
             item.warn(pytest.PytestWarning(f"the ranks ended between two tests: {why}"))
             pool = None

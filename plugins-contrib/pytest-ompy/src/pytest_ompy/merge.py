@@ -65,9 +65,10 @@ def merge(reports: Mapping[int, Report], size: int) -> Report:
         reports: of the ranks that have one for this phase; at least one.
         size: how many ranks the test has.
     """
-    kinds = {rank: kind_of(report) for rank, report in sorted(reports.items())}
+    reports = dict(sorted(reports.items()))
+    kinds = {rank: kind_of(report) for rank, report in reports.items()}
     present = set(kinds.values())
-    first = reports[min(reports)]
+    first = next(iter(reports.values()))
     merged = {**first, "longrepr": None, "outcome": "passed", **_times(reports.values())}
     merged["sections"] = _sections(reports)
     merged["user_properties"] = _properties(reports)
@@ -109,7 +110,7 @@ def _times(reports: Iterable[Report]) -> Report:
 def _sections(reports: Mapping[int, Report]) -> list[tuple[str, str]]:
     """What ranks printed, each different text once with the ranks that printed it."""
     found: dict[tuple[str, str], list[int]] = {}
-    for rank, report in sorted(reports.items()):
+    for rank, report in reports.items():
         for name, content in report["sections"]:
             found.setdefault((name, content), []).append(rank)
     return [(f"{name} ({ranks_text(ranks)})", text) for (name, text), ranks in found.items()]
@@ -119,9 +120,13 @@ def _properties(reports: Mapping[int, Report]) -> list[tuple[str, Any]]:
     """Properties all ranks agree on as they are, others with the rank in their name."""
     found: list[tuple[str, Any]] = []
     lists = {rank: [tuple(pair) for pair in r["user_properties"]] for rank, r in reports.items()}
-    common = [pair for pair in lists[min(lists)] if all(pair in pairs for pairs in lists.values())]
+    common = [
+        pair
+        for pair in next(iter(lists.values()))
+        if all(pair in pairs for pairs in lists.values())
+    ]
     found += common
-    for rank, pairs in sorted(lists.items()):
+    for rank, pairs in lists.items():
         found += [
             (f"{name}[rank {rank}]", value) for name, value in pairs if (name, value) not in common
         ]
@@ -208,8 +213,9 @@ def _message(longrepr: Any) -> str:
     """What a failure says in a line or a few."""
     if isinstance(longrepr, dict) and longrepr["reprcrash"]:
         return _plain(longrepr["reprcrash"]["message"])
-    text = str(longrepr["reprtraceback"]) if isinstance(longrepr, dict) else str(longrepr)
-    return _plain(text.strip().splitlines()[-1] if text.strip() else "")
+    lines = _plain(str(longrepr)).splitlines() or [""]
+    marked = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+    return (marked or lines)[0]
 
 
 def _plain(text: str) -> str:
@@ -248,6 +254,13 @@ def text_failure(text: str, message: str = "", place: Any = None) -> Report:
     traceback = {"reprentries": [entry], "extraline": None, "style": "native"}
     failure = _exception([(traceback, crash, None)])
     return failure if place is None else {**failure, _PLACE: place}
+
+
+def with_prefix(failure: Report, prefix: str) -> Report:
+    """A merged failure whose line in the summary begins with `prefix`."""
+    *links, (traceback, crash, description) = failure["chain"]
+    crash = {**crash, "message": prefix + crash["message"]}
+    return _exception([*links, (traceback, crash, description)])
 
 
 def _exception(chain: Sequence[Any]) -> Report:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ompy.mca.registry import Registry
 
 MARKER: Final = "ompy"
+SIZE: Final = "_ompy_n"  # parameter of a test that runs on several numbers of ranks
 WORLDS: Final = ("real", "virtual")
 ALLOWED: Final = "n, timeout, world, seeds, mca and unreceived"
 UNRECEIVED: Final = ("error", "ignore")

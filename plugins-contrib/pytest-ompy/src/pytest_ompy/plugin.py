@@ -9,8 +9,7 @@ from typing import Any
 import ompy
 import pytest
 
-from pytest_ompy.controller import SIZE, Controller
-from pytest_ompy.plan import MARKER, WORLDS, PlanError, plan_of
+from pytest_ompy.plan import MARKER, SIZE, WORLDS, PlanError, grace_of, plan_of
 from pytest_ompy.side import SIDE
 
 
@@ -45,16 +44,13 @@ def pytest_load_initial_conftests() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and be the controller unless this is a rank."""
+    """Register the marker; see that the settings make sense."""
     config.addinivalue_line(
         "markers",
         "ompy(n, timeout, world, seeds, mca, unreceived): run the test on n MPI ranks; with "
         "world='virtual' on simulated ones, once for each seed",
     )
-    if SIDE not in config.stash:  # a rank has put itself there
-        controller = Controller(config)
-        config.stash[SIDE] = controller
-        config.pluginmanager.register(controller, "ompy-controller")
+    grace_of(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -67,6 +63,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.fixturenames.append(SIZE)
         ids = [f"n{size}" for size in plan.sizes]
         metafunc.parametrize(SIZE, plan.sizes, ids=ids, indirect=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Be a controller if there is a marked test, unless this is a rank; else do nothing."""
+    config = session.config
+    marked = [item for item in session.items if item.get_closest_marker(MARKER) is not None]
+    if marked and SIDE not in config.stash:  # a rank has put itself there
+        from pytest_ompy.controller import Controller
+
+        controller = Controller(config, session.items)
+        config.stash[SIDE] = controller
+        config.pluginmanager.register(controller, "ompy-controller")
+
+
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport,
+) -> tuple[str, str, str] | None:
+    """Show that some ranks skipped a test that passed."""
+    note = getattr(report, "ompy_note", "")
+    if report.when == "call" and report.passed and note:
+        return "passed", ".", f"PASSED ({note})"
+    return None
 
 
 @pytest.fixture(name=SIZE)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pytest_ompy.channel import Channel, GoneError, Knock, Message, answer, make_door
 from pytest_ompy.job import JobProcess
-from pytest_ompy.merge import Report
+from pytest_ompy.merge import Report, kind_of
 from pytest_ompy.plan import Pairs
 from pytest_ompy.stacks import STACK_SIGNAL, STACKS_END
 
@@ -111,7 +111,7 @@ class Rank:
     @property
     def failed(self) -> bool:
         """Whether a phase has failed, be it as expected."""
-        return any(r["outcome"] == "failed" or "wasxfail" in r for r in self.reports.values())
+        return any(kind_of(report) in {"failed", "xfailed"} for report in self.reports.values())
 
     def begin(self) -> None:
         """A test begins."""

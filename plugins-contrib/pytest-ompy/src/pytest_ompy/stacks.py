@@ -24,7 +24,8 @@ STACKS_END: Final = "End of stacks\n"
 _PYTEST: Final = tuple(
     f"{Path(str(module.__file__)).parent}{os.sep}" for module in (_pytest, pluggy)
 )
-_CALLERS: Final = (*_PYTEST, f"{Path(__file__).parent}{os.sep}")
+_SELF: Final = f"{Path(__file__).parent}{os.sep}"
+_CALLERS: Final = (*_PYTEST, _SELF)
 _HUB: Final = os.path.join("ompy", "engine", "hub.py")
 _OMPY: Final = f"{Path(str(ompy.__file__)).parent}{os.sep}"
 
@@ -103,6 +104,8 @@ def trim(frames: Sequence[Frame], *, full: bool = False) -> list[Frame]:
         end -= 1
     begins = [index for index in range(end) if frames[index].path.startswith(_CALLERS)]
     kept = list(frames[begins[-1] + 1 if begins else 0 :])
+    while kept and kept[-1].path.startswith(_SELF):  # what has interrupted it
+        kept.pop()
     for index, frame in enumerate(kept):
         if frame.path.startswith(_OMPY):
             return kept[: index + 1]

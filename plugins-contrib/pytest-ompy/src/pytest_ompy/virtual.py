@@ -14,12 +14,14 @@ import pytest
 
 from pytest_ompy.alarm import TimeIsUpError, limit
 from pytest_ompy.losses import View, failed_report, stuck_failure
-from pytest_ompy.merge import Report, merge, ranks_text
+from pytest_ompy.merge import Report, merge, ranks_text, with_prefix
 from pytest_ompy.plan import Plan, fresh_registry
 from pytest_ompy.stacks import Frame
 from pytest_ompy.unreceived import unreceived
 
 COMM: Final = "comm"
+SEEDS_SHOWN: Final = 10  # arbitrary: a line of a terminal
+START_SPREAD_NS: Final = 50_000  # ns of virtual time; arbitrary: several messages long
 _OUT_OF_WORLD: Final = (KeyboardInterrupt, pytest.exit.Exception, TimeIsUpError)
 
 
@@ -42,7 +44,9 @@ class World:
     Attributes:
         failures: what ranks raised.
         skips: ranks that skipped the test.
-        stuck: why other ranks did not go on, by rank: in words, and where they were.
+        stuck: what was with ranks that did not come to the end of the test, by rank.
+        frames: where ranks were that were ended, outermost frame first.
+        at_fault: of the stuck ranks, the one that had the core when time was up; or None.
     """
 
     def __init__(self, function: Callable[[Any], None], strict: bool) -> None:
@@ -50,8 +54,10 @@ class World:
         self.skips: dict[int, BaseException] = {}
         self.stuck: dict[int, str] = {}
         self.frames: dict[int, list[Frame]] = {}
+        self.at_fault: int | None = None
         self._function = function
         self._strict = strict
+        self._chance: Any = None
         self._meeting: Any = None
         self._shared: Any = None
 
@@ -64,6 +70,7 @@ class World:
         from pytest_ompy.meeting import Meeting
 
         job = VirtualJob(size, fresh_registry(plan.mca), seed=seed)
+        self._chance = job.conductor.random
         self._meeting = Meeting(size)
         try:
             with SharedInterpreter() as self._shared:
@@ -86,6 +93,8 @@ class World:
             self._test(process)
         except (greenlet.GreenletExit, *_OUT_OF_WORLD) as end:
             self.frames[rank] = _frames_of(end)
+            if isinstance(end, TimeIsUpError):
+                self.at_fault = rank
             raise
         except BaseException as problem:  # of the user's program, whatever it is
             self.failures[rank] = problem
@@ -95,6 +104,7 @@ class World:
 
         comm = MPI.COMM_WORLD.Dup()
         comm.Set_name(COMM)
+        process.context.engine.spend(self._chance.randrange(START_SPREAD_NS))
         try:
             self._function(comm)
         except pytest.skip.Exception as skip:
@@ -109,16 +119,14 @@ class World:
         if not problem.waits:  # no deadlock: there was no end
             self.stuck = {rank: str(problem) for rank in ranks if rank not in self.failures}
             return
-        others = [rank for rank in problem.waits if rank not in self.failures]
-        self.stuck = {
-            rank: f"deadlock: it waits for {problem.waits[rank]}"
-            for rank in others
-            if not self.failures or rank not in self._meeting.present
-        }
+        for rank, reason in problem.waits.items():
+            if rank not in self.failures and rank not in self._meeting.present:
+                self.stuck[rank] = f"deadlock: it waits for {reason}"
 
     def _timed_out(self, timeout: float) -> None:
         late = set(self.frames) - self._meeting.present - set(self.failures)
-        self.stuck = dict.fromkeys(late or self.frames, f"no end after {timeout:g} s")
+        for rank in sorted(late or self.frames) or [0]:
+            self.stuck[rank] = f"no end after {timeout:g} s"
 
 
 def _frames_of(end: BaseException) -> list[Frame]:
@@ -185,8 +193,8 @@ class VirtualRuns:
         reports = {rank: self._raised(item, problem) for rank, problem in world.failures.items()}
         for rank, what in world.stuck.items():
             failure = stuck_failure(what, world.frames.get(rank, []), self._view)
-            report = failed_report("call", failure, consequence=bool(world.failures))
-            reports[rank] = report
+            consequence = bool(world.failures) or world.at_fault not in (None, rank)
+            reports[rank] = failed_report("call", failure, consequence=consequence)
         story = Story(failed[0], failed, len(worlds), reports, size, "")
         self._stories[item] = story
         if world.failures:
@@ -222,17 +230,17 @@ class VirtualRuns:
         if story.note and report.passed:
             packed["ompy_note"] = story.note
         elif story.reports and not report.passed:
-            packed["longrepr"] = merge(story.reports, story.size)["longrepr"]
-            crash = packed["longrepr"]["reprcrash"]
-            crash["message"] = f"seed {story.seed}, {crash['message']}"
+            failure = merge(story.reports, story.size)["longrepr"]
+            packed["longrepr"] = with_prefix(failure, f"seed {story.seed}, ")
             packed["sections"].append(("virtual world", self._how_to_repeat(item, story)))
         return self._revived(packed)
 
     def _how_to_repeat(self, item: pytest.Item, story: Story) -> str:
-        seeds = f"{len(story.failed)} of {story.tried} seeds"
         text = f"failed with seed {story.seed}"
         if story.tried > 1:
-            text += f" ({seeds} failed: {', '.join(map(str, story.failed))})"
+            seeds = ", ".join(map(str, story.failed[:SEEDS_SHOWN]))
+            more = ", ..." if len(story.failed) > SEEDS_SHOWN else ""
+            text += f" ({len(story.failed)} of {story.tried} seeds failed: {seeds}{more})"
         command = f"pytest {shlex.quote(item.nodeid)} --ompy-seed {story.seed}"
         return f"{text}; this one alone:\n    {command}"
 
