@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 COMPONENT = """
@@ -56,6 +57,11 @@ class Installed:
             (info / file).write_text(text)
         record = [f"{module}.py,,", *(f"{info.name}/{file},," for file in (*files, "RECORD"))]
         (info / "RECORD").write_text("\n".join(record) + "\n")
+
+    def forget(self) -> None:
+        """Let this process import them anew."""
+        for module in self.modules:
+            sys.modules.pop(module, None)
 
     @property
     def environ(self) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -40,8 +39,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Insta
     monkeypatch.syspath_prepend(str(tmp_path))
     made = Installed(tmp_path)
     yield made
-    for module in made.modules:
-        sys.modules.pop(module, None)
+    made.forget()
 
 
 @pytest.fixture
@@ -55,6 +53,7 @@ def info(
             for name, value in environ.items():
                 context.setenv(name, value)
             code = main(arguments)
+        installed.forget()
         return Shown(code, *capsys.readouterr())
 
     return run

@@ -11,6 +11,7 @@ from ompy.mca.parameter import TYPES, Scope
 from ompy.mca.records import State
 
 from tests.support.info_document import schema, validate
+from tests.support.installed import Installed
 from tests.unit.cli.conftest import Info
 
 VIEWS = [
@@ -89,3 +90,13 @@ def test_values_are_of_the_parameters_type(info: Info) -> None:
 def test_what_a_level_hides_is_counted(info: Info) -> None:
     made = document(info, "--param btl pigeon")
     assert made["hidden"] == [{"framework": "btl", "component": "pigeon", "parameters": 2}]
+
+
+def test_what_a_package_prints_is_a_remark(info: Info, installed: Installed) -> None:
+    file = installed.path / "pigeon_post.py"
+    file.write_text("print('coo')\n" + file.read_text())
+    made = document(info, "--plugins")
+    validate(made)
+    (pigeon,) = (plugin for plugin in made["plugins"] if plugin["name"] == "pigeon")
+    assert pigeon["remark"] == "its import wrote to standard output: 'coo'"
+    assert pigeon["remark"] in info("--plugins").out
