@@ -84,7 +84,7 @@ def ask(
         ("ompy-info --param bt", ["btl"]),
         ("ompy-info --param btl pi", ["pigeon"]),
         ("ompy-info --params all ba", ["base", "basic"]),
-        ("ompy-info --level 9 --param pml ", ["all", "base", "ob1"]),
+        ("ompy-info --level 9 --param pml o", ["ob1"]),
         ("ompy-info --mca btl_pigeon_r", ["btl_pigeon_route", "btl_pigeon_rest"]),
         ("ompy-info --mca bt", ["btl", "btl_"]),
         ("ompy-info --mca btl self,pi", ["self,pigeon"]),
