@@ -19,7 +19,7 @@ from ompy.cli.command_line import (
 )
 from ompy.cli.exports import common_exports, environment
 from ompy.frameworks.job import App, Job, Placement
-from ompy.mca.errors import did_you_mean
+from ompy.mca.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from ompy.frameworks.plm import PlmComponent
@@ -213,7 +213,12 @@ def run(arguments: Sequence[str]) -> int:
     groups = parse(arguments)
     options = groups[0].options
     seconds, source = timeout(options["timeout"], os.environ)
-    registry, plm = resolve(parameters(groups))
+    try:
+        registry, plm = resolve(parameters(groups))
+    except UsageError:
+        # a program that is not there often explains the rest: it was taken for a value
+        make_job(groups, socket.gethostname())
+        raise
     exports = [word for group in groups for word in group.options["exports"]]
     job = make_job(groups, socket.gethostname(), common_exports(registry, exports))
     job = job._replace(mca=registry.snapshot())
