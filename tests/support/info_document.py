@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from ompy.cli.info_session import SCHEMA
+from ompy.cli.info.session import SCHEMA
 
 
 def schema() -> dict[str, Any]:

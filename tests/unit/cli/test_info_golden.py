@@ -16,9 +16,9 @@ from typing import Any
 
 import ompy
 import pytest
-from ompy.cli.info_command import Options, command
-from ompy.cli.info_pretty import Pretty
-from ompy.cli.info_session import Session, output_for
+from ompy.cli.info.command import Options, command
+from ompy.cli.info.pretty import Pretty
+from ompy.cli.info.session import Session, output_for
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry

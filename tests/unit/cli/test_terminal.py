@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ompy.cli import terminal
-from ompy.cli.info_parsable import quoted
+from ompy.cli.info.parsable import quoted
 from ompy.cli.terminal import labelled, one_line, table, wants_colour
 
 
