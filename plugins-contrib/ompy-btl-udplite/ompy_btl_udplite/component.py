@@ -10,6 +10,7 @@ no peer is ever given up.
 from __future__ import annotations
 
 from struct import Struct
+from typing import cast
 
 from ompy.frameworks import btl
 from ompy.frameworks.capabilities import Capabilities
@@ -88,8 +89,7 @@ class UdpLiteModule(btl.BtlModule):
         arrived = self.socket.arrived()
         for proc, packet in arrived:
             tag, number, expected = HEADER.unpack_from(packet)
-            self.reach(proc)
-            peer = self.peers[proc.rank]
+            peer = cast("Peer", self.reach(proc))  # who sends has published an address
             peer.kept = {n: fragment for n, fragment in peer.kept.items() if n >= expected}
             if tag == ACK:
                 continue
