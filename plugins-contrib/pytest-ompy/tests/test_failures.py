@@ -61,10 +61,6 @@ def test_phases_and_expected_failures(pytester, run) -> None:
 
         def test_teardown(ends_badly): pass
 
-        @pytest.mark.xfail(reason="known", raises=KeyError)
-        def test_of_another_kind(comm):
-            assert comm.rank == 0
-
         @pytest.mark.xfail(reason="gone", strict=True)
         def test_strict(comm): pass
 
@@ -78,13 +74,12 @@ def test_phases_and_expected_failures(pytester, run) -> None:
         """
     )
     result = run("-v", "-rA", "-o", "ompy_grace=0.3")
-    result.assert_outcomes(passed=1, failed=2, errors=2, xfailed=1, xpassed=1)
+    result.assert_outcomes(passed=1, failed=1, errors=2, xfailed=1, xpassed=1)
     result.stdout.fnmatch_lines(
         [
             "*::test_setup ERROR *",
             "*::test_teardown PASSED *",
             "*::test_teardown ERROR *",
-            "*::test_of_another_kind FAILED *",
             "*::test_strict FAILED *",
             "*::test_lenient XPASS (gone) *",
             "*::test_others_wait XFAIL (known) *",
@@ -120,13 +115,10 @@ def test_messages_nobody_received(pytester, run) -> None:
         def test_left_in_the_world():
             if MPI.COMM_WORLD.rank == 1:
                 MPI.COMM_WORLD.send(None, dest=2)
-
-        def test_good_again(comm):
-            assert not MPI.COMM_WORLD.iprobe()
         """
     )
     result = run("-rf")
-    result.assert_outcomes(passed=3, failed=2)
+    result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(
         [
             "rank 1 of 3:",
@@ -148,11 +140,12 @@ def test_ranks_that_hang(pytester, run) -> None:
         def wait_for(comm, other):
             return comm.recv(source=other)
 
-        @pytest.mark.ompy(n=3, timeout=1)
+        @pytest.mark.ompy(n=3, timeout=2)
         def test_ring(comm):
-            if comm.rank == 2:
-                return
-            wait_for(comm, 1 - comm.rank)
+            while comm.rank == 1:
+                pass
+            if comm.rank == 0:
+                wait_for(comm, 1)
 
         @pytest.mark.ompy(n=2)
         def test_one_fails(comm):
@@ -160,27 +153,24 @@ def test_ranks_that_hang(pytester, run) -> None:
                 raise ValueError("here")
             comm.barrier()
 
-        @pytest.mark.ompy(n=2, timeout=1)
-        def test_busy(comm):
-            while comm.rank == 1:
-                pass
-
         @pytest.mark.ompy(n=2)
         def test_good(comm):
             comm.barrier()
         """
     )
     result = run("-rf", "-o", "ompy_grace=0.3")
-    result.assert_outcomes(passed=1, failed=3)
+    result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(
         [
-            "ranks 0-1 of 3:",
-            "no end after 1 s; it was here (most recent call last):",
+            "rank 0 of 3:",
+            "no end after 2 s; it was here (most recent call last):",
             '  File "test_ranks_that_hang.py", line *, in test_ring',
-            "    wait_for(comm, 1 - comm.rank)",
+            "    wait_for(comm, 1)",
             '  File "test_ranks_that_hang.py", line *, in wait_for',
             "    return comm.recv(source=other)",
             '  File "*object_messages.py", line *, in recv',
+            "rank 1 of 3:",
+            "    while comm.rank == 1:",
             "rank 2 of 3:",
             "it had come to the end of the test and waited for the others",
             "*test_one_fails*",
@@ -188,12 +178,8 @@ def test_ranks_that_hang(pytester, run) -> None:
             "rank 1 of 2:",
             "no end when another rank had failed; it was here (most recent call last):",
             "    comm.barrier()",
-            "*test_busy*",
-            "rank 1 of 2:",
-            "    while comm.rank == 1:",
-            "FAILED *::test_ring - ranks 0-1: no end after 1 s, in: return comm.recv(source=other)",
+            "FAILED *::test_ring - rank 0: no end after 2 s, in: return * (and 1 more)",
             "FAILED *::test_one_fails - rank 0: ValueError: here",
-            "FAILED *::test_busy - rank 1: no end after 1 s, in: while comm.rank == 1:",
         ],
         consecutive=False,
     )

@@ -274,19 +274,13 @@ def test_pytest_under_ompy_run_is_told_off(pytester, run, monkeypatch) -> None:
     result.stdout.fnmatch_lines(["*Start it without ompy-run*"])
 
 
-@pytest.mark.parametrize("where", ["setup", "test"])
-def test_exit_ends_the_session(pytester, run, where) -> None:
+def test_exit_ends_the_session(pytester, run) -> None:
     pytester.makepyfile(
-        f"""
+        """
         import pytest
 
-        @pytest.fixture
-        def fixture():
-            if {where == "setup"}:
-                pytest.exit("enough")
-
         @pytest.mark.ompy(n=2)
-        def test_it(comm, fixture):
+        def test_it(comm):
             if comm.rank == 1:
                 pytest.exit("enough")
             comm.barrier()

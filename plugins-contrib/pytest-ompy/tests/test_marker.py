@@ -103,7 +103,7 @@ def test_options_go_above_the_marker(pytester, run) -> None:
         import pytest
         from mpi4py import MPI
 
-        pytestmark = pytest.mark.ompy(mca={"btl": "self,sm"})
+        pytestmark = pytest.mark.ompy(mca={"pml": "ob1"})
 
         @pytest.mark.ompy(n=[2, 4], seeds=[1, 2])
         def test_it(comm):

@@ -302,12 +302,14 @@ class Controller:
     def _first_words(self, key: PoolKey, number: int, rank: int) -> Message:
         """What a rank has to know to set up its session."""
         config = self._config
+        manager = config.pluginmanager
         arguments = [str(argument) for argument in config.invocation_params.args]
-        if config.pluginmanager.hasplugin("pytest_cov"):
+        if manager.hasplugin("pytest_cov"):
             arguments.append("--no-cov")  # it would wait for a controller of pytest-xdist
-        node = _Node(config, f"ompy{number}-{rank}", getattr(config, "workerinput", {}))
+        node = _Node(config, f"ompy{number}-{rank}")
         if hasattr(config.hook, "pytest_configure_node"):
-            config.hook.pytest_configure_node(node=node)
+            but = [manager.get_plugin("_cov")]
+            manager.subset_hook_caller("pytest_configure_node", but)(node=node)
         markup = config.get_terminal_writer().hasmarkup
         temporary: Any = getattr(config, "_tmp_path_factory", None)
         options: dict[str, Any] = {
@@ -342,6 +344,13 @@ class Controller:
         """A virtual test in the debugger has all the time it wants."""
         no_limit()
 
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """End all pools when the last test has run: before others sum up what was measured."""
+        result = yield
+        self.pytest_sessionfinish()
+        return result
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """End all pools, and wait until they have gone."""
@@ -371,7 +380,8 @@ class _Node:
     Plug-ins use it to tell their own part in the worker what it needs to know.
     """
 
-    def __init__(self, config: pytest.Config, name: str, own: dict[str, Any]) -> None:
+    def __init__(self, config: pytest.Config, name: str) -> None:
+        own: dict[str, Any] = getattr(config, "workerinput", {})
         self.config = config
         self.gateway = self
         self.id = name
@@ -380,4 +390,6 @@ class _Node:
             "workercount": own.get("workercount", 1),
             "testrunuid": own.get("testrunuid", name),
             "mainargv": sys.argv,
+            # pytest-randomly wants it of every worker, but tells it by pytest-xdist's hook only
+            "randomly_seed": config.getoption("randomly_seed", None),
         }

@@ -113,12 +113,18 @@ def _ini_seconds(config: pytest.Config, name: str) -> float:
 
 
 def grace_of(config: pytest.Config) -> float:
-    """Seconds the other ranks get after the first has failed.
+    """Seconds the other ranks get after the first has failed."""
+    return _ini_seconds(config, "ompy_grace")
+
+
+def check_settings(config: pytest.Config) -> None:
+    """See that the ini options make sense.
 
     Raises:
-        UsageError: the ini option is no number.
+        UsageError: one is no number of seconds.
     """
-    return _ini_seconds(config, "ompy_grace")
+    for name in ("ompy_timeout", "ompy_grace"):
+        _ini_seconds(config, name)
 
 
 @lru_cache(maxsize=64)  # arbitrary: more combinations than a suite has

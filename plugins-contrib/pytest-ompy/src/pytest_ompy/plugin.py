@@ -9,7 +9,7 @@ from typing import Any
 import ompy
 import pytest
 
-from pytest_ompy.plan import MARKER, SIZE, WORLDS, PlanError, grace_of, plan_of
+from pytest_ompy.plan import MARKER, SIZE, WORLDS, PlanError, check_settings, plan_of
 from pytest_ompy.side import SIDE
 
 
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "ompy(n, timeout, world, seeds, mca, unreceived): run the test on n MPI ranks; with "
         "world='virtual' on simulated ones, once for each seed",
     )
-    grace_of(config)
+    check_settings(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
