@@ -7,6 +7,7 @@ import click
 from ompy import __version__
 from ompy.cli.bench import bench
 from ompy.cli.completion_scripts import completion
+from ompy.cli.conformance import conformance
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,3 +18,4 @@ def main() -> None:
 
 main.add_command(bench)
 main.add_command(completion)
+main.add_command(conformance)

@@ -18,19 +18,20 @@ from ompy.conformance.stream_faults import StreamFaultSuite
 
 
 class BtlConformance(
-    IdentitySuite,
-    LifeCycleSuite,
-    ReachabilitySuite,
-    DeliverySuite,
-    FlowControlSuite,
-    CompletionSuite,
-    RemoteMemorySuite,
-    FailoverSuite,
-    DatagramFaultSuite,
-    StreamFaultSuite,
-    DeterminismSuite,
-    LeakSuite,
+    # pytest runs the tests of the last base first
     MessageSuite,
+    LeakSuite,
+    DeterminismSuite,
+    StreamFaultSuite,
+    DatagramFaultSuite,
+    FailoverSuite,
+    RemoteMemorySuite,
+    CompletionSuite,
+    FlowControlSuite,
+    DeliverySuite,
+    ReachabilitySuite,
+    LifeCycleSuite,
+    IdentitySuite,
 ):
     """Every suite there is for BTLs.
 

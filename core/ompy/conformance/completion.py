@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.driver import Driver
+from ompy.conformance.driver import SECOND, Driver
 from ompy.conformance.fragment import Arrival, Fragment
 from ompy.conformance.suite import Suite, Worlds, sizes
 from ompy.frameworks.btl import BTL_OWNERSHIP, PRIORITY, SEND_ALWAYS_CALLBACK, SIGNAL
@@ -90,12 +90,18 @@ class CompletionSuite(Suite):
         """A rank that sends is not called back with arrivals before it polls."""
 
         def program(driver: Driver) -> None:
+            for rank in driver.peers:
+                driver.send(rank, driver.data(10))
             driver.quiesce()
             for via in ("alloc", "prepare", "sendi"):
                 for rank in driver.peers:
-                    before = len(driver.inbox)
+                    driver.post(rank, driver.data(90))
+                driver.world.meet(driver)
+                driver.compute(SECOND // 100)  # what the peer has sent is here, and not polled
+                before = len(driver.inbox)
+                for rank in driver.peers:
                     driver.post(rank, driver.data(100), via=via)
-                    assert len(driver.inbox) == before, "delivered before the next poll"
+                assert len(driver.inbox) == before, "delivered before the next poll"
             driver.quiesce()
             driver.check_inbox(ordered=False)
 

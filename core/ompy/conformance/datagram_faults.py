@@ -38,13 +38,17 @@ def _all(driver: Driver) -> Sequence[Fault]:
     return [*_drop(driver), *_duplicate(driver), *_reorder(driver)]
 
 
+def _kind(fault: Maker) -> str:
+    return fault.__name__.removeprefix("_")
+
+
 class DatagramFaultSuite(Suite):
     """Drop, duplicate, reorder, corrupt, outage."""
 
     title: ClassVar[str] = "datagram faults"
     needs: ClassVar[tuple[str, ...]] = ("datagram", "reliable")
 
-    @pytest.mark.parametrize("fault", [_drop, _duplicate, _reorder, _all], ids=lambda f: f.__name__)
+    @pytest.mark.parametrize("fault", [_drop, _duplicate, _reorder, _all], ids=_kind)
     def test_bad_wire_is_hidden(self, worlds: Worlds, fault: Maker, seed: int) -> None:
         """What the wire drops, repeats and reorders arrives once, and in order if that is said."""
         _disturbed(worlds, fault, seed)
@@ -54,7 +58,7 @@ class DatagramFaultSuite(Suite):
         """Bytes altered on the wire are noticed, and sent again."""
         _disturbed(worlds, _corrupt, seed)
 
-    @pytest.mark.parametrize("fault", [_drop, _reorder], ids=lambda f: f.__name__)
+    @pytest.mark.parametrize("fault", [_drop, _reorder], ids=_kind)
     def test_end_over_a_bad_wire(self, worlds: Worlds, fault: Maker, seed: int) -> None:
         """Finalize delivers what was accepted, and returns, over a wire that loses packets."""
 
@@ -71,7 +75,7 @@ class DatagramFaultSuite(Suite):
 
         world = worlds.make(3, seed=seed, plan=fault)
         assert max(world.run(program)) < 100 * SECOND, "finalize took too long"
-        world.counter.require(fault.__name__.removeprefix("_"))
+        world.counter.require(_kind(fault))
 
     def test_outage_is_bridged(self, worlds: Worlds, seed: int) -> None:
         """For seconds nothing gets through; then everything does, and nobody was given up."""

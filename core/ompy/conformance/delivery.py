@@ -68,7 +68,7 @@ class DeliverySuite(Suite):
     @requires("ordered")
     def test_order(self, worlds: Worlds, seed: int) -> None:
         """Fragments of one endpoint arrive in the order they were sent, small among large."""
-        worlds.make(3, seed=seed).run(lambda driver: _mixture(driver, 100, ordered=True))
+        worlds.make(3, seed=seed).run(lambda driver: _mixture(driver, 60, ordered=True))
 
     @requires("ordered")
     def test_order_on_a_narrow_rail(self, worlds: Worlds, seed: int) -> None:
@@ -76,7 +76,7 @@ class DeliverySuite(Suite):
         rails = (Rail("narrow", latency=200_000, jitter=150_000, bandwidth=50, window=500),)
 
         def program(driver: Driver) -> None:
-            _mixture(driver, 40, ordered=True, largest=4000)
+            _mixture(driver, 30, ordered=True, largest=4000)
 
         worlds.make(seed=seed, rails=rails).run(program)
 
@@ -84,7 +84,7 @@ class DeliverySuite(Suite):
         """Sender and tag of each fragment are right in a crowd."""
 
         def program(driver: Driver) -> None:
-            _mixture(driver, 30, ordered=False)
+            _mixture(driver, 20, ordered=False)
             assert {arrival.tag for arrival in driver.inbox} == set(TAGS)
 
         worlds.make(5, seed=seed).run(program)

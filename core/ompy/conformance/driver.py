@@ -14,6 +14,7 @@ from ompy.conformance.fragment import Arrival, Fragment, PathError, content, sam
 from ompy.conformance.wire import Wire
 from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor
 from ompy.engine.base import Poller
+from ompy.engine.virtual import VirtualEngine
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     COMPLETED,
@@ -73,6 +74,7 @@ class Driver:
         refused: offers that found no resources.
         largest_poll: fragments delivered by one poll at most.
         finalized: after `finalize`.
+        inside: the call into a module that is under way.
         on_arrival: called with each arrival, within the callback; or None.
         on_completion: called with each fragment completed, within the callback; or None.
     """
@@ -83,6 +85,7 @@ class Driver:
         self.context = context
         self.engine = context.engine
         self.wire = Wire(context.network, context.engine)
+        self.wire.recording = context.trace.active
         context.network = self.wire
         self.faults: Sequence[Fault] = world.plan(self)
         for fault in self.faults:
@@ -99,7 +102,7 @@ class Driver:
         self.on_completion: Callable[[Fragment], None] | None = None
         self._pollers: list[_Metered] = []
         self._rails: dict[int, list[tuple[BtlModule, Endpoint]]] = {}
-        self._inside = ""  # the call into a module that is under way
+        self.inside = ""
         self._waits_for = "nothing"
         self._serial = 0
         self._open = 0  # fragments whose completion callback is to come
@@ -364,8 +367,8 @@ class Driver:
 
     def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         """A receive callback."""
-        if self._inside != "poll":
-            self.complain(f"a fragment was delivered from within {self._inside or 'nothing'}")
+        if self.inside != "poll":
+            self.complain(f"a fragment was delivered from within {self.inside or 'nothing'}")
         if self.finalized:
             self.complain("a fragment was delivered after finalize had returned")
         if endpoint.module is not module or module not in self.modules:
@@ -410,18 +413,18 @@ class Driver:
 
     def _back(self, call: Callable[[], object]) -> None:
         """Run the test's own code within a callback: what that calls is not the module's doing."""
-        inside, self._inside = self._inside, ""
+        inside, self.inside = self.inside, ""
         call()
-        self._inside = inside
+        self.inside = inside
 
     @contextmanager
     def calling(self, name: str) -> Iterator[None]:
         """A call into a module is under way."""
-        outer, self._inside = self._inside, name
+        outer, self.inside = self.inside, name
         try:
             yield
         finally:
-            self._inside = outer
+            self.inside = outer
 
     def complain(self, text: str) -> None:
         """Note a breach of the contract."""
@@ -454,6 +457,11 @@ class Driver:
     def idle(self, duration: int) -> None:
         """Progress for `duration` ns of virtual time."""
         self.engine.wait_until(lambda: False, duration)
+
+    def compute(self, duration: int) -> None:
+        """Be busy for `duration` ns of virtual time, without any progress."""
+        assert isinstance(self.engine, VirtualEngine)
+        self.engine.spend(duration)
 
     def quiesce(self) -> None:
         """Progress until all ranks have come here and everything accepted is done and here.
@@ -551,8 +559,11 @@ class _Metered(Poller):
         self._polls += 1
         assert self._polls < POLLS_MAX, f"rank {driver.rank} has polled {POLLS_MAX} times: no end"
         before = len(driver.inbox)
-        with driver.calling("poll"):
+        outer, driver.inside = driver.inside, "poll"
+        try:
             events = self._module.poll()
+        finally:
+            driver.inside = outer
         driver.largest_poll = max(driver.largest_poll, len(driver.inbox) - before)
         if not isinstance(events, int) or events < 0:
             driver.complain(f"poll of {self._module.name} answered {events!r}, not how many events")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import pytest
@@ -68,18 +68,10 @@ class Worlds:
         settings = {**self.settings, **options.pop("settings", {})}
         return World(self.component, ranks, seed=seed, settings=settings, **options)
 
-    @cached_property
+    @property
     def flags(self) -> int:
         """The flags of its modules; 0 where a job of two ranks has none."""
-        found = 0
-
-        def program(driver: Driver) -> None:
-            nonlocal found
-            for module in driver.modules:
-                found |= module.flags
-
-        self.make().run(program)
-        return found
+        return _flags(self.component, tuple(sorted(self.settings.items())))
 
     @property
     def scarce(self) -> dict[str, object]:
@@ -103,6 +95,19 @@ class Worlds:
         if name == "wire":
             return capabilities.wire == "memory"
         return not getattr(capabilities, name)
+
+
+@cache
+def _flags(component: BtlComponent, settings: tuple[tuple[str, object], ...]) -> int:
+    found = 0
+
+    def program(driver: Driver) -> None:
+        nonlocal found
+        for module in driver.modules:
+            found |= module.flags
+
+    Worlds(component, dict(settings)).make().run(program)
+    return found
 
 
 class Suite:

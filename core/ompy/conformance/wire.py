@@ -44,7 +44,8 @@ class Wire(Network):
     """Passes everything on to the network it watches.
 
     Attributes:
-        carried: every use of a stream or datagram socket, in order.
+        recording: whether to remember what it carries.
+        carried: every use of a stream or datagram socket while it was recording, in order.
         sources: streams, listeners and datagram sockets that are open.
         watches: readiness sets that are open.
     """
@@ -53,6 +54,7 @@ class Wire(Network):
         super().__init__()
         self._inner = inner
         self._engine = engine
+        self.recording = False
         self.carried: list[Carried] = []
         self.sources: dict[Source, str] = {}
         self.watches: list[WatchedReadiness] = []
@@ -142,14 +144,14 @@ class WatchedStream(Stream):
     def send(self, pieces: Sequence[memoryview]) -> int:
         """Pass on."""
         taken = self.inner.send(pieces)
-        if taken:
+        if taken and self._wire.recording:
             self._wire.note("bytes sent", b"".join(pieces)[:taken])
         return taken
 
     def receive_into(self, view: memoryview) -> int:
         """Pass on."""
         count = self.inner.receive_into(view)
-        if count != WOULD_BLOCK:
+        if count != WOULD_BLOCK and self._wire.recording:
             self._wire.note("bytes received", bytes(view[:count]))
         return count
 
@@ -175,14 +177,14 @@ class WatchedDatagram(Datagram):
     def send(self, packet: memoryview, address: Address) -> bool:
         """Pass on."""
         sent = self.inner.send(packet, address)
-        if sent:
+        if sent and self._wire.recording:
             self._wire.note("packet sent", bytes(packet))
         return sent
 
     def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
         """Pass on."""
         found = self.inner.receive_into(view)
-        if found is not None:
+        if found is not None and self._wire.recording:
             self._wire.note("packet received", bytes(view[: found[0]]))
         return found
 
