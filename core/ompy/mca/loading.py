@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.mca.component import Component
 from ompy.mca.declarations import component_fault
@@ -12,6 +13,8 @@ from ompy.mca.records import ComponentRecord, State
 
 if TYPE_CHECKING:
     from ompy.mca.groups import Framework
+
+FROZEN_IMPORT: Final = "<frozen importlib"
 
 
 class LoadFailure(Exception):
@@ -89,21 +92,19 @@ def summary(error: BaseException) -> str:
 
 
 def traceback_text(error: BaseException) -> str:
-    """An exception's traceback: of the stranger's code, not of the registry's around it."""
+    """An exception's traceback in the component's code; empty if it is not in it at all.
+
+    Without the frames of ours that led there, and without those of the registry's where a
+    declaration was refused.
+    """
     import traceback
 
+    registry = os.path.dirname(__file__)
+    ours = (f"{os.path.dirname(registry)}/", import_module.__code__.co_filename, FROZEN_IMPORT)
     frames = error.__traceback__
-    while frames is not None and _is_ours(frames.tb_frame.f_code.co_filename):
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(ours):
         frames = frames.tb_next
     told = traceback.TracebackException(type(error), error, frames)
-    while told.stack and _is_ours(told.stack[-1].filename):
+    while told.stack and told.stack[-1].filename.startswith(f"{registry}/"):
         told.stack.pop()
-    return "".join(told.format()).rstrip()
-
-
-def _is_ours(filename: str) -> bool:
-    """Whether a frame is one of the registry's or of Python's import."""
-    here = __file__.rpartition("/")[0]
-    return filename.startswith(
-        (f"{here}/", import_module.__code__.co_filename, "<frozen importlib")
-    )
+    return "".join(told.format()).rstrip() if told.stack else ""

@@ -66,9 +66,9 @@ class RankProcess:
             self._colls.append(component)
         context.wireup.publish("pml", context.pml_name.encode())
         self._hooks = hook_caller(registry, tell=context.rank == 0)
-        registry.insist()
         context.wireup.commit()
         self._hooks.ompy_rank_started(context.rank, context.size)
+        registry.insist()
         self._warn = warn
         self._tell()
 

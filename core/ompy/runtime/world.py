@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from ompy.data.errors import ERR_RANK, MPIError
 from ompy.engine.real import RealEngine
@@ -20,6 +21,8 @@ from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
     from ompy.runtime.client import AgentClient
+
+T = TypeVar("T")
 
 
 class LonelyWireUp(WireUp):
@@ -65,6 +68,27 @@ def start() -> RankProcess:
     Call once. The caller finalizes the returned process before the interpreter ends.
 
     Raises:
+        As `bring_up`.
+    """
+    return bring_up(_itself)
+
+
+def _itself(process: RankProcess) -> RankProcess:
+    return process
+
+
+def bring_up(make: Callable[[RankProcess], T]) -> T:
+    """Bring this process up as a rank, and make what the program works with.
+
+    Call once. The caller finalizes the process before the interpreter ends.
+
+    Args:
+        make: what is made of the rank; its components may still turn out not to work.
+
+    Returns:
+        What `make` returned.
+
+    Raises:
         MPIError: it cannot be brought up; the text says why and what to do.
         UsageError: a parameter is wrong, or a component that has to work does not (a process
             started by hand; one of a job ends it and says why).
@@ -74,11 +98,16 @@ def start() -> RankProcess:
 
     client = attach()
     if client is None:
-        return _start_alone()
-    return _start_launched(client)
+        return make(_alone())
+    try:
+        return make(_launched(client))
+    except ComponentError as problem:
+        client.abort(problem.exit_code, str(problem))
+    except ComponentsFailed as problem:
+        client.abort(problem.exit_code, "\n".join(problem.problems))
 
 
-def _start_alone() -> RankProcess:
+def _alone() -> RankProcess:
     from ompy.mca.settings import gather
 
     registry = Registry(CATALOG, gather([], os.environ))
@@ -99,7 +128,7 @@ def _start_alone() -> RankProcess:
     return RankProcess(context, registry, _warn)
 
 
-def _start_launched(client: AgentClient) -> RankProcess:
+def _launched(client: AgentClient) -> RankProcess:
     job = client.job
     registry = Registry.from_snapshot(CATALOG, dict(job.mca))
     procs = [Proc(p.rank, p.node, p.local_rank, job.hosts[p.node]) for p in job.placements]
@@ -121,12 +150,7 @@ def _start_launched(client: AgentClient) -> RankProcess:
 
     client.on_departure = departed
     engine.wakeup.add(client.fileno(), client.on_readable)
-    try:
-        return RankProcess(context, registry, _warn if client.rank == 0 else None)
-    except ComponentError as problem:
-        client.abort(problem.exit_code, str(problem))
-    except ComponentsFailed as problem:
-        client.abort(problem.exit_code, "\n".join(problem.problems))
+    return RankProcess(context, registry, _warn if client.rank == 0 else None)
 
 
 def _warn(sentence: str) -> None:
