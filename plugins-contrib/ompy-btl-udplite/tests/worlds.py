@@ -23,6 +23,7 @@ from ompy_btl_udplite.component import COMPONENT
 Program = Callable[[RankProcess], Any]
 MS = 1_000_000
 SECOND = 1_000 * MS
+TIME_MAX = 300 * SECOND  # several times what any test takes
 TARGET = "ompy_btl_udplite.component:COMPONENT"
 
 
@@ -51,7 +52,13 @@ def job(
         return RankProcess(context, using)
 
     using = registry(**{"btl": "self,udplite", **settings})
-    return VirtualJob(ranks, using, seed=seed, hosts=hosts, bring_up=bring_up)
+    made = VirtualJob(ranks, using, seed=seed, hosts=hosts, bring_up=bring_up)
+    made.conductor.after(TIME_MAX, _too_long)
+    return made
+
+
+def _too_long() -> None:
+    raise AssertionError(f"not over after {TIME_MAX // SECOND} s of virtual time")
 
 
 class Talk:
