@@ -178,11 +178,11 @@ class _Run:
 def _title(item: pytest.Function) -> str:
     """Title of the suite a test was written in."""
     assert item.cls is not None
-    for base in item.cls.__mro__:
-        if item.originalname in base.__dict__:
-            title: str = base.title
-            return title
-    return ""
+    from ompy.conformance.suite import owner
+
+    written_in = owner(item.cls, item.originalname)
+    title: str = written_in.__dict__.get("title", written_in.__name__)
+    return title
 
 
 def _skip_reason(report: pytest.TestReport) -> str:

@@ -165,7 +165,7 @@ class Suite:
             pytest.skip("capability off: virtual")
         worlds: Worlds = request.getfixturevalue("worlds")
         own = getattr(request.function, "needs", ())
-        for name in (*_suite_of(request).needs, *own):
+        for name in (*_needs_of_suite(request), *own):
             if worlds.lacks(name):
                 pytest.skip(f"capability off: {name}")
 
@@ -198,12 +198,15 @@ def expected_failure(component: BtlComponent, node: pytest.Item) -> str | None:
     return None
 
 
-def _suite_of(request: pytest.FixtureRequest) -> type[Suite]:
-    """The suite a test was written in."""
-    name = request.function.__name__
-    owners = [base for base in request.cls.__mro__ if name in base.__dict__]
-    suites: list[type[Suite]] = [base for base in owners if issubclass(base, Suite)]
-    return suites[0] if suites else Suite
+def owner(test_class: type, name: str) -> type:
+    """The class a test was written in: a suite, or the author's own."""
+    return next(base for base in test_class.__mro__ if name in base.__dict__)
+
+
+def _needs_of_suite(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    written_in = owner(request.cls, request.function.__name__)
+    needs: tuple[str, ...] = written_in.__dict__.get("needs", ())
+    return needs
 
 
 def sizes(module: BtlModule, largest: int = 0) -> list[int]:
