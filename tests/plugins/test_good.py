@@ -9,6 +9,8 @@ from tests.sim.p2p import programs
 from tests.sim.p2p.test_both_worlds import ALL
 from tests.support.worlds import ROOT, registry, virtual
 
+pytestmark = pytest.mark.proc  # for the wheels are built and installed by processes
+
 PAIRS = [
     pytest.param({"btl": "self,good", "pml": "ob1"}, id="btl"),
     pytest.param({"btl": "self,sm", "pml": "good"}, id="pml"),
@@ -53,7 +55,6 @@ def test_they_come_from_their_packages(installed) -> None:
     made.close()
 
 
-@pytest.mark.proc
 @pytest.mark.parametrize("settings", PAIRS)
 def test_a_real_job(commands, settings: dict[str, str]) -> None:
     program = (ROOT / "examples" / "ring.py").read_text() + BIG
