@@ -205,6 +205,19 @@ def test_strict_plugins(info: Info, installed: Installed) -> None:
     assert "Package: ompy" in shown.out, "nothing is wrong with the settings"
 
 
+def test_strict_plugins_that_fail_when_they_are_opened(info: Info, installed: Installed) -> None:
+    source = COMPONENT.replace("raise NotAvailable(", "raise ValueError(").replace("> 100", "< 100")
+    source = source.replace("pigeon", "raven").replace("dove", "crow")
+    installed.install("ompy-btl-raven", "raven", "raven_post", source)
+    assert info("--plugins").code == 0
+    shown = info("--plugins", "--strict-plugins")
+    assert shown.code == 1
+    assert shown.err.startswith(
+        "ompy-info: component btl:raven of ompy-btl-raven 1.4: open-failed (ValueError: no ravenry "
+        "is that large), which --strict-plugins does not allow\nTraceback"
+    )
+
+
 def test_wrong_settings_end_the_command(info: Info) -> None:
     shown = info("--mca", "btl_pigeon_flok", "2", "--mca", "btl_pigeon_flock", "2x")
     assert (shown.code, shown.out) == (2, "")

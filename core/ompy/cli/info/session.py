@@ -126,6 +126,7 @@ class Session:
         """
         self._options = options
         self._output = output
+        self._registry = registry
         self._problems = list(problems)
         level = options.level or (max(LEVELS) if options.everything else min(LEVELS))
         scope = Scope(level, options.internal, options.selected_only, options.show_failed)
@@ -165,8 +166,20 @@ class Session:
         self._plugins(stories)
         for problem in self._view.problems:
             click.echo(f"{PROGRAM}: warning: {problem} (its component is excluded)", err=True)
+        self._insist()
         self._output.finish([*self._problems, *self._failures], self._notices)
         return self._exit_code
+
+    def _insist(self) -> None:
+        """With strict plug-ins, what failed when it was opened is an error, too."""
+        try:
+            self._registry.insist()
+        except ComponentsFailed as error:
+            late = [problem for problem in error.problems if problem not in self._failures]
+            for problem in late:
+                click.echo(f"{PROGRAM}: {problem}", err=True)
+            self._failures = [*self._failures, *late]
+            self._exit_code = self._exit_code or error.exit_code
 
     def _parameters(self, chosen: Sequence[tuple[Sequence[str], str]], types: list[str]) -> None:
         if not (self._options.views or self._options.installation):
