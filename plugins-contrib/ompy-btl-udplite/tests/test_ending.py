@@ -198,14 +198,28 @@ def test_messages_to_who_has_left_are_refused(unheard: int) -> None:
 
 
 def test_nothing_is_left_behind() -> None:
+    counter = FaultCounter()
+
+    def faults(context: RankContext) -> Sequence[Middleware]:
+        return [
+            Duplicate(context.engine, counter, rate=0.5),
+            Reorder(context.engine, counter, rate=0.5, delay=MS),
+        ]
+
     def program(process: RankProcess) -> None:
         talk = Talk(process)
-        talk.send(pattern(300, 1), 1 - process.context.rank)
-        talk.receive(300, 1 - process.context.rank)
+        other = 1 - process.context.rank
+        for number in range(30):
+            talk.wait(talk.send(pattern(300, number), other))
+            assert talk.receive(300, other) == pattern(300, number)
         module = talk.module()
         process.finalize()
+        (peer,) = module.peers.values()
+        assert not peer.early
+        assert {tag for tag, _ in peer.kept.values()} <= {BYE}, "all but the farewell is answered"
         assert not module.timer.pending
         assert module.poll() == 0
         assert module.arm()
 
-    job(2).run(program)
+    job(2, faults=faults).run(program)
+    counter.require("duplicate", "reorder")

@@ -53,6 +53,26 @@ def test_all_arrives_whatever_the_wire_does(seed: int, rate: float) -> None:
     counter.require(*KINDS)
 
 
+def test_lost_acknowledgements_are_given_again() -> None:
+    """In one direction only, so that no fragment back tells what has arrived."""
+    counter = FaultCounter()
+
+    def faults(context: RankContext) -> Sequence[Middleware]:
+        return [Drop(context.engine, counter, rate=0.5)] if context.rank == 1 else []
+
+    def sender(process: RankProcess) -> None:
+        talk = Talk(process)
+        talk.wait(*[talk.send(pattern(100, number), 1) for number in range(100)])
+
+    def receiver(process: RankProcess) -> None:
+        talk = Talk(process)
+        for number in range(100):
+            assert talk.receive(100, 0) == pattern(100, number)
+
+    job(2, faults=faults).run([sender, receiver])
+    counter.require("drop")
+
+
 @pytest.mark.parametrize("window", [1, 2, 30])
 def test_any_window(window: int) -> None:
     made = job(2, btl_udplite_window=window)
@@ -119,7 +139,22 @@ def test_who_waits_for_nothing_is_left_asleep() -> None:
         talk.receive(5, other)  # never sent
 
     with pytest.raises(Deadlock):
-        job(2).run(program)
+        job(2, bounded=False).run(program)
+
+
+def test_nobody_falls_asleep_over_a_datagram() -> None:
+    def sender(process: RankProcess) -> None:
+        Talk(process).send(b"x", 1)
+
+    def receiver(process: RankProcess) -> None:
+        talk = Talk(process)
+        assert talk.module().arm()
+        talk.engine.spend(MS)
+        assert not talk.module().arm()
+        talk.receive(1, 0)
+        assert talk.module().arm()
+
+    job(2).run([sender, receiver])
 
 
 @pytest.mark.parametrize(
