@@ -116,7 +116,7 @@ def test_outcomes(pytester, run) -> None:
             "*::test_one_skips PASSED (skipped on rank 1 of 2)*",
             "*::test_expected XFAIL*",
             "*::test_strict FAILED*",
-            "*in the virtual world comm exists only inside the test function*",
+            "*comm.rank: in the virtual world comm exists only inside the test function*",
             "*cannot be async*",
         ]
     )
@@ -242,3 +242,45 @@ def test_interrupts_go_through(pytester) -> None:
     result.stdout.fnmatch_lines(["!* KeyboardInterrupt !*"])
     result = pytester.runpytest_inprocess("-k", "test_exit")
     result.stdout.fnmatch_lines(["!* _pytest.outcomes.Exit: enough !*"])
+
+
+def test_examples_of_hypothesis_are_the_same_on_all_ranks(pytester, run) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from hypothesis import HealthCheck, given, settings
+        from hypothesis import strategies as st
+
+        quick = settings(
+            derandomize=True,
+            deadline=None,
+            max_examples=20,
+            suppress_health_check=[HealthCheck.function_scoped_fixture],
+        )
+
+        class TestClass:
+            @pytest.mark.ompy(n=2, world="virtual", seeds=[1, 2])
+            @quick
+            @given(value=st.integers())
+            def test_good(self, comm, value):
+                assert comm.allreduce(value) == 2 * value
+
+        @pytest.mark.ompy(n=2, world="virtual", seeds=[1, 2])
+        @quick
+        @given(value=st.integers())
+        def test_bad(comm, value):
+            assert comm.allreduce(value) < 20 or comm.rank == 0
+        """
+    )
+    result = run("-rf")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "rank 1 of 2:",
+            "E       assert (20 < 20*",
+            "E       *test_bad(",
+            "E           value=10,",
+            "failed with seed 1 (2 of 2 seeds failed: 1, 2); this one alone:",
+            "FAILED *::test_bad - seed 1, rank 1: assert (20 < 20*",
+        ]
+    )

@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator, Sequence
 from copy import deepcopy
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -21,6 +21,8 @@ from pytest_ompy.plan import SIZE, Plan, PlanError, grace_of, plan_of
 from pytest_ompy.pool import Limits, Pool, PoolError, PoolKey, TestRun
 from pytest_ompy.virtual import LaterCommunicator, VirtualRuns
 from pytest_ompy.warned import unpack_warning
+
+END_POLL_S: Final = 0.05  # s; arbitrary: how often a pool that does not end is looked at
 
 
 class Assignment(NamedTuple):
@@ -134,7 +136,7 @@ class Controller:
         """Say in the report of a virtual test which seed and which ranks it was."""
         report = yield
         if call.when == "call" and item in self._assignments:
-            report = self._virtual.complete(item, report)
+            report = self._virtual.complete(item, call, report)
         return report
 
     def _reports(
@@ -359,8 +361,7 @@ class Controller:
         self._ending += self._pools.values()
         self._pools.clear()
         while self._ending:
-            self._ending = [pool for pool in self._ending if not pool.ended()]
-            time.sleep(0.002 if self._ending else 0)
+            self._ending = [pool for pool in self._ending if not pool.ended(END_POLL_S)]
 
     def pytest_keyboard_interrupt(self) -> None:
         """Ctrl-C: end all processes at once."""

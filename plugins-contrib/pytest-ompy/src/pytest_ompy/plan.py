@@ -82,7 +82,7 @@ def _plan(found: Mapping[str, Any], config: pytest.Config) -> Plan:
     checked = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}
     mca: Pairs = tuple({**dict(checked.get("mca", ())), **_command_line_mca(config)}.items())
     if mca and "OMPY_RANK" not in os.environ:  # a rank's controller has checked them
-        _checked(mca)
+        _check_parameters(mca)
     return Plan(
         sizes=checked["n"],
         world=checked.get("world", "real"),
@@ -128,7 +128,12 @@ def check_settings(config: pytest.Config) -> None:
 
 
 @lru_cache(maxsize=64)  # arbitrary: more combinations than a suite has
-def _checked(pairs: Pairs) -> None:
+def _check_parameters(pairs: Pairs) -> None:
+    """See that the parameters exist and take these values.
+
+    Raises:
+        PlanError: one does not.
+    """
     from ompy.mca.errors import ComponentError, UsageError
 
     try:
@@ -139,18 +144,8 @@ def _checked(pairs: Pairs) -> None:
         raise PlanError(str(problem)) from None
 
 
-def registry(pairs: Pairs) -> Registry:
-    """Components and parameters for a virtual world, with the user's files and environment.
-
-    Raises:
-        PlanError: a parameter does not exist, or not with that value.
-    """
-    _checked(pairs)
-    return fresh_registry(pairs)
-
-
 def fresh_registry(pairs: Pairs) -> Registry:
-    """The same, unchecked."""
+    """Components and parameters for a virtual world, with the user's files and environment."""
     from ompy.frameworks.catalog import CATALOG
     from ompy.mca.registry import Registry
     from ompy.mca.settings import gather

@@ -468,9 +468,13 @@ class Pool:
         for rank in self._ranks.values():
             self._say(rank, "end", hurry=hurry)
 
-    def ended(self) -> bool:
-        """Whether it has ended, or had its time to and was killed."""
-        while self._job.output >= 0 and wait([self._job.output], 0):
+    def ended(self, seconds: float = 0.0) -> bool:
+        """Whether it has ended, or had its time to and was killed.
+
+        Args:
+            seconds: to wait for it at most.
+        """
+        if self._job.output >= 0 and wait([self._job.output], seconds):
             self._job.read()
         late = time.monotonic() > self._ending_since + END_PATIENCE_S
         if self._job.running and self._job.output >= 0 and not late:

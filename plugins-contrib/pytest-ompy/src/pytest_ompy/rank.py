@@ -18,8 +18,7 @@ from pytest_ompy.unreceived import unreceived
 from pytest_ompy.warned import pack_warning
 
 CONTROLLER_GONE: Final = 1  # exit code nobody is left to read
-_IDLE_S: Final = 0.001  # s; arbitrary: below it a test's end is not noticed
-_EAGER_POLLS: Final = 200  # arbitrary: about a millisecond of polling before it gets polite
+_PROGRESS_S: Final = 0.001  # s; arbitrary: how long messages of others wait for a rank at the end
 
 # options that choose tests, write files or start other processes: the controller has done it
 _NEUTRAL: Final[dict[str, Any]] = {
@@ -33,7 +32,6 @@ _NEUTRAL: Final[dict[str, Any]] = {
     "stepwise_skip": False,
     "collectonly": False,
     "maxfail": 0,
-    "verbose": 0,
     "dist": "no",
     "distload": False,
     "loadgroup": False,
@@ -182,9 +180,7 @@ class RankSession:
         """Wait for the controller's word; what others still want of us goes on meanwhile."""
         from ompy import MPI
 
-        polls = 0
-        while not self._channel.poll(0 if polls < _EAGER_POLLS else _IDLE_S):
-            polls += 1
+        while not self._channel.poll(_PROGRESS_S):
             if not MPI.Is_finalized():
                 MPI.COMM_SELF.Iprobe()
         order = self._channel.receive()

@@ -7,6 +7,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final, NamedTuple, NoReturn
 
 import greenlet
@@ -19,7 +20,6 @@ from pytest_ompy.plan import Plan, fresh_registry
 from pytest_ompy.stacks import Frame
 from pytest_ompy.unreceived import unreceived
 
-COMM: Final = "comm"
 SEEDS_SHOWN: Final = 10  # arbitrary: a line of a terminal
 START_SPREAD_NS: Final = 50_000  # ns of virtual time; arbitrary: several messages long
 _OUT_OF_WORLD: Final = (KeyboardInterrupt, pytest.exit.Exception, TimeIsUpError)
@@ -29,13 +29,20 @@ class LaterCommunicator:
     """What `comm` is before the virtual world begins, in which every rank gets its own."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        from ompy.mpi.intracomm import Intracomm
+
+        if name.startswith("_") or not hasattr(Intracomm, name):  # whoever shows or copies it asks
             raise AttributeError(name)
         pytest.fail(
-            "in the virtual world comm exists only inside the test function: fixtures are set up "
-            "once for all ranks. Use comm in the test, or world='real'",
+            f"comm.{name}: in the virtual world comm exists only inside the test function, since "
+            "fixtures are set up once for all ranks. Use comm in the test, or world='real'",
             pytrace=False,
         )
+
+
+def _own(value: Any, comm: Any) -> Any:
+    """A rank's own value of an argument: of the communicator only there is one for each."""
+    return comm if isinstance(value, LaterCommunicator) else value
 
 
 class World:
@@ -46,6 +53,7 @@ class World:
         skips: ranks that skipped the test.
         stuck: what was with ranks that did not come to the end of the test, by rank.
         frames: where ranks were that were ended, outermost frame first.
+        out_of_time: it was ended by the time limit.
         at_fault: of the stuck ranks, the one that had the core when time was up; or None.
     """
 
@@ -55,6 +63,7 @@ class World:
         self.stuck: dict[int, str] = {}
         self.frames: dict[int, list[Frame]] = {}
         self.at_fault: int | None = None
+        self.out_of_time = False
         self._function = function
         self._strict = strict
         self._chance: Any = None
@@ -103,7 +112,7 @@ class World:
         from ompy import MPI
 
         comm = MPI.COMM_WORLD.Dup()
-        comm.Set_name(COMM)
+        comm.Set_name("comm")
         process.context.engine.spend(self._chance.randrange(START_SPREAD_NS))
         try:
             self._function(comm)
@@ -124,6 +133,7 @@ class World:
                 self.stuck[rank] = f"deadlock: it waits for {reason}"
 
     def _timed_out(self, timeout: float) -> None:
+        self.out_of_time = True
         late = set(self.frames) - self._meeting.present - set(self.failures)
         for rank in sorted(late or self.frames) or [0]:
             self.stuck[rank] = f"no end after {timeout:g} s"
@@ -141,18 +151,20 @@ class Story(NamedTuple):
     """What is to be told of a test after all its seeds.
 
     Attributes:
-        seed: of the failure that is told; the others failed, too.
-        failed: seeds that failed.
-        tried: seeds that were run.
-        reports: of the ranks of that failure.
+        raised: what the test has ended with; None if it has passed.
+        seed: of the failure that is told.
+        failed: all seeds that failed.
+        tried: how many were run.
+        world: of the failure.
         size: number of ranks.
-        note: of a test that passed.
+        note: of a test that has passed.
     """
 
+    raised: BaseException | None
     seed: int
     failed: tuple[int, ...]
     tried: int
-    reports: dict[int, Report]
+    world: World | None
     size: int
     note: str
 
@@ -169,49 +181,83 @@ class VirtualRuns:
     def run(self, item: pytest.Function, plan: Plan, size: int) -> None:
         """Run a test once for each seed.
 
+        With hypothesis' `@given` that is done for each of its examples: all ranks get the same.
+
         Raises:
             BaseException: what the test raised on the first rank that failed with the first seed
                 that did, or what pytest has for a skip or a failure.
         """
-        function = _test_function(item)
-        worlds: dict[int, World] = {}
+        _check(item)
+        names = inspect.signature(item.obj).parameters
+        arguments = {name: item.funcargs[name] for name in names if name in item.funcargs}
+
+        def worlds(function: Callable[..., None]) -> Callable[..., None]:
+            @wraps(function)
+            def in_worlds(*positional: Any, **named: Any) -> None:
+                def program(comm: Any) -> None:
+                    given = [_own(value, comm) for value in positional]
+                    function(*given, **{name: _own(value, comm) for name, value in named.items()})
+
+                self._run(item, program, plan, size)
+
+            return in_worlds
+
         with limit(plan.timeout):
-            for seed in plan.seeds:
-                world = worlds[seed] = World(function, plan.unreceived == "error")
-                world.run(plan, size, seed)
-                if world.stuck and any("no end after" in text for text in world.stuck.values()):
-                    break
+            if not getattr(item.obj, "is_hypothesis_test", False):
+                worlds(item.obj)(**arguments)
+                return
+            handle = item.obj.hypothesis
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(handle, "inner_test", worlds(handle.inner_test))
+                item.obj(**arguments)
+
+    def _run(
+        self, item: pytest.Item, program: Callable[[Any], None], plan: Plan, size: int
+    ) -> None:
+        worlds: dict[int, World] = {}
+        for seed in plan.seeds:
+            world = worlds[seed] = World(program, plan.unreceived == "error")
+            world.run(plan, size, seed)
+            if world.out_of_time:
+                break
         failed = tuple(seed for seed, world in worlds.items() if world.failures or world.stuck)
         if failed:
             self._fail(item, worlds, failed, size)
         self._pass(item, worlds, size)
 
     def _fail(
-        self, item: pytest.Function, worlds: dict[int, World], failed: tuple[int, ...], size: int
+        self, item: pytest.Item, worlds: dict[int, World], failed: tuple[int, ...], size: int
     ) -> NoReturn:
         world = worlds[failed[0]]
-        reports = {rank: self._raised(item, problem) for rank, problem in world.failures.items()}
-        for rank, what in world.stuck.items():
-            failure = stuck_failure(what, world.frames.get(rank, []), self._view)
-            consequence = bool(world.failures) or world.at_fault not in (None, rank)
-            reports[rank] = failed_report("call", failure, consequence=consequence)
-        story = Story(failed[0], failed, len(worlds), reports, size, "")
-        self._stories[item] = story
         if world.failures:
-            raise world.failures[min(world.failures)]
-        pytest.fail("; ".join(f"rank {rank}: {text}" for rank, text in world.stuck.items()), False)
+            raised = world.failures[min(world.failures)]
+        else:
+            texts = [f"rank {rank}: {text}" for rank, text in world.stuck.items()]
+            raised = pytest.fail.Exception("; ".join(texts), pytrace=False)
+        self._stories[item] = Story(raised, failed[0], failed, len(worlds), world, size, "")
+        raise raised
 
-    def _pass(self, item: pytest.Function, worlds: dict[int, World], size: int) -> None:
+    def _pass(self, item: pytest.Item, worlds: dict[int, World], size: int) -> None:
         """No rank failed; say who skipped."""
+        self._stories.pop(item, None)
         skips = [(rank, skip) for world in worlds.values() for rank, skip in world.skips.items()]
         if not skips:
             return
         if len(skips) == size * len(worlds):
             raise skips[0][1]
         note = f"skipped on {ranks_text(rank for rank, _ in skips)} of {size}"
-        self._stories[item] = Story(0, (), len(worlds), {}, size, note)
+        self._stories[item] = Story(None, 0, (), len(worlds), None, size, note)
 
-    def _raised(self, item: pytest.Function, problem: BaseException) -> Report:
+    def _reports(self, item: pytest.Item, world: World) -> dict[int, Report]:
+        """Of the ranks that did not come to a good end."""
+        reports = {rank: self._raised(item, problem) for rank, problem in world.failures.items()}
+        for rank, what in world.stuck.items():
+            failure = stuck_failure(what, world.frames.get(rank, []), self._view)
+            consequence = bool(world.failures) or world.at_fault not in (None, rank)
+            reports[rank] = failed_report("call", failure, consequence=consequence)
+        return reports
+
+    def _raised(self, item: pytest.Item, problem: BaseException) -> Report:
         """The report pytest makes of an exception of a rank."""
 
         def again() -> None:
@@ -221,17 +267,20 @@ class VirtualRuns:
         report = pytest.TestReport.from_item_and_call(item, call)
         return self._packed(report)
 
-    def complete(self, item: pytest.Item, report: pytest.TestReport) -> pytest.TestReport:
+    def complete(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+    ) -> pytest.TestReport:
         """The report of a test with its story: ranks and seed, and how to repeat it."""
         story = self._stories.pop(item, None)
         if story is None:
             return report
         packed = self._packed(report)
-        if story.note and report.passed:
+        if story.world is None and report.passed:
             packed["ompy_note"] = story.note
-        elif story.reports and not report.passed:
-            failure = merge(story.reports, story.size)["longrepr"]
-            packed["longrepr"] = with_prefix(failure, f"seed {story.seed}, ")
+        elif story.world is not None and not report.passed:
+            if call.excinfo is not None and call.excinfo.value is story.raised:
+                merged = merge(self._reports(item, story.world), story.size)
+                packed["longrepr"] = with_prefix(merged["longrepr"], f"seed {story.seed}, ")
             packed["sections"].append(("virtual world", self._how_to_repeat(item, story)))
         return self._revived(packed)
 
@@ -257,25 +306,12 @@ class VirtualRuns:
         return revived
 
 
-def _test_function(item: pytest.Function) -> Callable[[Any], None]:
-    """The test, with everything but its communicator."""
-    if inspect.iscoroutinefunction(item.obj):
-        pytest.fail("a test in the virtual world cannot be async: write world='real'", False)
-    _check_mpi4py(item)
-    names = inspect.signature(item.obj).parameters
-    arguments = {name: item.funcargs[name] for name in names if name in item.funcargs}
-    own = isinstance(arguments.get(COMM), LaterCommunicator)
-
-    def function(comm: Any) -> None:
-        item.obj(**{**arguments, **({COMM: comm} if own else {})})
-
-    return function
-
-
-def _check_mpi4py(item: pytest.Function) -> None:
-    """A test module that has imported a foreign MPI would not see the virtual ranks."""
+def _check(item: pytest.Function) -> None:
+    """Fail a test that cannot run here: async, or with an MPI that knows no virtual ranks."""
     import ompy.MPI
 
+    if inspect.iscoroutinefunction(item.obj):
+        pytest.fail("a test in the virtual world cannot be async: write world='real'", False)
     foreign = sys.modules.get("mpi4py.MPI")
     if foreign is None or foreign is ompy.MPI:
         return
