@@ -114,12 +114,13 @@ def run(line: str, folder: Path, environ: dict[str, str]) -> tuple[str, Path]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     return done.stdout, Path(note.read_text().strip())
 
 
 @pytest.mark.proc
+@pytest.mark.timeout(600)  # twenty seconds' work, on a machine that may be busy with much else
 def test_following_it(tmp_path: Path) -> None:
     environ = environment(tmp_path)
     folder = tmp_path / "empty"
