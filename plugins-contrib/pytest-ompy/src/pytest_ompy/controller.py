@@ -18,7 +18,8 @@ from pytest_ompy.debugger import CLASS, Console
 from pytest_ompy.losses import View, report_of
 from pytest_ompy.merge import Report, merge, text_failure
 from pytest_ompy.plan import SIZE, Plan, PlanError, grace_of, plan_of
-from pytest_ompy.pool import Limits, Pool, PoolError, PoolKey, TestRun
+from pytest_ompy.pool import Limits, Pool, PoolError, PoolKey
+from pytest_ompy.remote_rank import TestRun
 from pytest_ompy.virtual import LaterCommunicator, VirtualRuns
 from pytest_ompy.warned import unpack_warning
 
@@ -196,7 +197,7 @@ class Controller:
     ) -> list[Report]:
         """The reports of the phases, with something for the ranks that have none."""
         directory = str(self._config.invocation_params.dir)
-        view = View(directory, full=bool(self._config.getoption("fulltrace")))
+        view = View(directory, full=bool(self._config.getoption("fulltrace", False)))
         for rank, loss in run.losses.items():
             run.reports[loss.phase][rank] = report_of(loss, plan.timeout, view)
         merged = []
@@ -298,7 +299,7 @@ class Controller:
         self._started += 1
         number = self._started
         directory = str(self._config.invocation_params.dir)
-        echo = self._config.getoption("capture") in {"no", "tee-sys"}
+        echo = self._config.getoption("capture", "fd") in {"no", "tee-sys"}
         return Pool(key, lambda rank: self._first_words(key, number, rank), directory, echo=echo)
 
     def _first_words(self, key: PoolKey, number: int, rank: int) -> Message:
@@ -312,11 +313,12 @@ class Controller:
         if hasattr(config.hook, "pytest_configure_node"):
             but = [manager.get_plugin("_cov")]
             manager.subset_hook_caller("pytest_configure_node", but)(node=node)
-        markup = config.get_terminal_writer().hasmarkup
+        terminal = manager.hasplugin("terminalreporter")
+        markup = terminal and config.get_terminal_writer().hasmarkup
         temporary: Any = getattr(config, "_tmp_path_factory", None)
         options: dict[str, Any] = {
             "color": "yes" if markup else "no",
-            "usepdb": config.getoption("usepdb"),
+            "usepdb": config.getoption("usepdb", False),
             "usepdb_cls": CLASS,
         }
         if temporary is not None:

@@ -16,9 +16,7 @@ from pytest_ompy.plan import Pairs
 
 READ_SIZE: Final = 65536  # bytes; Linux: what a pipe holds
 TAIL_SIZE: Final = 65536  # bytes; arbitrary: the end of what was written, for a report
-KILL_PATIENCE_S: Final = (
-    10.0  # s; arbitrary: killed processes go at once unless the kernel holds them
-)
+KILL_PATIENCE_S: Final = 10.0  # s; arbitrary: what is killed goes at once
 _HEADLINE: Final = re.compile(r"\bRank (\d+)\b")
 _RULE: Final = "-" * 20  # what ompy-run puts around its words on the end of a job begins so
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pytest_ompy.merge import CONSEQUENCE, Report, text_failure
-from pytest_ompy.pool import Loss
+from pytest_ompy.remote_rank import Loss
 from pytest_ompy.stacks import Frame, innermost_user_frame, parse, show, source_of, trim
 
 _UNKNOWN: Final = "  (its stack could not be had)"

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any, Final, NamedTuple, Protocol
 
-from pytest_ompy.channel import Channel, GoneError, Knock, Message, answer, make_door
+from pytest_ompy.channel import GoneError, Message, answer, make_door
 from pytest_ompy.job import JobProcess
-from pytest_ompy.merge import Report, kind_of
+from pytest_ompy.merge import Report
 from pytest_ompy.plan import Pairs
-from pytest_ompy.stacks import STACK_SIGNAL, STACKS_END
+from pytest_ompy.remote_rank import Loss, RemoteRank, TestRun
 
 START_PATIENCE_S: Final = 120.0  # s; arbitrary: importing and collecting on a slow machine
 END_PATIENCE_S: Final = 5.0  # s; arbitrary: what fixtures of modules and sessions may take to end
 STACK_PATIENCE_S: Final = 2.0  # s; arbitrary: code that is not Python may take its time
 _POLL_S: Final = 0.01  # s; arbitrary: how often is looked whether they are written
 _REPORT_PATIENCE_S: Final = 5.0  # s; arbitrary: ompy-run says why it ends within moments
-_STACK_MAX: Final = 1 << 20  # bytes; arbitrary: hundreds of threads
-_PHASES: Final = ("setup", "call", "teardown")
 
 
 class PoolKey(NamedTuple):
@@ -60,100 +57,6 @@ class Listener(Protocol):
         """A rank's debugger says something and wants a line; empty at the end of the input."""
 
 
-class Loss(NamedTuple):
-    """Why a rank has no report of a phase.
-
-    Attributes:
-        kind: `hung`, `waiting` for one that hung, `died`, `ended` with the job after another had
-            died, or `broken`: pytest itself could not go on.
-        phase: it was in.
-        text: its stack (hung), or what is known of its end.
-        consequence: it would have gone on but for another rank.
-    """
-
-    kind: str
-    phase: str
-    text: str
-    consequence: bool
-
-
-class Rank:
-    """A rank, as the controller sees it.
-
-    Attributes:
-        number: in COMM_WORLD.
-        channel: to it.
-        reports: of the test that runs, by phase.
-        at_end: it has run the test's own code and waits for the others.
-        busy: it has not yet said that it is done.
-        gone: its process has ended.
-    """
-
-    def __init__(self, knock: Knock) -> None:
-        self.number = knock.rank
-        self.channel: Channel = knock.channel
-        self.reports: dict[str, Report] = {}
-        self.at_end = False
-        self.busy = False
-        self.gone = False
-        self._pid = knock.pid
-        self._stacks = knock.stacks
-        self._asked_from = 0
-
-    @property
-    def phase(self) -> str:
-        """The phase it is in."""
-        setup = self.reports.get("setup")
-        if setup is None:
-            return "setup"
-        return "call" if setup["outcome"] == "passed" and "call" not in self.reports else "teardown"
-
-    @property
-    def failed(self) -> bool:
-        """Whether a phase has failed, be it as expected."""
-        return any(kind_of(report) in {"failed", "xfailed"} for report in self.reports.values())
-
-    def begin(self) -> None:
-        """A test begins."""
-        self.reports = {}
-        self.at_end = False
-        self.busy = True
-
-    def ask_for_stack(self) -> None:
-        """Have it write its stack; `stack` reads it."""
-        self._asked_from = os.fstat(self._stacks).st_size
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, STACK_SIGNAL)
-
-    def stack(self) -> str:
-        """What it has written since it was asked."""
-        return os.pread(self._stacks, _STACK_MAX, self._asked_from).decode(errors="replace")
-
-    def close(self) -> None:
-        """Forget its channel and its file."""
-        self.channel.close()
-        os.close(self._stacks)
-
-
-class TestRun:
-    """What came of one test on a pool.
-
-    Attributes:
-        reports: by phase, then by rank.
-        losses: of ranks that never finished.
-        exit: what `pytest.exit` said on a rank, or None.
-        sound: the pool can run another test.
-    """
-
-    __test__ = False
-
-    def __init__(self) -> None:
-        self.reports: dict[str, dict[int, Report]] = {phase: {} for phase in _PHASES}
-        self.losses: dict[int, Loss] = {}
-        self.exit: str | None = None
-        self.sound = True
-
-
 class Pool:
     """n ranks that run one test after the other.
 
@@ -175,14 +78,14 @@ class Pool:
         self.key = key
         self._start = start
         self._door, theirs = make_door()
-        self._ranks: dict[int, Rank] = {}
+        self._ranks: dict[int, RemoteRank] = {}
         self._job = JobProcess(key.size, key.mca, directory, theirs, echo)
         self._listener: Listener
         self._run = TestRun()
         self._began = 0.0
         self._first_failure = 0.0
-        self._at_terminal: Rank | None = None
-        self._asking: list[tuple[Rank, str]] = []
+        self._at_terminal: RemoteRank | None = None
+        self._asking: list[tuple[RemoteRank, str]] = []
         self._ending_since = 0.0
 
     def wait_until_ready(self) -> None:
@@ -199,7 +102,7 @@ class Pool:
             for source in self._wait(deadline):
                 if source is self._door:
                     self._admit()
-                elif isinstance(source, Rank):
+                elif isinstance(source, RemoteRank):
                     self._take_ready(source, ready)
         self._door.close()
         problems = dict.fromkeys(text for texts in ready.values() for text in texts)
@@ -208,14 +111,14 @@ class Pool:
 
     def _admit(self) -> None:
         try:
-            rank = Rank(answer(self._door))
+            rank = RemoteRank(answer(self._door))
             self._ranks[rank.number] = rank
             rank.channel.send("start", **self._start(rank.number))
         except GoneError:
             self._let_it_end()
             raise PoolError(self._why("the job has ended")) from None
 
-    def _take_ready(self, rank: Rank, ready: dict[int, list[str]]) -> None:
+    def _take_ready(self, rank: RemoteRank, ready: dict[int, list[str]]) -> None:
         try:
             message = rank.channel.receive()
         except GoneError:
@@ -270,7 +173,7 @@ class Pool:
         while any(rank.busy for rank in self._ranks.values()):
             deadline = self._deadline(limits)
             for source in self._wait(deadline):
-                if isinstance(source, Rank):
+                if isinstance(source, RemoteRank):
                     self._hear(source)
             if self._run.exit is not None:
                 break
@@ -288,11 +191,11 @@ class Pool:
             ends.append(self._first_failure + limits.grace)
         return min(ends, default=None)
 
-    def _say(self, rank: Rank, what: str, **body: Any) -> None:
+    def _say(self, rank: RemoteRank, what: str, **body: Any) -> None:
         with suppress(GoneError):  # its end is seen when it is listened to
             rank.channel.send(what, **body)
 
-    def _hear(self, rank: Rank) -> None:
+    def _hear(self, rank: RemoteRank) -> None:
         try:
             message = rank.channel.receive()
         except GoneError:
@@ -320,14 +223,14 @@ class Pool:
             case "unknown" | "broken":
                 self._cannot(rank, message)
 
-    def _report(self, rank: Rank, report: Report) -> None:
+    def _report(self, rank: RemoteRank, report: Report) -> None:
         rank.reports[report["when"]] = report
         if rank.failed:
             self._run.sound = False
             self._first_failure = self._first_failure or time.monotonic()
         self._judge_end()
 
-    def _cannot(self, rank: Rank, message: Message) -> None:
+    def _cannot(self, rank: RemoteRank, message: Message) -> None:
         if message["what"] == "unknown":
             text = (
                 f"rank {rank.number} has collected {message['count']} tests, but not this one. "
@@ -364,7 +267,7 @@ class Pool:
 
     # the end of a test's own code
 
-    def _at_end(self, rank: Rank, *, finalized: bool) -> None:
+    def _at_end(self, rank: RemoteRank, *, finalized: bool) -> None:
         rank.at_end = True
         self._run.sound &= not finalized
         self._judge_end()
@@ -397,13 +300,13 @@ class Pool:
             self._run.losses[rank.number] = loss
         self._run.sound = False
 
-    def _collect_stacks(self, ranks: Iterable[Rank]) -> None:
+    def _collect_stacks(self, ranks: Iterable[RemoteRank]) -> None:
         asked = list(ranks)
         for rank in asked:
             rank.ask_for_stack()
         deadline = time.monotonic() + STACK_PATIENCE_S
         while time.monotonic() < deadline:
-            if all(rank.stack().endswith(STACKS_END) for rank in asked):
+            if all(rank.has_answered for rank in asked):
                 return
             time.sleep(_POLL_S)
 
@@ -416,15 +319,18 @@ class Pool:
         first = self._job.culprit()
         if first is None:
             first = next(rank.number for rank in self._ranks.values() if rank.gone)
-        unfinished = [rank for rank in self._ranks.values() if rank.busy]
-        witness = first if self._ranks[first].busy else unfinished[0].number
-        for rank in unfinished:
-            if rank.number == witness:
-                loss = Loss("died", rank.phase, self._job.how_it_ended(), consequence=False)
+        why = self._job.how_it_ended()
+        for rank in self._ranks.values():
+            if not rank.busy:
+                continue
+            if rank.number == first:
+                loss = Loss("died", rank.phase, why, consequence=False)
             else:
                 text = f"ended with the job after rank {first} had gone"
                 loss = Loss("ended", rank.phase, text, consequence=True)
             self._run.losses[rank.number] = loss
+        if not self._ranks[first].busy and first not in self._run.losses:  # it was done already
+            self._run.losses[first] = Loss("died", "teardown", why, consequence=False)
         self._run.sound = False
 
     def _let_it_end(self) -> None:

@@ -175,7 +175,7 @@ class VirtualRuns:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         directory = str(config.invocation_params.dir)
-        self._view = View(directory, full=bool(config.getoption("fulltrace")))
+        self._view = View(directory, full=bool(config.getoption("fulltrace", False)))
         self._stories: dict[pytest.Item, Story] = {}
 
     def run(self, item: pytest.Function, plan: Plan, size: int) -> None:
