@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 from ompy.conformance.fragment import Arrival, Fragment, PathError, content, sample
 from ompy.conformance.wire import Wire
@@ -105,6 +104,7 @@ class Driver:
         self.inside = ""
         self._waits_for = "nothing"
         self._serial = 0
+        self._turns: Counter[int] = Counter()
         self._open = 0  # fragments whose completion callback is to come
         self._completion = _Completion(self)
 
@@ -220,7 +220,7 @@ class Driver:
             now (with `sendi`: when it is not available now).
         """
         module, endpoint = self.rails(target)[rail]
-        tag = TAGS[crc32(data) % len(TAGS)]
+        tag = TAGS[self._turns[target] % len(TAGS)]
         fragment = Fragment(
             self.rank, target, len(self.sent), data, tag, via, flags, module, endpoint
         )
@@ -320,7 +320,7 @@ class Driver:
             )
         fragment.result = result
         if result == COMPLETED:
-            self.world.accepted[fragment.target] += 1
+            self._count(fragment.target)
             self._release(fragment)
             return fragment
         if result >= 0:
@@ -338,7 +338,7 @@ class Driver:
                 fragment.module.free(descriptor)
             self.refused += result in SCARCE
             return None if result in SCARCE else fragment
-        self.world.accepted[fragment.target] += 1
+        self._count(fragment.target)
         self._open += not fragment.done
         if result not in (COMPLETED, QUEUED):
             self.complain(f"send of {fragment} answered {result}")
@@ -352,6 +352,11 @@ class Driver:
             if not due:
                 self._release(fragment)
         return fragment
+
+    def _count(self, target: int) -> None:
+        """One more was accepted for a rank; the next one takes the next tag."""
+        self.world.accepted[target] += 1
+        self._turns[target] += 1
 
     def _release(self, fragment: Fragment) -> None:
         """A fragment is done: its memory is the user's again, its descriptor is given back."""
