@@ -123,3 +123,36 @@ def test_the_debugger_in_the_virtual_world(pytester) -> None:
     code, said = debug(pytester, "p comm.rank, comm.size\nc\n", "--pdb")
     assert code == pytest.ExitCode.TESTS_FAILED, said
     assert "(Pdb) (1, 3)" in said
+
+
+def test_a_project_with_settings_of_its_own(pytester) -> None:
+    pytester.makepyprojecttoml(
+        """
+        [tool.pytest.ini_options]
+        addopts = ["--import-mode=importlib", "--strict-markers", "--strict-config"]
+        testpaths = ["tests"]
+        pythonpath = ["src"]
+        filterwarnings = ["error"]
+        ompy_timeout = "30"
+        """
+    )
+    pytester.mkdir("src").joinpath("solver.py").write_text("VALUE = 3\n")
+    inner = pytester.mkdir("tests") / "inner"
+    inner.mkdir()
+    inner.parent.joinpath("conftest.py").write_text(
+        "import pytest\n"
+        "def pytest_addoption(parser):\n"
+        "    parser.addoption('--flavour')\n"
+        "@pytest.fixture(scope='package')\n"
+        "def flavour(request):\n"
+        "    return request.config.getoption('--flavour')\n"
+    )
+    for name in ("one", "two"):
+        inner.joinpath(f"test_{name}.py").write_text(
+            "import pytest, solver\n"
+            "@pytest.mark.ompy(n=2)\n"
+            "def test_it(comm, flavour):\n"
+            "    assert (solver.VALUE, flavour) == (3, 'sweet')\n"
+        )
+    result = pytester.runpytest_subprocess("--flavour", "sweet")
+    result.assert_outcomes(passed=2)
