@@ -107,7 +107,7 @@ def complete_level(_context: click.Context, _option: click.Parameter, incomplete
 
 def complete_path_type(_context: click.Context, _option: click.Parameter, incomplete: str) -> Items:
     """`--path TYPE`."""
-    from ompy.cli.info_facts import TYPES_OF_PATH
+    from ompy.cli.info.facts import TYPES_OF_PATH
 
     return _matching(dict.fromkeys([*TYPES_OF_PATH, ALL], ""), incomplete)
 
