@@ -22,7 +22,7 @@ print(comm.allreduce(comm.rank))
 def line(stranger: Stranger) -> str:
     """What a job says of a stranger, without who says it."""
     tail = "its hooks are not called any more" if stranger.framework == "hooks" else ""
-    tail = tail or "ompy-info --plugins tells more"
+    tail = tail or f"ompy-info --why {stranger.full_name} tells more"
     origin = f"{stranger.distribution} {VERSION}"
     return f"{stranger.full_name} of {origin}: {stranger.said}; {tail}"
 

@@ -91,6 +91,24 @@ class ComponentTable:
             )
         ]
 
+    def names_of_ours(self, records: Sequence[ComponentRecord]) -> list[str] | None:
+        """The parameters of components that come with ompy, excluded or not.
+
+        Returns:
+            Their full names; None if a stranger's component is among them: that one can only be
+            asked if it is wanted.
+        """
+        names = []
+        for record in records:
+            if not record.in_tree or record.state is not State.BLOCKED:
+                return None
+            component = fetch(record.target)
+            assert isinstance(component, Component)
+            declared = (*component.parameters, *version_parameters(component.version))
+            for own in (record.name, *record.aliases):
+                names += [f"{record.framework}_{own}_{parameter.name}" for parameter in declared]
+        return names
+
     # Selection
 
     def selection(self, framework: str) -> Selection:

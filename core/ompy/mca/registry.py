@@ -111,7 +111,7 @@ class Registry:
         for record in self._to_warn_of():
             if record.told != record.warning:
                 record.told = record.warning
-                say(f"{record.warning}; ompy-info --plugins tells more")
+                say(f"{record.warning}; ompy-info --why {record.full_name} tells more")
 
     def _to_warn_of(self) -> list[ComponentRecord]:
         wanted = LoadErrors(str(self._variables.get(SHOW_LOAD_ERRORS).value))
@@ -127,8 +127,8 @@ class Registry:
         """See that everything the user set means something.
 
         Every name is a parameter's, every value is valid, every component asked for by name
-        exists and can be imported. Parameters of components that are excluded or cannot be
-        imported are not checked. Costs nothing when nothing is set.
+        exists and can be imported. Values for components that are excluded, and names for
+        strangers' that are, are not checked. Costs nothing when nothing is set.
 
         With strict plug-ins every component the selections allow is imported.
 
@@ -205,11 +205,15 @@ class Registry:
             yield from error.problems
 
     def notices(self) -> list[str]:
-        """A sentence for each setting that is deprecated, ignored or overridden."""
-        from ompy.mca.notices import notices
+        """A sentence for each setting that is deprecated, ignored, overridden or without effect."""
+        from ompy.mca.notices import notices, without_effect
 
         suppressed = self._variables.get(SUPPRESS_OVERRIDE_WARNING).value
-        return list(dict.fromkeys(notices(self._variables, overridden=not suppressed)))
+        found = [
+            *notices(self._variables, overridden=not suppressed),
+            *without_effect(self._variables, self._components.owners),
+        ]
+        return list(dict.fromkeys(found))
 
     def _exclusion_problems(self) -> Iterator[str]:
         for record in self._components.records if self._variables.settings else ():
@@ -236,8 +240,13 @@ class Registry:
                 self._variables.get(name)
             except UsageError as error:
                 yield from error.problems
-        elif all(record.component is not None for record in self._components.owners(name)):
-            near = did_you_mean(name, self._all_names())
+            return
+        owners = self._components.owners(name)
+        # excluded components are not imported; of ours the names can be asked for all the same
+        excluded = [record for record in owners if record.component is None]
+        known = self._components.names_of_ours(excluded)
+        if known is not None and name not in known:
+            near = did_you_mean(name, known or self._all_names())
             for setting in settings:
                 yield f"{setting.origin.place}: there is no parameter {name}{near}"
 

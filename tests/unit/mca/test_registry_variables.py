@@ -211,6 +211,30 @@ def test_parameters_that_exclude_each_other(site) -> None:
     assert record.state.value == "loaded"
 
 
+def test_what_is_set_of_excluded_components_is_noticed(site, catalog, tmp_path: Path) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    path = tmp_path / "a.conf"
+    path.write_text("wire_tcp_if_include = eth0\n")
+    settings = gather([("wire", "^tcp"), ("wire_tcp_nonsense", "1")], {}, [path])
+    registry = Registry(catalog, settings)
+    registry.check()
+    assert registry.notices() == [
+        "--mca wire_tcp_nonsense 1: wire_tcp_nonsense has no effect: wire:tcp is excluded by "
+        "wire = ^tcp (--mca wire ^tcp)"
+    ]
+
+
+def test_misspelt_names_of_our_own_excluded_components_are_told() -> None:
+    from ompy.frameworks.catalog import CATALOG
+
+    mca = ("btl", "^sm"), ("btl_sm_eager_limt", "4k"), ("btl_vader_eager_limit", "4k")
+    registry = Registry(CATALOG, gather(mca, {}, []))
+    assert problems(registry) == [
+        "--mca btl_sm_eager_limt 4k: there is no parameter btl_sm_eager_limt; did you mean "
+        "btl_sm_eager_limit?"
+    ]
+
+
 def test_what_may_be_set_at_run_time(site, catalog) -> None:
     site.component("tcp", parameters=TCP_PARAMETERS)
     registry = site.registry(("wire_base_verbose", "warn"))
