@@ -132,8 +132,8 @@ def _print(report: dict[str, Any]) -> None:
     click.echo(f"{label:>22} {'median ' + unit:>16} {'best tenth':>12}")
     for row in report["rows"]:
         times = row["seconds"]
-        best = quantiles(times, n=10)[0] if len(times) > 1 else times[0]
-        values = (figure(kind, row["label"], time) for time in (median(times), max(best, 0)))
+        best = quantiles(times, n=10, method="inclusive")[0] if len(times) > 1 else times[0]
+        values = (figure(kind, row["label"], time) for time in (median(times), best))
         click.echo("{:>22} {:>16,.2f} {:>12,.2f}".format(row["label"], *values))
 
 

@@ -149,6 +149,7 @@ def Finalize() -> None:
     world = current()
     delete_all(COMM_SELF)
     world.process.finalize()
+    world.process.registry.close()
     farewell = getattr(world.context.wireup, "finalized", None)
     if farewell is not None:
         farewell()

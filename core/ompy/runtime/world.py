@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ompy.data.errors import ERR_RANK, MPIError
 from ompy.engine.real import RealEngine
@@ -13,7 +13,7 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
-from ompy.mca.errors import ComponentError, ComponentsFailed
+from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
 from ompy.net.real import RealNetwork
 from ompy.runtime.process import RankProcess
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ompy.runtime.client import AgentClient
 
 T = TypeVar("T")
+START_FAILED: Final = 1  # arbitrary: what an uncaught exception of Python ends with
 
 
 class LonelyWireUp(WireUp):
@@ -89,10 +90,10 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
         What `make` returned.
 
     Raises:
-        MPIError: it cannot be brought up; the text says why and what to do.
-        UsageError: a parameter is wrong, or a component that has to work does not (a process
-            started by hand; one of a job ends it and says why).
-        ComponentError: a component asked for by name does not work; as above.
+        MPIError: it cannot be brought up; the text says why and what to do (a process started
+            by hand; one of a job ends the job and says why, as for the following).
+        UsageError: a parameter is wrong, or a component that has to work does not.
+        ComponentError: a component asked for by name does not work.
     """
     from ompy.runtime.client import attach
 
@@ -103,8 +104,10 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
         return make(_launched(client))
     except ComponentError as problem:
         client.abort(problem.exit_code, str(problem))
-    except ComponentsFailed as problem:
+    except UsageError as problem:
         client.abort(problem.exit_code, "\n".join(problem.problems))
+    except MPIError as problem:
+        client.abort(START_FAILED, f"MPI cannot be started: {problem.detail or problem}")
 
 
 def _alone() -> RankProcess:

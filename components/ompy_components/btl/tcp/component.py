@@ -54,6 +54,7 @@ class TcpComponent(BtlComponent):
             level=2,
             unit="port",
             minimum=0,
+            maximum=65535,
         ),
         Parameter(
             "port_range_v4",
