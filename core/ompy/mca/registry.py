@@ -92,6 +92,10 @@ class Registry:
         """
         return self._components.selection(framework)
 
+    def owners(self, name: str) -> list[ComponentRecord]:
+        """The components one of whose parameters could be called `name`."""
+        return self._components.owners(name)
+
     def load(self, framework: str) -> list[ComponentRecord]:
         """Import what the selection allows, whatever happens; returns the framework's records."""
         for record in self._components.candidates(framework):

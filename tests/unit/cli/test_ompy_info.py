@@ -285,18 +285,35 @@ def test_an_excluded_package_is_not_imported(info: Info, installed: Installed) -
 
 def test_an_excluded_component_of_ours_is_shown_apart(info: Info) -> None:
     excluded = ("--mca", "btl", "^tcp", "--mca", "btl_tcp_eager_limit", "8k", "-l9")
-    text = info(*excluded, "--param", "btl", "all").out
+    shown = info(*excluded, "--param", "btl", "all")
+    assert shown.err == (
+        "ompy-info: warning: --mca btl_tcp_eager_limit 8k: btl_tcp_eager_limit has no effect: "
+        "btl:tcp is excluded by btl = ^tcp (--mca btl ^tcp)\n"
+    )
+    text = shown.out
     assert "             MCA (-) btl: tcp (MCA v2.1.0, API v3.1.0, Component v" in text
     assert '     MCA (-) btl tcp: parameter "btl_tcp_eager_limit" (current value: "8192"' in text
-    lines = info(*excluded, "--parsable", "--param", "btl", "all").lines
+    lines = info(*excluded, "--parsable", "--param", "btl", "all").out.splitlines()
     assert "mca:btl:tcp:param:btl_tcp_eager_limit:disabled:true" in lines
     assert "mca:btl:sm:param:btl_sm_eager_limit:disabled:false" in lines
-    row = next(line for line in info(*excluded, "--plugins").lines if " tcp " in line)
+    rows = info(*excluded, "--plugins").out.splitlines()
+    row = next(line for line in rows if " tcp " in line)
     assert row.split()[5] == "blocked", "the job's registry knows nothing of it"
     shown = info("--mca", "btl", "^tcp", "--mca", "btl_tcp_eager_limit", "much", "--all")
     assert shown.code == 0
     assert "warning: --mca btl_tcp_eager_limit much: " in shown.err
     assert shown.err.endswith("(its component is excluded)\n")
+
+
+def test_a_job_that_could_not_start(info: Info) -> None:
+    asked = ("--mca", "btl", "self,pigeon", "--mca", "btl_pigeon_flock", "101")
+    for view in ("--plugins", "--selected-only"):
+        shown = info(view, *asked)
+        assert shown.code == 1
+        assert shown.err == (
+            "ompy-info: component btl:pigeon (asked for by --mca btl self,pigeon) cannot be used: "
+            "no pigeonry is that large\n"
+        )
 
 
 def test_only_what_a_job_would_use(info: Info) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from ompy.data.errors import MPIError
@@ -17,22 +16,32 @@ from ompy.runtime.pml_selection import sort_out
 SINGLE: Final = frozenset({"bml", "plm"})
 
 
-def open_as_a_job(registry: Registry, frameworks: Iterable[str]) -> None:
+def open_as_a_job(registry: Registry, frameworks: Iterable[str]) -> list[str]:
     """Import, open, select and close again; the records tell how far each component came.
 
     What only a job finds out (that a PML's `init` declines, that a BTL reaches nobody) is not found
     out here. Frameworks that are not the registry's are passed over.
+
+    Returns:
+        Why a job could not start, for each framework where that is so.
     """
+    problems = []
     for framework in frameworks:
         known = registry.frameworks.get(framework)
         if known is None:
             continue
         if known.api is not None and framework != HOOKS.name:
-            # what goes wrong the records tell, or whoever checks the settings
-            with suppress(UsageError, ComponentError, MPIError):
+            try:
                 _open(registry, framework)
+            except ComponentError as problem:
+                problems.append(str(problem))
+            except MPIError as problem:
+                problems.append(problem.detail)
+            except UsageError:
+                pass  # whoever checks the settings has heard of it
         registry.load(framework)
     registry.close()
+    return problems
 
 
 def _open(registry: Registry, framework: str) -> None:

@@ -171,15 +171,19 @@ class Session:
         return self._exit_code
 
     def _insist(self) -> None:
-        """With strict plug-ins, what failed when it was opened is an error, too."""
+        """What failed when it was opened is an error, where a job could not start without."""
+        late = list(self._view.failures)
         try:
             self._registry.insist()
         except ComponentsFailed as error:
-            late = [problem for problem in error.problems if problem not in self._failures]
-            for problem in late:
-                click.echo(f"{PROGRAM}: {problem}", err=True)
+            late += error.problems
+        told = (*self._problems, *self._failures)
+        late = [problem for problem in dict.fromkeys(late) if problem not in told]
+        for problem in late:
+            click.echo(f"{PROGRAM}: {problem}", err=True)
+        if late:
             self._failures = [*self._failures, *late]
-            self._exit_code = self._exit_code or error.exit_code
+            self._exit_code = self._exit_code or ComponentsFailed.exit_code
 
     def _parameters(self, chosen: Sequence[tuple[Sequence[str], str]], types: list[str]) -> None:
         if not (self._options.views or self._options.installation):

@@ -64,6 +64,7 @@ class View:
         self._scope = scope
         self._excluded: ExcludedComponents | None = None
         self._opened: set[str] = set()
+        self.failures: list[str] = []
 
     @property
     def problems(self) -> list[str]:
@@ -207,7 +208,7 @@ class View:
         """Open as a job would, each framework once."""
         new = [framework for framework in frameworks if framework not in self._opened]
         self._opened.update(new)
-        open_as_a_job(self.registry, new)
+        self.failures += open_as_a_job(self.registry, new)
 
     # Parameters
 

@@ -28,7 +28,12 @@ def parameter_story(
         main_name, parameter = registry.declaration(name)
     except UsageError as error:
         strays = [setting for setting in settings if setting.name == name]
+        excluded = [r for r in registry.owners(name) if r.state is State.BLOCKED]
         reason = str(error)
+        if excluded and not excluded[0].in_tree:
+            reason = f"{excluded[0].full_name} is {excluded[0].reason}"
+            candidates = [Candidate("ignored", s.raw, str(s.origin), reason) for s in strays]
+            return ParameterStory(name, name, candidates) if strays else None
         candidates = [Candidate("wrong", s.raw, str(s.origin), reason) for s in strays]
         return ParameterStory(name, name, candidates) if strays else None
     counted, ignored = registry.candidates(name)
@@ -38,7 +43,9 @@ def parameter_story(
         if framework is not None and framework.api is not None:
             registry.selection(main_name)  # raises when it cannot be understood
     except UsageError as error:
-        found = [Candidate("wrong", counted[0].raw, str(counted[0].origin), str(error))]
+        wrong = counted[0]
+        reason = str(error).removeprefix(f"{wrong.origin.place}: ")  # which stands beside it
+        found = [Candidate("wrong", wrong.raw, str(wrong.origin), reason)]
     else:
         found = [Candidate("used", best.text, str(best.origin))]
     found += [Candidate("lost", setting.raw, str(setting.origin)) for setting in counted[1:]]
