@@ -11,7 +11,7 @@ from ompy.cli.conformance import conformance
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="ompy")
+@click.version_option(__version__, message="ompy v%(version)s")
 def main() -> None:
     """Tools of ompy: message passing you can see through and break on purpose."""
 
