@@ -18,8 +18,10 @@ BAD = {
     "n=2, timeout=-1": "a number of seconds is needed, 0 for no limit",
     "n=2, timeout='long'": "a number of seconds is needed",
     "n=2, world='moon'": "'real' or 'virtual' is needed",
-    "n=2, seeds='all'": "as in seeds=range(20)",
-    "n=2, seeds=[]": "as in seeds=range(20)",
+    "n=2, world='virtual', seeds='all'": "as in seeds=range(20)",
+    "n=2, world='virtual', seeds=10": "write seeds=range(10) for 10 seeds, or seeds=[10] for that",
+    "n=2, seeds=[1, 2]": "seeds are of the virtual world: add world='virtual'",
+    "n=2, world='virtual', seeds=[]": "as in seeds=range(20)",
     "n=2, mca='btl self'": 'as in mca={"btl": "self,tcp"}',
     "n=2, mca={'btl_tcp_eager_limt': 1}": "did you mean btl_tcp_eager_limit?",
     "n=2, unreceived='maybe'": "'error' or 'ignore' is needed",
@@ -105,7 +107,7 @@ def test_options_go_above_the_marker(pytester, run) -> None:
 
         pytestmark = pytest.mark.ompy(mca={"pml": "ob1"})
 
-        @pytest.mark.ompy(n=[2, 4], seeds=[1, 2])
+        @pytest.mark.ompy(n=[2, 4])
         def test_it(comm):
             print(f"{comm.size} ranks of {MPI.COMM_WORLD.size}")
             if comm.rank == 0:

@@ -80,6 +80,8 @@ def _plan(found: Mapping[str, Any], config: pytest.Config) -> Plan:
     if "n" not in given:
         raise PlanError("@pytest.mark.ompy: the number of ranks is missing, as in n=4")
     checked = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}
+    if "seeds" in found and found.get("world", "real") == "real":
+        raise PlanError("@pytest.mark.ompy: seeds are of the virtual world: add world='virtual'")
     mca: Pairs = tuple({**dict(checked.get("mca", ())), **_command_line_mca(config)}.items())
     if mca and "OMPY_RANK" not in os.environ:  # a rank's controller has checked them
         _check_parameters(mca)
@@ -95,8 +97,12 @@ def _plan(found: Mapping[str, Any], config: pytest.Config) -> Plan:
 
 def _overrides(config: pytest.Config) -> dict[str, Any]:
     """What the command line says instead of the marker."""
-    options = {"n": "ompy_n", "world": "ompy_world", "seeds": "ompy_seed"}
-    values = {name: config.getoption(option) for name, option in options.items()}
+    seed = config.getoption("ompy_seed")
+    values = {
+        "n": config.getoption("ompy_n"),
+        "world": config.getoption("ompy_world"),
+        "seeds": None if seed is None else [seed],
+    }
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -184,10 +190,13 @@ def _one_of(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
 
 def _seeds(value: Any) -> tuple[int, ...]:
     if isinstance(value, int) and not isinstance(value, bool):
-        return (value,)
+        raise PlanError(
+            f"@pytest.mark.ompy(seeds={value}): write seeds=range({value}) for {value} seeds, or "
+            f"seeds=[{value}] for that one"
+        )
     seeds = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
     if not seeds or not all(isinstance(seed, int) for seed in seeds):
-        wanted = "a whole number or several are needed, as in seeds=range(20)"
+        wanted = "whole numbers are needed, as in seeds=range(20)"
         raise PlanError(f"@pytest.mark.ompy(seeds={value!r}): {wanted}")
     return seeds
 

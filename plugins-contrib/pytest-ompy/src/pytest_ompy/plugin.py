@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "ompy(n, timeout, world, seeds, mca, unreceived): run the test on n MPI ranks; with "
-        "world='virtual' on simulated ones, once for each seed",
+        "world='virtual' on simulated ones, once for each seed. Arguments go by name, as in n=4",
     )
     check_settings(config)
 
