@@ -6,7 +6,7 @@
 
 The gates: `lint` (ruff), `types` (mypy), `floors` (import-linter), `tests` (everything but real
 processes), `processes` (real ranks), `compiled` (the same tests on compiled hot modules; needs a
-C compiler and says so when there is none).
+C compiler and says so when there is none), `plugins` (the contributed distributions).
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ BIN = Path(sys.executable).parent
 LAUNCHER = "tests/proc/launch"
 
 
-def run(*command: str, environment: dict[str, str] | None = None) -> bool:
-    """Run one command at the project's root; true when it succeeded."""
-    print("$", " ".join(command), flush=True)
+def run(*command: str, environment: dict[str, str] | None = None, folder: Path = ROOT) -> bool:
+    """Run one command, at the project's root if nothing else is said; true when it succeeded."""
+    where = f"cd {folder.relative_to(ROOT)} && " if folder != ROOT else ""
+    print("$", where + " ".join(command), flush=True)
     env = {**os.environ, **(environment or {})}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of ranks would compile all they import
-    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode == 0
+    return subprocess.run(command, cwd=folder, env=env, check=False).returncode == 0
 
 
 def lint() -> bool:
@@ -84,6 +85,22 @@ def compiled() -> bool:
     return run(sys.executable, "-m", "pytest", "-q", "-n", "2", *suites, environment=paths)
 
 
+def plugins() -> bool:
+    """The contributed distributions, installed beside ompy as strangers' are, and their tests."""
+    home = ROOT / "build" / "plugins"
+    folders = sorted(path.parent for path in (ROOT / "plugins-contrib").glob("*/pyproject.toml"))
+    shutil.rmtree(home, ignore_errors=True)
+    python = str(home / "bin" / "python")
+    wanted = [f"{ROOT}[conformance]", *(f"{folder}[test]" for folder in folders)]
+    installed = run(sys.executable, "-m", "venv", str(home)) and run(
+        python, "-m", "pip", "install", "-q", *wanted
+    )
+    # each from its own folder, with its own settings: they know nothing of this repository
+    pytest = (python, "-m", "pytest", "-q", "-n", "2")
+    passed = [run(*pytest, folder=folder) for folder in folders if installed]
+    return installed and all(passed)
+
+
 # gate and its budget in seconds on 2 cores; together they stay under the 15 minutes of CI
 GATES: dict[str, tuple[Callable[[], bool], int]] = {
     "lint": (lint, 20),
@@ -92,6 +109,7 @@ GATES: dict[str, tuple[Callable[[], bool], int]] = {
     "tests": (tests, 240),
     "processes": (processes, 360),
     "compiled": (compiled, 200),
+    "plugins": (plugins, 120),
 }
 
 

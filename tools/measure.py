@@ -136,6 +136,37 @@ def start(rounds: int, peer: Path | None) -> None:
         }
         theirs = [f"{peer}/bin/mpiexec", "-n", "4", f"{peer}/bin/python", "-c", PROGRAM]
         commands[f'mpiexec -n 4 python -c "{PROGRAM}" (Open MPI)'] = (theirs, allowed)
+    times = took(commands, rounds)
+    print("\n### Start and end of a job, seconds\n")
+    row("command", "median", "least")
+    row("---", "---", "---")
+    for name, seconds in times.items():
+        row(f"`{name}`", f"{median(seconds):.2f}", f"{min(seconds):.2f}")
+
+
+def tools(rounds: int) -> None:
+    """Print how long single processes take: what they import is most of it."""
+    python, info = str(BIN / "python"), str(BIN / "ompy-info")
+    commands: dict[str, Sequence[str]] = {
+        "python -c pass": [python, "-c", "pass"],
+        'python -c "import click"': [python, "-c", "import click"],
+        "ompy-info --version": [info, "--version"],
+        "ompy-info": [info],
+        "ompy-info --all": [info, "--all"],
+        'python -c "from ompy import MPI"': [python, "-c", "from ompy import MPI"],
+    }
+    times = took({name: (command, {}) for name, command in commands.items()}, rounds)
+    print("\n### Single processes, milliseconds\n")
+    row("command", "median", "least")
+    row("---", "---", "---")
+    for name, seconds in times.items():
+        row(f"`{name}`", f"{median(seconds) * 1e3:.0f}", f"{min(seconds) * 1e3:.0f}")
+
+
+def took(
+    commands: Mapping[str, tuple[Sequence[str], Mapping[str, str]]], rounds: int
+) -> dict[str, list[float]]:
+    """Seconds of each command with its environment, taking turns."""
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, (command, environment) in commands.items():
@@ -144,11 +175,7 @@ def start(rounds: int, peer: Path | None) -> None:
                 command, env={**os.environ, **environment}, check=True, capture_output=True
             )
             times[name].append(time.perf_counter() - begin)
-    print("\n### Start and end of a job, seconds\n")
-    row("command", "median", "least")
-    row("---", "---", "---")
-    for name, took in times.items():
-        row(f"`{name}`", f"{median(took):.2f}", f"{min(took):.2f}")
+    return times
 
 
 def idle(rounds: int) -> None:
@@ -172,7 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peer", type=Path)
-    parser.add_argument("--only", default=",".join(("start", "idle", *KINDS)))
+    parser.add_argument("--only", default=",".join(("start", "tools", "idle", *KINDS)))
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     model = next(
@@ -192,6 +219,8 @@ def main() -> None:
     chosen = options.only.split(",")
     if "start" in chosen:
         start(4 * options.rounds, options.peer)
+    if "tools" in chosen:
+        tools(4 * options.rounds)
     if "idle" in chosen:
         idle(options.rounds)
     with tempfile.TemporaryDirectory() as folder:

@@ -45,9 +45,9 @@ def numbers(path: Path) -> list[tuple[int, str]]:
 
 
 def sources() -> list[Path]:
-    roots = ("core/ompy", "components/ompy_components")
+    roots = ("core/ompy", "components/ompy_components", "plugins-contrib")
     every = sorted(path for root in roots for path in (ROOT / root).rglob("*.py"))
-    return [path for path in every if numbers(path)]
+    return [path for path in every if "tests" not in path.parts and numbers(path)]
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))

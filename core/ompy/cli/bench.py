@@ -16,6 +16,7 @@ import click
 
 from ompy import __version__
 from ompy.cli.bytecounts import parse_bytes
+from ompy.cli.completion import WordKeepingCommand, complete_parameter
 
 KINDS: Final = {
     "latency": "one-way time of Send and Recv between two ranks",
@@ -46,7 +47,7 @@ def parse_sizes(text: str) -> list[int]:
     return [parse_bytes(word) for word in text.split(",") if word.strip()]
 
 
-@click.command(help=HELP)
+@click.command(cls=WordKeepingCommand, help=HELP)
 @click.argument("kind", type=click.Choice(list(KINDS)))
 @click.option(
     "-n",
@@ -58,7 +59,14 @@ def parse_sizes(text: str) -> list[int]:
 )
 @click.option("--sizes", default="", help="Bytes, as 8,1k,4m; the kind has its own defaults.")
 @click.option("--rounds", default=9, show_default=True, type=click.IntRange(min=1))
-@click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
+@click.option(
+    "--mca",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    shell_complete=complete_parameter,
+    help="As for ompy-run.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print every round's figure as JSON.")
 def bench(
     kind: str, ranks: int, sizes: str, rounds: int, mca: list[tuple[str, str]], as_json: bool
@@ -118,8 +126,8 @@ def _print(report: dict[str, Any]) -> None:
     click.echo(f"{label:>22} {'median ' + unit:>16} {'best tenth':>12}")
     for row in report["rows"]:
         times = row["seconds"]
-        best = quantiles(times, n=10)[0] if len(times) > 1 else times[0]
-        values = (figure(kind, row["label"], time) for time in (median(times), max(best, 0)))
+        best = quantiles(times, n=10, method="inclusive")[0] if len(times) > 1 else times[0]
+        values = (figure(kind, row["label"], time) for time in (median(times), best))
         click.echo("{:>22} {:>16,.2f} {:>12,.2f}".format(row["label"], *values))
 
 

@@ -12,8 +12,15 @@ from typing import Any, Final, NamedTuple
 import click
 
 from ompy import __version__
+from ompy.cli.completion import (
+    complete_directory,
+    complete_file,
+    complete_parameter,
+    complete_rank,
+    complete_variable,
+)
 from ompy.mca.errors import UsageError, did_you_mean
-from ompy.mca.settings import PARAMETER_SETS, TUNE_FILES
+from ompy.mca.settings import PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 
 PROGRAM: Final = "ompy-run"
 SEPARATOR: Final = ":"  # between the programs of a job
@@ -37,6 +44,7 @@ ABSENT: Final = (
 JOB_WIDE: Final = {
     "am",
     "tune",
+    "strict_plugins",
     "timeout",
     "tag_output",
     "timestamp_output",
@@ -85,28 +93,42 @@ class CommandError(Exception):
     nargs=2,
     multiple=True,
     metavar="NAME VALUE",
+    shell_complete=complete_parameter,
     help="Set an MCA parameter for the whole job. Repeatable.",
 )
 @click.option(
     "--tune",
     multiple=True,
     metavar="FILE,...",
+    shell_complete=complete_file,
     help="Read -mca and -x from files. Repeatable; the left-most wins.",
 )
 @click.option(
     "--am",
     multiple=True,
     metavar="NAME,...",
+    shell_complete=complete_file,
     help="Use parameter sets: files of configs/ or their names. Repeatable; the left-most wins.",
+)
+@click.option(
+    "--strict-plugins",
+    is_flag=True,
+    help="Start nothing if an installed component is broken. Also: OMPY_STRICT_PLUGINS=1.",
 )
 @click.option(
     "-x",
     "exports",
     multiple=True,
     metavar="NAME[=VALUE]",
+    shell_complete=complete_variable,
     help="Set an environment variable for the program. Repeatable.",
 )
-@click.option("--wdir", metavar="DIR", help="Working directory of the program.")
+@click.option(
+    "--wdir",
+    metavar="DIR",
+    shell_complete=complete_directory,
+    help="Working directory of the program.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -119,6 +141,7 @@ class CommandError(Exception):
     "--stdin",
     default="0",
     metavar="RANK",
+    shell_complete=complete_rank,
     help="Which rank gets the standard input, or none. Default: 0.",
 )
 @click.option(
@@ -199,6 +222,8 @@ def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
         files = groups[0].options[option]
         if files:
             pairs.append((name, ",".join(files)))
+    if groups[0].options["strict_plugins"]:
+        pairs.append((STRICT_PLUGINS, "1"))
     if groups[0].options["trace"]:
         pairs.append((TRACE_DIRECTORY, os.path.abspath(groups[0].options["trace"])))
     return pairs
@@ -241,7 +266,7 @@ def _take_options(tokens: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
             options += ["-n", token[2:]]
             continue
         written, equals, value = token.partition("=")
-        name = _usual_spelling(written, taken)
+        name = usual_spelling(written, taken)
         values = [value] if equals else []
         missing = taken[name] - len(values)
         values += tokens[position : position + missing]
@@ -262,7 +287,12 @@ def arities() -> dict[str, int]:
     return found
 
 
-def _usual_spelling(written: str, known: Mapping[str, int]) -> str:
+def usual_spelling(written: str, known: Mapping[str, int]) -> str:
+    """The spelling of an option that `known` has.
+
+    Raises:
+        CommandError: there is no such option.
+    """
     for spelling in (written, f"-{written}"):  # `-tag-output` is `--tag-output`
         name = ALIASES.get(spelling, spelling)
         if name in known:

@@ -20,7 +20,7 @@ from ompy.cli.command_line import (
 )
 from ompy.cli.exports import common_exports, environment
 from ompy.frameworks.job import App, Job, Placement
-from ompy.mca.errors import did_you_mean
+from ompy.mca.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from ompy.frameworks.plm import PlmComponent
@@ -150,7 +150,11 @@ def _not_found(name: str, here: str) -> str:
 def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
     """Check all parameters of a command line and choose what starts agents.
 
+    Says which settings do not do what they seem to, and which components there are that cannot be
+    used, as far as that is known here.
+
     Raises:
+        ComponentsFailed: of these, one that the user named or does not tolerate.
         UsageError: a parameter is wrong.
         ComponentError: a component the user named cannot be used.
         CommandError: no component can start anything here.
@@ -162,6 +166,8 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
 
     registry = Registry(CATALOG, gather(pairs, os.environ))
     registry.check()
+    for notice in registry.notices():
+        say(f"warning: {notice}")
     found = registry.open("plm")
     if not found:
         text = "no plm component can start processes here; ompy-info --plugins says why"
@@ -171,7 +177,14 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
     registry.select(best)
     for other in others:
         registry.pass_over(other, f"{best.name} has the higher priority")
+    _settle(registry)
     return registry, best
+
+
+def _settle(registry: Registry) -> None:
+    """Tell of components that have failed so far, or stop if they are not tolerated."""
+    registry.insist()
+    registry.tell_warnings(say)
 
 
 def timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float, str]:
@@ -201,7 +214,12 @@ def run(arguments: Sequence[str]) -> int:
     groups = parse(arguments)
     options = groups[0].options
     seconds, source = timeout(options["timeout"], os.environ)
-    registry, plm = resolve(parameters(groups))
+    try:
+        registry, plm = resolve(parameters(groups))
+    except UsageError:
+        # a program that is not there often explains the rest: it was taken for a value
+        make_job(groups, socket.gethostname())
+        raise
     exports = [word for group in groups for word in group.options["exports"]]
     job = make_job(groups, socket.gethostname(), common_exports(registry, exports))
     job = job._replace(mca=registry.snapshot())
@@ -230,6 +248,8 @@ def run(arguments: Sequence[str]) -> int:
     facts = start_trace(directory, job, registry) if directory else None
     hooks = hook_caller(registry)
     hooks.ompy_job_launching(job)
+    _settle(registry)
+    job = job._replace(mca=registry.snapshot())  # with what has become of the hooks
     try:
         code = launch(job, plm, launch_options)
         hooks.ompy_job_finished(code)

@@ -6,16 +6,20 @@ import click
 
 from ompy import __version__
 from ompy.cli.bench import bench
+from ompy.cli.completion_scripts import completion
+from ompy.cli.conformance import conformance
 from ompy.cli.explain import explain
 from ompy.cli.trace import trace
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="ompy")
+@click.version_option(__version__, message="ompy v%(version)s")
 def main() -> None:
     """Tools of ompy: message passing you can see through and break on purpose."""
 
 
 main.add_command(bench)
+main.add_command(completion)
+main.add_command(conformance)
 main.add_command(explain)
 main.add_command(trace)

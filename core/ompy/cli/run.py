@@ -11,11 +11,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
+COMPLETION: Final = "_OMPY_RUN_COMPLETE"  # the variable click's completion scripts set
 INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code."""
+    if COMPLETION in os.environ:
+        from ompy.cli.completion_run import answer
+
+        return answer(COMPLETION)
     _end_at_interrupts()
     _keep_standard_streams()
     return _guarded(lambda: _run(sys.argv[1:] if arguments is None else arguments))

@@ -1,4 +1,4 @@
-"""How text is laid out: labels in a column, wrapping on a terminal, tables.
+"""How text is laid out: labels in a column, wrapping on a terminal, tables, colour.
 
 Reference: openmpi.md 2.2 (the pretty format of `ompi_info`).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 LABEL_END: Final = 24  # reference openmpi.md 2.2.1: a label ends at this column
@@ -17,11 +17,38 @@ UNKNOWN_WIDTH: Final = 78  # reference openmpi.md 2.2.1: of a terminal that does
 GAP: Final = "  "  # arbitrary: between the columns of a table
 
 
+def is_terminal() -> bool:
+    """Whether standard output is a terminal. It may be closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def wrap_width() -> int | None:
     """Columns to wrap at, or None when standard output is no terminal: that is never wrapped."""
-    if not sys.stdout.isatty():
+    if not is_terminal():
         return None
     return shutil.get_terminal_size((UNKNOWN_WIDTH, 0)).columns
+
+
+def wants_colour(choice: str, environ: Mapping[str, str]) -> bool:
+    """Whether to colour what is written.
+
+    Args:
+        choice: `always`, `never` or `auto`: on a terminal that can, unless `NO_COLOR` is set.
+        environ: the environment.
+    """
+    if choice != "auto":
+        return choice == "always"
+    refused = environ.get("NO_COLOR") or environ.get("TERM") == "dumb"
+    return is_terminal() and not refused
+
+
+def one_line(text: str) -> str:
+    """A text with control characters, and bytes that are no text, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def labelled(label: str, value: str, width: int | None) -> list[str]:

@@ -15,6 +15,11 @@ class Timer:
         self.deadline = deadline
         self.callback: Callable[[], object] | None = callback
 
+    @property
+    def pending(self) -> bool:
+        """Whether it is still to be called."""
+        return self.callback is not None
+
     def cancel(self) -> None:
         """Never call it; harmless if it was called already."""
         self.callback = None

@@ -48,11 +48,15 @@ cdef class BtlModule(Poller):
     cdef public int registration_handle_size
     cdef public ErrorCallback error_callback
     cpdef list add_procs(self, procs)
+    cpdef Endpoint reach(self, proc)
     cpdef del_procs(self, endpoints)
     cpdef Descriptor alloc(self, Endpoint endpoint, int order, long long size, int flags)
+    cpdef bint has_room(self, Endpoint endpoint) except -1
     cpdef free(self, Descriptor descriptor)
     cpdef Descriptor prepare_src(self, Endpoint endpoint, Convertor convertor, long long offset, int order, int reserve, long long size, int flags)
     cpdef int send(self, Endpoint endpoint, Descriptor descriptor, int tag) except? -99
+    cpdef int finish(self, Endpoint endpoint, Descriptor descriptor) except? -99
+    cpdef dispatch(self, Endpoint endpoint, int tag, fragment)
     cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
     cpdef int put(self, Endpoint endpoint, local, unsigned long long remote_address, local_handle, remote_handle, int flags, int order, CompletionCallback callback, context) except? -99
     cpdef int get(self, Endpoint endpoint, local, unsigned long long remote_address, local_handle, remote_handle, int flags, int order, CompletionCallback callback, context) except? -99

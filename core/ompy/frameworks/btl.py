@@ -272,7 +272,14 @@ class BtlModule(Poller):
         "rndv_eager_limit",
     )
 
-    def __init__(self, name: str, context: RankContext) -> None:
+    def __init__(self, name: str, context: RankContext, values: object = None) -> None:
+        """Make a module for one rank.
+
+        Args:
+            name: of the component.
+            context: the rank.
+            values: those of `common_parameters`, to set the attributes from; or None.
+        """
         self.name = name
         self.context = context
         self.eager_limit = self.rndv_eager_limit = self.max_send_size = 0
@@ -285,21 +292,37 @@ class BtlModule(Poller):
         self.get_alignment = self.put_alignment = 1
         self.registration_handle_size = 0
         self.error_callback: ErrorCallback | None = None
+        if values is not None:
+            apply_common(self, values)
 
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
         """Say which of `procs` can be reached: an endpoint each, or None.
 
         May be called again, for other peers or for the same. Only a BTL that reaches nobody
-        else has an endpoint for the own rank.
+        else has an endpoint for the own rank. By default each other rank is what `reach` says.
         """
+        own = self.context.me
+        return [None if proc is own else self.reach(proc) for proc in procs]
+
+    def reach(self, proc: Proc) -> Endpoint | None:
+        """The endpoint for one other rank, the same each time, or None: for `add_procs`."""
         raise NotImplementedError
 
     def del_procs(self, endpoints: Sequence[Endpoint]) -> None:
         """Give endpoints back."""
 
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
-        """A descriptor whose segment has `size` bytes, or None when there is none now."""
-        raise NotImplementedError
+        """A descriptor whose segment has `size` bytes, or None when there is none now.
+
+        By default fresh private memory, while `has_room` says so.
+        """
+        if not self.has_room(endpoint):
+            return None
+        return Descriptor(memoryview(bytearray(size)), flags, order)
+
+    def has_room(self, endpoint: Endpoint) -> bool:
+        """Whether one more fragment to a peer may be begun: for `alloc`. By default always."""
+        return True
 
     def free(self, descriptor: Descriptor) -> None:
         """Give back a descriptor that was not sent."""
@@ -316,6 +339,8 @@ class BtlModule(Poller):
     ) -> Descriptor | None:
         """A descriptor with `reserve` header bytes and payload from `convertor`.
 
+        By default one from `alloc` with a copy of as much payload as `max_send_size` allows.
+
         Args:
             endpoint: where it will go.
             convertor: the message.
@@ -328,11 +353,27 @@ class BtlModule(Poller):
         Returns:
             The descriptor, or None when there is none now.
         """
-        raise NotImplementedError
+        size = min(size, convertor.size - offset, self.max_send_size - reserve)
+        descriptor = self.alloc(endpoint, order, reserve + size, flags)
+        if descriptor is not None and size > 0:
+            descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
+        return descriptor
 
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment. See the module's docstring for the results."""
         raise NotImplementedError
+
+    def finish(self, endpoint: Endpoint, descriptor: Descriptor) -> int:
+        """For a `send` that is done already: tell who wants to be told, return `COMPLETED`."""
+        if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
+            descriptor.callback.completed(self, endpoint, descriptor, 0)
+        return COMPLETED
+
+    def dispatch(self, endpoint: Endpoint, tag: int, fragment: memoryview) -> None:
+        """For `poll`: hand a fragment that has arrived to whoever registered for its tag."""
+        handler = self.context.active_messages.handlers[tag]
+        assert handler is not None, f"nobody registered for tag {tag}"
+        handler.received(self, endpoint, tag, fragment)
 
     def sendi(
         self,
@@ -535,10 +576,10 @@ def common_parameters(
     *,
     exclusivity: int,
     eager_limit: int,
-    rndv_eager_limit: int,
-    max_send_size: int,
-    latency: int,
-    bandwidth: int,
+    rndv_eager_limit: int | None = None,
+    max_send_size: int | None = None,
+    latency: int = 100,
+    bandwidth: int = 100,
     flags: int | None = None,
     **rdma: int,
 ) -> tuple[Parameter, ...]:
@@ -547,10 +588,10 @@ def common_parameters(
     Args:
         exclusivity: default of the parameter of that name, as the next five.
         eager_limit: in bytes.
-        rndv_eager_limit: in bytes.
-        max_send_size: in bytes.
-        latency: in us.
-        bandwidth: in Mbit/s.
+        rndv_eager_limit: in bytes; the eager limit if it is not given.
+        max_send_size: as well.
+        latency: in us; tcp's if it is not given.
+        bandwidth: in Mbit/s; as well.
         flags: what it does by default; without it there is no parameter `flags`.
         rdma: for a BTL with put or get: defaults of `rdma_pipeline_send_length`,
             `rdma_pipeline_frag_size`, `min_rdma_pipeline_size`, `put_limit`, `get_limit`,
@@ -559,8 +600,8 @@ def common_parameters(
     defaults = {
         "exclusivity": exclusivity,
         "eager_limit": eager_limit,
-        "rndv_eager_limit": rndv_eager_limit,
-        "max_send_size": max_send_size,
+        "rndv_eager_limit": eager_limit if rndv_eager_limit is None else rndv_eager_limit,
+        "max_send_size": eager_limit if max_send_size is None else max_send_size,
         "latency": latency,
         "bandwidth": bandwidth,
         **rdma,

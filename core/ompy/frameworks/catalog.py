@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ompy.frameworks import bml, btl, coll, plm, pml
-from ompy.mca.component import ApiVersion
+from ompy.mca.component import ApiVersion, Component
 from ompy.mca.parameter import Parameter
 
 
@@ -17,12 +17,14 @@ class FrameworkInfo(NamedTuple):
         help: what its components do.
         api: version of its contract; None for a group of parameters without components.
         parameters: of the framework itself, called `NAME_base_<parameter>`.
+        contracts: every component of it derives from one of these classes.
     """
 
     name: str
     help: str
     api: ApiVersion | None
     parameters: tuple[Parameter, ...] = ()
+    contracts: tuple[type[Component], ...] = (Component,)
 
 
 CATALOG: Final = (
@@ -98,10 +100,30 @@ CATALOG: Final = (
             ),
         ),
     ),
-    FrameworkInfo("pml", "Point-to-point messages: matching and protocols.", pml.API),
-    FrameworkInfo("bml", "Schedules messages over the BTL modules that reach a peer.", bml.API),
-    FrameworkInfo("btl", "Byte transfer over one kind of path.", btl.API),
-    FrameworkInfo("coll", "Collective operations of a communicator.", coll.API),
+    FrameworkInfo(
+        "pml",
+        "Point-to-point messages: matching and protocols.",
+        pml.API,
+        contracts=(pml.PmlComponent, pml.PmlWrapperComponent),
+    ),
+    FrameworkInfo(
+        "bml",
+        "Schedules messages over the BTL modules that reach a peer.",
+        bml.API,
+        contracts=(bml.BmlComponent,),
+    ),
+    FrameworkInfo(
+        "btl",
+        "Byte transfer over one kind of path.",
+        btl.API,
+        contracts=(btl.BtlComponent,),
+    ),
+    FrameworkInfo(
+        "coll",
+        "Collective operations of a communicator.",
+        coll.API,
+        contracts=(coll.CollComponent,),
+    ),
     FrameworkInfo(
         "plm",
         "Starts one agent per host.",
@@ -117,5 +139,6 @@ CATALOG: Final = (
                 minimum=0,
             ),
         ),
+        contracts=(plm.PlmComponent,),
     ),
 )

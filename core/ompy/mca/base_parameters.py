@@ -18,6 +18,7 @@ from ompy.mca.settings import (
     PARAM_FILES,
     PARAMETER_SETS,
     SEARCH_PATH,
+    STRICT_PLUGINS,
     TUNE_FILES,
     default_files,
     override_file,
@@ -109,6 +110,14 @@ MCA_PARAMETERS: Final = (
         "Whether only the components that come with ompy are used, and no installed package's.",
         9,
         synonyms=_deprecated("mca_component_disable_dlopen"),
+    ),
+    _own(
+        STRICT_PLUGINS,
+        "bool",
+        False,
+        "Whether a component that is broken, incompatible or shadowed, or fails when it is opened, "
+        "ends the job instead of being left out. The same as --strict-plugins.",
+        2,
     ),
     _own(
         EXPORT_LIST,

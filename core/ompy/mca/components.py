@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from ompy.mca.base_parameters import IN_TREE_ONLY, version_parameters
 from ompy.mca.component import Component
+from ompy.mca.declarations import name_fault
+from ompy.mca.diversion import Diversion
 from ompy.mca.enumerators import VERBOSITY
 from ompy.mca.errors import ComponentError, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS
@@ -89,6 +91,24 @@ class ComponentTable:
             )
         ]
 
+    def names_of_ours(self, records: Sequence[ComponentRecord]) -> list[str] | None:
+        """The parameters of components that come with ompy, excluded or not.
+
+        Returns:
+            Their full names; None if a stranger's component is among them: that one can only be
+            asked if it is wanted.
+        """
+        names = []
+        for record in records:
+            if not record.in_tree or record.state is not State.BLOCKED:
+                return None
+            component = fetch(record.target)
+            assert isinstance(component, Component)
+            declared = (*component.parameters, *version_parameters(component.version))
+            for own in (record.name, *record.aliases):
+                names += [f"{record.framework}_{own}_{parameter.name}" for parameter in declared]
+        return names
+
     # Selection
 
     def selection(self, framework: str) -> Selection:
@@ -108,7 +128,10 @@ class ComponentTable:
 
     def _by_name(self, framework: str, selection: Selection) -> Selection:
         """A selection with the names components have instead of their aliases."""
-        names = {alias: record.name for record in self.of(framework) for alias in record.aliases}
+        names: dict[str, str] = {}
+        for record in self.of(framework):
+            for alias in record.aliases:
+                names.setdefault(alias, record.name)
         if names.keys().isdisjoint(selection.names):
             return selection
         known = {record.name for record in self.of(framework)}
@@ -135,6 +158,14 @@ class ComponentTable:
             if name not in available
         ]
 
+    def is_valid(self, framework: str) -> bool:
+        """Whether a framework's selection can be understood."""
+        try:
+            self.selection(framework)
+        except UsageError:
+            return False
+        return True
+
     def is_asked_for(self, record: ComponentRecord) -> bool:
         """Whether the user named it as one to use."""
         return self.selection(record.framework).asks_for(record.name)
@@ -155,16 +186,12 @@ class ComponentTable:
         return ComponentError(record.full_name, why, place, record.traceback)
 
     def _settle(self, records: list[ComponentRecord]) -> None:
-        """Take out what is offered twice and what the selections exclude."""
+        """Take out what the selections exclude, what has no proper name and what is there twice."""
         first: dict[str, ComponentRecord] = {}
         for record in records:
             if record.state is not State.FOUND:
                 continue
-            winner = first.setdefault(record.full_name, record)
-            if winner is not record and record.framework != HOOKS.name:
-                reason = f"{winner.distribution} {winner.version} offers it too and comes first"
-                self.move(record, State.SHADOWED, reason)
-            elif self._is_strange(record):
+            if self._is_strange(record):
                 place = self._variables.get(IN_TREE_ONLY).origin.place
                 self.move(record, State.BLOCKED, f"only ompy's own components are wanted ({place})")
             elif not self._allows(record):
@@ -172,6 +199,13 @@ class ComponentTable:
                 how = "excluded by" if self.selection(record.framework).excludes else "not in"
                 reason = f"{how} {record.framework} = {variable.text} ({variable.origin.place})"
                 self.move(record, State.BLOCKED, reason)
+            elif faults := list(filter(None, map(name_fault, (record.name, *record.aliases)))):
+                self.move(record, State.INCOMPATIBLE, faults[0])
+            elif record.framework != HOOKS.name:  # two packages of hooks may have one name
+                winner = first.setdefault(record.full_name, record)
+                if winner is not record:
+                    reason = f"{winner.offered_by} offers it too and comes first"
+                    self.move(record, State.SHADOWED, reason)
 
     def _is_strange(self, record: ComponentRecord) -> bool:
         """Whether it comes with a package, and the user wants none of those."""
@@ -183,31 +217,38 @@ class ComponentTable:
             return False  # whoever checks hears of it
 
     def _allows(self, record: ComponentRecord) -> bool:
-        try:
-            return self.selection(record.framework).allows(record.name)
-        except UsageError:
+        if not self.is_valid(record.framework):
             return True  # whoever checks or opens the framework hears of it
+        return self.selection(record.framework).allows(record.name)
 
     # Import
 
     def load(self, record: ComponentRecord) -> bool:
         """Import a component unless that was tried before; returns whether it can be used."""
         if record.state is State.FOUND:
+            self._load_ours_first(record)
             try:
-                self._load(record)
+                with Diversion() as diversion:
+                    self._load(record)
             except LoadFailure as failure:
                 self.move(record, failure.state, failure.reason, failure.traceback)
             else:
                 self.move(record, State.LOADED)
+            diversion.remark(record, "its import")
         return record.component is not None or record in self.hooks
+
+    def _load_ours_first(self, record: ComponentRecord) -> None:
+        """No name of a parameter that is ours goes to a stranger because it was asked first."""
+        if not record.in_tree and record.framework != HOOKS.name:
+            for other in self.candidates(record.framework):
+                if other.in_tree:
+                    self.load(other)
 
     def _load(self, record: ComponentRecord) -> None:
         if record.framework == HOOKS.name:
             self.hooks[record] = fetch(record.target)
             return
-        api = self._frameworks[record.framework].api
-        assert api is not None, f"{record.framework} has no components"
-        component = load_component(record, api)
+        component = load_component(record, self._frameworks[record.framework])
         self._declare(record, component)
         record.component = component
 

@@ -6,10 +6,11 @@ kept from spreading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Final
 
+from ompy.mca.errors import did_you_mean
 from ompy.mca.records import ComponentRecord, State
 
 GROUP_PREFIX: Final = "ompy."
@@ -18,7 +19,7 @@ NAMELESS: Final = "?"  # a distribution without readable metadata
 
 
 def scan(frameworks: frozenset[str]) -> list[ComponentRecord]:
-    """A record for each entry point of the groups `ompy.<framework>`.
+    """A record for each entry point of a group that begins with `ompy.`.
 
     Args:
         frameworks: whose components to look for.
@@ -26,7 +27,8 @@ def scan(frameworks: frozenset[str]) -> list[ComponentRecord]:
     Returns:
         The records in an order that does not depend on the file system: those of ompy itself
         first, then by name of the distribution, then by framework and name. A distribution
-        whose entry points cannot be read has one record, broken, for the framework `?`.
+        whose entry points cannot be read has one record, broken, for the framework `?`. An
+        entry point for a framework there is none of is incompatible.
     """
     records: list[ComponentRecord] = []
     seen: set[str] = set()
@@ -74,21 +76,48 @@ def _records(
     try:
         points = list(distribution.entry_points)
     except Exception as error:
-        reason = f"its entry_points.txt cannot be understood: {error}"
+        line = str(error).partition("\n")[0]
+        reason = f"its entry_points.txt cannot be understood: {line}"
         yield ComponentRecord("?", "?", name, version, "", state=State.BROKEN, reason=reason)
         return
     for point in points:
-        framework = point.group.removeprefix(GROUP_PREFIX)
-        if point.group.startswith(GROUP_PREFIX) and framework in frameworks:
-            target = point.value.partition("[")[0].replace(" ", "")  # without wanted extras
-            record = ComponentRecord(framework, point.name, name, version, target)
-            record.aliases = tuple(
-                other.name
-                for other in points
-                if other.group == point.group + ALIASES and other.value == point.name
-            )
-            yield record
+        framework = point.group.removeprefix(GROUP_PREFIX).removesuffix(ALIASES)
+        if not point.group.startswith(GROUP_PREFIX) or _is_alias_of_one(point, points):
+            continue
+        target = point.value.partition("[")[0].replace(" ", "")  # without wanted extras
+        record = ComponentRecord(framework, point.name, name, version, target)
+        record.aliases = tuple(
+            other.name
+            for other in points
+            if other.group == point.group + ALIASES and other.value == point.name
+        )
+        fault = ""
+        if framework not in frameworks:
+            fault = f"there is no framework {framework}{did_you_mean(framework, frameworks)}"
+        elif point.group.endswith(ALIASES):
+            fault = f"it is an alias of {target}, which {name} does not offer"
+        if fault:
+            if record.in_tree:
+                continue  # the catalog is another one than ours
+            record.move(State.INCOMPATIBLE, fault)
+        yield record
 
 
-def _order(record: ComponentRecord) -> tuple[bool, str, str, str]:
-    return (not record.in_tree, record.distribution.lower(), record.framework, record.name)
+def _is_alias_of_one(point: metadata.EntryPoint, points: Sequence[metadata.EntryPoint]) -> bool:
+    """Whether it gives another name to a component of the same distribution."""
+    group = point.group.removesuffix(ALIASES)
+    return group != point.group and any(
+        (other.group, other.name) == (group, point.value) for other in points
+    )
+
+
+def _order(record: ComponentRecord) -> tuple[bool, str, str, str, str, str]:
+    """Nothing in it depends on where or in which order distributions were found."""
+    return (
+        not record.in_tree,
+        record.distribution.lower(),
+        record.framework,
+        record.name,
+        record.version,
+        record.target,
+    )

@@ -20,6 +20,15 @@ class UsageError(Exception):
         self.problems = problems
 
 
+class ComponentsFailed(UsageError):
+    """Components that the settings ask for, or that strict plug-ins do not tolerate, failed.
+
+    One problem for each component, with the traceback of what it raised.
+    """
+
+    exit_code = 1  # arbitrary: not 2, nothing is wrong with the settings themselves
+
+
 class ComponentError(Exception):
     """A component the user asked for by name cannot be used.
 

@@ -181,9 +181,7 @@ def configuration_directory(environ: Mapping[str, str]) -> str:
 
 def parameter_set_directory() -> str:
     """Where the parameter sets are that come with ompy: `configs/` of its source or package."""
-    import ompy
-
-    package = os.path.dirname(os.path.abspath(ompy.__file__ or ""))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     installed = os.path.join(package, "configs")
     if os.path.isdir(installed):
         return installed

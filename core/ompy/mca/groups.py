@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.mca.base_parameters import MCA_PARAMETERS
-from ompy.mca.component import ApiVersion
+from ompy.mca.component import ApiVersion, Component
 from ompy.mca.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
         def parameters(self) -> tuple[Parameter, ...]:
             """Of the framework itself."""
 
+        @property
+        def contracts(self) -> tuple[type[Component], ...]:
+            """Every component of it derives from one of these classes."""
+
 
 class BuiltinGroup(NamedTuple):
     """A framework the registry itself provides."""
@@ -38,6 +42,7 @@ class BuiltinGroup(NamedTuple):
     help: str
     api: ApiVersion | None
     parameters: tuple[Parameter, ...]
+    contracts: tuple[type[Component], ...] = (Component,)
 
 
 MCA: Final = BuiltinGroup("mca", "Where parameters and components come from.", None, MCA_PARAMETERS)

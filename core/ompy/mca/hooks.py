@@ -48,11 +48,16 @@ class HookCaller:
         """Call a hook of everybody who has it."""
 
 
-def hook_caller(registry: Registry) -> HookCaller:
+def hook_caller(registry: Registry, *, tell: bool = True) -> HookCaller:
     """A caller for the hooks that the registry's selection `hooks` allows.
 
     A package that cannot be imported, or whose hooks are not ours, is left out and its record
     says why. Each component's present state is told at once, each change when it comes.
+
+    Args:
+        registry: with the packages.
+        tell: write a line to standard error when a hook raises. Of the ranks of a job one is
+            enough; the record says it in each.
 
     Raises:
         UsageError: the selection is not valid.
@@ -65,4 +70,4 @@ def hook_caller(registry: Registry) -> HookCaller:
         return HookCaller()
     from ompy.mca.hookspecs import PluginCaller
 
-    return PluginCaller(registry, plugins)
+    return PluginCaller(registry, plugins, tell=tell)

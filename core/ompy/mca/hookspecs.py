@@ -13,7 +13,8 @@ and marks functions of these names there, which take whichever of the arguments 
     def ompy_job_finished(exit_code): ...
 
 The hooks of each package are called apart from other packages', in the order of the packages'
-names: one that raises is reported on standard error and not called again, the others go on.
+names. One that raises is reported on standard error, by the launcher or by rank 0; its package is
+not called again, the others go on.
 `--mca hooks ^watcher` keeps a package from being imported.
 
 This module imports pluggy.
@@ -69,10 +70,15 @@ class PluginCaller(HookCaller):
     active = True
 
     def __init__(
-        self, registry: Registry, plugins: Sequence[tuple[ComponentRecord, object]]
+        self,
+        registry: Registry,
+        plugins: Sequence[tuple[ComponentRecord, object]],
+        *,
+        tell: bool = True,
     ) -> None:
         """Register the packages' objects; those whose hooks are not ours are dropped."""
         self._registry = registry
+        self._tell = tell
         self._managers: list[tuple[ComponentRecord, pluggy.PluginManager]] = []
         for record, plugin in plugins:
             manager = pluggy.PluginManager(PROJECT)
@@ -80,7 +86,7 @@ class PluginCaller(HookCaller):
             try:
                 manager.register(plugin, record.name)
                 manager.check_pending()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 registry.drop_hooks(record, summary(error), traceback_text(error))
                 registry.require(record)
             else:
@@ -95,15 +101,17 @@ class PluginCaller(HookCaller):
             record, manager = entry
             try:
                 getattr(manager.hook, hook)(**arguments)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._managers.remove(entry)
                 self._report(record, hook, error)
 
-    def _report(self, record: ComponentRecord, hook: str, error: Exception) -> None:
+    def _report(self, record: ComponentRecord, hook: str, error: BaseException) -> None:
         reason = f"{hook} raised {summary(error)}"
-        print(
-            f"ompy: {record.full_name} of {record.distribution} {record.version}: {reason}; "
-            "its hooks are not called any more",
-            file=sys.stderr,
-        )
         self._registry.drop_hooks(record, reason, traceback_text(error))
+        if self._tell:
+            record.told = record.warning
+            print(
+                f"ompy: {record.full_name} of {record.offered_by}: {reason}; "
+                "its hooks are not called any more",
+                file=sys.stderr,
+            )

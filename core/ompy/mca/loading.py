@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-from ompy.mca.component import ApiVersion, Component
-from ompy.mca.parameter import BASE, Parameter
+from ompy.mca.component import Component
+from ompy.mca.declarations import component_fault
+from ompy.mca.parameter import Parameter
 from ompy.mca.records import ComponentRecord, State
+
+if TYPE_CHECKING:
+    from ompy.mca.groups import Framework
+
+FROZEN_IMPORT: Final = "<frozen importlib"
 
 
 class LoadFailure(Exception):
@@ -37,24 +45,27 @@ def fetch(target: str) -> object:
         for attribute in filter(None, attributes.split(".")):
             found = getattr(found, attribute)
     except (Exception, SystemExit) as error:
-        raise LoadFailure(State.BROKEN, summary(error), traceback_text(error)) from error
+        state, reason = State.BROKEN, summary(error)
+        if _is_refused_declaration(error):
+            state, reason = State.INCOMPATIBLE, f"its {error}"
+        raise LoadFailure(state, reason, traceback_text(error)) from error
     return found
 
 
-def load_component(record: ComponentRecord, api: ApiVersion) -> Component:
+def load_component(record: ComponentRecord, framework: Framework) -> Component:
     """The component a record names.
 
     Args:
         record: its entry point.
-        api: version of the framework's contract this host has.
+        framework: it is offered for.
 
     Raises:
         LoadFailure: it cannot be imported, or is not made for this place.
     """
     found = fetch(record.target)
     try:
-        reason = _unfit(found, record, api)
-    except Exception as error:
+        reason = component_fault(found, record, framework)
+    except (Exception, SystemExit) as error:  # its attributes may be anything
         raise LoadFailure(State.BROKEN, summary(error), traceback_text(error)) from error
     if reason:
         raise LoadFailure(State.INCOMPATIBLE, reason)
@@ -62,49 +73,38 @@ def load_component(record: ComponentRecord, api: ApiVersion) -> Component:
     return found
 
 
-def _unfit(found: object, record: ComponentRecord, api: ApiVersion) -> str:
-    """Why the object cannot be the record's component; empty if it can."""
-    if isinstance(found, type) and issubclass(found, Component):
-        return f"{record.target} is a class; an entry point names an object of it"
-    if not isinstance(found, Component):
-        return f"{record.target} is no ompy component but {type(found).__name__}"
-    if record.name == BASE:
-        return f"{BASE} is no name for a component: it stands for the framework itself"
-    if (found.framework, found.name) != (record.framework, record.name):
-        return f"its entry point says {record.full_name}, it says {found.framework}:{found.name}"
-    return _wrong_version(found, api) or _wrong_parameters(found)
-
-
-def _wrong_version(found: Component, api: ApiVersion) -> str:
-    major, minor = found.api
-    if major == api[0] and minor <= api[1]:
-        return ""
-    return (
-        f"made for {found.framework} API {major}.{minor}, this is {api[0]}.{api[1]} "
-        "(same major, minor not newer)"
-    )
-
-
-def _wrong_parameters(found: Component) -> str:
-    names = [parameter.name for parameter in found.parameters if isinstance(parameter, Parameter)]
-    if len(names) == len(found.parameters) and len(set(names)) == len(names):
-        return ""
-    return "its parameters are not Parameter objects with a name each"
+def _is_refused_declaration(error: BaseException) -> bool:
+    """Whether it was raised by `Parameter` itself: what a component declares makes no sense."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None:
+        frames = frames.tb_next
+    return frames is not None and frames.tb_frame.f_globals.get("__name__") == Parameter.__module__
 
 
 def summary(error: BaseException) -> str:
     """An exception in one line."""
-    first = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    kind = type(error).__name__
+    try:
+        first = str(error).strip().partition("\n")[0]
+    except Exception:  # it is a stranger's too
+        first = ""
+    return f"{kind}: {first}" if first else kind
 
 
 def traceback_text(error: BaseException) -> str:
-    """An exception's traceback, without the frames of the registry and of Python's import."""
+    """An exception's traceback in the component's code; empty if it is not in it at all.
+
+    Without the frames of ours that led there, and without those of the registry's where a
+    declaration was refused.
+    """
     import traceback
 
+    registry = os.path.dirname(__file__)
+    ours = (f"{os.path.dirname(registry)}/", import_module.__code__.co_filename, FROZEN_IMPORT)
     frames = error.__traceback__
-    here = __file__.rpartition("/")[0]
-    skipped = (f"{here}/", import_module.__code__.co_filename, "<frozen importlib")
-    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(skipped):
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(ours):
         frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames)).rstrip()
+    told = traceback.TracebackException(type(error), error, frames)
+    while told.stack and told.stack[-1].filename.startswith(f"{registry}/"):
+        told.stack.pop()
+    return "".join(told.format()).rstrip() if told.stack else ""

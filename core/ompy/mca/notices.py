@@ -5,10 +5,12 @@ Reference: openmpi.md 1.8.10 and 1.8.11, flags of 1.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ompy.mca.parameter import Flag, Synonym
+from ompy.mca.records import ComponentRecord, State
+from ompy.mca.settings import IMMEDIATE
 
 if TYPE_CHECKING:
     from ompy.mca.settings import Setting
@@ -37,6 +39,28 @@ def notices(variables: VariableTable, *, overridden: bool) -> Iterator[str]:
                         f"{setting.origin.place}: {setting.name} is overridden by "
                         f"{counted[0].origin.place}, which sets it to {counted[0].raw!r}"
                     )
+
+
+def without_effect(
+    variables: VariableTable, owners: Callable[[str], list[ComponentRecord]]
+) -> Iterator[str]:
+    """A sentence for each setting of a component that the selection excludes.
+
+    Of those made for this job alone: a file is for many jobs.
+
+    Args:
+        variables: the table.
+        owners: tells the components a name can belong to.
+    """
+    for name, settings in variables.settings.items():
+        blocked = [r for r in owners(name) if name not in variables and r.state is State.BLOCKED]
+        for setting in settings if blocked else ():
+            if setting.origin.source in IMMEDIATE:
+                record = blocked[0]
+                yield (
+                    f"{setting.origin.place}: {name} has no effect: {record.full_name} is "
+                    f"{record.reason}"
+                )
 
 
 def _deprecation(

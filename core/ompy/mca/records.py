@@ -30,10 +30,14 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
         {State.BLOCKED, State.SHADOWED, State.BROKEN, State.INCOMPATIBLE, State.LOADED}
     ),
     State.LOADED: frozenset({State.OPENED, State.OPEN_FAILED, State.NOT_AVAILABLE, State.BROKEN}),
-    State.OPENED: frozenset({State.SELECTED, State.NOT_SELECTED, State.NOT_AVAILABLE}),
-    State.NOT_AVAILABLE: frozenset({State.SELECTED, State.NOT_AVAILABLE}),
-    State.NOT_SELECTED: frozenset({State.SELECTED, State.NOT_AVAILABLE, State.NOT_SELECTED}),
-    State.SELECTED: frozenset({State.SELECTED}),
+    State.OPENED: frozenset(
+        {State.SELECTED, State.NOT_SELECTED, State.NOT_AVAILABLE, State.OPEN_FAILED}
+    ),
+    State.NOT_AVAILABLE: frozenset({State.SELECTED, State.NOT_AVAILABLE, State.OPEN_FAILED}),
+    State.NOT_SELECTED: frozenset(
+        {State.SELECTED, State.NOT_AVAILABLE, State.NOT_SELECTED, State.OPEN_FAILED}
+    ),
+    State.SELECTED: frozenset({State.SELECTED, State.OPEN_FAILED}),
     State.BLOCKED: frozenset(),
     State.BROKEN: frozenset(),
     State.INCOMPATIBLE: frozenset(),
@@ -45,6 +49,9 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
 SETTLED: Final = frozenset({State.BLOCKED, State.BROKEN, State.INCOMPATIBLE, State.SHADOWED})
 
 FAILED: Final = frozenset({State.BROKEN, State.INCOMPATIBLE, State.OPEN_FAILED})
+
+# What a job goes on without and says so, and what strict plug-ins do not tolerate.
+WANTING: Final = FAILED | {State.SHADOWED}
 
 
 class ComponentRecord:
@@ -61,6 +68,8 @@ class ComponentRecord:
         reason: why it is in this state, where that is not plain.
         traceback: of what went wrong, empty if nothing raised.
         component: the object, once loaded.
+        remark: what is odd about it though it can be used, empty if nothing is.
+        told: the warning about it that whoever runs the job has been given already.
         story: every state so far with its reason, the present one last.
     """
 
@@ -71,9 +80,11 @@ class ComponentRecord:
         "framework",
         "name",
         "reason",
+        "remark",
         "state",
         "story",
         "target",
+        "told",
         "traceback",
         "version",
     )
@@ -99,11 +110,18 @@ class ComponentRecord:
         self.reason = reason
         self.traceback = ""
         self.component: Component | None = None
+        self.remark = ""
+        self.told = ""
         self.story = [(state, reason)]
 
     def __repr__(self) -> str:
         reason = f" ({self.reason})" if self.reason else ""
-        return f"{self.full_name} of {self.distribution} {self.version}: {self.state.value}{reason}"
+        return f"{self.full_name} of {self.offered_by}: {self.state.value}{reason}"
+
+    @property
+    def offered_by(self) -> str:
+        """The distribution with its version."""
+        return f"{self.distribution} {self.version}".rstrip()
 
     @property
     def full_name(self) -> str:
@@ -114,6 +132,20 @@ class ComponentRecord:
     def in_tree(self) -> bool:
         """Whether it comes with ompy itself."""
         return self.distribution == "ompy"
+
+    @property
+    def file(self) -> str:
+        """The source file of its module, found without importing it; empty when unknown."""
+        from ompy.mca.locating import source_file
+
+        return source_file(self.target)
+
+    @property
+    def warning(self) -> str:
+        """What to tell whoever runs a job without it, or with it; empty if nothing is wrong."""
+        if self.state in WANTING:
+            return repr(self)
+        return f"{self.full_name} of {self.offered_by}: {self.remark}" if self.remark else ""
 
     def move(self, state: State, reason: str = "", traceback: str = "") -> None:
         """Go on to `state`.
@@ -140,6 +172,8 @@ class ComponentRecord:
             "aliases": list(self.aliases),
             "state": self.state.value,
             "reason": self.reason,
+            "remark": self.remark,
+            "told": self.told,
         }
 
     @classmethod
@@ -157,4 +191,6 @@ class ComponentRecord:
             reason=values["reason"] if settled else "",
         )
         record.aliases = tuple(values["aliases"])
+        record.remark = values["remark"]
+        record.told = values["told"]
         return record

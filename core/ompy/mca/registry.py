@@ -19,19 +19,22 @@ from ompy.mca.base_parameters import (
 )
 from ompy.mca.component import Component, NotAvailable
 from ompy.mca.components import ComponentTable
-from ompy.mca.errors import UsageError, did_you_mean
+from ompy.mca.diversion import Diversion
+from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
 from ompy.mca.parameter import BASE, Parameter, Values
-from ompy.mca.records import FAILED, ComponentRecord, State
+from ompy.mca.records import WANTING, ComponentRecord, State
 from ompy.mca.selection import LoadErrors, Selection
-from ompy.mca.settings import DEFAULT, Origin, Setting
+from ompy.mca.settings import DEFAULT, STRICT_PLUGINS, Origin, Setting
 from ompy.mca.variables import Variable, VariableTable
 
 if TYPE_CHECKING:
     from ompy.mca.groups import Framework
 
-SNAPSHOT_FORMAT: Final = 1  # arbitrary: counts the forms a snapshot has had
+# Ranks of one process share a registry: what one of them used or failed with stays told.
+OTHERS_WORD: Final = frozenset({State.SELECTED, State.OPEN_FAILED})
+SNAPSHOT_FORMAT: Final = 2  # arbitrary: counts the forms a snapshot has had
 
 
 class Registry:
@@ -89,6 +92,10 @@ class Registry:
         """
         return self._components.selection(framework)
 
+    def owners(self, name: str) -> list[ComponentRecord]:
+        """The components one of whose parameters could be called `name`."""
+        return self._components.owners(name)
+
     def load(self, framework: str) -> list[ComponentRecord]:
         """Import what the selection allows, whatever happens; returns the framework's records."""
         for record in self._components.candidates(framework):
@@ -98,11 +105,21 @@ class Registry:
     def warnings(self) -> list[str]:
         """A sentence for each component that was to be used and failed, or is there twice.
 
-        Of those the parameter `mca_base_component_show_load_errors` asks for.
+        And for each that can be used and did something odd. Of those the parameter
+        `mca_base_component_show_load_errors` asks for.
         """
-        told = LoadErrors(str(self._variables.get(SHOW_LOAD_ERRORS).value))
-        wanting = FAILED | {State.SHADOWED}
-        return [repr(record) for record in self.records if record.state in wanting and told(record)]
+        return [record.warning for record in self._to_warn_of()]
+
+    def tell_warnings(self, say: Callable[[str], object]) -> None:
+        """Hand each warning to `say`, unless the user has been given it: by the launcher, too."""
+        for record in self._to_warn_of():
+            if record.told != record.warning:
+                record.told = record.warning
+                say(f"{record.warning}; ompy-info --why {record.full_name} tells more")
+
+    def _to_warn_of(self) -> list[ComponentRecord]:
+        wanted = LoadErrors(str(self._variables.get(SHOW_LOAD_ERRORS).value))
+        return [record for record in self.records if record.warning and wanted(record)]
 
     def listen(self, listener: Callable[[ComponentRecord], None]) -> None:
         """Call `listener` with a component's record at each change of its state."""
@@ -114,18 +131,68 @@ class Registry:
         """See that everything the user set means something.
 
         Every name is a parameter's, every value is valid, every component asked for by name
-        exists and can be imported. Parameters of components that are excluded or cannot be
-        imported are not checked. Costs nothing when nothing is set.
+        exists and can be imported. Values for components that are excluded, and names for
+        strangers' that are, are not checked. Costs nothing when nothing is set.
+
+        With strict plug-ins every component the selections allow is imported.
 
         Raises:
-            UsageError: with all problems there are.
+            ComponentsFailed: nothing is wrong but components that had to be importable.
+            UsageError: with all problems there are, those of components included.
         """
         if self._checked:
             return
-        problems = dict.fromkeys(self._problems())
+        problems = list(dict.fromkeys(self._problems()))
+        failures = self._intolerable(importing=True) or self._failed_requests()
         if problems:
-            raise UsageError(*problems)
+            raise UsageError(*problems, *failures)
+        if failures:
+            raise ComponentsFailed(*failures)
         self._checked = True
+
+    def insist(self) -> None:
+        """With strict plug-ins: see that no component the selections allow has failed so far.
+
+        What fails when it is opened or put to work is known only after that.
+
+        Raises:
+            ComponentsFailed: with all that have, and why.
+        """
+        failures = self._intolerable()
+        if failures:
+            raise ComponentsFailed(*failures)
+
+    def _failed_requests(self) -> list[str]:
+        """A problem for each component that is asked for by name and cannot be imported."""
+        components = self._components
+        return [
+            str(components.failure(record))
+            for framework in components.frameworks
+            if framework in self._variables.settings and components.is_valid(framework)
+            for record in components.candidates(framework)
+            if components.is_asked_for(record) and not components.load(record)
+        ]
+
+    def _intolerable(self, *, importing: bool = False) -> list[str]:
+        """A problem for each component that strict plug-ins do not tolerate.
+
+        Args:
+            importing: import all the selections allow first.
+        """
+        try:
+            strict = self._variables.get(STRICT_PLUGINS)
+        except UsageError:
+            return []  # told already
+        if not strict.value:
+            return []
+        for framework in self._components.frameworks if importing else ():
+            self.load(framework)
+        return [
+            f"component {record!r}, which {strict.origin.place} does not allow\n"
+            f"{record.traceback}".rstrip()
+            for record in self.records
+            if record.state in WANTING
+        ]
 
     def _problems(self) -> Iterator[str]:
         for framework in self._components.frameworks:
@@ -136,22 +203,21 @@ class Registry:
         yield from self._exclusion_problems()
 
     def _selection_problems(self, framework: str) -> Iterator[str]:
-        components = self._components
         try:
-            yield from components.missing(framework)
+            yield from self._components.missing(framework)
         except UsageError as error:
             yield from error.problems
-            return
-        for record in components.candidates(framework):
-            if components.is_asked_for(record) and not components.load(record):
-                yield str(components.failure(record))
 
     def notices(self) -> list[str]:
-        """A sentence for each setting that is deprecated, ignored or overridden."""
-        from ompy.mca.notices import notices
+        """A sentence for each setting that is deprecated, ignored, overridden or without effect."""
+        from ompy.mca.notices import notices, without_effect
 
         suppressed = self._variables.get(SUPPRESS_OVERRIDE_WARNING).value
-        return list(dict.fromkeys(notices(self._variables, overridden=not suppressed)))
+        found = [
+            *notices(self._variables, overridden=not suppressed),
+            *without_effect(self._variables, self._components.owners),
+        ]
+        return list(dict.fromkeys(found))
 
     def _exclusion_problems(self) -> Iterator[str]:
         for record in self._components.records if self._variables.settings else ():
@@ -178,8 +244,13 @@ class Registry:
                 self._variables.get(name)
             except UsageError as error:
                 yield from error.problems
-        elif all(record.component is not None for record in self._components.owners(name)):
-            near = did_you_mean(name, self._all_names())
+            return
+        owners = self._components.owners(name)
+        # excluded components are not imported; of ours the names can be asked for all the same
+        excluded = [record for record in owners if record.component is None]
+        known = self._components.names_of_ours(excluded)
+        if known is not None and name not in known:
+            near = did_you_mean(name, known or self._all_names())
             for setting in settings:
                 yield f"{setting.origin.place}: there is no parameter {name}{near}"
 
@@ -308,12 +379,14 @@ class Registry:
 
     def select(self, component: Component) -> None:
         """Record that an opened component is in use."""
-        self._components.move(self._record_of(component), State.SELECTED)
+        record = self._record_of(component)
+        if record.state is not State.OPEN_FAILED:  # with another rank of this process
+            self._components.move(record, State.SELECTED)
 
     def pass_over(self, component: Component, reason: str) -> None:
         """Record that an opened component could have been used and another was preferred."""
         record = self._record_of(component)
-        if record.state is not State.SELECTED:  # else another rank of this process uses it
+        if record.state not in OTHERS_WORD:
             self._components.move(record, State.NOT_SELECTED, reason)
 
     def refuse(self, component: Component, reason: str) -> None:
@@ -323,10 +396,31 @@ class Registry:
             ComponentError: the user asked for it by name.
         """
         record = self._record_of(component)
-        if record.state is not State.SELECTED:  # else another rank of this process uses it
+        if record.state not in OTHERS_WORD:
             self._components.move(record, State.NOT_AVAILABLE, reason)
         if self._components.is_asked_for(record):
             raise self._components.failure(record, reason)
+
+    def is_in_tree(self, component: Component) -> bool:
+        """Whether an opened component comes with ompy itself."""
+        return self._record_of(component).in_tree
+
+    def fail(self, component: Component, step: str, error: BaseException) -> None:
+        """Record that an opened component raised when it was put to work.
+
+        Args:
+            component: which.
+            step: what it was asked to do, as `init`.
+            error: what it raised.
+
+        Raises:
+            ComponentError: the user asked for it by name.
+        """
+        record = self._record_of(component)
+        reason = f"{step} raised {summary(error)}"
+        if record.state is not State.OPEN_FAILED:
+            self._components.move(record, State.OPEN_FAILED, reason, traceback_text(error))
+        self._components.require(record)
 
     def close(self) -> None:
         """Close what was opened, the last first. What a component raises is recorded only."""
@@ -345,7 +439,8 @@ class Registry:
             problem = self._exclusion_problem(record)
             if problem:
                 raise NotAvailable(problem)
-            component.open(values)
+            with Diversion() as diversion:
+                component.open(values)
         except NotAvailable as error:
             state, reason, traceback = State.NOT_AVAILABLE, str(error) or "no reason given", ""
         except (Exception, SystemExit) as error:
@@ -353,6 +448,7 @@ class Registry:
         else:
             self._to_close.append(record)
             self._components.move(record, State.OPENED)
+            diversion.remark(record, "its open")
             return
         _close(record)  # gives back what a half-way open took
         self._components.move(record, state, reason, traceback)

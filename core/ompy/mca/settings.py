@@ -29,10 +29,14 @@ TUNE_FILES: Final = "mca_base_envar_file_prefix"
 PARAMETER_SETS: Final = "mca_base_param_file_prefix"
 SEARCH_PATH: Final = "mca_base_param_file_path"
 EXPORTS: Final = "mca_base_env_list_internal"
+STRICT_PLUGINS: Final = "mca_base_strict_plugins"
 DEPRECATED_PARAM_FILES: Final = "mca_param_files"
 NO_FILES: Final = "none"
 
 SPELLINGS: Final = {TUNE_FILES: "--tune", PARAMETER_SETS: "--am"}  # reference openmpi.md 1.9
+
+SWITCHES: Final = {STRICT_PLUGINS: "--strict-plugins"}  # options that stand for a value of `1`
+VARIABLES: Final = {"OMPY_STRICT_PLUGINS": STRICT_PLUGINS}  # other names in the environment
 
 # sources a user sets something in for one job, not for all of them
 IMMEDIATE: Final = ("command line", "environment")
@@ -228,7 +232,7 @@ def _command_line_settings(pairs: Sequence[tuple[str, str]], problems: list[str]
         if len(raw) > 1 and raw[0] == raw[-1] == '"':  # reference openmpi.md 1.8.6
             raw = raw[1:-1]
         name = written.removeprefix(LONG_PREFIX)
-        origin = Origin("command line", f"{SPELLINGS.get(name, f'--mca {written}')} {given}")
+        origin = Origin("command line", _as_option(name, written, given))
         first = settings.setdefault(name, Setting(name, raw, origin))
         if first.raw != raw:  # reference openmpi.md 1.8.7, as Open MPI 5 has it
             problems.append(
@@ -236,6 +240,13 @@ def _command_line_settings(pairs: Sequence[tuple[str, str]], problems: list[str]
                 f"{name} can have one value on the command line"
             )
     return list(settings.values())
+
+
+def _as_option(name: str, written: str, given: str) -> str:
+    """A setting of the command line as it was most likely written."""
+    if given == "1" and name in SWITCHES:
+        return SWITCHES[name]
+    return f"{SPELLINGS.get(name, f'--mca {written}')} {given}"
 
 
 def _environment_settings(environ: Mapping[str, str]) -> list[Setting]:
@@ -248,6 +259,11 @@ def _environment_settings(environ: Mapping[str, str]) -> list[Setting]:
         )
         for key in sorted(environ)
         if key.startswith(ENVIRONMENT_PREFIX)
+    ]
+    settings += [
+        Setting(name, environ[key], Origin("environment", key))
+        for key, name in VARIABLES.items()
+        if environ.get(key)
     ]
     settings.sort(key=lambda setting: (setting.name, -len(setting.origin.detail)))
     return settings

@@ -84,10 +84,10 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
     if _life.world is not None:
         raise MPIException(ERR_OTHER, "MPI has been initialised already")
     from ompy.mpi.world import communicators
-    from ompy.runtime.world import start
+    from ompy.runtime.world import bring_up
 
-    errors = _HANDLERS[rc.errors]
-    world, own = communicators(start(), errors, fast_reduce=bool(rc.fast_reduce))
+    errors, fast_reduce = _HANDLERS[rc.errors], bool(rc.fast_reduce)
+    world, own = bring_up(partial(communicators, errors=errors, fast_reduce=fast_reduce))
     COMM_WORLD._inner = world
     COMM_SELF._inner = own
     _life.world = world.world
@@ -150,6 +150,7 @@ def Finalize() -> None:
     world = current()
     delete_all(COMM_SELF)
     world.process.finalize()
+    world.process.registry.close()
     farewell = getattr(world.context.wireup, "finalized", None)
     if farewell is not None:
         farewell()

@@ -110,7 +110,7 @@ class FaultyDatagram(Datagram):
 
 
 class DatagramFault(Fault):
-    """A fault of single packets; streams pass."""
+    """A fault of packets; streams pass."""
 
     def datagram(self, datagram: Datagram) -> Datagram:
         """Wrap the socket."""
@@ -121,16 +121,24 @@ class DatagramFault(Fault):
         raise NotImplementedError
 
 
-class Drop(DatagramFault):
-    """Loses packets."""
+class PacketFault(DatagramFault):
+    """A fault that strikes single packets at random.
 
-    kind: ClassVar[str] = "drop"
+    Attributes:
+        rate: share of the packets it strikes, 0 to 1.
+    """
 
     def __init__(
         self, engine: Engine, counter: FaultCounter, *, rate: float, trace: Trace | None = None
     ) -> None:
         super().__init__(engine, counter, trace=trace)
         self.rate = rate
+
+
+class Drop(PacketFault):
+    """Loses packets."""
+
+    kind: ClassVar[str] = "drop"
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
         """Lose it, or send it."""
@@ -140,16 +148,10 @@ class Drop(DatagramFault):
         return inner.send(packet, address)
 
 
-class Duplicate(DatagramFault):
+class Duplicate(PacketFault):
     """Sends packets twice."""
 
     kind: ClassVar[str] = "duplicate"
-
-    def __init__(
-        self, engine: Engine, counter: FaultCounter, *, rate: float, trace: Trace | None = None
-    ) -> None:
-        super().__init__(engine, counter, trace=trace)
-        self.rate = rate
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
         """Send it, and perhaps again."""
@@ -160,7 +162,7 @@ class Duplicate(DatagramFault):
         return sent
 
 
-class Reorder(DatagramFault):
+class Reorder(PacketFault):
     """Holds packets back, so that later ones overtake them."""
 
     kind: ClassVar[str] = "reorder"
@@ -175,8 +177,7 @@ class Reorder(DatagramFault):
         trace: Trace | None = None,
     ) -> None:
         """Hold the share `rate` of all packets back for up to `delay` ns each."""
-        super().__init__(engine, counter, trace=trace)
-        self.rate = rate
+        super().__init__(engine, counter, rate=rate, trace=trace)
         self.delay = delay
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
@@ -194,16 +195,10 @@ def _send_late(inner: Datagram, packet: bytes, address: Address) -> None:
         inner.send(memoryview(packet), address)
 
 
-class Corrupt(DatagramFault):
+class Corrupt(PacketFault):
     """Flips one bit of packets."""
 
     kind: ClassVar[str] = "corrupt"
-
-    def __init__(
-        self, engine: Engine, counter: FaultCounter, *, rate: float, trace: Trace | None = None
-    ) -> None:
-        super().__init__(engine, counter, trace=trace)
-        self.rate = rate
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
         """Send it, perhaps altered. The sender's own memory stays as it is."""

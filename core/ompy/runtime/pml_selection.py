@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.pml import Pml, PmlComponent, PmlWrapperComponent
-from ompy.mca.component import NotAvailable
-from ompy.mca.loading import summary
+from ompy.runtime.isolation import expect, isolated
 
 if TYPE_CHECKING:
     from ompy.frameworks.bml import Bml
@@ -29,10 +29,8 @@ def select_pml(registry: Registry, context: RankContext, bml: Bml) -> Pml:
     components, wrappers = sort_out(registry)
     for index, component in enumerate(components):
         context.pml_name = component.name
-        try:
-            pml = component.init(context, bml)
-        except NotAvailable as reason:
-            registry.refuse(component, str(reason))
+        pml = isolated(registry, component, "init", partial(_pml, component, context, bml))
+        if pml is None:
             continue
         registry.select(component)
         for other in components[index + 1 :]:
@@ -46,13 +44,19 @@ def _wrapped(
 ) -> Pml:
     """The PML inside its wrappers, the first of them closest to it."""
     for wrapper in wrappers:
-        try:
-            pml = wrapper.wrap(context, pml)
-        except NotAvailable as reason:
-            registry.refuse(wrapper, str(reason))
-        else:
+        wrapped = isolated(registry, wrapper, "wrap", partial(_wrapper, wrapper, context, pml))
+        if wrapped is not None:
             registry.select(wrapper)
+            pml = wrapped
     return pml
+
+
+def _pml(component: PmlComponent, context: RankContext, bml: Bml) -> Pml:
+    return expect(component.init(context, bml), Pml, component)
+
+
+def _wrapper(component: PmlWrapperComponent, context: RankContext, pml: Pml) -> Pml:
+    return expect(component.wrap(context, pml), Pml, component)
 
 
 def sort_out(registry: Registry) -> tuple[list[PmlComponent], list[PmlWrapperComponent]]:
@@ -61,46 +65,42 @@ def sort_out(registry: Registry) -> tuple[list[PmlComponent], list[PmlWrapperCom
     Both with the highest priority first. The records of the others say why they are not in use.
 
     Raises:
-        MPIError: there are wrappers and no PML.
         UsageError: the selection is not valid.
-        ComponentError: the user asked by name for one that cannot be used, or that declines.
+        ComponentError: the user asked by name for one that cannot be used, that declines, or
+            that has no PML to wrap.
     """
     selectable: list[PmlComponent] = []
     wrappers: list[PmlWrapperComponent] = []
     for component in registry.open("pml"):
         if isinstance(component, PmlComponent):
             selectable.append(component)
-        elif isinstance(component, PmlWrapperComponent):
-            wrappers.append(component)
         else:
-            registry.refuse(component, "it is neither a PmlComponent nor a PmlWrapperComponent")
-    if not selectable:
-        _nothing_to_wrap(registry, wrappers)
-    return selectable, [wrapper for wrapper in wrappers if _is_wanted(registry, wrapper)]
-
-
-def _nothing_to_wrap(registry: Registry, wrappers: list[PmlWrapperComponent]) -> None:
-    """Complain if there are wrappers and no PML: the user's selection is to blame."""
+            assert isinstance(component, PmlWrapperComponent)
+            wrappers.append(component)
+    if selectable:
+        return selectable, [wrapper for wrapper in wrappers if _is_wanted(registry, wrapper)]
     for wrapper in wrappers:
-        registry.pass_over(wrapper, "there is no PML it could wrap")
-    if wrappers:
-        name = wrappers[0].name
-        raise MPIError(
-            ERR_OTHER,
-            f"{name} is no PML by itself and the parameter pml leaves none it could wrap: "
-            f"name one beside it, such as ob1,{name}",
-        )
+        name = wrapper.name
+        alone = f"it wraps a PML and the parameter pml leaves none: name one too, as in ob1,{name}"
+        _leave_out(registry, wrapper, alone)
+    return [], []
 
 
 def _is_wanted(registry: Registry, wrapper: PmlWrapperComponent) -> bool:
-    """Whether it wraps; to ask by name for one that declines is an error."""
-    try:
-        reason = wrapper.declines()
-    except Exception as error:
-        registry.refuse(wrapper, f"asked whether it declines it raised {summary(error)}")
-        return False
-    if reason and registry.selection("pml").asks_for(wrapper.name):
+    """Whether it wraps in this job."""
+    reason = isolated(registry, wrapper, "declines", partial(_reason, wrapper))
+    if reason:
+        _leave_out(registry, wrapper, reason)
+    return reason == ""
+
+
+def _reason(wrapper: PmlWrapperComponent) -> str:
+    return expect(wrapper.declines(), str, wrapper)
+
+
+def _leave_out(registry: Registry, wrapper: PmlWrapperComponent, reason: str) -> None:
+    """Record that it does not wrap; an error when the user asked for it by name."""
+    if registry.selection("pml").asks_for(wrapper.name):
         registry.refuse(wrapper, reason)
-    elif reason:
+    else:
         registry.pass_over(wrapper, reason)
-    return not reason

@@ -5,18 +5,19 @@ A `RankProcess` is an object, never a module global: the virtual world has many 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.bml import Bml, BmlComponent
-from ompy.frameworks.btl import BtlComponent
+from ompy.frameworks.btl import BtlComponent, BtlModule
 from ompy.frameworks.coll import CollComponent, CollModule, SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.mca.component import NotAvailable
 from ompy.mca.hooks import hook_caller
+from ompy.runtime.isolation import expect, isolated
 from ompy.runtime.pml_selection import select_pml
 
 if TYPE_CHECKING:
@@ -34,7 +35,21 @@ class RankProcess:
         finalized: true after `finalize`.
     """
 
-    def __init__(self, context: RankContext, registry: Registry) -> None:
+    def __init__(
+        self, context: RankContext, registry: Registry, warn: Callable[[str], object] | None = None
+    ) -> None:
+        """Open and select everything.
+
+        Args:
+            context: what its components will work with.
+            registry: where they come from.
+            warn: told of each component that the rank goes on without.
+
+        Raises:
+            MPIError: something cannot be brought up without which there is no rank.
+            ComponentError: the user asked by name for a component that cannot be used.
+            ComponentsFailed: strict plug-ins do not tolerate what has failed.
+        """
         self.context = context
         self.registry = registry
         self.communicators: dict[int, Communicator] = {}
@@ -50,23 +65,28 @@ class RankProcess:
             registry.select(component)
             self._colls.append(component)
         context.wireup.publish("pml", context.pml_name.encode())
+        self._hooks = hook_caller(registry, tell=context.rank == 0)
         context.wireup.commit()
-        self._hooks = hook_caller(registry)
         self._hooks.ompy_rank_started(context.rank, context.size)
+        registry.insist()
+        self._warn = warn
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._warn is not None:
+            self.registry.tell_warnings(self._warn)
 
     def _open_btls(self) -> None:
         """Every BTL that yields a module is used (reference openmpi.md 1.4.7)."""
         for component in self.registry.open("btl"):
             assert isinstance(component, BtlComponent)
-            try:
-                modules = component.init(self.context)
-            except NotAvailable as reason:
-                self.registry.refuse(component, str(reason))
-                continue
+            modules = isolated(
+                self.registry, component, "init", partial(_btl_modules, component, self.context)
+            )
             if modules:
                 self.registry.select(component)
                 self.context.btls += modules
-            else:
+            elif modules is not None:
                 self.registry.pass_over(component, "there is nobody it could reach")
         if not self.context.btls:
             raise MPIError(ERR_OTHER, "no BTL can be used: see ompy-info --plugins for the reasons")
@@ -74,8 +94,12 @@ class RankProcess:
     def _select_bml(self) -> Bml:
         for component in self.registry.open("bml"):
             assert isinstance(component, BmlComponent)
-            self.registry.select(component)
-            return component.init(self.context)
+            made = isolated(
+                self.registry, component, "init", partial(_bml, component, self.context)
+            )
+            if made is not None:
+                self.registry.select(component)
+                return made
         raise MPIError(ERR_OTHER, "no BML can be used: see ompy-info --plugins for the reasons")
 
     def communicator(self, context_id: int, procs: Sequence[Proc], name: str) -> Communicator:
@@ -84,12 +108,25 @@ class RankProcess:
         self.pml.add_communicator(made)
         self.communicators[context_id] = made
         modules: list[CollModule] = []
-        for component in self._colls:
-            module = component.query(made)
+        for component in list(self._colls):
+            module = self._query(component, made)
             if module is not None:
                 modules.append(module)
         made.coll = SelectedColl(made, modules)
         return made
+
+    def _query(self, component: CollComponent, communicator: Communicator) -> CollModule | None:
+        """A coll module; a component that fails once is not asked again."""
+        try:
+            return component.query(communicator)
+        except (Exception, SystemExit) as error:
+            if self.registry.is_in_tree(component):
+                raise
+            self._colls.remove(component)
+            self.registry.fail(component, "query", error)
+            self.registry.insist()
+            self._tell()
+        return None
 
     def release(self, communicator: Communicator) -> None:
         """Forget a communicator; its context id may be used again."""
@@ -108,3 +145,12 @@ class RankProcess:
             self.context.engine.remove_poller(module)
         self.context.network.close()
         self.context.trace.finish("finalize")
+
+
+def _btl_modules(component: BtlComponent, context: RankContext) -> list[BtlModule]:
+    modules: list[BtlModule] = expect(component.init(context), list, component)
+    return [expect(module, BtlModule, component) for module in modules]
+
+
+def _bml(component: BmlComponent, context: RankContext) -> Bml:
+    return expect(component.init(context), Bml, component)

@@ -25,13 +25,14 @@ def failure_block(failure: Failure) -> str:
 
 
 def _wrap(text: str) -> str:
-    """Lines of a text; those it has stay apart."""
-    options = {"break_long_words": False, "break_on_hyphens": False}
-    return "\n".join(
-        line
-        for part in text.splitlines()
-        for line in textwrap.wrap(part, WIDTH, **options) or [""]  # type: ignore[arg-type]
-    )
+    """Lines of a text; those it has stay apart, and indented ones (of a traceback) as they are."""
+    lines: list[str] = []
+    for part in text.splitlines():
+        if part.startswith(" ") or not part:
+            lines.append(part)
+        else:
+            lines += textwrap.wrap(part, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def job_map(job: Job, slots: int) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ompy.data.errors import ERR_RANK, MPIError
 from ompy.engine.real import RealEngine
@@ -13,6 +14,7 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
+from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
 from ompy.net.real import RealNetwork
 from ompy.runtime.process import RankProcess
@@ -21,6 +23,9 @@ from ompy.runtime.tracing import open_trace
 
 if TYPE_CHECKING:
     from ompy.runtime.client import AgentClient
+
+T = TypeVar("T")
+START_FAILED: Final = 1  # arbitrary: what an uncaught exception of Python ends with
 
 
 class LonelyWireUp(WireUp):
@@ -66,18 +71,48 @@ def start() -> RankProcess:
     Call once. The caller finalizes the returned process before the interpreter ends.
 
     Raises:
-        MPIError: it cannot be brought up; the text says why and what to do.
-        UsageError: a parameter is wrong (a process started by hand reads its own).
+        As `bring_up`.
+    """
+    return bring_up(_itself)
+
+
+def _itself(process: RankProcess) -> RankProcess:
+    return process
+
+
+def bring_up(make: Callable[[RankProcess], T]) -> T:
+    """Bring this process up as a rank, and make what the program works with.
+
+    Call once. The caller finalizes the process before the interpreter ends.
+
+    Args:
+        make: what is made of the rank; its components may still turn out not to work.
+
+    Returns:
+        What `make` returned.
+
+    Raises:
+        MPIError: it cannot be brought up; the text says why and what to do (a process started
+            by hand; one of a job ends the job and says why, as for the following).
+        UsageError: a parameter is wrong, or a component that has to work does not.
+        ComponentError: a component asked for by name does not work.
     """
     from ompy.runtime.client import attach
 
     client = attach()
     if client is None:
-        return _start_alone()
-    return _start_launched(client)
+        return make(_alone())
+    try:
+        return make(_launched(client))
+    except ComponentError as problem:
+        client.abort(problem.exit_code, str(problem))
+    except UsageError as problem:
+        client.abort(problem.exit_code, "\n".join(problem.problems))
+    except MPIError as problem:
+        client.abort(START_FAILED, f"MPI cannot be started: {problem.detail or problem}")
 
 
-def _start_alone() -> RankProcess:
+def _alone() -> RankProcess:
     from ompy.mca.settings import gather
 
     registry = Registry(CATALOG, gather([], os.environ))
@@ -95,12 +130,12 @@ def _start_alone() -> RankProcess:
         job_id=os.urandom(8),
         job_key=os.urandom(32),
     )
-    process = RankProcess(context, registry)
+    process = RankProcess(context, registry, _warn)
     report_when_asked(process)
     return process
 
 
-def _start_launched(client: AgentClient) -> RankProcess:
+def _launched(client: AgentClient) -> RankProcess:
     job = client.job
     registry = Registry.from_snapshot(CATALOG, dict(job.mca))
     procs = [Proc(p.rank, p.node, p.local_rank, job.hosts[p.node]) for p in job.placements]
@@ -123,17 +158,13 @@ def _start_launched(client: AgentClient) -> RankProcess:
     client.on_departure = departed
     client.on_abort = partial(context.trace.finish, "abort")
     engine.wakeup.add(client.fileno(), client.on_readable)
-    process = RankProcess(context, registry)
+    process = RankProcess(context, registry, _warn if client.rank == 0 else None)
     report_when_asked(process)
-    if client.rank == 0:
-        _warn(registry)
     return process
 
 
-def _warn(registry: Registry) -> None:
-    """Name the components that were to be used and could not be; the job goes on without them."""
-    for sentence in registry.warnings():
-        sys.stderr.write(f"ompy: {sentence}; ompy-info --plugins tells more\n")
+def _warn(sentence: str) -> None:
+    sys.stderr.write(f"ompy: {sentence}\n")
 
 
 def _engine(registry: Registry, ranks_here: int) -> RealEngine:

@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from ompy.mca.component import ApiVersion
+from ompy.mca.component import ApiVersion, Component
 from ompy.mca.errors import UsageError
 from ompy.mca.parameter import Flag, Parameter, Synonym
 from ompy.mca.registry import Registry
@@ -22,6 +22,7 @@ class Framework(NamedTuple):
     help: str
     api: ApiVersion | None
     parameters: tuple[Parameter, ...]
+    contracts: tuple[type[Component], ...] = (Component,)
 
 
 def parameter(name: str, flags: Flag = Flag.NONE, *synonyms: Synonym) -> Parameter:
@@ -67,7 +68,9 @@ class Source(NamedTuple):
 
 def stacks(assignment: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[Stack]:
     # two names of one variable on the command line are an error, which has a test of its own
-    command_line = st.lists(assignment, max_size=3, unique_by=lambda pair: NAMES.get(pair[0], pair[0]))
+    command_line = st.lists(
+        assignment, max_size=3, unique_by=lambda pair: NAMES.get(pair[0], pair[0])
+    )
     environ = st.lists(assignment, max_size=3, unique_by=lambda pair: pair[0]).map(dict)
     content = st.lists(assignment, max_size=4)
     several = st.lists(content, max_size=2)
@@ -144,6 +147,7 @@ def split(name: str, every: list[Source]) -> tuple[list[Source], list[Source]]:
     return every, []
 
 
+@settings(deadline=None)
 @given(stacks(good))
 def test_the_best_source_wins_and_the_others_are_remembered(stack: Stack) -> None:
     with TemporaryDirectory() as directory:
@@ -164,6 +168,7 @@ def test_the_best_source_wins_and_the_others_are_remembered(stack: Stack) -> Non
                 assert bool(variable.flags & Flag.OVERRIDE) == forced
 
 
+@settings(deadline=None)
 @given(stacks(anything))
 def test_exactly_what_is_wrong_is_reported(stack: Stack) -> None:
     with TemporaryDirectory() as directory:
@@ -188,6 +193,7 @@ def test_exactly_what_is_wrong_is_reported(stack: Stack) -> None:
     assert bool(problems) == bool(wrong)
 
 
+@settings(deadline=None)
 @given(stacks(good))
 def test_exactly_what_has_no_effect_is_noticed(stack: Stack) -> None:
     with TemporaryDirectory() as directory:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.mca.component import ApiVersion
+from ompy.mca.component import ApiVersion, Component
 from ompy.mca.errors import UsageError
 from ompy.mca.parameter import Parameter
 from ompy.mca.records import ComponentRecord, State
@@ -22,6 +22,7 @@ class Framework(NamedTuple):
     help: str
     api: ApiVersion | None
     parameters: tuple[Parameter, ...]
+    contracts: tuple[type[Component], ...] = (Component,)
 
 
 CATALOG = (Framework("wire", "Help.", (1, 0), ()),)

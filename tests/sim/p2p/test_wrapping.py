@@ -149,13 +149,20 @@ def test_named_beside_a_pml_it_wraps() -> None:
     assert state_of(made, "two")[0] == "blocked"
 
 
-@pytest.mark.parametrize("selection", ["one", "^ob1", "one,two"])
 @pytest.mark.parametrize("reason", ["", "nothing to do"])
-def test_without_a_pml_there_is_nothing_to_wrap(selection: str, reason: str) -> None:
-    made = registry("one", "two", pml=selection, pml_one_reason=reason)
-    with pytest.raises(RankFailed, match="one is no PML by itself .* such as ob1,one"):
+def test_to_name_only_a_wrapper_is_an_error(reason: str) -> None:
+    made = registry("one", "two", pml="one", pml_one_reason=reason)
+    said = r"pml:one \(asked for by .*\) cannot be used: it wraps a PML .* as in ob1,one"
+    with pytest.raises(RankFailed, match=said):
         run(made, programs.ring)
-    assert state_of(made, "one") == ("not-selected", "there is no PML it could wrap")
+
+
+def test_without_a_pml_a_wrapper_nobody_asked_for_is_silent() -> None:
+    made = registry("one", pml="^ob1")
+    with pytest.raises(RankFailed, match="no PML can be used"):
+        run(made, programs.ring)
+    assert state_of(made, "one")[0] == "not-selected"
+    assert "it wraps a PML and the parameter pml leaves none" in state_of(made, "one")[1]
 
 
 def test_what_is_excluded_is_not_imported() -> None:
@@ -167,18 +174,26 @@ def test_what_is_excluded_is_not_imported() -> None:
     assert state_of(made, "through")[0] == "blocked"
 
 
-def test_a_wrapper_that_cannot_say_is_left_out() -> None:
-    made = registry("one", pml_one_fails=True)
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"pml_one_fails": True}, "declines raised ValueError: what was the question?"),
+        ({"pml_one_reason": None}, "declines raised TypeError: one made no str but None"),
+    ],
+)
+def test_a_wrapper_that_cannot_say_is_left_out(settings: dict[str, object], said: str) -> None:
+    made = registry("one", **settings)
     assert layers(run(made, programs.ring).processes[0]) == ["Ob1"]
-    state, reason = state_of(made, "one")
-    assert state == "not-available"
-    assert "ValueError: what was the question?" in reason
+    assert state_of(made, "one") == ("open-failed", said)
 
 
 def test_what_is_neither_is_left_out() -> None:
     made = registry("neither")
     assert layers(run(made, programs.ring).processes[0]) == ["Ob1"]
-    assert state_of(made, "neither")[0] == "not-available"
+    assert state_of(made, "neither") == (
+        "incompatible",
+        "it is no PmlComponent or PmlWrapperComponent, as a component of pml has to be",
+    )
 
 
 def test_a_pml_made_for_the_older_contract_is_selected_and_wrapped() -> None:

@@ -60,7 +60,7 @@ class Wrapping(PmlWrapperComponent):
     def declines(self) -> str:
         if self.values.fails:
             raise ValueError("what was the question?")
-        return self.values.reason
+        return None if self.values.reason == "None" else self.values.reason
 
     def wrap(self, context, inner):
         if str(context.rank) in self.values.away.split("+"):

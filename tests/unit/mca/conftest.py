@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from ompy.mca.component import ApiVersion
+from ompy.mca.component import ApiVersion, Component
 from ompy.mca.parameter import Parameter
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather
@@ -19,6 +19,7 @@ class Framework(NamedTuple):
     help: str
     api: ApiVersion | None
     parameters: tuple[Parameter, ...] = ()
+    contracts: tuple[type[Component], ...] = (Component,)
 
 
 CATALOG = (

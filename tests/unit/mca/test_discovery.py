@@ -26,10 +26,25 @@ def test_ours_come_first_then_by_distribution_and_name(site) -> None:
     ]
 
 
-def test_only_the_groups_of_known_frameworks_count(site) -> None:
-    groups = {"ompy.wire": {"a": "m:A"}, "ompy.other": {"b": "m:B"}, "wire": {"c": "m:C"}}
-    site.distribution("some", groups)
-    assert [record.name for record in scan(WIRE)] == ["a"]
+def test_only_our_groups_count_and_they_have_to_name_a_framework(site) -> None:
+    groups = {"ompy.wire": {"a": "m:A"}, "ompy.wier": {"b": "m:B"}, "wire": {"c": "m:C"}}
+    site.distribution("some", groups | {"ompy.": {"d": "m:D"}, "ompyx.wire": {"e": "m:E"}})
+    assert [(record.name, record.state, record.reason) for record in scan(WIRE)] == [
+        ("d", State.INCOMPATIBLE, "there is no framework "),
+        ("b", State.INCOMPATIBLE, "there is no framework wier; did you mean wire?"),
+        ("a", State.FOUND, ""),
+    ]
+
+
+def test_an_alias_is_of_a_component_of_the_same_distribution(site) -> None:
+    site.distribution("one", {"ompy.wire": {"a": "m:A"}, "ompy.wire.aliases": {"b": "a", "c": "x"}})
+    site.distribution("two", {"ompy.wire": {"x": "m:X"}, "ompy.wier.aliases": {"d": "x"}})
+    assert [(record.name, record.aliases, record.reason) for record in scan(WIRE)] == [
+        ("a", ("b",), ""),
+        ("c", (), "it is an alias of x, which one does not offer"),
+        ("d", (), "there is no framework wier; did you mean wire?"),
+        ("x", (), ""),
+    ]
 
 
 def test_nothing_is_imported(site) -> None:

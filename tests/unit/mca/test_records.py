@@ -12,11 +12,11 @@ broken >
 incompatible >
 shadowed >
 loaded > broken not-available open-failed opened
-opened > not-available not-selected selected
+opened > not-available not-selected open-failed selected
 open-failed >
-not-available > not-available selected
-selected > selected
-not-selected > not-available not-selected selected
+not-available > not-available open-failed selected
+selected > open-failed selected
+not-selected > not-available not-selected open-failed selected
 """
 
 
@@ -57,3 +57,19 @@ def test_another_process_starts_from_what_is_settled(state: State) -> None:
         "1",
         "m:C",
     )
+
+
+def test_a_remark_goes_along_and_is_a_warning() -> None:
+    odd = record(State.LOADED)
+    assert odd.warning == ""
+    odd.remark = odd.told = "it sang"
+    copy = ComponentRecord.from_dict(odd.to_dict())
+    assert (copy.state, copy.remark, copy.told) == (State.FOUND, "it sang", "it sang")
+    assert odd.warning == copy.warning == "wire:tcp of ompy 0.1: it sang"
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_what_is_wanting_is_a_warning(state: State) -> None:
+    wanting = {State.BROKEN, State.INCOMPATIBLE, State.OPEN_FAILED, State.SHADOWED}
+    said = f"wire:tcp of ompy 0.1: {state.value}" if state in wanting else ""
+    assert record(state).warning == said

@@ -211,6 +211,30 @@ def test_parameters_that_exclude_each_other(site) -> None:
     assert record.state.value == "loaded"
 
 
+def test_what_is_set_of_excluded_components_is_noticed(site, catalog, tmp_path: Path) -> None:
+    site.component("tcp", parameters=TCP_PARAMETERS)
+    path = tmp_path / "a.conf"
+    path.write_text("wire_tcp_if_include = eth0\n")
+    settings = gather([("wire", "^tcp"), ("wire_tcp_nonsense", "1")], {}, [path])
+    registry = Registry(catalog, settings)
+    registry.check()
+    assert registry.notices() == [
+        "--mca wire_tcp_nonsense 1: wire_tcp_nonsense has no effect: wire:tcp is excluded by "
+        "wire = ^tcp (--mca wire ^tcp)"
+    ]
+
+
+def test_misspelt_names_of_our_own_excluded_components_are_told() -> None:
+    from ompy.frameworks.catalog import CATALOG
+
+    mca = ("btl", "^sm"), ("btl_sm_eager_limt", "4k"), ("btl_vader_eager_limit", "4k")
+    registry = Registry(CATALOG, gather(mca, {}, []))
+    assert problems(registry) == [
+        "--mca btl_sm_eager_limt 4k: there is no parameter btl_sm_eager_limt; did you mean "
+        "btl_sm_eager_limit?"
+    ]
+
+
 def test_what_may_be_set_at_run_time(site, catalog) -> None:
     site.component("tcp", parameters=TCP_PARAMETERS)
     registry = site.registry(("wire_base_verbose", "warn"))
@@ -310,10 +334,12 @@ def test_a_snapshot_hands_on_values_origins_and_records(site, catalog) -> None:
     site.component("sm")
     site.component("sm", distribution="zzz")
     environ = {"OMPY_MCA_wire_tcp_eager_limit": "1k"}
+    site.component("tcp", distribution="zzz-tcp")
     mca = ("wire", "^sm"), ("wire_base_verbose", "none"), ("wire_tcp_eager_limit", "4k")
     snapshot = json.loads(json.dumps(site.registry(*mca, environ=environ).snapshot()))
     registry = Registry.from_snapshot(catalog, snapshot)
-    assert [record.state.value for record in registry.records] == ["blocked", "found", "shadowed"]
+    states = [record.state.value for record in registry.records]
+    assert states == ["blocked", "found", "blocked", "shadowed"]
     assert registry.records[0].reason == "excluded by wire = ^sm (--mca wire ^sm)"
     variable = registry.variable("wire_tcp_eager_limit")
     assert (variable.value, variable.origin.source) == (4096, "command line")
@@ -337,11 +363,13 @@ def test_a_snapshot_of_another_version_is_refused(catalog) -> None:
 LEAN = """
 import json, sys
 import ompy.mca.registry
+from ompy.mca.component import Component
 from ompy.mca.registry import Registry
 from ompy.mca.hooks import hook_caller
 sys.path.insert(0, sys.argv[1])
 class Framework:
     name, help, api, parameters = "wire", "Carries.", (3, 1), ()
+    contracts = (Component,)
 registry = Registry.from_snapshot([Framework], json.loads(sys.argv[2]))
 registry.check()
 hooks = hook_caller(registry)
@@ -369,11 +397,13 @@ def test_a_rank_with_a_snapshot_imports_nothing_heavy(site) -> None:
 
 ALONE = """
 import sys
+from ompy.mca.component import Component
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather
 sys.path.insert(0, sys.argv[1])
 class Framework:
     name, help, api, parameters = "wire", "Carries.", (3, 1), ()
+    contracts = (Component,)
 environ = dict(pair.split("=") for pair in sys.argv[2:])
 registry = Registry([Framework], gather([], environ, []))
 registry.check()

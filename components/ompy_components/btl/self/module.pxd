@@ -4,3 +4,5 @@ cdef class SelfModule(BtlModule):
     cdef Endpoint _endpoint
     cdef object _queue
     cdef public object registered
+    cpdef finalize(self)
+    cpdef bint _delivered(self) except -1

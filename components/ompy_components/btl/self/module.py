@@ -176,3 +176,10 @@ class SelfModule(BtlModule):
     def arm(self) -> bool:
         """Stay awake while something is queued."""
         return not self._queue
+
+    def finalize(self) -> None:
+        """Deliver what is queued."""
+        self.context.engine.wait_until(self._delivered)
+
+    def _delivered(self) -> bool:
+        return not self._queue

@@ -41,4 +41,5 @@ cdef class SmModule(BtlModule):
     cdef bint _room_for_waiting(self) except -1
     cpdef disarm(self)
     cpdef finalize(self)
+    cdef _end(self, SmEndpoint endpoint, SmDescriptor descriptor, int status)
     cpdef bint _flushed(self) except -1

@@ -25,6 +25,7 @@ from ompy.frameworks.btl import (
     REMOTE_WRITE,
     SEND,
     SEND_ALWAYS_CALLBACK,
+    UNREACHABLE,
     BtlModule,
     CompletionCallback,
     Descriptor,
@@ -398,12 +399,34 @@ class SmModule(BtlModule):
         self._words[self._own_parked] = AWAKE
 
     def finalize(self) -> None:
-        """Get what is queued into the rings; the memory outlives this process."""
-        self.context.engine.wait_until(self._flushed)
+        """Get what is queued into the rings, and complete everything.
+
+        The memory outlives this process: a peer that has not read a block yet still will. What
+        is for a peer that has departed fails.
+        """
+        engine = self.context.engine
+        engine.wait_until(self._flushed)
+        while self._in_flight:  # a completion may send
+            descriptor = self._in_flight.pop(0)
+            receiver = descriptor.endpoint
+            assert receiver is not None, "it was sent"
+            lost = receiver.proc.departed and not self._is_read(descriptor)
+            self._end(receiver, descriptor, UNREACHABLE if lost else 0)
+            engine.wait_until(self._flushed)
+        for endpoint in self._endpoints.values():
+            while endpoint.queue:
+                self._waiting -= 1
+                self._end(endpoint, endpoint.queue.popleft(), UNREACHABLE)
         self.remote.close()
         for endpoint in self._endpoints.values():
             if self._words[endpoint.parked]:
                 self._ring(endpoint)  # it may be waiting for an answer that will not come
+
+    def _end(self, endpoint: SmEndpoint, descriptor: SmDescriptor, status: int) -> None:
+        """Complete a fragment at the end of the module."""
+        self.free(descriptor)
+        if descriptor.callback is not None:
+            descriptor.callback.completed(self, endpoint, descriptor, status)
 
     def _flushed(self) -> bool:
         for endpoint in self._endpoints.values():

@@ -79,6 +79,7 @@ class TcpComponent(BtlComponent):
             level=2,
             unit="port",
             minimum=0,
+            maximum=65535,
         ),
         Parameter(
             "port_range_v4",

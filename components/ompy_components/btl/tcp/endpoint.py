@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     COMPLETED,
     QUEUED,
@@ -73,6 +76,7 @@ class TcpEndpoint(Endpoint):
         "_reader",
         "_said_bye",
         "_stream",
+        "_timer",
         "address",
         "landing",
         "queue",
@@ -88,6 +92,7 @@ class TcpEndpoint(Endpoint):
         self._reader: FrameReader | None = None
         self._attempts = 0
         self._said_bye = False
+        self._timer: Timer | None = None  # of the attempt to connect, or of the pause before it
         self.address = address
         self.queue: deque[Outgoing] = deque()
         self.landing = module.landing
@@ -207,14 +212,17 @@ class TcpEndpoint(Endpoint):
         self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce)
         self._owner.readiness.add(self._stream, self)
         self._want_write(wanted=True)
-        attempt = self._attempts
-        context.engine.call_later(
-            self._owner.handshake_timeout, lambda: self._late(attempt, "no answer")
-        )
+        self._later(self._owner.handshake_timeout, partial(self._retry, "no answer"))
 
-    def _late(self, attempt: int, why: str) -> None:
-        if self.state is State.CONNECTING and self._attempts == attempt:
-            self._retry(why)
+    def _later(self, delay: int, callback: Callable[[], None]) -> None:
+        """Call `callback` after `delay` ns; there is one such call at a time."""
+        self._no_timer()
+        self._timer = self._owner.context.engine.call_later(delay, callback)
+
+    def _no_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _shake(self) -> None:
         """Go on with the handshake."""
@@ -261,6 +269,7 @@ class TcpEndpoint(Endpoint):
         return self.state is not State.CLOSED
 
     def _connected(self) -> None:
+        self._no_timer()
         self.state = State.CONNECTED
         self._initiator = None
         self._reader = FrameReader(self._owner.max_send_size)
@@ -277,7 +286,7 @@ class TcpEndpoint(Endpoint):
             return
         pause = min(FIRST_PAUSE << (self._attempts - 1), PAUSE_MAX)
         self._note("RETRY", why=why, pause=pause)
-        self._owner.context.engine.call_later(pause, self.connect)
+        self._later(pause, self.connect)
 
     # -- receiving
 
@@ -379,6 +388,7 @@ class TcpEndpoint(Endpoint):
         self.remote.fail()
 
     def _drop_stream(self) -> None:
+        self._no_timer()
         if self._stream is not None:
             self._owner.readiness.remove(self._stream)
             self._stream.close()

@@ -61,14 +61,18 @@ class Visitor:
     Attributes:
         stream: the connection.
         acceptor: its handshake.
+        timer: ends its stay.
     """
 
-    __slots__ = ("_owner", "acceptor", "stream")
+    __slots__ = ("_owner", "acceptor", "stream", "timer")
 
     def __init__(self, owner: TcpModule, stream: Stream, acceptor: Acceptor) -> None:
         self._owner = owner
         self.stream = stream
         self.acceptor = acceptor
+        self.timer = owner.context.engine.call_later(
+            owner.handshake_timeout, partial(owner.expel, self)
+        )
 
     def ready(self, *, readable: bool, writable: bool) -> int:
         """Go on with the handshake."""
@@ -321,9 +325,8 @@ class TcpModule(BtlModule):
         visitor = Visitor(self, stream, acceptor)
         self._visitors.append(visitor)
         self.readiness.add(stream, visitor)
-        context.engine.call_later(self.handshake_timeout, partial(self._expel, visitor))
         if len(self._visitors) > self._half_open_max:
-            self._expel(self._visitors[0])
+            self.expel(self._visitors[0])
         return 1
 
     def attend(self, visitor: Visitor) -> None:
@@ -336,7 +339,7 @@ class TcpModule(BtlModule):
                 if count == WOULD_BLOCK:
                     break
                 if count == 0:
-                    self._expel(visitor)
+                    self.expel(visitor)
                     return
                 acceptor.feed(bytes(room[:count]))
             if acceptor.outcome is Outcome.PROVEN:
@@ -345,7 +348,7 @@ class TcpModule(BtlModule):
                 taken = stream.send([memoryview(acceptor.outgoing)])
                 acceptor.outgoing = acceptor.outgoing[taken:]
         except (LinkError, HandshakeError):
-            self._expel(visitor)  # a stranger: nothing to tell anybody
+            self.expel(visitor)  # a stranger: nothing to tell anybody
             return
         self._conclude(visitor)
 
@@ -359,17 +362,20 @@ class TcpModule(BtlModule):
         if acceptor.outgoing:
             self.readiness.want_write(visitor.stream, wanted=True)
         elif acceptor.outcome is Outcome.REFUSED:
-            self._expel(visitor)
+            self.expel(visitor)
         elif acceptor.outcome is Outcome.TAKEN:
             self._visitors.remove(visitor)
+            visitor.timer.cancel()
             self.readiness.remove(visitor.stream)
             self._endpoint(self.context.procs[acceptor.peer]).take(visitor.stream)
         else:
             self.readiness.want_write(visitor.stream, wanted=False)
 
-    def _expel(self, visitor: Visitor) -> None:
+    def expel(self, visitor: Visitor) -> None:
+        """Close a connection that has not proven itself; harmless when it is gone already."""
         if visitor in self._visitors:
             self._visitors.remove(visitor)
+            visitor.timer.cancel()
             self.readiness.remove(visitor.stream)
             visitor.stream.close()
 
@@ -386,7 +392,7 @@ class TcpModule(BtlModule):
         for endpoint in self._endpoints.values():
             endpoint.close()
         for visitor in list(self._visitors):
-            self._expel(visitor)
+            self.expel(visitor)
         self.readiness.remove(self.listener)
         self.listener.close()
         self.readiness.close()

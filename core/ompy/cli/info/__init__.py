@@ -1,0 +1,59 @@
+"""`ompy-info`: which components there are, what can be set, what is set and why.
+
+Reference: openmpi.md 2.1 to 2.3 (`ompi_info`); docs/ompy-info.md says what is added. This is the
+entry point, which imports next to nothing: the version is told at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
+
+PROGRAM: Final = "ompy-info"
+COMPLETION: Final = "_OMPY_INFO_COMPLETE"  # the variable click's completion scripts set
+VERSION_OPTIONS: Final = (["-V"], ["--version"])
+INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
+READER_GONE: Final = 141  # 128 and SIGPIPE, as a shell has it
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point. Returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(given)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # what is still buffered has no reader; Python would complain when it flushes at its end
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        return READER_GONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if COMPLETION in os.environ:
+        from ompy.cli.completion import answer
+        from ompy.cli.info.command import command
+
+        return answer(command, PROGRAM, COMPLETION)
+    if arguments in VERSION_OPTIONS:
+        from ompy import __version__
+
+        print(f"ompy v{__version__}")
+        return 0
+    from ompy.cli.info.command import run
+
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Why a value is in force, and what became of a component."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ompy.cli.info.model import Candidate, ComponentStory, ParameterStory
+from ompy.mca.errors import UsageError
+from ompy.mca.records import State
+from ompy.mca.registry import Registry
+from ompy.mca.settings import DEFAULT, Setting
+
+
+def parameter_story(
+    registry: Registry, settings: Sequence[Setting], name: str
+) -> ParameterStory | None:
+    """Every place that sets a parameter, and the default.
+
+    Args:
+        registry: declares it.
+        settings: what the registry was made with.
+        name: of the parameter, or one the user has set that is none's.
+
+    Returns:
+        None if there is no such parameter and nobody sets it.
+    """
+    try:
+        main_name, parameter = registry.declaration(name)
+    except UsageError as error:
+        strays = [setting for setting in settings if setting.name == name]
+        excluded = [r for r in registry.owners(name) if r.state is State.BLOCKED]
+        reason = str(error)
+        if excluded and not excluded[0].in_tree:
+            reason = f"{excluded[0].full_name} is {excluded[0].reason}"
+            candidates = [Candidate("ignored", s.raw, str(s.origin), reason) for s in strays]
+            return ParameterStory(name, name, candidates) if strays else None
+        candidates = [Candidate("wrong", s.raw, str(s.origin), reason) for s in strays]
+        return ParameterStory(name, name, candidates) if strays else None
+    counted, ignored = registry.candidates(name)
+    try:
+        best = registry.variable(name)
+        framework = registry.frameworks.get(main_name)
+        if framework is not None and framework.api is not None:
+            registry.selection(main_name)  # raises when it cannot be understood
+    except UsageError as error:
+        wrong = counted[0]
+        reason = str(error).removeprefix(f"{wrong.origin.place}: ")  # which stands beside it
+        found = [Candidate("wrong", wrong.raw, str(wrong.origin), reason)]
+    else:
+        found = [Candidate("used", best.text, str(best.origin))]
+    found += [Candidate("lost", setting.raw, str(setting.origin)) for setting in counted[1:]]
+    found += [Candidate("ignored", s.raw, str(s.origin), reason) for s, reason in ignored]
+    if counted:
+        found.append(Candidate("lost", parameter.text(parameter.default), str(DEFAULT)))
+    return ParameterStory(main_name, name, found)
+
+
+def component_stories(registry: Registry, full_names: Iterable[str]) -> list[ComponentStory]:
+    """What became of components, one story for all who offer the same."""
+    stories = []
+    for full_name in full_names:
+        offers = [record for record in registry.records if record.full_name == full_name]
+        offers.sort(key=lambda record: record.state is State.SHADOWED)
+        framework, name = offers[0].framework, offers[0].name
+        text, source = _selection(registry, framework)
+        stories.append(ComponentStory(framework, name, text, source, offers))
+    return stories
+
+
+def _selection(registry: Registry, framework: str) -> tuple[str, str]:
+    """What the selection parameter says, and where."""
+    try:
+        variable = registry.variable(framework)
+    except UsageError:
+        return "", ""  # an unreadable distribution names no framework
+    return variable.text, str(variable.origin)

@@ -1,0 +1,157 @@
+"""Datagrams between the processes of a job, for components that need no more than that.
+
+A datagram may be lost, repeated or overtaken; it is never altered and never made up. In front
+of what is sent stand a MAC and the sender's rank:
+
+    MAC    16 bytes: BLAKE2b of all that follows and of the receiver's rank, under a key derived
+           from the job's key and the name the datagrams go by
+    sender  4 bytes: rank in the world, little-endian
+
+Nothing of a datagram is looked at before its MAC is right, so a stranger can make us compute a
+hash and nothing else; the MAC is the checksum too. A recorded datagram is right for one receiver
+and one name only. That it may come twice is for the user to sort out: number what you send.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.data.errors import ERR_ARG, MPIError
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+from ompy.mca.component import NotAvailable
+from ompy.net.base import Address, Datagram, LinkError
+
+MAC_SIZE: Final = 16  # arbitrary: nobody guesses 128 bits
+RANK_SIZE: Final = 4  # arbitrary: no job has more than 2**32 ranks
+DATAGRAM_MAX: Final = 65_507  # Linux: bytes a UDP datagram over IPv4 has room for
+BURST: Final = 16  # arbitrary: bounded work a poll
+LARGEST: Final = DATAGRAM_MAX - MAC_SIZE - RANK_SIZE
+
+
+class JobDatagrams:
+    """One socket of this rank, and the way to every process that has one of the same name.
+
+    Attributes:
+        refused: datagrams that arrived and were not from this job, or damaged.
+    """
+
+    def __init__(self, context: RankContext, name: str) -> None:
+        """Open a socket and publish its address in the modex under `name`.
+
+        It is on loopback when the whole job is on this host, else on the first interface that is
+        not.
+
+        Args:
+            context: the rank.
+            name: such as `btl.udplite`; only sockets of the same name hear each other.
+
+        Raises:
+            NotAvailable: the host has no interface to use.
+        """
+        self.refused = 0
+        self._context = context
+        self._name = name
+        self._key = b""
+        self._addresses: dict[int, Address | None] = {}
+        self._room = memoryview(bytearray(DATAGRAM_MAX))
+        self._socket = _open(context)
+        self._readiness = context.network.readiness()
+        self._readiness.add(self._socket, self)
+        self._open = True
+        host, port = self._socket.address
+        context.wireup.publish(name, f"{host} {port}".encode())
+
+    def reaches(self, proc: Proc) -> bool:
+        """Whether `proc` has a socket of this name; waits until it has said so."""
+        return self._address(proc) is not None
+
+    def send(self, proc: Proc, *pieces: bytes) -> bool:
+        """Send `pieces` as one datagram to a process this one reaches.
+
+        Returns:
+            False when the system does not take it now, for want of room or of a network.
+
+        Raises:
+            MPIError: ERR_ARG, it is larger than `LARGEST`.
+        """
+        address = self._address(proc)
+        assert address is not None, f"{proc} has no socket of the name {self._name}"
+        said = b"".join((self._context.rank.to_bytes(RANK_SIZE, "little"), *pieces))
+        if len(said) - RANK_SIZE > LARGEST:
+            raise MPIError(
+                ERR_ARG,
+                f"{self._name}: {len(said) - RANK_SIZE} bytes do not fit a datagram, which holds "
+                f"{LARGEST}: lower the size limits of the component",
+            )
+        packet = b"".join((self._mac(proc.rank, memoryview(said)), said))
+        try:
+            return self._socket.send(memoryview(packet), address)
+        except LinkError:
+            return False  # the interface is down, or the route is gone; either may come back
+
+    def arrived(self) -> list[tuple[Proc, memoryview]]:
+        """The datagrams that are here, some of them if they are many, each with its sender.
+
+        What was sent is the caller's to keep.
+        """
+        found = []
+        for _ in range(BURST):
+            packet = self._next() if self.ready() else None
+            if packet is None:
+                break
+            if self._proven(packet):
+                sender = int.from_bytes(packet[MAC_SIZE : MAC_SIZE + RANK_SIZE], "little")
+                found.append((self._context.procs[sender], packet[MAC_SIZE + RANK_SIZE :]))
+            else:
+                self.refused += 1
+        return found
+
+    def ready(self) -> bool:
+        """Whether a datagram is here. A rank that sleeps is woken when one comes."""
+        return self._open and bool(self._readiness.poll())
+
+    def close(self) -> None:
+        """Give the socket back; what comes from now on is lost. Harmless the second time."""
+        if self._open:
+            self._open = False
+            self._readiness.remove(self._socket)
+            self._readiness.close()
+            self._socket.close()
+
+    def _address(self, proc: Proc) -> Address | None:
+        if proc.rank not in self._addresses:
+            text = self._context.modex(proc).get(self._name, b"").decode()
+            host, _, port = text.partition(" ")
+            self._addresses[proc.rank] = Address(host, int(port)) if text else None
+        return self._addresses[proc.rank]
+
+    def _next(self) -> memoryview | None:
+        found = self._socket.receive_into(self._room)
+        return memoryview(bytes(self._room[: found[0]])) if found is not None else None
+
+    def _proven(self, packet: memoryview) -> bool:
+        from hmac import compare_digest
+
+        if len(packet) < MAC_SIZE + RANK_SIZE:
+            return False
+        return compare_digest(packet[:MAC_SIZE], self._mac(self._context.rank, packet[MAC_SIZE:]))
+
+    def _mac(self, receiver: int, said: memoryview) -> bytes:
+        from hashlib import blake2b  # late: most ranks never send or get a datagram
+
+        if not self._key:
+            self._key = blake2b(self._name.encode(), key=self._context.job_key).digest()
+        salt = receiver.to_bytes(RANK_SIZE, "little")
+        return blake2b(said, key=self._key, salt=salt, digest_size=MAC_SIZE).digest()
+
+
+def _open(context: RankContext) -> Datagram:
+    one_host = len(context.local_procs()) == context.size
+    found = sorted(context.network.interfaces(), key=lambda other: other.loopback is not one_host)
+    try:
+        return context.network.datagram(found[0].address)
+    except IndexError:
+        raise NotAvailable("this host has no network interface") from None
+    except LinkError as problem:
+        raise NotAvailable(str(problem)) from problem

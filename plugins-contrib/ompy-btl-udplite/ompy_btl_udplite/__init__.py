@@ -1,0 +1,1 @@
+"""BTL udplite: fragments over UDP."""

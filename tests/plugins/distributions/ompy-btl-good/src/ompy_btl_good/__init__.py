@@ -1,0 +1,1 @@
+"""A BTL from a package of its own."""

@@ -1,0 +1,1 @@
+"""A PML from a package of its own."""
