@@ -10,6 +10,7 @@ from ompy.conformance.driver import SECOND, WAIT, Driver
 from ompy.conformance.suite import Suite, Worlds, requires
 from ompy.conformance.world import Program
 from ompy.frameworks.btl import (
+    ACCESS_ANY,
     COMPLETED,
     NO_ORDER,
     QUEUED,
@@ -65,7 +66,7 @@ class Mover(CompletionCallback):
         self._driver = driver
         module, endpoint = driver.rails(driver.peers[0])[0]
         self.exposed = bytearray([BLANK]) * EXPOSED
-        self.handle = module.register_mem(endpoint, memoryview(self.exposed), 0)
+        self.handle = module.register_mem(endpoint, memoryview(self.exposed), ACCESS_ANY)
         self.key = bytes(self.handle)  # type: ignore[call-overload]
         if len(self.key) != module.registration_handle_size:
             driver.complain(
@@ -92,7 +93,7 @@ class Mover(CompletionCallback):
         driver = self._driver
         module, endpoint = driver.rails(driver.peers[0])[0]
         transfer = Transfer(local)
-        handle = module.register_mem(endpoint, memoryview(local), 0)
+        handle = module.register_mem(endpoint, memoryview(local), ACCESS_ANY)
         move = module.get if get else module.put
         with driver.calling("get" if get else "put"):
             transfer.result = move(
