@@ -4,4 +4,3 @@ cdef class SelfModule(BtlModule):
     cdef Endpoint _endpoint
     cdef object _queue
     cpdef finalize(self)
-    cpdef bint _delivered(self) except -1

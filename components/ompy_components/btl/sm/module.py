@@ -9,7 +9,6 @@ news for it rings its doorbell then, and only then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from ompy.data.convertor import Convertor
@@ -23,7 +22,6 @@ from ompy.frameworks.btl import (
     BtlModule,
     Descriptor,
     Endpoint,
-    apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -70,8 +68,7 @@ class SmModule(BtlModule):
     )
 
     def __init__(self, context: RankContext, values: Values) -> None:
-        super().__init__("sm", context)
-        apply_common(self, values)
+        super().__init__("sm", context, values)
         self.flags = SEND
         peers = context.local_procs()
         slots, blocks = values.ring_slots, values.free_list_max
@@ -101,11 +98,8 @@ class SmModule(BtlModule):
         reader = RingReader(self._memory, layout.ring(here, there), slots, size)
         self._inboxes.append(Inbox(endpoint, reader))
 
-    def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
-        """Reach the ranks of this host that use sm too."""
-        return [self._reach(proc) for proc in procs]
-
-    def _reach(self, proc: Proc) -> SmEndpoint | None:
+    def reach(self, proc: Proc) -> SmEndpoint | None:
+        """The ranks of this host that use sm too."""
         endpoint = self._endpoints.get(proc.rank)
         if endpoint is None or "btl.sm" not in self.context.modex(proc):
             return None

@@ -6,7 +6,6 @@ for all its sockets, from whoever waits; an idle rank sleeps on that set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from ompy.data.convertor import Convertor
@@ -21,7 +20,6 @@ from ompy.frameworks.btl import (
     BtlModule,
     Descriptor,
     Endpoint,
-    apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -106,8 +104,7 @@ class TcpModule(BtlModule):
     )
 
     def __init__(self, context: RankContext, values: Values, interface: Interface) -> None:
-        super().__init__("tcp", context)
-        apply_common(self, values)
+        super().__init__("tcp", context, values)
         if interface.bandwidth:
             self.bandwidth = interface.bandwidth
         self.flags = SEND | SEND_INPLACE | NEED_ACK | NEED_CSUM
@@ -127,13 +124,8 @@ class TcpModule(BtlModule):
         self.readiness = context.network.readiness()
         self.readiness.add(self.listener, Door(self))
 
-    def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
-        """Reach every rank that published an address for this interface."""
-        return [self._reach(proc) for proc in procs]
-
-    def _reach(self, proc: Proc) -> TcpEndpoint | None:
-        if proc is self.context.me:
-            return None
+    def reach(self, proc: Proc) -> TcpEndpoint | None:
+        """Every rank that published an address for this interface."""
         endpoint = self._endpoint(proc)
         if endpoint.address is None:
             siblings = [m for m in self.context.btls if isinstance(m, TcpModule)]
@@ -146,11 +138,9 @@ class TcpModule(BtlModule):
             self._endpoints[proc.rank] = TcpEndpoint(self, proc, None)
         return self._endpoints[proc.rank]
 
-    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
-        """Private memory."""
-        if 0 <= self._free_list_max <= self.queued:
-            return None
-        return Descriptor(memoryview(bytearray(size)), flags, order)
+    def has_room(self, endpoint: Endpoint) -> bool:
+        """While fewer fragments wait than there may be."""
+        return not 0 <= self._free_list_max <= self.queued
 
     def prepare_src(
         self,
