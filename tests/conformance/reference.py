@@ -86,8 +86,7 @@ class ReferenceModule(BtlModule):
     """The way to every other rank over one interface."""
 
     def __init__(self, context, values, interface, index):
-        super().__init__("reference", context)
-        btl.apply_common(self, values)
+        super().__init__("reference", context, values)
         self.flags = btl.SEND | btl.PUT | btl.GET | btl.FAILOVER_SUPPORT | btl.RDMA_COMPLETION
         self.put_limit = self.get_limit = LIMIT
         self.registration_handle_size = HANDLE.size

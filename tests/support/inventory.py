@@ -6,10 +6,9 @@ this module, their records name them as entry points do.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ompy.mca.component import ApiVersion, Component, NotAvailable
+from ompy.mca.component import Component, NotAvailable
 from ompy.mca.enumerators import AUTO_BOOLEAN, VERBOSITY_WORDS, Enumerator, FlagEnumerator
+from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Flag, Parameter, Scope, Synonym
 from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
@@ -19,16 +18,8 @@ API = (3, 1)
 HERE = "tests.support.inventory"
 
 
-class Framework(NamedTuple):
-    name: str
-    help: str
-    api: ApiVersion | None
-    parameters: tuple[Parameter, ...] = ()
-    contracts: tuple[type[Component], ...] = (Component,)
-
-
 CATALOG = (
-    Framework(
+    FrameworkInfo(
         "gear",
         "No components.",
         None,
@@ -39,8 +30,8 @@ CATALOG = (
                       minimum=8, maximum=200),
         ),
     ),
-    Framework("wire", "Carries bytes.", API),
-    Framework("match", "Matches.", (2, 0)),
+    FrameworkInfo("wire", "Carries bytes.", API),
+    FrameworkInfo("match", "Matches.", (2, 0)),
 )  # fmt: skip
 
 

@@ -174,9 +174,7 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
         raise CommandError(text, NOT_STARTED)
     best, *others = found
     assert isinstance(best, PlmComponent)
-    registry.select(best)
-    for other in others:
-        registry.pass_over(other, f"{best.name} has the higher priority")
+    registry.select_over(best, others)
     _settle(registry)
     return registry, best
 

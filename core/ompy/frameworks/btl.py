@@ -272,13 +272,16 @@ class BtlModule(Poller):
         "rndv_eager_limit",
     )
 
-    def __init__(self, name: str, context: RankContext, values: object = None) -> None:
+    def __init__(
+        self, name: str, context: RankContext, values: object = None, flags: int = SEND
+    ) -> None:
         """Make a module for one rank.
 
         Args:
             name: of the component.
             context: the rank.
             values: those of `common_parameters`, to set the attributes from; or None.
+            flags: what it can do.
         """
         self.name = name
         self.context = context
@@ -287,7 +290,7 @@ class BtlModule(Poller):
         self.min_rdma_pipeline_size = 0
         self.exclusivity = EXCLUSIVITY_DEFAULT
         self.latency = self.bandwidth = 0
-        self.flags = SEND
+        self.flags = flags
         self.get_limit = self.put_limit = 0
         self.get_alignment = self.put_alignment = 1
         self.registration_handle_size = 0
@@ -624,7 +627,7 @@ def common_parameters(
 def apply_common(module: BtlModule, values: object) -> None:
     """Set a module's attributes from the values of `common_parameters`.
 
-    The module's `flags`, set before, say what it can do; the parameter leaves some of them.
+    The module's `flags` say what it can do until then; the parameter leaves some of them.
     """
     for name, *_ in _COMMON:
         setattr(module, name, getattr(values, name, getattr(module, name)))

@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ompy.frameworks import bml, btl, coll, plm, pml
-from ompy.mca.component import ApiVersion, Component
+from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter
-
-
-class FrameworkInfo(NamedTuple):
-    """One framework.
-
-    Attributes:
-        name: as in `--mca NAME value` and in the entry-point group `ompy.NAME`.
-        help: what its components do.
-        api: version of its contract; None for a group of parameters without components.
-        parameters: of the framework itself, called `NAME_base_<parameter>`.
-        contracts: every component of it derives from one of these classes.
-    """
-
-    name: str
-    help: str
-    api: ApiVersion | None
-    parameters: tuple[Parameter, ...] = ()
-    contracts: tuple[type[Component], ...] = (Component,)
-
 
 CATALOG: Final = (
     FrameworkInfo(

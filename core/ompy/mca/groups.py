@@ -35,20 +35,29 @@ if TYPE_CHECKING:
             """Every component of it derives from one of these classes."""
 
 
-class BuiltinGroup(NamedTuple):
-    """A framework the registry itself provides."""
+class FrameworkInfo(NamedTuple):
+    """One framework.
+
+    Attributes:
+        name: as in `--mca NAME value` and in the entry-point group `ompy.NAME`.
+        help: what its components do.
+        api: version of its contract; None for a group of parameters without components.
+        parameters: of the framework itself, called `NAME_base_<parameter>`.
+        contracts: every component of it derives from one of these classes.
+    """
 
     name: str
     help: str
     api: ApiVersion | None
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...] = ()
     contracts: tuple[type[Component], ...] = (Component,)
 
 
-MCA: Final = BuiltinGroup("mca", "Where parameters and components come from.", None, MCA_PARAMETERS)
-HOOKS: Final = BuiltinGroup(
+MCA: Final = FrameworkInfo(
+    "mca", "Where parameters and components come from.", None, MCA_PARAMETERS
+)
+HOOKS: Final = FrameworkInfo(
     "hooks",
     "Told about the life of jobs, ranks and components.",
     (1, 0),  # arbitrary: the first version
-    (),
 )

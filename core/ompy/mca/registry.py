@@ -383,6 +383,12 @@ class Registry:
         if record.state is not State.OPEN_FAILED:  # with another rank of this process
             self._components.move(record, State.SELECTED)
 
+    def select_over(self, component: Component, others: Sequence[Component]) -> None:
+        """Record that an opened component is in use because of its priority, and others are not."""
+        self.select(component)
+        for other in others:
+            self.pass_over(other, f"{component.name} has the higher priority")
+
     def pass_over(self, component: Component, reason: str) -> None:
         """Record that an opened component could have been used and another was preferred."""
         record = self._record_of(component)

@@ -32,9 +32,7 @@ def select_pml(registry: Registry, context: RankContext, bml: Bml) -> Pml:
         pml = isolated(registry, component, "init", partial(_pml, component, context, bml))
         if pml is None:
             continue
-        registry.select(component)
-        for other in components[index + 1 :]:
-            registry.pass_over(other, f"{component.name} has the higher priority")
+        registry.select_over(component, components[index + 1 :])
         return _wrapped(registry, context, pml, wrappers)
     raise MPIError(ERR_OTHER, "no PML can be used: see ompy-info --plugins for the reasons")
 

@@ -248,18 +248,19 @@ def test_examples_of_hypothesis_are_the_same_on_all_ranks(pytester, run) -> None
     pytester.makepyfile(
         """
         import pytest
-        from hypothesis import HealthCheck, given, settings
+        from hypothesis import HealthCheck, Phase, given, settings
         from hypothesis import strategies as st
 
         quick = settings(
             derandomize=True,
             deadline=None,
-            max_examples=20,
+            max_examples=5,
+            phases=[Phase.generate],
             suppress_health_check=[HealthCheck.function_scoped_fixture],
         )
 
         class TestClass:
-            @pytest.mark.ompy(n=2, world="virtual", seeds=[1, 2])
+            @pytest.mark.ompy(n=2, world="virtual", seeds=[1])
             @quick
             @given(value=st.integers())
             def test_good(self, comm, value):
@@ -269,7 +270,7 @@ def test_examples_of_hypothesis_are_the_same_on_all_ranks(pytester, run) -> None
         @quick
         @given(value=st.integers())
         def test_bad(comm, value):
-            assert comm.allreduce(value) < 20 or comm.rank == 0
+            assert comm.allreduce(value) == 0 or comm.rank == 0
         """
     )
     result = run("-rf")
@@ -277,10 +278,10 @@ def test_examples_of_hypothesis_are_the_same_on_all_ranks(pytester, run) -> None
     result.stdout.fnmatch_lines(
         [
             "rank 1 of 2:",
-            "E       assert (20 < 20*",
+            "E       assert (*",
             "E       *test_bad(",
-            "E           value=10,",
+            "E           value=*,",
             "failed with seed 1 (2 of 2 seeds failed: 1, 2); this one alone:",
-            "FAILED *::test_bad - seed 1, rank 1: assert (20 < 20*",
+            "FAILED *::test_bad - seed 1, rank 1: assert (*",
         ]
     )

@@ -107,12 +107,15 @@ def launch(tmp_path):
     for name in [name for name in environment if name.startswith(("OMPI_", "OMPY_MCA_", "MPIEX"))]:
         del environment[name]
     before = shared_memory_files()
-    # a shell starts background jobs with SIGINT ignored, and what is ignored is inherited
+    # a shell starts background jobs with SIGINT ignored, nohup everything with SIGHUP ignored, and
+    # what is ignored is inherited
     interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     made = Launch(environment, tmp_path)
     yield made
     made.close()
     signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGHUP, hangup)
     assert_gone(token)
     left = {name for name in shared_memory_files() - before if not is_in_use(name)}
     assert not left & shared_memory_files(), "a file was left in /dev/shm"

@@ -10,19 +10,11 @@ from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ompy.mca.component import ApiVersion, Component
 from ompy.mca.errors import UsageError
+from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Flag, Parameter, Synonym
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather
-
-
-class Framework(NamedTuple):
-    name: str
-    help: str
-    api: ApiVersion | None
-    parameters: tuple[Parameter, ...]
-    contracts: tuple[type[Component], ...] = (Component,)
 
 
 def parameter(name: str, flags: Flag = Flag.NONE, *synonyms: Synonym) -> Parameter:
@@ -38,7 +30,7 @@ PARAMETERS = (
     parameter("outside", Flag.ENVIRONMENT_ONLY),
     parameter("old", Flag.DEPRECATED),
 )
-CATALOG = (Framework("clock", "Help.", None, PARAMETERS),)
+CATALOG = (FrameworkInfo("clock", "Help.", None, PARAMETERS),)
 MAIN = {f"clock_base_{p.name}": p for p in PARAMETERS}
 NAMES = {s.name: name for name, p in MAIN.items() for s in (Synonym(name), *p.synonyms)}
 UNKNOWN = ["clock_base_four", "clok_base_one", "x"]

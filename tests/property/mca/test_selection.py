@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.mca.component import ApiVersion, Component
 from ompy.mca.errors import UsageError
-from ompy.mca.parameter import Parameter
+from ompy.mca.groups import FrameworkInfo
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.registry import Registry
 from ompy.mca.selection import parse_selection
 from ompy.mca.settings import gather
 
-
-class Framework(NamedTuple):
-    name: str
-    help: str
-    api: ApiVersion | None
-    parameters: tuple[Parameter, ...]
-    contracts: tuple[type[Component], ...] = (Component,)
-
-
-CATALOG = (Framework("wire", "Help.", (1, 0), ()),)
+CATALOG = (FrameworkInfo("wire", "Help.", (1, 0), ()),)
 NAMES = ["self", "sm", "tcp", "ofi", "a_b"]
 spaces = st.sampled_from(["", " ", "  "])
 

@@ -5,25 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from ompy.mca.component import ApiVersion, Component
+from ompy.mca.component import ApiVersion
+from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather
 
-
-class Framework(NamedTuple):
-    name: str
-    help: str
-    api: ApiVersion | None
-    parameters: tuple[Parameter, ...] = ()
-    contracts: tuple[type[Component], ...] = (Component,)
-
-
 CATALOG = (
-    Framework(
+    FrameworkInfo(
         "clock",
         "No components.",
         None,
@@ -34,8 +25,10 @@ CATALOG = (
             ),
         ),
     ),
-    Framework("wire", "Carries bytes.", (3, 1), (Parameter("lanes", "size_t", 2, "N.", level=2),)),
-    Framework("match", "Matches.", (2, 0)),
+    FrameworkInfo(
+        "wire", "Carries bytes.", (3, 1), (Parameter("lanes", "size_t", 2, "N.", level=2),)
+    ),
+    FrameworkInfo("match", "Matches.", (2, 0)),
 )
 
 COMPONENT_SOURCE = """
@@ -146,7 +139,7 @@ class Site:
 
 
 @pytest.fixture
-def catalog() -> tuple[Framework, ...]:
+def catalog() -> tuple[FrameworkInfo, ...]:
     return CATALOG
 
 

@@ -5,4 +5,3 @@ cdef class SelfModule(BtlModule):
     cdef object _queue
     cdef public object registered
     cpdef finalize(self)
-    cpdef bint _delivered(self) except -1

@@ -25,7 +25,6 @@ from ompy.frameworks.btl import (
     CompletionCallback,
     Descriptor,
     Endpoint,
-    apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -46,10 +45,8 @@ class SelfModule(BtlModule):
     __slots__ = ("_endpoint", "_queue", "registered")
 
     def __init__(self, context: RankContext, values: Values) -> None:
-        super().__init__("self", context)
-        self.flags = SEND | PUT | GET | RDMA_COMPLETION
+        super().__init__("self", context, values, SEND | PUT | GET | RDMA_COMPLETION)
         self.registration_handle_size = HANDLE_SIZE
-        apply_common(self, values)
         self._endpoint = Endpoint(self, context.me)
         self._queue: deque[Descriptor] = deque()
         self.registered = RegistrationTable(context.rank)
@@ -57,26 +54,6 @@ class SelfModule(BtlModule):
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
         """Reach the own rank."""
         return [self._endpoint if proc is self.context.me else None for proc in procs]
-
-    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
-        """Fresh memory."""
-        return Descriptor(memoryview(bytearray(size)), flags, order)
-
-    def prepare_src(
-        self,
-        endpoint: Endpoint,
-        convertor: Convertor,
-        offset: int,
-        order: int,
-        reserve: int,
-        size: int,
-        flags: int,
-    ) -> Descriptor | None:
-        """Fresh memory with a copy of the payload."""
-        size = min(size, convertor.size - offset, self.max_send_size - reserve)
-        descriptor = Descriptor(memoryview(bytearray(reserve + size)), flags, order)
-        descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
-        return descriptor
 
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Queue the fragment for the next poll."""
@@ -179,7 +156,4 @@ class SelfModule(BtlModule):
 
     def finalize(self) -> None:
         """Deliver what is queued."""
-        self.context.engine.wait_until(self._delivered)
-
-    def _delivered(self) -> bool:
-        return not self._queue
+        self.context.engine.wait_until(self.arm)

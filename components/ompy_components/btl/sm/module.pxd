@@ -22,8 +22,7 @@ cdef class SmModule(BtlModule):
     cdef list _inboxes
     cdef public object remote
     cdef _connect(self, proc, int slots)
-    cdef SmEndpoint _reach(self, proc)
-    cpdef list add_procs(self, procs)
+    cpdef Endpoint reach(self, proc)
     cpdef Descriptor alloc(self, Endpoint endpoint, int order, long long size, int flags)
     cdef SmDescriptor _descriptor(self, Endpoint endpoint, long long size, int flags, int order)
     cpdef free(self, Descriptor descriptor)

@@ -10,7 +10,6 @@ Puts and gets are in `remote.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from ompy.data.convertor import Convertor
@@ -30,7 +29,6 @@ from ompy.frameworks.btl import (
     CompletionCallback,
     Descriptor,
     Endpoint,
-    apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -86,10 +84,8 @@ class SmModule(BtlModule):
     )
 
     def __init__(self, context: RankContext, values: Values) -> None:
-        super().__init__("sm", context)
-        self.flags = SEND | PUT | GET | RDMA_COMPLETION
+        super().__init__("sm", context, values, SEND | PUT | GET | RDMA_COMPLETION)
         self.registration_handle_size = HANDLE_SIZE
-        apply_common(self, values)
         peers = context.local_procs()
         slots, blocks = values.ring_slots, values.free_list_max
         self._layout = SharedLayout(len(peers), slots, self.eager_limit, blocks, self.max_send_size)
@@ -122,11 +118,8 @@ class SmModule(BtlModule):
         reader = RingReader(self._memory, layout.ring(here, there), slots, size)
         self._inboxes.append(Inbox(endpoint, reader))
 
-    def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
-        """Reach the ranks of this host that use sm too."""
-        return [self._reach(proc) for proc in procs]
-
-    def _reach(self, proc: Proc) -> SmEndpoint | None:
+    def reach(self, proc: Proc) -> SmEndpoint | None:
+        """The ranks of this host that use sm too."""
         endpoint = self._endpoints.get(proc.rank)
         if endpoint is None or "btl.sm" not in self.context.modex(proc):
             return None

@@ -148,9 +148,9 @@ class TcpEndpoint(Endpoint):
         """Nothing can be sent any more."""
         return self.state in (State.FAILED, State.LEFT)
 
-    def crowded(self) -> bool:
-        """No more than waits already may wait to be sent."""
-        return self._owner.crowded()
+    def has_room(self) -> bool:
+        """One more frame may wait to be sent."""
+        return self._owner.has_room(self)
 
     def _enqueue(self, outgoing: Outgoing) -> None:
         self.queue.append(outgoing)

@@ -6,7 +6,6 @@ for all its sockets, from whoever waits; an idle rank sleeps on that set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -28,7 +27,6 @@ from ompy.frameworks.btl import (
     CompletionCallback,
     Descriptor,
     Endpoint,
-    apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -125,10 +123,8 @@ class TcpModule(BtlModule):
     )
 
     def __init__(self, context: RankContext, values: Values, interface: Interface) -> None:
-        super().__init__("tcp", context)
-        self.flags = CAPABLE
+        super().__init__("tcp", context, values, CAPABLE)
         self.registration_handle_size = HANDLE_SIZE
-        apply_common(self, values)
         if interface.bandwidth:
             self.bandwidth = interface.bandwidth
         self.registered = RegistrationTable(context.rank)
@@ -149,13 +145,8 @@ class TcpModule(BtlModule):
         self.readiness = context.network.readiness()
         self.readiness.add(self.listener, Door(self))
 
-    def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
-        """Reach every rank that published an address for this interface."""
-        return [self._reach(proc) for proc in procs]
-
-    def _reach(self, proc: Proc) -> TcpEndpoint | None:
-        if proc is self.context.me:
-            return None
+    def reach(self, proc: Proc) -> TcpEndpoint | None:
+        """Every rank that published an address for this interface."""
         endpoint = self._endpoint(proc)
         if endpoint.address is None:
             siblings = [m for m in self.context.btls if isinstance(m, TcpModule)]
@@ -177,15 +168,9 @@ class TcpModule(BtlModule):
             self._endpoints[proc.rank] = TcpEndpoint(self, proc, None)
         return self._endpoints[proc.rank]
 
-    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
-        """Private memory."""
-        if self.crowded():
-            return None
-        return Descriptor(memoryview(bytearray(size)), flags, order)
-
-    def crowded(self) -> bool:
-        """As many frames wait to be sent as may."""
-        return bool(0 <= self._free_list_max <= self.queued)
+    def has_room(self, endpoint: Endpoint) -> bool:
+        """While fewer fragments wait than there may be."""
+        return not 0 <= self._free_list_max <= self.queued
 
     def prepare_src(
         self,

@@ -90,7 +90,7 @@ class RemoteMemory:
         endpoint, number = self._endpoint, self._next
         if endpoint.lost():
             return UNREACHABLE
-        if endpoint.crowded():
+        if not endpoint.has_room():
             return OUT_OF_RESOURCE
         self._next += 1
         self._send(kind, number, identity, offset, len(descriptor.segment), payload)

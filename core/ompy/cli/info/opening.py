@@ -57,7 +57,5 @@ def _open(registry: Registry, framework: str) -> None:
 
 
 def _select_first(registry: Registry, opened: Sequence[Component]) -> None:
-    for component in opened[:1]:
-        registry.select(component)
-    for other in opened[1:]:
-        registry.pass_over(other, f"{opened[0].name} has the higher priority")
+    if opened:
+        registry.select_over(opened[0], opened[1:])

@@ -8,9 +8,7 @@ from __future__ import annotations
 import hmac
 import struct
 from collections import deque
-from collections.abc import Sequence
 
-from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     ERROR_FATAL,
     QUEUED,
@@ -19,7 +17,6 @@ from ompy.frameworks.btl import (
     BtlModule,
     Descriptor,
     Endpoint,
-    apply_common,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -151,9 +148,7 @@ class Visitor:
                 break
             fragment = bytes(self.data[FRAME.size : end])
             del self.data[:end]
-            handler = self.owner.context.active_messages.handlers[tag]
-            assert handler is not None, f"nobody registered for tag {tag}"
-            handler.received(self.owner, self.peer, tag, memoryview(fragment))
+            self.owner.dispatch(self.peer, tag, memoryview(fragment))
             count += 1
         return count
 
@@ -162,8 +157,7 @@ class GoodModule(BtlModule):
     """The way to the other ranks of this host."""
 
     def __init__(self, context: RankContext, values: Values) -> None:
-        super().__init__("good", context)
-        apply_common(self, values)
+        super().__init__("good", context, values)
         self.flags = SEND
         self.endpoints: dict[int, GoodEndpoint] = {}
         self.visitors: list[Visitor] = []
@@ -180,30 +174,8 @@ class GoodModule(BtlModule):
             self.endpoints[proc.rank] = GoodEndpoint(self, proc)
         return self.endpoints[proc.rank]
 
-    def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
-        me = self.context.me
-        return [
-            self.endpoint(proc) if proc.node == me.node and proc is not me else None
-            for proc in procs
-        ]
-
-    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
-        return Descriptor(memoryview(bytearray(size)), flags, order)
-
-    def prepare_src(
-        self,
-        endpoint: Endpoint,
-        convertor: Convertor,
-        offset: int,
-        order: int,
-        reserve: int,
-        size: int,
-        flags: int,
-    ) -> Descriptor | None:
-        size = min(size, convertor.size - offset, self.max_send_size - reserve)
-        descriptor = Descriptor(memoryview(bytearray(reserve + size)), flags, order)
-        descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
-        return descriptor
+    def reach(self, proc: Proc) -> Endpoint | None:
+        return self.endpoint(proc) if proc.node == self.context.me.node else None
 
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         assert isinstance(endpoint, GoodEndpoint)
