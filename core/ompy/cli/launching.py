@@ -25,6 +25,7 @@ from ompy.mca.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from ompy.frameworks.plm import PlmComponent
     from ompy.mca.registry import Registry
+    from ompy.runtime.launcher import LaunchOptions
 
 NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
@@ -229,9 +230,7 @@ def run(arguments: Sequence[str]) -> int:
     if options["do_not_launch"]:
         return 0
 
-    from ompy.cli.traced_job import start_trace
-    from ompy.mca.hooks import hook_caller
-    from ompy.runtime.launcher import LaunchOptions, launch
+    from ompy.runtime.launcher import LaunchOptions
 
     launch_options = LaunchOptions(
         universe=universe,
@@ -242,20 +241,29 @@ def run(arguments: Sequence[str]) -> int:
         timeout_source=source,
         quiet=options["quiet"],
     )
+    try:
+        return _launch(registry, plm, job, launch_options)
+    finally:
+        registry.close()
+
+
+def _launch(registry: Registry, plm: PlmComponent, job: Job, options: LaunchOptions) -> int:
+    """Run the job, with all who want to know of it told. Returns the exit code."""
+    from ompy.cli.traced_job import start_trace
+    from ompy.mca.hooks import hook_caller
+    from ompy.runtime.launcher import launch
+
     directory = str(registry.value(TRACE_DIRECTORY))
-    facts = start_trace(directory, job, registry) if directory else None
+    trace = start_trace(directory, job, registry) if directory else None
     hooks = hook_caller(registry)
     hooks.ompy_job_launching(job)
     _settle(registry)
     job = job._replace(mca=registry.snapshot())  # with what has become of the hooks
-    try:
-        code = launch(job, plm, launch_options)
-        hooks.ompy_job_finished(code)
-        if facts is not None:
-            facts.ended(code)
-        return code
-    finally:
-        registry.close()
+    code = launch(job, plm, options)
+    hooks.ompy_job_finished(code)
+    if trace is not None:
+        trace.ended(code)
+    return code
 
 
 def say(text: str) -> None:

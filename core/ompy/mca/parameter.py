@@ -44,6 +44,7 @@ LEVELS: Final = {
     9: "dev/all",
 }  # reference openmpi.md 1.6
 BASE: Final = "base"  # reference openmpi.md 1.1: in place of a component, the framework itself
+LAYERS: Final = ("mpi_", "opal_")  # reference openmpi.md 3.9: names that belong to no framework
 
 
 class Scope(enum.IntEnum):
@@ -78,7 +79,7 @@ class Synonym(NamedTuple):
     """Another name of a parameter; setting either sets it.
 
     Attributes:
-        name: in full, as `btl_vader_eager_limit`.
+        name: in full, as `btl_vader_eager_limit`: begins with the framework, or one of `LAYERS`.
         flags: `DEPRECATED` and `INTERNAL` mean something here.
     """
 

@@ -23,7 +23,7 @@ from ompy.mca.diversion import Diversion
 from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
-from ompy.mca.parameter import BASE, Parameter, Values
+from ompy.mca.parameter import BASE, LAYERS, Parameter, Values
 from ompy.mca.records import WANTING, ComponentRecord, State
 from ompy.mca.selection import LoadErrors, Selection
 from ompy.mca.settings import DEFAULT, STRICT_PLUGINS, Origin, Setting
@@ -264,10 +264,10 @@ class Registry:
         if name not in self._variables:
             for record in self._components.owners(name):
                 self._components.load(record)
-        if name not in self._variables:  # it may be a synonym, which can be called anything
-            framework = name.partition("_")[0]
-            if framework in self._components.frameworks:
-                self.load(framework)
+        if name not in self._variables:  # it may be a synonym, of a component called otherwise
+            for framework in self._components.frameworks:
+                if name.startswith((f"{framework}_", *LAYERS)):
+                    self.load(framework)
         return name in self._variables
 
     def _all_names(self) -> list[str]:

@@ -7,6 +7,7 @@ import sys
 import pytest
 from ompy.engine.virtual import RankFailed
 from ompy.frameworks.catalog import CATALOG
+from ompy.frameworks.pml import STANDARD
 from ompy.mca.discovery import scan
 from ompy.mca.errors import ComponentError
 from ompy.mca.records import ComponentRecord
@@ -76,8 +77,11 @@ def test_every_call_of_the_contract_passes_every_wrapper() -> None:
     for program in ALL:
 
         def body(process, program=program):
+            world = programs.world(process)
+            process.pml.explain(world, world.rank, 1, STANDARD, True)
             getattr(programs, program)(process)
-            process.release(programs.world(process))
+            process.pml.waiting()
+            process.release(world)
 
         job = run(registry("one", "two"), body, 3)
         for process in job.processes:
