@@ -67,7 +67,7 @@ def compiled() -> bool:
         return True
     target = ROOT / "build" / "compiled"
     shutil.rmtree(target, ignore_errors=True)
-    if not run(sys.executable, "tools/compile_hot.py", str(target)):
+    if not run(sys.executable, "tools/compile_hot.py", str(target), "--quick"):
         return False
     paths = {"PYTHONPATH": str(target), "OMPY_TEST_COMPILED": "1"}
     # not tests/sim/coll: the algorithms are not compiled, and are a minute's work
