@@ -5,8 +5,8 @@
     PYTHONPATH=build/compiled python -m pytest tests/sim
 
 A hot module is a `.py` with a `.pxd` of the same name beside it; the `.py` is compiled as it is.
-The tree the tests usually run on is left alone. `--quick` leaves the C compiler's optimiser out: the
-same code in a third of the time, to be tested but not measured.
+The tree the tests usually run on is left alone. `--quick` leaves the C compiler's optimiser out:
+the same code in a third of the time, to be tested but not measured.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 VERSION = "4.1.2"  # reference mpi4py.md: the version everything was measured with
@@ -25,12 +27,23 @@ def fetch() -> Path:
     if folder.exists():
         return folder
     CACHE.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(CACHE)]
+    with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
+        _unpack(fresh)
+        try:
+            os.rename(Path(fresh, folder.name), folder)  # whole, or not there
+        except OSError:
+            if not folder.exists():  # another process was not quicker
+                raise
+    return folder
+
+
+def _unpack(where: str) -> None:
+    """Download and unpack."""
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", where]
     command += ["--no-binary", "mpi4py", f"mpi4py=={VERSION}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    archive = CACHE / f"mpi4py-{VERSION}.tar.gz"
+    archive = Path(where, f"mpi4py-{VERSION}.tar.gz")
     if not archive.exists():
         raise Unavailable(done.stderr.strip().rpartition("\n")[2] or "pip said nothing")
     with tarfile.open(archive) as opened:
-        opened.extractall(CACHE, filter="data")
-    return folder
+        opened.extractall(where, filter="data")
