@@ -13,7 +13,7 @@ from ompy.trace.sequence import Diagram, Line, Point
 ROW: Final = 30
 TOP: Final = 132  # arbitrary: title and the heads of the life lines
 LANE: Final = 380  # arbitrary: between two life lines, the longest label fits
-SIDE: Final = 230  # arbitrary: room for times and notes beside the outer life lines
+SIDE: Final = 250  # arbitrary: room for times and notes beside the outer life lines
 FOOT: Final = 70  # arbitrary: room for the legend
 RADIUS: Final = 10  # arbitrary: of a letter's circle
 LOOP: Final = 44  # arbitrary: width of an arrow to oneself

@@ -1,6 +1,6 @@
 """Each protocol of the seed, from a traced run of the virtual world to its figure.
 
-The golden files are what the tools make of one seed. `OMPY_GOLDEN=write` writes them anew; look at
+The golden files are what the tools make of one seed. `OMPY_WRITE_GOLDEN=1` writes them anew; look at
 the difference before committing it.
 """
 
@@ -65,7 +65,7 @@ def drawn(trace):
 
 def golden(name: str, text: str) -> None:
     path = GOLDEN / name
-    if os.environ.get("OMPY_GOLDEN") == "write":
+    if os.environ.get("OMPY_WRITE_GOLDEN") == "1":
         path.write_text(text)
     assert text == path.read_text(), f"{name} has changed; see this module's docstring"
 
