@@ -1,7 +1,7 @@
 """Each protocol of the seed, from a traced run of the virtual world to its figure.
 
-The golden files are what the tools make of one seed. `OMPY_WRITE_GOLDEN=1` writes them anew; look at
-the difference before committing it.
+The golden files are what the tools make of one seed. `OMPY_WRITE_GOLDEN=1` writes them anew: look
+at the difference before committing it.
 """
 
 from __future__ import annotations
