@@ -55,5 +55,7 @@ def start_trace(directory: str, job: Job, registry: Registry) -> JobFacts:
     try:
         prepare(directory)
         return JobFacts(directory, facts)
+    except FileExistsError:
+        raise CommandError(f"--trace {directory}: it is not a directory") from None
     except OSError as problem:
         raise CommandError(f"--trace {directory}: {problem.strerror}") from None

@@ -239,9 +239,9 @@ class Explaining:
         word = "get" if protocol is RDMA_DIRECT_GET else "put"
         for rail in self._endpoint.rdma.rails:
             limit = getattr(rail.module, f"{word}_limit")
-            size = f"{limit} bytes" if 0 < limit < SIZE_MAX else "any size"
+            size = f"{limit} bytes at most" if 0 < limit < SIZE_MAX else "any size"
             parameter = _parameter(rail.module, f"{word}_limit")
-            yield Limit(f"one {word} over {rail.module.name}: {size} at most", (parameter,))
+            yield Limit(f"one {word} over {rail.module.name}: {size}", (parameter,))
         if protocol is RDMA_PIPELINE:
             tail = self._endpoint.pipeline_send_length
             names = tuple(
