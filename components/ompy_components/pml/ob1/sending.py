@@ -125,7 +125,7 @@ class Sending:
         if not self.start(request):
             if mode == BUFFERED:
                 convertor.keep(0)
-            ob1.pending.start(partial(self.start, request))
+            ob1.pending.start(partial(self.start, request), endpoint)
         return request
 
     def start(self, request: SendRequest) -> bool:
