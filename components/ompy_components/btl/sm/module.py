@@ -24,6 +24,7 @@ from ompy.frameworks.btl import (
     REMOTE_WRITE,
     SEND,
     SEND_ALWAYS_CALLBACK,
+    SIZE_MAX,
     UNREACHABLE,
     BtlModule,
     CompletionCallback,
@@ -86,6 +87,8 @@ class SmModule(BtlModule):
     def __init__(self, context: RankContext, values: Values) -> None:
         super().__init__("sm", context, values, SEND | PUT | GET | RDMA_COMPLETION)
         self.registration_handle_size = HANDLE_SIZE
+        self.local_registration_threshold = SIZE_MAX
+        self.split_least = values.split_least
         peers = context.local_procs()
         slots, blocks = values.ring_slots, values.free_list_max
         self._layout = SharedLayout(len(peers), slots, self.eager_limit, blocks, self.max_send_size)
