@@ -28,7 +28,7 @@ INT_MAX: Final = (1 << 31) - 1  # reference openmpi.md 3.13: a size nothing reac
 # reference openmpi.md 3.13: what ofi has
 PIPELINE_PIECE: Final = 4 << 20
 # reference openmpi.md 3.13: of its words those that work here; numbers as Open MPI's vader has them
-SINGLE_COPY: Final = {"cma": 1, "none": 3}
+SINGLE_COPY: Final = {"cma": 1, "none": 3, "emulated": 4}
 
 
 class SmComponent(BtlComponent):
@@ -62,7 +62,8 @@ class SmComponent(BtlComponent):
             "int",
             SINGLE_COPY["cma"],
             "How puts and gets move bytes: by one copy of the kernel (cma), for peers with which "
-            "it allows that, or in fragments (none).",
+            "it allows that, or in fragments (emulated); or there are none (none): large messages "
+            "are sent.",
             level=3,
             unit="mechanism",
             enumerator=Enumerator(SINGLE_COPY),
