@@ -15,7 +15,7 @@ pytestmark = pytest.mark.proc
 
 WAYS: dict[str, tuple[int, dict[str, object]]] = {
     "single copy": (2, {"btl": "self,sm"}),
-    "fragments": (3, {"btl": "self,sm", "btl_sm_single_copy_mechanism": "none"}),
+    "fragments": (3, {"btl": "self,sm", "btl_sm_single_copy_mechanism": "emulated"}),
     "tcp": (3, {"btl": "self,tcp", "btl_tcp_flags": "send,put,get,inplace"}),
     "self": (1, {"btl": "self"}),
 }

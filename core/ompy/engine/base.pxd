@@ -6,6 +6,7 @@ cdef class Poller:
     cpdef disarm(self)
 
 cdef class Engine:
+    cdef public bint has_core
     cdef public object lock
     cdef public object random
     cdef public list _pollers

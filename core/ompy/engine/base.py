@@ -47,15 +47,17 @@ class Engine:
     """Drives one rank: polls, keeps time, waits.
 
     Attributes:
+        has_core: every rank of the host can have a processor core to itself.
         lock: held by whoever works on the rank's communication state; re-entrant.
         random: the only source of randomness protocols may use.
     """
 
-    __slots__ = ("_pollers", "_polling", "_timers", "lock", "random")
+    __slots__ = ("_pollers", "_polling", "_timers", "has_core", "lock", "random")
 
     def __init__(self, random: Random) -> None:
         self.lock = threading.RLock()
         self.random = random
+        self.has_core = False
         self._pollers: list[Poller] = []
         self._polling = False
         self._timers = TimerHeap()

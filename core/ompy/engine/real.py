@@ -72,7 +72,8 @@ class RealEngine(Engine):
         self._hub: Hub | None = None
         self._driver: object | None = None
         self._sleepers = 0
-        self._spin_for = spin_us * 1000 if ranks_here <= len(os.sched_getaffinity(0)) else 0
+        self.has_core = ranks_here <= len(os.sched_getaffinity(0))
+        self._spin_for = spin_us * 1000 if self.has_core else 0
         self._park_after = max(park_ms * 1_000_000, self._spin_for)
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.wakeup.add(self._bell, self._silence)

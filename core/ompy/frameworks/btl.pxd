@@ -46,6 +46,8 @@ cdef class BtlModule(Poller):
     cdef public long get_alignment
     cdef public long put_alignment
     cdef public int registration_handle_size
+    cdef public long long local_registration_threshold
+    cdef public long long split_least
     cdef public ErrorCallback error_callback
     cpdef list add_procs(self, procs)
     cpdef Endpoint reach(self, proc)

@@ -249,6 +249,10 @@ class BtlModule(Poller):
         get_limit, put_limit: bytes one get or put moves at most.
         get_alignment, put_alignment: of addresses and sizes, bytes.
         registration_handle_size: bytes of a registration handle as peers get it.
+        local_registration_threshold: puts and gets of up to so many bytes need no local handle.
+        split_least: messages of so many bytes or more are moved by both ranks at once, if the
+            sender waits: it puts one half while the receiver gets the other; 0 for none. For
+            transports that copy with the caller's processor.
         context: the rank it works for.
     """
 
@@ -262,6 +266,7 @@ class BtlModule(Poller):
         "get_alignment",
         "get_limit",
         "latency",
+        "local_registration_threshold",
         "max_send_size",
         "min_rdma_pipeline_size",
         "name",
@@ -271,6 +276,7 @@ class BtlModule(Poller):
         "rdma_pipeline_send_length",
         "registration_handle_size",
         "rndv_eager_limit",
+        "split_least",
     )
 
     def __init__(
@@ -295,6 +301,7 @@ class BtlModule(Poller):
         self.get_limit = self.put_limit = 0
         self.get_alignment = self.put_alignment = 1
         self.registration_handle_size = 0
+        self.local_registration_threshold = self.split_least = 0
         self.error_callback: ErrorCallback | None = None
         if values is not None:
             apply_common(self, values)
@@ -420,7 +427,8 @@ class BtlModule(Poller):
             endpoint: the peer.
             local: what to write; must stay as it is until the completion.
             remote_address: where to, in bytes from the beginning of the memory registered there.
-            local_handle: of memory that contains `local`.
+            local_handle: of memory that contains `local`; None where
+                `local_registration_threshold` allows that.
             remote_handle: bytes of the peer's handle.
             flags: descriptor flags.
             order: ordering tag, or `NO_ORDER`.

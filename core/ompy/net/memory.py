@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+from typing import Final
 
 from ompy.net.base import LinkError, ProcessCopy
+
+_SET_PTRACER: Final = 0x59616D61  # Linux PR_SET_PTRACER, "Yama"
+_ANY: Final = (1 << 64) - 1  # Linux PR_SET_PTRACER_ANY, (unsigned long) -1
 
 
 class _Piece(ctypes.Structure):
@@ -38,6 +42,7 @@ class KernelCopy(ProcessCopy):
                 ctypes.c_ulong,
                 ctypes.c_ulong,
             ]
+        _let_peers_copy(library)
         # used again for every call: making them costs more than a small copy
         self._local, self._remote = _Piece(), _Piece()
         self._here, self._there = ctypes.addressof(self._local), ctypes.addressof(self._remote)
@@ -67,6 +72,20 @@ class KernelCopy(ProcessCopy):
                     f"{os.strerror(ctypes.get_errno())}"
                 )
             done += moved
+
+
+def _let_peers_copy(library: ctypes.CDLL) -> None:
+    """Allow the other ranks to copy with this process where Yama's ptrace_scope is 1.
+
+    That is Ubuntu's default: only ancestors and whom a process names may reach its memory.
+    There is no naming of a few, hence any process of the same user. A kernel without Yama
+    refuses the call, which is as good.
+    """
+    allow = getattr(library, "prctl", None)
+    if allow is not None:
+        numbers = [ctypes.c_ulong] * 4
+        allow.argtypes = [ctypes.c_int, *numbers]
+        allow(_SET_PTRACER, _ANY, 0, 0, 0)
 
 
 _Byte = ctypes.c_char

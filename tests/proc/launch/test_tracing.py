@@ -16,7 +16,7 @@ OMPY = [sys.executable, "-c", "from ompy.cli.main import main; main()"]
 MESSAGES = """
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
-for size in (10, 5000, 300_000):
+for size in (10, 5000, 200_000):
     if comm.rank == 0:
         comm.Send(bytearray(size), 1, tag=7)
     else:
@@ -60,7 +60,7 @@ def test_from_the_job_to_the_picture(launch, tmp_path) -> None:
     assert [row[2:] for row in rows] == [
         ["0", "1", "7", "10", "B", "Eager Send (Immediate)"],
         ["0", "1", "7", "5000", "B", "Eager Send (Immediate)"],
-        ["0", "1", "7", "300000", "B", "RDMA Direct Get"],
+        ["0", "1", "7", "200000", "B", "RDMA Direct Get"],
         ["0", "1", "8", "5", "B", "Send/Receive Pipeline"],
     ]
     times = [float(row[1]) for row in rows]
@@ -75,7 +75,7 @@ def _pictures(folder, tmp_path) -> None:
         done = ompy("trace", folder, "--sequence", path, *chosen)
         assert done.returncode == 0, done.stderr
     words = [element.text for element in ET.parse(drawing).iter() if element.text]
-    assert {"RGET", "get 300000 B over sm", "FIN", "A", "C", "D", "F", "G"} <= set(words)
+    assert {"RGET", "get 200000 B over sm", "FIN", "A", "C", "D", "F", "G"} <= set(words)
     letters = [part.split(": ")[1] for part in text.read_text().splitlines() if "FIN" in part]
     assert letters == ["D → F"]
     assert ompy("trace", folder, "--chrome", line).returncode == 0

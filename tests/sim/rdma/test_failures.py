@@ -120,7 +120,7 @@ def test_a_departed_peer_fails_fragments(seed: int) -> None:
         assert peer.module.remote.idle  # type: ignore[attr-defined]
         return [transfer.statuses for transfer in begun]
 
-    settings = {"btl_sm_single_copy_mechanism": "none"}
+    settings = {"btl_sm_single_copy_mechanism": "emulated"}
     results = run("sm", program, seed=seed, **settings).results
     assert results[0] == [[UNREACHABLE]] * 3
 
@@ -139,7 +139,7 @@ def test_finalize_completes_what_is_under_way(name: str, seed: int) -> None:
             peer.context.engine.wait_until(lambda: False, seed * 100_000)
         return peer.transfers
 
-    settings = {"btl_sm_single_copy_mechanism": "none"} if name == "sm" else {}
+    settings = {"btl_sm_single_copy_mechanism": "emulated"} if name == "sm" else {}
     transfers = run(name, program, seed=seed, **settings).results[0]
     assert [len(transfer.statuses) for transfer in transfers] == [1] * 3
 
@@ -152,7 +152,7 @@ def test_the_kernels_copy_is_tried_and_told() -> None:
     job = run("sm", programs.put_then_tell, trace=True)
     assert {event["peer"] for event in noted(job, "SINGLE_COPY")} == {1}  # rank 0 puts to rank 1
     assert not noted(job, "NO_SINGLE_COPY")
-    job = run("sm", programs.put_then_tell, trace=True, btl_sm_single_copy_mechanism="none")
+    job = run("sm", programs.put_then_tell, trace=True, btl_sm_single_copy_mechanism="emulated")
     assert not noted(job, "SINGLE_COPY")
 
 

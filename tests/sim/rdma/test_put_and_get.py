@@ -15,7 +15,7 @@ from tests.support.effort import effort
 WAYS: dict[str, tuple[str, dict[str, object]]] = {
     "self": ("self", {}),
     "single copy": ("sm", {}),
-    "fragments": ("sm", {"btl_sm_single_copy_mechanism": "none"}),
+    "fragments": ("sm", {"btl_sm_single_copy_mechanism": "emulated"}),
     "tcp": ("tcp", {}),
 }
 SCARCE: dict[str, dict[str, object]] = {

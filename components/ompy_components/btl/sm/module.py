@@ -24,6 +24,7 @@ from ompy.frameworks.btl import (
     REMOTE_WRITE,
     SEND,
     SEND_ALWAYS_CALLBACK,
+    SIZE_MAX,
     UNREACHABLE,
     BtlModule,
     CompletionCallback,
@@ -84,8 +85,12 @@ class SmModule(BtlModule):
     )
 
     def __init__(self, context: RankContext, values: Values) -> None:
-        super().__init__("sm", context, values, SEND | PUT | GET | RDMA_COMPLETION)
+        mechanism = values.single_copy_mechanism
+        rdma = PUT | GET | RDMA_COMPLETION if mechanism != SINGLE_COPY["none"] else 0
+        super().__init__("sm", context, values, SEND | rdma)
         self.registration_handle_size = HANDLE_SIZE
+        self.local_registration_threshold = SIZE_MAX
+        self.split_least = values.split_least
         peers = context.local_procs()
         slots, blocks = values.ring_slots, values.free_list_max
         self._layout = SharedLayout(len(peers), slots, self.eager_limit, blocks, self.max_send_size)
@@ -103,7 +108,9 @@ class SmModule(BtlModule):
         for proc in peers:
             if proc is not context.me:
                 self._connect(proc, slots)
-        single_copy = values.single_copy_mechanism == SINGLE_COPY["cma"]
+        single_copy = mechanism == SINGLE_COPY["cma"]
+        if not single_copy:  # fragments are copied by both ranks as it is
+            self.split_least = 0
         self.remote = RemoteMemory(
             self, self._layout, self._memory.cast("Q"), single_copy=single_copy
         )

@@ -187,6 +187,10 @@ class Explaining:
             yield "nothing to decide: the message comes whole"
         elif protocol is RDMA_DIRECT_GET:
             yield f"gets, if its buffer is contiguous and a rail of both can get; {otherwise}"
+            yield (
+                "has the sender put the upper half meanwhile, if that waits (MPI_Send and the "
+                "like), each rank has a core, and the size is at least the rail's split_least"
+            )
         elif protocol is RDMA_DIRECT_PUT:
             yield f"asks for puts, if its buffer is contiguous and it can register it; {otherwise}"
         elif protocol is RDMA_PIPELINE:

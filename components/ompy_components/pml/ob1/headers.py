@@ -42,6 +42,7 @@ FLAG_PIN: Final = 0x04
 FLAG_CONTIG: Final = 0x08
 FLAG_NORDMA: Final = 0x10
 FLAG_SIGNAL: Final = 0x20
+FLAG_WAITS: Final = 0x40  # of a RGET: the sender waits for it, on a core of its own
 
 # type u8 @0, flags u8 @1, context u16 @2, source i32 @4, tag i32 @8, sequence u16 @12
 MATCH_HEADER: Final = Struct("<BBHiiH2x")

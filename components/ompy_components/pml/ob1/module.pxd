@@ -42,6 +42,7 @@ cdef class Ob1(Pml):
     cpdef add_communicator(self, Communicator communicator)
     cpdef remove_communicator(self, Communicator communicator)
     cpdef Request isend(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
+    cpdef send(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
     cpdef Request irecv(self, Communicator communicator, Convertor convertor, int source, long tag)
     cpdef Request iprobe(self, Communicator communicator, int source, long tag)
     cpdef Request probe(self, Communicator communicator, int source, long tag)

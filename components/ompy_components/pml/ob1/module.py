@@ -225,6 +225,17 @@ class Ob1(Pml):
         with self._lock:
             return self.sending.begin(communicator, convertor, target, tag, mode)
 
+    def send(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
+    ) -> None:
+        """Send and wait; a receiver that is told so may let this rank do half of the copying."""
+        engine = self._context.engine
+        with self._lock:
+            request = self.sending.begin(
+                communicator, convertor, target, tag, mode, engine.has_core
+            )
+        self.wait(communicator, request)
+
     def irecv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:

@@ -13,7 +13,52 @@ from collections.abc import Callable
 from ompy.engine.base import Engine, Poller
 
 Attempt = Callable[[], bool]  # true when it went out
-Entry = tuple[Attempt, object]  # and what it needs room on
+
+
+class Lines:
+    """Attempts of one kind: a line for each rail or peer they need room on."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self) -> None:
+        self._lines: dict[object, deque[Attempt]] = {}
+
+    def __len__(self) -> int:
+        return sum([len(line) for line in self._lines.values()])
+
+    def add(self, attempt: Attempt, room_on: object) -> None:
+        """Queue behind those that wait for the same room."""
+        line = self._lines.get(room_on)
+        if line is None:
+            line = self._lines[room_on] = deque()
+        line.append(attempt)
+
+    def advance(self) -> int:
+        """Try the first of each line, and of those that went out the next, in turn.
+
+        One that fails stays in its place and speaks for those behind it: an idle round costs
+        an attempt a line. A line that got on is the last to be tried the next time, so that none
+        takes all the room.
+
+        Returns:
+            How many went out.
+        """
+        succeeded = 0
+        rooms = list(self._lines)
+        while rooms:
+            moving = []
+            for room_on in rooms:
+                line = self._lines[room_on]
+                if not line[0]():
+                    continue
+                succeeded += 1
+                line.popleft()
+                del self._lines[room_on]
+                if line:
+                    self._lines[room_on] = line
+                    moving.append(room_on)
+            rooms = moving
+        return succeeded
 
 
 class PendingQueue(Poller):
@@ -26,10 +71,10 @@ class PendingQueue(Poller):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._packets: deque[Entry] = deque()
-        self._starts: deque[Entry] = deque()
-        self._fragments: deque[Entry] = deque()
-        self._rdma: deque[Entry] = deque()
+        self._packets = Lines()
+        self._starts = Lines()
+        self._fragments = Lines()
+        self._rdma = Lines()
         self._polled = False
 
     def __len__(self) -> int:
@@ -39,9 +84,9 @@ class PendingQueue(Poller):
         """Try to send a control message (ACK, PUT, FIN) again."""
         self._add(self._packets, attempt, room_on)
 
-    def start(self, attempt: Attempt) -> None:
-        """Try to begin a message again: a small one may find room where a large one did not."""
-        self._add(self._starts, attempt, None)
+    def start(self, attempt: Attempt, room_on: object) -> None:
+        """Try to begin a message again."""
+        self._add(self._starts, attempt, room_on)
 
     def fragment(self, attempt: Attempt, room_on: object) -> None:
         """Try to go on with a message's fragments again."""
@@ -54,25 +99,15 @@ class PendingQueue(Poller):
     def poll(self) -> int:
         """Try what waits, in the order it came; what fails stays in its place."""
         succeeded = 0
-        for queue in (self._packets, self._starts, self._fragments, self._rdma):
-            full: set[object] = set()
-            for _ in range(len(queue)):
-                entry = queue.popleft()
-                attempt, room_on = entry
-                if room_on is not None and room_on in full:
-                    queue.append(entry)
-                elif attempt():
-                    succeeded += 1
-                else:
-                    full.add(room_on)
-                    queue.append(entry)
+        for lines in (self._packets, self._starts, self._fragments, self._rdma):
+            succeeded += lines.advance()
         if not len(self):
             self._engine.remove_poller(self)
             self._polled = False
         return succeeded
 
-    def _add(self, queue: deque[Entry], attempt: Attempt, room_on: object) -> None:
-        queue.append((attempt, room_on))
+    def _add(self, lines: Lines, attempt: Attempt, room_on: object) -> None:
+        lines.add(attempt, room_on)
         if not self._polled:
             self._polled = True
             self._engine.add_poller(self)

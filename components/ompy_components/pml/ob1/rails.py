@@ -71,6 +71,8 @@ def share_out(rails: list[Rail], length: int, alignment: int = 1) -> list[int]:
         length: bytes there are.
         alignment: of every part but the first, which also gets the rest.
     """
+    if len(rails) == 1:
+        return [length]
     total = sum([rail.weight for rail in rails])
     left = length
     parts: list[int] = []

@@ -166,7 +166,7 @@ class Rdma:
 
     def got(self, request: SendRequest, size: int) -> None:
         """The receiver has read `size` bytes of a message offered to it."""
-        request.state = next_send(request.state, SendEvent.FIN, request.story())
+        request.state = next_send(request.state, SendEvent.FIN, request.story)
         if self._ob1.trace.active:
             self._ob1.steps.sender(request, "FIN", size=size)
         request.delivered += size

@@ -195,7 +195,7 @@ class PutWrites(CompletionCallback):
         if request is None:
             raise MPIError(ERR_INTERN, f"ob1: PUT for send {send_id}, which is not waiting for it")
         event = SendEvent.PUT_ACK if flags & FLAG_ACK else SendEvent.PUT
-        request.state = next_send_state(request.state, event, request.story())
+        request.state = next_send_state(request.state, event, request.story)
         request.peer_request = receive_id
         if self._ob1.trace.active:
             self._ob1.steps.sender(request, "PUT", offset=offset, size=size, rail=module)
@@ -225,9 +225,10 @@ class PutWrites(CompletionCallback):
         assert view is not None, "a PUT answers a message that said it is contiguous"
         local = view[fragment.offset : fragment.offset + fragment.size]
         handle = fragment.handle or _registration(request, rail)
-        if handle is None:
+        needed = fragment.size > rail.module.local_registration_threshold
+        if handle is None and needed:
             handle = fragment.handle = self._ob1.rdma.register(rail, local, REMOTE_READ)
-        if handle is None:
+        if handle is None and needed:
             self._fall_back(fragment, NOT_AVAILABLE)
             return True
         fragment.advance(RdmaEvent.STARTED)

@@ -187,7 +187,7 @@ class Receiving:
         request.tag = fragment.tag
         request.length = fragment.length
         request.convertor.bind(fragment.length)
-        request.state = next_receive_state(request.state, ReceiveEvent.MATCHED, request.story())
+        request.state = next_receive_state(request.state, ReceiveEvent.MATCHED, request.story)
         request.received = request.convertor.unpack(0, payload) if len(payload) else 0
         request.arrived = len(payload)
         self._next_id += 1
@@ -222,7 +222,7 @@ class Receiving:
             return
         if request.incoming is not None and request.incoming.outstanding:
             return
-        request.state = next_receive_state(request.state, ReceiveEvent.ALL_HERE, request.story())
+        request.state = next_receive_state(request.state, ReceiveEvent.ALL_HERE, request.story)
         del self.requests[request.id]
         if request.incoming is not None:
             self._ob1.rdma.release(request.incoming.shares)
@@ -244,7 +244,7 @@ class Receiving:
         if request.complete or request.state is not ReceiveState.POSTED:
             return
         if self._ob1.matching(request.communicator).cancel(request):
-            request.state = next_receive_state(request.state, ReceiveEvent.CANCEL, request.story())
+            request.state = next_receive_state(request.state, ReceiveEvent.CANCEL, request.story)
             request.cancelled = True
             request.finish()
 

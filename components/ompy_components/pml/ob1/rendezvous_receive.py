@@ -15,14 +15,21 @@ Source: seed ob1-protocols, step C of every rendezvous protocol; reference openm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.bml import BmlEndpoint
 from ompy.frameworks.btl import GET, LOCAL_WRITE, REMOTE_WRITE
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.mca.parameter import Values
 
-from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, FLAG_CONTIG, FLAG_NORDMA, FLAG_PIN
+from ompy_components.pml.ob1.headers import (
+    ACK,
+    ACK_HEADER,
+    FLAG_CONTIG,
+    FLAG_NORDMA,
+    FLAG_PIN,
+    FLAG_WAITS,
+)
 from ompy_components.pml.ob1.matching import Fragment, RecvRequest, RemoteMemory
 from ompy_components.pml.ob1.rails import Share, find_rail, heaviest_first, named_rail, share_out
 from ompy_components.pml.ob1.rdma_get import Gets
@@ -37,6 +44,8 @@ from ompy_components.pml.ob1.selection import (
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
+
+PAGE: Final = 4096  # x86 and most aarch64; no page is written by two ranks at once
 
 
 class RendezvousReceive:
@@ -151,8 +160,21 @@ class RendezvousReceive:
         alignment = max([rail.module.get_alignment for rail in rails])
         for share, part in zip(shares, share_out(rails, request.length, alignment), strict=True):
             share.left = part
-        request.incoming = Incoming(fragment.sender_request, view, shares, 0)
+        incoming = request.incoming = Incoming(fragment.sender_request, view, shares, 0)
+        if fragment.flags & FLAG_WAITS and len(shares) == 1:
+            self._split(request, incoming, shares[0])
         self.gets.begin(request, remote)
+
+    def _split(self, request: RecvRequest, incoming: Incoming, share: Share) -> None:
+        """Have the upper half put by the sender, which waits, while this rank gets the lower."""
+        module = share.rail.module
+        half = request.length // 2 // PAGE * PAGE
+        if not 0 < module.split_least <= request.length or half > module.put_limit:
+            return
+        aligned = module.put_alignment == module.get_alignment == 1
+        can_put = module.flags & CAN_PUT
+        if aligned and can_put and self.puts.ask(request, share, request.length - half, half):
+            share.left -= half
 
     def _shares_to_get(
         self, endpoint: BmlEndpoint, remote: RemoteMemory, view: memoryview
@@ -162,7 +184,12 @@ class RendezvousReceive:
         known += [(named_rail(endpoint.rdma, name), handle) for name, handle in remote.others]
         handles = {rail: handle for rail, handle in known if rail and rail.module.flags & GET}
         rdma = self._ob1.rdma
-        shares = rdma.register_all(heaviest_first(list(handles)), view, LOCAL_WRITE | REMOTE_WRITE)
+        shares: list[Share] = []
+        for rail in heaviest_first(list(handles)):
+            if len(view) <= rail.module.local_registration_threshold:
+                shares.append(Share(rail, 0))
+            else:
+                shares += rdma.register_all([rail], view, LOCAL_WRITE | REMOTE_WRITE)
         for share in shares:
             share.remote = handles[share.rail]
         return shares

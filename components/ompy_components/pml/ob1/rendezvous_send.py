@@ -25,6 +25,7 @@ from ompy_components.pml.ob1.headers import (
     FLAG_CONTIG,
     FLAG_PIN,
     FLAG_SIGNAL,
+    FLAG_WAITS,
     RGET,
     RGET_HEADER,
     RNDV,
@@ -160,7 +161,7 @@ class RendezvousSend:
         """The header of a RGET; the message begins where the registered memory does."""
         return RGET_HEADER.pack(
             RGET,
-            FLAG_ACK | FLAG_CONTIG | FLAG_PIN,
+            FLAG_ACK | FLAG_CONTIG | FLAG_PIN | (FLAG_WAITS if request.blocking else 0),
             request.context_id,
             request.own_rank,
             request.tag,

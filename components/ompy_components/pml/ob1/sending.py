@@ -103,13 +103,23 @@ class Sending:
         self._rendezvous = RendezvousSend(ob1, self)
 
     def begin(
-        self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
+        self,
+        communicator: Communicator,
+        convertor: Convertor,
+        target: int,
+        tag: int,
+        mode: int,
+        blocking: bool = False,
     ) -> SendRequest:
-        """Number a message and start it; what finds no resources now is tried again."""
+        """Number a message and start it; what finds no resources now is tried again.
+
+        `blocking`: the caller will do nothing but wait for it, on a core of its own.
+        """
         ob1 = self._ob1
         endpoint = ob1.endpoint(communicator.procs[target])
         sequence = ob1.matching(communicator).next_sequence(target)
         request = SendRequest(communicator, convertor, endpoint, target, tag, mode, sequence)
+        request.blocking = blocking
         if self._note is not None:
             self._note(
                 (
@@ -125,7 +135,7 @@ class Sending:
         if not self.start(request):
             if mode == BUFFERED:
                 convertor.keep(0)
-            ob1.pending.start(partial(self.start, request))
+            ob1.pending.start(partial(self.start, request), endpoint)
         return request
 
     def start(self, request: SendRequest) -> bool:
@@ -260,9 +270,9 @@ class Sending:
             rank = request.endpoint.proc.rank
             self._note((self._clock(), SENT[tag], -1, rank, 0, 0, payload))
         if tag == RNDV:
-            request.state = next_send_state(request.state, SendEvent.RNDV_SENT, request.story())
+            request.state = next_send_state(request.state, SendEvent.RNDV_SENT, request.story)
         elif tag == RGET:
-            request.state = next_send_state(request.state, SendEvent.RGET_SENT, request.story())
+            request.state = next_send_state(request.state, SendEvent.RGET_SENT, request.story)
         if tag != FRAG and self._ob1.trace.active:
             self._ob1.steps.sender(request, NAMES[tag], rail=rail.module, at=began, payload=payload)
         if result == COMPLETED and not descriptor.flags & SEND_ALWAYS_CALLBACK:
@@ -299,7 +309,7 @@ class Sending:
             and not request.in_flight
             and not request.complete
         ):
-            request.state = next_send_state(request.state, SendEvent.DELIVERED, request.story())
+            request.state = next_send_state(request.state, SendEvent.DELIVERED, request.story)
             if self._ob1.trace.active:
                 self._ob1.steps.sender(request, COMPLETE)
             del self.requests[request.id]

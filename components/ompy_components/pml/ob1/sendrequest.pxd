@@ -10,6 +10,7 @@ cdef class SendRequest(Request):
     cdef public Convertor convertor
     cdef public BmlEndpoint endpoint
     cdef public int mode
+    cdef public bint blocking
     cdef public unsigned long long id
     cdef public int in_flight
     cdef public long long delivered

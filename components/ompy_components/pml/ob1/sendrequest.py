@@ -38,10 +38,12 @@ class SendRequest(Request):
         answering: true while an ACK or PUT is being answered.
         scheduling: true while its FRAGs are being sent.
         waiting: true while it is in the pending queue with FRAGs to send.
+        blocking: the sender does nothing but wait for it, on a core of its own.
     """
 
     __slots__ = (
         "answering",
+        "blocking",
         "context_id",
         "convertor",
         "delivered",
@@ -79,6 +81,7 @@ class SendRequest(Request):
         self.tag = tag
         self.mode = mode
         self.sequence = sequence
+        self.blocking = False
         self.id = 0
         self.in_flight = 0
         self.delivered = 0

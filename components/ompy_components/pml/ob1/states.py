@@ -1,7 +1,8 @@
 """The rendezvous state machines: the sender's request, the receiver's, and one RDMA fragment's.
 
 States and events as tables; a pair that is absent is an error that carries the request's
-story. The eager protocols have no states: a request is begun and finished.
+story, which is a function: it is told only then. The eager protocols have no states: a
+request is begun and finished.
 
     sender:    STARTED --RNDV_SENT--> AWAIT_ACK --ACK, PUT_ACK--> STREAMING --DELIVERED--> DONE
                STARTED --RGET_SENT--> AWAIT_GET --FIN, ACK, PUT--> STREAMING
@@ -24,7 +25,13 @@ from typing import Final
 from ompy.data.errors import ERR_INTERN, MPIError
 
 
-class SendState(Enum):
+class _Quick(Enum):
+    """Members are keys of the tables below; Enum's own hash is a call of Python code each."""
+
+    __hash__ = object.__hash__
+
+
+class SendState(_Quick):
     """Of a send request with a rendezvous."""
 
     STARTED = "started"
@@ -34,7 +41,7 @@ class SendState(Enum):
     DONE = "done"
 
 
-class SendEvent(Enum):
+class SendEvent(_Quick):
     """What happens to a send request."""
 
     RNDV_SENT = "RNDV accepted by a BTL"
@@ -46,7 +53,7 @@ class SendEvent(Enum):
     DELIVERED = "every byte delivered"
 
 
-class ReceiveState(Enum):
+class ReceiveState(_Quick):
     """Of a receive request."""
 
     POSTED = "posted"
@@ -55,7 +62,7 @@ class ReceiveState(Enum):
     CANCELLED = "cancelled"
 
 
-class ReceiveEvent(Enum):
+class ReceiveEvent(_Quick):
     """What happens to a receive request."""
 
     MATCHED = "RNDV or RGET matched"
@@ -63,7 +70,7 @@ class ReceiveEvent(Enum):
     CANCEL = "cancelled by the user"
 
 
-class RdmaState(Enum):
+class RdmaState(_Quick):
     """Of one RDMA fragment, on the side that keeps it."""
 
     PLANNED = "planned"
@@ -73,7 +80,7 @@ class RdmaState(Enum):
     FELL_BACK = "fell-back"
 
 
-class RdmaEvent(Enum):
+class RdmaEvent(_Quick):
     """What happens to an RDMA fragment."""
 
     ASKED = "the peer was asked to move it"
@@ -117,27 +124,26 @@ RDMA_TABLE: Final = {
 }
 
 
-def next_send_state(state: SendState, event: SendEvent, story: str) -> SendState:
+def next_send_state(state: SendState, event: SendEvent, story: Callable[[], str]) -> SendState:
     """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
     following = SEND_TABLE.get((state, event))
     if following is None:
-        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story}")
+        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story()}")
     return following
 
 
-def next_receive_state(state: ReceiveState, event: ReceiveEvent, story: str) -> ReceiveState:
+def next_receive_state(
+    state: ReceiveState, event: ReceiveEvent, story: Callable[[], str]
+) -> ReceiveState:
     """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
     following = RECEIVE_TABLE.get((state, event))
     if following is None:
-        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story}")
+        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story()}")
     return following
 
 
 def next_rdma_state(state: RdmaState, event: RdmaEvent, story: Callable[[], str]) -> RdmaState:
-    """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none.
-
-    The story is a function here: put and get are tried again and again where room is scarce.
-    """
+    """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
     following = RDMA_TABLE.get((state, event))
     if following is None:
         raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story()}")

@@ -75,7 +75,7 @@ class Streaming:
         request = self._sending.requests.get(send_id)
         if request is None:
             raise MPIError(ERR_INTERN, f"ob1: ACK for send {send_id}, which is not waiting for it")
-        request.state = next_send_state(request.state, SendEvent.ACK, request.story())
+        request.state = next_send_state(request.state, SendEvent.ACK, request.story)
         request.peer_request = receive_id
         if flags & FLAG_NORDMA and request.protocol is not BUFFERED_PIPELINE:
             request.protocol = SEND_RECEIVE_PIPELINE

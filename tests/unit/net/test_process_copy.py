@@ -1,0 +1,56 @@
+"""The kernel's copy between processes: what it asks the kernel for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+
+import pytest
+from ompy.net.base import LinkError
+from ompy.net.memory import KernelCopy
+
+SET_PTRACER = 0x59616D61
+ANY = (1 << 64) - 1
+
+
+class Recorded:
+    """The C library, with the calls of prctl written down."""
+
+    def __init__(self, real: ctypes.CDLL, calls: list[tuple[int, ...]], answer: int) -> None:
+        def prctl(*arguments: int) -> int:
+            calls.append(arguments)
+            return answer
+
+        self.process_vm_readv = real.process_vm_readv
+        self.process_vm_writev = real.process_vm_writev
+        self.prctl = prctl
+
+
+@pytest.mark.parametrize("answer", [0, -1], ids=["Yama", "no Yama"])
+def test_peers_are_allowed_to_copy_whatever_the_kernel_says(monkeypatch, answer: int) -> None:
+    real, calls = ctypes.CDLL(None, use_errno=True), []
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Recorded(real, calls, answer))
+    copy = KernelCopy()
+    assert calls == [(SET_PTRACER, ANY, 0, 0, 0)]
+    source, target = memoryview(bytearray(b"some bytes")), memoryview(bytearray(10))
+    copy.read(os.getpid(), copy.address_of(source), target)
+    assert bytes(target) == b"some bytes"
+
+
+def test_the_real_call_is_harmless() -> None:
+    """In a process of its own, as it stays in force."""
+    program = (
+        "import os; from ompy.net.memory import KernelCopy\n"
+        "copy, a, b = KernelCopy(), memoryview(bytearray(b'x' * 9)), memoryview(bytearray(9))\n"
+        "copy.write(os.getpid(), copy.address_of(b), a); print(bytes(b).decode())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("xxxxxxxxx\n", "")
+
+
+def test_a_process_that_is_not_there_is_an_error() -> None:
+    copy = KernelCopy()
+    with pytest.raises(LinkError, match="copy of 4 bytes with process"):
+        copy.read(2**22 + 7, copy.address_of(memoryview(bytearray(4))), memoryview(bytearray(4)))
