@@ -301,6 +301,8 @@ class RdmaModule(BtlModule):
     # -- life
 
     def poll(self):
+        if not self.events:
+            return 0
         count = len(self.events)
         for _ in range(count):
             self.events.popleft()()
@@ -318,10 +320,12 @@ class RdmaProcess(RankProcess):
 
     net: RdmaNet
     rails: Sequence[RdmaRail]
+    module: type[RdmaModule]
 
     def _open_btls(self) -> None:
         self.context.btls += [
-            RdmaModule(self.context, self.net, index, rail) for index, rail in enumerate(self.rails)
+            self.module(self.context, self.net, index, rail)
+            for index, rail in enumerate(self.rails)
         ]
 
 
@@ -332,6 +336,7 @@ def rdma_world(
     *,
     seed: int = 0,
     trace: bool = False,
+    module: type[RdmaModule] = RdmaModule,
     **settings: object,
 ) -> VirtualJob:
     """Run programs over these rails; the job has `results` and `net`. Nothing may leak."""
@@ -339,11 +344,18 @@ def rdma_world(
     processes: list[RdmaProcess] = []
 
     def bring_up(context, registry_):
-        kind = type("Process", (RdmaProcess,), {"net": net, "rails": rails})
+        kind = type("Process", (RdmaProcess,), {"net": net, "rails": rails, "module": module})
         processes.append(kind(context, registry_))
         return processes[-1]
 
     job = VirtualJob(ranks, registry(btl="self", **settings), seed=seed, bring_up=bring_up)
+    return run_and_look_for_leaks(job, programs, net, processes, trace=trace)
+
+
+def run_and_look_for_leaks(
+    job: VirtualJob, programs: Any, net: RdmaNet, processes: Sequence[Any], *, trace: bool = False
+) -> VirtualJob:
+    """Run a world to its end. The job gets `results` and `net`; nothing may be left behind."""
     job.results = job.run(programs, trace=trace)
     job.net = net
     assert not net.memory, "registrations were left behind"
