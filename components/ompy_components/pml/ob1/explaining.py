@@ -219,7 +219,9 @@ class Explaining:
         if protocol in EAGER:
             return
         if protocol not in {RDMA_DIRECT_GET, RDMA_DIRECT_PUT}:
-            first = min(asked.size, module.eager_limit - UNION_SIZE, module.rndv_eager_limit)
+            first = min(asked.size, module.eager_limit - UNION_SIZE)
+            if first < asked.size:
+                first = min(first, module.rndv_eager_limit)
             names = (_parameter(module, "eager_limit"), _parameter(module, "rndv_eager_limit"))
             yield Limit(f"first fragment: {first} bytes with the RNDV", names)
         for rail in self._endpoint.send.rails:
