@@ -138,6 +138,7 @@ class RdmaModule(BtlModule):
     def alloc(self, endpoint, order, size, flags):
         assert size <= self.max_send_size
         if self.out >= self.rail.descriptors:
+            self.net.faults["no room to send"] += 1
             return None
         self.out += 1
         return Descriptor(memoryview(bytearray(size)), flags, order)
@@ -214,7 +215,7 @@ class RdmaModule(BtlModule):
 
     def register_mem(self, endpoint, memory, flags):
         if self.registered >= self.rail.registrations:
-            self.net.faults["registration"] += 1
+            self.net.faults["no room to register"] += 1
             return None
         self.registered += 1
         self.net.handles += 1
@@ -276,6 +277,7 @@ class RdmaModule(BtlModule):
             self.net.faults["refused"] += 1
             return rail.refuse_with
         if self.out >= rail.descriptors:
+            self.net.faults[f"no room to {kind}"] += 1
             return OUT_OF_RESOURCE
         status = -1 if kind in rail.fail and random.random() < rail.odds else 0
         self.net.faults["failed"] -= status

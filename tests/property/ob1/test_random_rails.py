@@ -167,5 +167,7 @@ def test_small_worlds_do_what_the_reference_matcher_says(part: int) -> None:
     )
     seed(part)(profile(given(st.lists(worlds(), min_size=WORLDS, max_size=WORLDS))(several)))()
     assert seen["worlds"] >= WORLDS * EXAMPLES
-    for event in ("send", "put", "get", "refused", "failed", "registration", "limits"):
+    events = ["send", "put", "get", "refused", "failed", "limits"]
+    events += [f"no room to {what}" for what in ("send", "put", "get", "register")]
+    for event in events:
         assert seen[event] >= EXAMPLES // 10, (event, seen)
