@@ -138,6 +138,7 @@ class RdmaModule(BtlModule):
     def alloc(self, endpoint, order, size, flags):
         assert size <= self.max_send_size
         if self.out >= self.rail.descriptors:
+            self.net.faults["no room to send"] += 1
             return None
         self.out += 1
         return Descriptor(memoryview(bytearray(size)), flags, order)
@@ -214,7 +215,7 @@ class RdmaModule(BtlModule):
 
     def register_mem(self, endpoint, memory, flags):
         if self.registered >= self.rail.registrations:
-            self.net.faults["registration"] += 1
+            self.net.faults["no room to register"] += 1
             return None
         self.registered += 1
         self.net.handles += 1
@@ -276,6 +277,7 @@ class RdmaModule(BtlModule):
             self.net.faults["refused"] += 1
             return rail.refuse_with
         if self.out >= rail.descriptors:
+            self.net.faults[f"no room to {kind}"] += 1
             return OUT_OF_RESOURCE
         status = -1 if kind in rail.fail and random.random() < rail.odds else 0
         self.net.faults["failed"] -= status
@@ -301,6 +303,8 @@ class RdmaModule(BtlModule):
     # -- life
 
     def poll(self):
+        if not self.events:
+            return 0
         count = len(self.events)
         for _ in range(count):
             self.events.popleft()()
@@ -318,10 +322,12 @@ class RdmaProcess(RankProcess):
 
     net: RdmaNet
     rails: Sequence[RdmaRail]
+    module: type[RdmaModule]
 
     def _open_btls(self) -> None:
         self.context.btls += [
-            RdmaModule(self.context, self.net, index, rail) for index, rail in enumerate(self.rails)
+            self.module(self.context, self.net, index, rail)
+            for index, rail in enumerate(self.rails)
         ]
 
 
@@ -332,6 +338,7 @@ def rdma_world(
     *,
     seed: int = 0,
     trace: bool = False,
+    module: type[RdmaModule] = RdmaModule,
     **settings: object,
 ) -> VirtualJob:
     """Run programs over these rails; the job has `results` and `net`. Nothing may leak."""
@@ -339,11 +346,18 @@ def rdma_world(
     processes: list[RdmaProcess] = []
 
     def bring_up(context, registry_):
-        kind = type("Process", (RdmaProcess,), {"net": net, "rails": rails})
+        kind = type("Process", (RdmaProcess,), {"net": net, "rails": rails, "module": module})
         processes.append(kind(context, registry_))
         return processes[-1]
 
     job = VirtualJob(ranks, registry(btl="self", **settings), seed=seed, bring_up=bring_up)
+    return run_and_look_for_leaks(job, programs, net, processes, trace=trace)
+
+
+def run_and_look_for_leaks(
+    job: VirtualJob, programs: Any, net: RdmaNet, processes: Sequence[Any], *, trace: bool = False
+) -> VirtualJob:
+    """Run a world to its end. The job gets `results` and `net`; nothing may be left behind."""
     job.results = job.run(programs, trace=trace)
     job.net = net
     assert not net.memory, "registrations were left behind"

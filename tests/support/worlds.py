@@ -9,10 +9,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ompy.frameworks.catalog import CATALOG
+from ompy.mca.discovery import scan
+from ompy.mca.groups import HOOKS
+from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather
 from ompy.net.virtual import Rail
@@ -23,10 +28,18 @@ ROOT = Path(__file__).resolve().parents[2]
 WORLDS = ("virtual", "real")
 
 
+@cache
+def _offered() -> Sequence[ComponentRecord]:
+    """What is installed, looked for once: thousands of worlds are made of it."""
+    frameworks = (*(framework for framework in CATALOG if framework.api is not None), HOOKS)
+    return scan(frozenset(framework.name for framework in frameworks))
+
+
 def registry(**settings: object) -> Registry:
     """A registry with these parameters and nothing from files or the environment."""
     pairs = [(name, str(value)) for name, value in settings.items()]
-    return Registry(CATALOG, gather(pairs, {}, files=[]))
+    records = [deepcopy(record) for record in _offered()]  # a registry changes their states
+    return Registry(CATALOG, gather(pairs, {}, files=[]), records=records)
 
 
 def virtual(

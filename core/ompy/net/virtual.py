@@ -59,6 +59,7 @@ class Fabric:
         conductor: clock and seed.
         rails: the networks.
         hosts: host number of each rank.
+        links: until when the link of a rank to a rail is taken, by rank and rail.
     """
 
     conductor: Conductor
@@ -69,6 +70,7 @@ class Fabric:
     segments: dict[tuple[int, str], bytearray] = field(default_factory=dict)
     engines: dict[int, VirtualEngine] = field(default_factory=dict)
     memory: dict[int, memoryview] = field(default_factory=dict)
+    links: dict[tuple[int, str], int] = field(default_factory=dict)
     ports: int = 1024
     addresses: int = 4096
 
@@ -80,10 +82,16 @@ class Fabric:
                 return rail
         raise LinkError(f"no interface has the address {address}")
 
-    def delay(self, rail: Rail, size: int) -> int:
-        """Nanoseconds `size` bytes take over `rail`, drawn anew each time."""
-        wire = size * 8_000 // rail.bandwidth
-        return rail.latency + wire + self.conductor.random.randrange(rail.jitter + 1)
+    def delay(self, rail: Rail, rank: int, size: int) -> int:
+        """Nanoseconds until `size` bytes that `rank` sends now over `rail` have arrived.
+
+        They leave behind all that the rank has sent over this rail, at the rail's bandwidth, and
+        take a time that is drawn anew each time.
+        """
+        now = self.conductor.time
+        leave = max(now, self.links.get((rank, rail.name), 0)) + size * 8_000 // rail.bandwidth
+        self.links[rank, rail.name] = leave
+        return leave - now + rail.latency + self.conductor.random.randrange(rail.jitter + 1)
 
     def next_address(self, size: int) -> int:
         """The address of `size` bytes that nothing else has, with a gap behind them."""
@@ -173,7 +181,7 @@ class VirtualStream(VirtualSource, Stream):
     def _deliver(self, peer: VirtualStream, data: bytes) -> None:
         conductor = self._fabric.conductor
         peer._held += len(data)
-        arrival = conductor.time + self._fabric.delay(self._rail, len(data))
+        arrival = conductor.time + self._fabric.delay(self._rail, self.engine.rank, len(data))
         peer._last_arrival = arrival = max(arrival, peer._last_arrival)
         conductor.after(arrival - conductor.time, lambda: peer._arrive(data))
 
@@ -211,7 +219,8 @@ class VirtualStream(VirtualSource, Stream):
         peer = self.peer
         if peer is not None and not peer._closed:
             conductor = self._fabric.conductor
-            arrival = max(conductor.time + self._fabric.delay(self._rail, 0), peer._last_arrival)
+            delay = self._fabric.delay(self._rail, self.engine.rank, 0)
+            arrival = max(conductor.time + delay, peer._last_arrival)
             conductor.after(arrival - conductor.time, peer._end)
 
     def _end(self) -> None:
@@ -266,7 +275,7 @@ class VirtualListener(VirtualSource, Listener):
         stream = VirtualStream(self._fabric, self._fabric.rail_of(self.address.host), self.engine)
         stream.establish(caller)
         conductor = self._fabric.conductor
-        delay = self._fabric.delay(self._fabric.rail_of(self.address.host), 0)
+        delay = self._fabric.delay(self._fabric.rail_of(self.address.host), self.engine.rank, 0)
         conductor.after(delay, lambda: caller.establish(stream))
         self._queue.append((stream, peer))
         self.engine.wake()
@@ -305,7 +314,8 @@ class VirtualDatagram(VirtualSource, Datagram):
     def send(self, packet: memoryview, address: Address) -> bool:
         """Send one packet; if nobody is there it is lost."""
         data = bytes(packet)
-        delay = self._fabric.delay(self._fabric.rail_of(self.address.host), len(data))
+        rail = self._fabric.rail_of(self.address.host)
+        delay = self._fabric.delay(rail, self.engine.rank, len(data))
         self._fabric.conductor.after(delay, lambda: self._arrive_at(address, data))
         return True
 
@@ -467,7 +477,7 @@ class VirtualNetwork(Network):
             else:
                 listener.arrive(stream, own)
 
-        self._fabric.conductor.after(self._fabric.delay(rail, 0), request)
+        self._fabric.conductor.after(self._fabric.delay(rail, self._rank, 0), request)
         return self._wrap_stream(stream, address)
 
     def datagram(self, host: str, port: int = 0) -> Datagram:

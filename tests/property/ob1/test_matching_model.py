@@ -34,6 +34,7 @@ from tests.sim.p2p.programs import pattern, send, world
 from tests.support.effort import effort
 from tests.support.forms import interpreted_only
 from tests.support.mutants import MUTANTS, planted
+from tests.support.reference_matcher import match
 from tests.support.worlds import virtual
 
 FINAL_TAG = -50  # internal: no wildcard takes it
@@ -76,6 +77,7 @@ class Outcome:
 
     matched: list[tuple[int, int, int] | None] = field(default_factory=list)  # source, tag, number
     drained: list[tuple[int, int, int]] = field(default_factory=list)
+    sizes: dict[tuple[int, int], int] = field(default_factory=dict)  # by source, number
 
 
 def actions(ranks: int, sizes: tuple[int, ...] = SIZES) -> st.SearchStrategy[list[Sent | Posted]]:
@@ -137,29 +139,32 @@ def run_rank(process: RankProcess, todo: list[Sent | Posted]) -> Outcome:
         pml.cancel(request)
     while (message := pml.improbe(comm, ANY_SOURCE, ANY_TAG)) is not None:
         room = GrowingConvertor()
-        pml.wait(comm, pml.imrecv(message, room))
-        outcome.drained.append((message.source, message.tag, check(room, message.source)))
+        request = pml.wait(comm, pml.imrecv(message, room))
+        number = check(request, room, outcome)
+        outcome.drained.append((message.source, message.tag, number))
     for request, room in receives:
         process.context.engine.wait(request)
         if request.cancelled:
             outcome.matched.append(None)
             continue
         assert (request.error == ERR_TRUNCATE) == (request.length > room.size)
-        number = check(room, request.source)
+        number = check(request, room, outcome)
         outcome.matched.append((request.source, request.tag, number))
     for request in (*sends, *finals):
         pml.wait(comm, request)
     return outcome
 
 
-def check(room: ContiguousConvertor, source: int) -> int:
-    """The number of the message in `room`, whose bytes are right."""
+def check(request: Request, room: ContiguousConvertor, outcome: Outcome) -> int:
+    """The number of the message in `room`, whose every byte is right, and none behind it."""
     assert room.view is not None
-    stored = bytes(room.view)
-    expected = pattern(200_000, source)[: len(stored) - 2]
-    filled = stored[2:]
-    assert filled[: len(filled)].rstrip(b"\0") == expected[: len(filled.rstrip(b"\0"))]
-    return int.from_bytes(stored[:2], "big")
+    assert request.received == min(request.length, room.size)
+    stored, rest = bytes(room.view[: request.received]), bytes(room.view[request.received :])
+    assert stored[2:] == pattern(request.length - 2, request.source)[: len(stored) - 2]
+    assert rest == bytes(len(rest))
+    number = int.from_bytes(stored[:2], "big")
+    outcome.sizes[request.source, number] = request.length - 2
+    return number
 
 
 def fits(receive: Posted, source: int, tag: int) -> bool:
@@ -168,7 +173,33 @@ def fits(receive: Posted, source: int, tag: int) -> bool:
     return receive.tag == tag or (receive.tag == ANY_TAG and tag >= 0)
 
 
+def compare(me: int, programs: list[list[Sent | Posted]], outcome: Outcome) -> None:
+    """The outcome is, message for message, what the reference matcher says."""
+    sent = {
+        source: [a.tag for a in program if isinstance(a, Sent) and a.target == me]
+        for source, program in enumerate(programs)
+    }
+    posted = [(a.source, a.tag) for a in programs[me] if isinstance(a, Posted)]
+    chosen = [got and got[0] for got in outcome.matched]
+    expected, left = match(posted, sent, chosen)
+    assert [got and (got[0], got[2]) for got in outcome.matched] == expected
+    drained = [(source, number) for source, _, number in outcome.drained]
+    assert sorted(drained, key=lambda message: message[0]) == left  # each sender's in order
+    tags = [(source, number, tag) for source, tag, number in (*filter(None, outcome.matched),)]
+    tags += [(source, number, tag) for source, tag, number in outcome.drained]
+    assert all(sent[source][number] == tag for source, number, tag in tags)
+    sizes = {
+        (source, number): action.size
+        for source, program in enumerate(programs)
+        for number, action in enumerate(
+            a for a in program if isinstance(a, Sent) and a.target == me
+        )
+    }
+    assert outcome.sizes == sizes
+
+
 def judge(me: int, programs: list[list[Sent | Posted]], outcome: Outcome) -> None:
+    compare(me, programs, outcome)
     posted = [action for action in programs[me] if isinstance(action, Posted)]
     sent = {
         (source, number): message.tag

@@ -12,6 +12,7 @@ from ompy.frameworks.pml import STANDARD
 from ompy.runtime.process import RankProcess
 
 from tests.sim.ob1.programs import exchange, one_message, protocols, steps, truncated
+from tests.sim.ob1.test_protocols import EXPECTED
 from tests.sim.p2p.programs import buffer, pattern, send, world
 from tests.support.effort import effort
 from tests.support.rdma_btl import RdmaRail, rdma_world
@@ -119,7 +120,7 @@ def test_registrations_run_out(registrations: int, flags: int) -> None:
     job = rdma_world(2, exchange, [rail])
     if registrations == 0:
         assert job.net.moved[0, "put"] + job.net.moved[0, "get"] == 0
-    assert job.net.faults["registration"]  # many messages are under way at once
+    assert job.net.faults["no room to register"]  # many messages are under way at once
 
 
 @pytest.mark.parametrize("alignment", [8, 64])
@@ -157,6 +158,24 @@ def test_few_descriptors(flags: int, descriptors: int) -> None:
         job = rdma_world(2, exchange, rails, seed=descriptors)
         rdma = sum(count for (_, kind), count in job.net.moved.items() if kind != "send")
         assert (rdma > 100_000) == bool(flags)
+
+
+@pytest.mark.parametrize("registrations", [2, 1000])
+@pytest.mark.parametrize("descriptors", [1, 2, 3])
+def test_everything_runs_out_at_once(descriptors: int, registrations: int) -> None:
+    """Three ranks, three unlike rails, all to all: no room to send, put, get or register."""
+    scarce = RdmaRail(descriptors=descriptors, registrations=registrations, put_limit=9000)
+    rails = [
+        replace(scarce, flags=PUT),
+        replace(scarce, flags=GET, inplace=False, bandwidth=300),
+        replace(scarce, flags=PUT | GET, min_rdma_pipeline_size=5000),
+    ]
+    job = rdma_world(3, exchange, rails, seed=descriptors, trace=True)
+    # what is proposed; where a rail can get, put alone is not
+    assert set(protocols(job)) >= set(EXPECTED) - {"RDMA Direct Put"}
+    short = ["put", "get"] if registrations > 2 else ["register"]
+    for what in ("send", *short):
+        assert job.net.faults[f"no room to {what}"], job.net.faults
 
 
 @pytest.mark.parametrize("flags", [PUT, GET])

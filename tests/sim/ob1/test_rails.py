@@ -91,12 +91,28 @@ def test_messages_take_turns() -> None:
 
 
 def test_tcp_over_two_networks() -> None:
-    """The same over tcp, whose rails the world limits: the time is that of both together."""
+    """The same over tcp, on links whose rate the world limits: ten to one, and done together."""
+    size = 330_000
     rails = (Rail("fast", bandwidth=1000, jitter=0), Rail("slow", bandwidth=100, jitter=0))
-    settings = {"btl": "self,tcp", "btl_tcp_if_include": "fast,slow"}
-    job = virtual(2, one_message(SIZE), rails=rails, **settings)
-    alone = virtual(2, one_message(SIZE), rails=rails[:1], btl="self,tcp")
-    assert job.conductor.time < alone.conductor.time
+    settings = {"btl": "self,tcp", "btl_tcp_max_send_size": 8192, "btl_tcp_rndv_eager_limit": 0}
+    both = {**settings, "btl_tcp_if_include": "fast,slow"}
+    job = virtual(2, one_message(size, gather=True), rails=rails, trace=True, **both)
+    carried = {"tcp[0]": 0, "tcp[1]": 0}
+    for event in job.events():
+        values = dict(event.fields)
+        if event.name == "FRAG" and values["side"] == "send":
+            carried[values["rail"]] += values["payload"]
+    assert sum(carried.values()) == size
+    assert carried["tcp[1]"] * 9.9 < carried["tcp[0]"] < carried["tcp[1]"] * 10.1
+    alone = virtual(2, one_message(size, gather=True), rails=rails[:1], **settings)
+    assert job.conductor.time < 0.95 * alone.conductor.time
+
+
+def test_the_world_keeps_to_a_rate() -> None:
+    """However many chunks are sent at once: 1.1 MB take 8.8 ms at 1000 Mbit/s."""
+    rails = (Rail("only", bandwidth=1000, jitter=0, latency=0, window=1_000_000),)
+    job = virtual(2, one_message(SIZE), rails=rails, btl="self,tcp")
+    assert 8_800_000 < job.conductor.time < 9_500_000
 
 
 @pytest.mark.parametrize("kind", ["put", "get"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_TRUNCATE, MPIError
@@ -19,8 +21,13 @@ def world(process: RankProcess) -> Communicator:
 
 def pattern(size: int, salt: int) -> bytes:
     """`size` bytes that differ by position and salt."""
-    block = bytes((salt + index * 7) % 251 for index in range(min(size, 4099)))
-    return (block * (size // len(block) + 1))[:size] if size else b""
+    block = _block(salt)
+    return (block * (size // len(block) + 1))[:size]
+
+
+@cache
+def _block(salt: int) -> bytes:
+    return bytes((salt + index * 7) % 251 for index in range(4099))
 
 
 def send(data: bytes) -> ContiguousConvertor:

@@ -1,4 +1,7 @@
-"""The sender's choice against an independent transcription of the seed's pseudo-code."""
+"""The sender's choice against a transcription of the seed's pseudo-code, as functions alone.
+
+`tests/sim/ob1/test_selection_table.py` compares what goes over the wire.
+"""
 
 from __future__ import annotations
 
@@ -12,44 +15,16 @@ from ompy_components.pml.ob1.headers import UNION_SIZE
 from ompy_components.pml.ob1.selection import Protocol, choose, choose_large, suits_direct
 
 from tests.sim.p2p import programs
+from tests.support.seed_rule import Btl, candidate
 from tests.support.worlds import virtual
 
 MIN_RDMA = 10_000  # btl_min_rdma_pipeline_size
-
-
-def seed_rule(
-    mode: int,
-    data_size: int,
-    limit: int,
-    *,
-    btl_sendi: bool,
-    btl_send_inplace: bool,
-    contiguous_buffer: bool,
-    btl_flags: int,
-    leave_pinned: bool,
-) -> str:
-    """seeds/ob1-protocols.rst, Protocol Selection, line for line."""
-    standard_mode, buffered_mode = mode == STANDARD, mode == BUFFERED
-    synchronous_mode, ready_mode = mode == SYNCHRONOUS, mode == READY
-    btl_rdma, btl_get = bool(btl_flags & (PUT | GET)), bool(btl_flags & GET)
-    if (standard_mode or buffered_mode or ready_mode) and btl_sendi and data_size <= 256:
-        return "Eager Send (Immediate)"
-    if data_size <= limit:
-        if standard_mode or ready_mode:
-            if data_size != 0 and btl_send_inplace:
-                return "Eager Send (Prepared)"
-            return "Eager Send (Immediate)" if btl_sendi else "Eager Send (Allocated)"
-        if buffered_mode:
-            return "Eager Send (Immediate)" if btl_sendi else "Eager Send (Allocated)"
-        if synchronous_mode:
-            return "Send/Receive Pipeline"
-    if buffered_mode:
-        return "Buffered Pipeline"
-    if contiguous_buffer:
-        if btl_rdma and (leave_pinned or not (btl_flags & PUT) or data_size <= MIN_RDMA):
-            return "RDMA Direct Put" if not btl_get else "RDMA Direct Get"
-        return "RDMA Pipeline"
-    return "Send/Receive Pipeline"
+MODES = {
+    STANDARD: "standard",
+    BUFFERED: "buffered",
+    SYNCHRONOUS: "synchronous",
+    READY: "ready",
+}
 
 
 def chosen_by_ob1(
@@ -85,7 +60,17 @@ def test_choice_is_the_seeds(mode: int) -> None:
             "btl_flags": SEND | flags,
             "leave_pinned": pinned,
         }
-        expected = seed_rule(mode, size, limit, **case)
+        btl = Btl(
+            btl_sendi=sendi,
+            btl_send_inplace=inplace,
+            btl_flags=flags,
+            btl_eager_limit=4096,
+            btl_rndv_eager_limit=4096,
+            btl_min_rdma_pipeline_size=MIN_RDMA,
+            btl_pipeline_send_length=0,
+            leave_pinned=pinned,
+        )
+        expected = candidate(MODES[mode], size, contiguous, btl)
         seen.add(expected)
         assert chosen_by_ob1(mode, size, limit, **case) == expected, (size, case)
     assert len(seen) == {STANDARD: 7, READY: 7, BUFFERED: 3, SYNCHRONOUS: 4}[mode]

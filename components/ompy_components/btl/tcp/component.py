@@ -27,6 +27,7 @@ TRANSFER_MAX: Final = (1 << 31) - 1024  # bytes; reference openmpi.md 3.13, tcp 
 FLAGS: Final = (
     SEND | PUT | SEND_INPLACE | NEED_ACK | NEED_CSUM | RDMA_COMPLETION | HETEROGENEOUS_RDMA
 )
+LINKS_MAX: Final = 16  # arbitrary: the sixteenth counts for a thousandth of the bandwidth already
 EXCLUDED = "127.0.0.1/8,sppp"  # reference openmpi.md 3.13
 
 
@@ -70,6 +71,17 @@ class TcpComponent(BtlComponent):
             "Interfaces not to use, by name or as address/bits, separated by commas. Only one of "
             "if_include and if_exclude may be set.",
             level=1,
+        ),
+        Parameter(
+            "links",
+            "int",
+            1,
+            "Connections to each peer over each interface. Each is taken to have half the "
+            "bandwidth and twice the latency of the one before it.",
+            level=4,
+            unit="connections",
+            minimum=1,
+            maximum=LINKS_MAX,
         ),
         Parameter(
             "port_min_v4",
@@ -138,7 +150,7 @@ class TcpComponent(BtlComponent):
     )
 
     def init(self, context: RankContext) -> list[BtlModule]:
-        """One module per interface chosen."""
+        """One module per interface chosen and link."""
         from ompy_components.btl.tcp.interfaces import choose, publish
         from ompy_components.btl.tcp.module import TcpModule
 
@@ -148,7 +160,13 @@ class TcpComponent(BtlComponent):
         chosen = choose(context, values.if_include, values.if_exclude, EXCLUDED)
         if not chosen:
             raise NotAvailable("no interface is left to use")
-        modules = [TcpModule(context, values, interface) for interface in chosen]
+        modules = []
+        for interface in chosen:
+            for link in range(values.links):
+                module = TcpModule(context, values, interface)
+                module.bandwidth = max(module.bandwidth >> link, 1)  # reference openmpi.md 3.13
+                module.latency <<= link
+                modules.append(module)
         publish(context, [(m.interface.address, m.listener.address.port) for m in modules])
         return list(modules)
 

@@ -81,7 +81,7 @@ class Explaining:
     def candidate(self, asked: Asked) -> Protocol:
         """What the sender would choose."""
         module = self._rail.module
-        inplace = bool(module.flags & SEND_INPLACE) and asked.contiguous
+        inplace = bool(module.flags & SEND_INPLACE)
         limit = module.eager_limit - UNION_SIZE
         found = choose(asked.mode, asked.size, limit, self._rail.immediate, inplace)
         if found is not None:
@@ -129,10 +129,9 @@ class Explaining:
             return
         module = self._rail.module
         inplace = "is" if module.flags & SEND_INPLACE else "is not"
-        layout = "contiguous" if asked.contiguous else "not contiguous"
         yield Branch(
-            f"{module.name} {inplace} inplace, the buffer is {layout}, "
-            f"the mode {MODES[asked.mode]}, the size {asked.size}",
+            f"{module.name} {inplace} inplace, the mode is {MODES[asked.mode]}, "
+            f"the size {asked.size}",
             (_parameter(module, "flags"),),
         )
 
@@ -223,7 +222,9 @@ class Explaining:
         if protocol in EAGER:
             return
         if protocol not in {RDMA_DIRECT_GET, RDMA_DIRECT_PUT}:
-            first = min(asked.size, module.eager_limit - UNION_SIZE, module.rndv_eager_limit)
+            first = min(asked.size, module.eager_limit - UNION_SIZE)
+            if first < asked.size:
+                first = min(first, module.rndv_eager_limit)
             names = (_parameter(module, "eager_limit"), _parameter(module, "rndv_eager_limit"))
             yield Limit(f"first fragment: {first} bytes with the RNDV", names)
         for rail in self._endpoint.send.rails:

@@ -33,6 +33,7 @@ from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_HEADER, PUT_SIZE,
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rails import Share, find_rail, next_share, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment
+from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET, RDMA_DIRECT_PUT
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import RdmaEvent, SendEvent, next_send_state
 from ompy_components.pml.ob1.steps import WRITE
@@ -149,7 +150,11 @@ class PutRequests:
         self._ob1.rdma.release_one(fragment)
         fragment.advance(RdmaEvent.FAILED if size < 0 else RdmaEvent.MOVED)
         if self._ob1.trace.active:
-            self._ob1.steps.receiver(request, "FIN", offset=fragment.offset, size=size)
+            # where a get was not available this is a step of put all the same
+            put = RDMA_DIRECT_PUT if request.protocol is RDMA_DIRECT_GET else request.protocol
+            self._ob1.steps.receiver(
+                request, "FIN", protocol=put, offset=fragment.offset, size=size
+            )
         incoming = request.incoming
         assert incoming is not None
         incoming.outstanding -= 1

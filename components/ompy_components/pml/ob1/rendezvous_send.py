@@ -40,6 +40,7 @@ from ompy_components.pml.ob1.selection import (
     RDMA_DIRECT_GET,
     RDMA_DIRECT_PUT,
     RDMA_PIPELINE,
+    SEND_RECEIVE_PIPELINE,
     Protocol,
     choose_large,
 )
@@ -51,8 +52,10 @@ if TYPE_CHECKING:
 
 # what the RNDV says of the sender's memory; seed, step A of each protocol
 FLAGS = {
-    RDMA_DIRECT_PUT: FLAG_CONTIG | FLAG_PIN,
+    RDMA_DIRECT_PUT: FLAG_CONTIG | FLAG_PIN | FLAG_SIGNAL,
+    SEND_RECEIVE_PIPELINE: FLAG_SIGNAL,
     RDMA_PIPELINE: FLAG_CONTIG,
+    BUFFERED_PIPELINE: 0,
 }
 
 
@@ -100,11 +103,13 @@ class RendezvousSend:
     def _rndv(self, rail: Rail, request: SendRequest, protocol: Protocol) -> int:
         module = rail.module
         convertor = request.convertor
-        size = min(convertor.size, module.eager_limit - UNION_SIZE, module.rndv_eager_limit)
+        size = min(convertor.size, module.eager_limit - UNION_SIZE)
+        if size < convertor.size:  # a small synchronous message goes whole (reference 3.5)
+            size = min(size, module.rndv_eager_limit)
         flags = PRIORITY | BTL_OWNERSHIP | SIGNAL
         descriptor: Descriptor | None
         if protocol is RDMA_DIRECT_PUT:
-            descriptor = module.alloc(rail.endpoint, NO_ORDER, RNDV_SIZE, flags)
+            descriptor = module.alloc(rail.endpoint, NO_ORDER, RNDV_SIZE, PRIORITY | BTL_OWNERSHIP)
             size = 0
         elif protocol is BUFFERED_PIPELINE:
             descriptor = module.alloc(rail.endpoint, NO_ORDER, RNDV_SIZE + size, flags)
@@ -117,7 +122,7 @@ class RendezvousSend:
         if descriptor is None:
             return OUT_OF_RESOURCE
         sent = descriptor.payload_size
-        descriptor.segment[:RNDV_SIZE] = self.rndv_header(request, FLAGS.get(protocol, 0))
+        descriptor.segment[:RNDV_SIZE] = self.rndv_header(request, FLAGS[protocol])
         result = self._sending.send_fragment(rail, request, descriptor, RNDV)
         if result >= 0 and protocol is BUFFERED_PIPELINE:
             convertor.keep(sent)
@@ -148,7 +153,7 @@ class RendezvousSend:
         """The header of a RNDV."""
         return RNDV_HEADER.pack(
             RNDV,
-            FLAG_ACK | FLAG_SIGNAL | flags,
+            FLAG_ACK | flags,
             request.context_id,
             request.own_rank,
             request.tag,

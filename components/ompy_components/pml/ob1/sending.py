@@ -153,7 +153,7 @@ class Sending:
     def _start_on(self, rail: Rail, request: SendRequest) -> int:
         module = rail.module
         size = request.convertor.size
-        inplace = bool(module.flags & SEND_INPLACE) and request.convertor.view is not None
+        inplace = bool(module.flags & SEND_INPLACE)  # what is in pieces `prepare_src` packs
         eager_payload = module.eager_limit - UNION_SIZE
         protocol = choose(request.mode, size, eager_payload, rail.immediate, inplace)
         if protocol is EAGER_IMMEDIATE:
