@@ -1,50 +1,101 @@
-"""What the puts and gets of most BTL modules have in common."""
+"""Base of modules whose puts and gets are one operation, on memory found by its identity."""
 
 from __future__ import annotations
 
 from ompy.frameworks.btl import (
-    COMPLETED,
-    SEND_ALWAYS_CALLBACK,
+    BAD_PARAM,
+    NOT_AVAILABLE,
+    REMOTE_READ,
+    REMOTE_WRITE,
     BtlModule,
     CompletionCallback,
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.registration import identity_of
 
 
-def unsuitable(size: int, address: int, limit: int, alignment: int) -> bool:
-    """Whether a put or get of `size` bytes at a remote address is too large or not aligned."""
+class RdmaModule(BtlModule):
+    """Checks limits, alignment and handle of a put or get; `transfer` does it."""
+
+    __slots__ = ()
+
+    def put(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Write into the peer's registered memory."""
+        if _unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+            return NOT_AVAILABLE
+        descriptor = _descriptor(local, flags, order, callback, context)
+        return self._begin(REMOTE_WRITE, endpoint, descriptor, remote_handle, remote_address)
+
+    def get(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Read the peer's registered memory."""
+        if _unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+            return NOT_AVAILABLE
+        descriptor = _descriptor(local, flags, order, callback, context)
+        return self._begin(REMOTE_READ, endpoint, descriptor, remote_handle, remote_address)
+
+    def _begin(
+        self,
+        access: int,
+        endpoint: Endpoint,
+        descriptor: Descriptor,
+        remote_handle: bytes,
+        offset: int,
+    ) -> int:
+        identity = identity_of(remote_handle, endpoint.proc.rank)
+        if not identity:
+            return BAD_PARAM
+        return self.transfer(access, endpoint, descriptor, identity, offset)
+
+    def transfer(
+        self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int
+    ) -> int:
+        """Move the bytes. Returns, and completes the descriptor, as the contract says.
+
+        Args:
+            access: `REMOTE_WRITE` for a put, `REMOTE_READ` for a get.
+            endpoint: the peer.
+            descriptor: its segment is the local memory.
+            identity: of the memory the peer registered, as its table has it.
+            offset: where in that memory, in bytes.
+        """
+        raise NotImplementedError
+
+
+def _unsuitable(size: int, address: int, limit: int, alignment: int) -> bool:
     return size > limit or (alignment > 1 and bool(size % alignment or address % alignment))
 
 
-def complete_at_once(
-    module: BtlModule,
-    endpoint: Endpoint,
+def _descriptor(
     local: memoryview,
     flags: int,
     order: int,
-    callback: CompletionCallback | None,
-    context: object,
-) -> int:
-    """A put or get is done within the call: tell who wants to be told in any case.
-
-    Returns:
-        `COMPLETED`.
-    """
-    if flags & SEND_ALWAYS_CALLBACK and callback is not None:
-        descriptor = transfer_descriptor(local, flags, order, callback, context)
-        callback.completed(module, endpoint, descriptor, 0)
-    return COMPLETED
-
-
-def transfer_descriptor(
-    local: memoryview,
-    flags: int,
-    order: int,
-    callback: CompletionCallback | None,
+    callback: CompletionCallback,
     context: object,
 ) -> Descriptor:
-    """What the completion callback of a put or get is given."""
+    """What the completion callback is given."""
     made = Descriptor(local, flags, order)
     made.payload_size = len(local)
     made.callback = callback

@@ -1,6 +1,7 @@
-from ompy.frameworks.btl cimport BtlModule, Descriptor, Endpoint
+from ompy.frameworks.btl cimport Descriptor, Endpoint
+from ompy.frameworks.transfers cimport RdmaModule
 
-cdef class SelfModule(BtlModule):
+cdef class SelfModule(RdmaModule):
     cdef Endpoint _endpoint
     cdef object _queue
     cdef public object registered

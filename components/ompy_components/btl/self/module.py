@@ -14,28 +14,24 @@ from ompy.frameworks.btl import (
     BAD_PARAM,
     COMPLETED,
     GET,
-    NOT_AVAILABLE,
     PUT,
     QUEUED,
     RDMA_COMPLETION,
-    REMOTE_READ,
     REMOTE_WRITE,
     SEND,
-    BtlModule,
-    CompletionCallback,
     Descriptor,
     Endpoint,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable, identity_of
-from ompy.frameworks.transfers import complete_at_once, unsuitable
+from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
+from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 
 DELIVERIES_PER_POLL = 16  # arbitrary: bounded work a poll
 
 
-class SelfModule(BtlModule):
+class SelfModule(RdmaModule):
     """The way of a rank to itself.
 
     Attributes:
@@ -80,51 +76,19 @@ class SelfModule(BtlModule):
         self._queue.append(descriptor)
         return COMPLETED
 
-    def put(
-        self,
-        endpoint: Endpoint,
-        local: memoryview,
-        remote_address: int,
-        local_handle: object,
-        remote_handle: bytes,
-        flags: int,
-        order: int,
-        callback: CompletionCallback,
-        context: object,
+    def transfer(
+        self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int
     ) -> int:
-        """Copy into the registered memory."""
-        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
-            return NOT_AVAILABLE
-        there = self._find(remote_handle, remote_address, len(local), REMOTE_WRITE)
+        """Copy."""
+        local = descriptor.segment
+        there = self.registered.find(identity, offset, len(local), access)
         if there is None:
             return BAD_PARAM
-        there[:] = local
-        return complete_at_once(self, endpoint, local, flags, order, callback, context)
-
-    def get(
-        self,
-        endpoint: Endpoint,
-        local: memoryview,
-        remote_address: int,
-        local_handle: object,
-        remote_handle: bytes,
-        flags: int,
-        order: int,
-        callback: CompletionCallback,
-        context: object,
-    ) -> int:
-        """Copy out of the registered memory."""
-        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
-            return NOT_AVAILABLE
-        there = self._find(remote_handle, remote_address, len(local), REMOTE_READ)
-        if there is None:
-            return BAD_PARAM
-        local[:] = there
-        return complete_at_once(self, endpoint, local, flags, order, callback, context)
-
-    def _find(self, handle: bytes, offset: int, size: int, access: int) -> memoryview | None:
-        identity = identity_of(handle, self.context.rank)
-        return self.registered.find(identity, offset, size, access)
+        if access == REMOTE_WRITE:
+            there[:] = local
+        else:
+            local[:] = there
+        return self.finish(endpoint, descriptor)
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Give it an identity."""

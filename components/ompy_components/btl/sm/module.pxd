@@ -1,5 +1,6 @@
 from ompy.data.convertor cimport Convertor
-from ompy.frameworks.btl cimport BtlModule, Descriptor, Endpoint
+from ompy.frameworks.btl cimport Descriptor, Endpoint
+from ompy.frameworks.transfers cimport RdmaModule
 from ompy.net.ring cimport RingReader
 from ompy_components.btl.sm.endpoint cimport SmDescriptor, SmEndpoint
 
@@ -7,7 +8,7 @@ cdef class Inbox:
     cdef public SmEndpoint peer
     cdef public RingReader reader
 
-cdef class SmModule(BtlModule):
+cdef class SmModule(RdmaModule):
     cdef object _layout
     cdef object _memory
     cdef unsigned long long[::1] _words

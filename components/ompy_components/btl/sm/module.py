@@ -20,21 +20,17 @@ from ompy.frameworks.btl import (
     PUT,
     QUEUED,
     RDMA_COMPLETION,
-    REMOTE_READ,
-    REMOTE_WRITE,
     SEND,
     SEND_ALWAYS_CALLBACK,
     SIZE_MAX,
     UNREACHABLE,
-    BtlModule,
-    CompletionCallback,
     Descriptor,
     Endpoint,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.registration import HANDLE_SIZE
-from ompy.frameworks.transfers import unsuitable
+from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 from ompy.net.ring import CACHE_LINE, RingReader, RingWriter
 
@@ -61,7 +57,7 @@ class Inbox:
         self.reader = reader
 
 
-class SmModule(BtlModule):
+class SmModule(RdmaModule):
     """The way to the other ranks of this host.
 
     Attributes:
@@ -220,61 +216,12 @@ class SmModule(BtlModule):
             self._ring(endpoint)
         return COMPLETED
 
-    def put(
-        self,
-        endpoint: Endpoint,
-        local: memoryview,
-        remote_address: int,
-        local_handle: object,
-        remote_handle: bytes,
-        flags: int,
-        order: int,
-        callback: CompletionCallback,
-        context: object,
+    def transfer(
+        self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int
     ) -> int:
-        """Copy into the peer's registered memory."""
+        """Copy, or have the peer copy."""
         assert isinstance(endpoint, SmEndpoint)
-        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
-            return NOT_AVAILABLE
-        return self.remote.move(
-            endpoint,
-            local,
-            remote_address,
-            remote_handle,
-            REMOTE_WRITE,
-            flags,
-            order,
-            callback,
-            context,
-        )
-
-    def get(
-        self,
-        endpoint: Endpoint,
-        local: memoryview,
-        remote_address: int,
-        local_handle: object,
-        remote_handle: bytes,
-        flags: int,
-        order: int,
-        callback: CompletionCallback,
-        context: object,
-    ) -> int:
-        """Copy out of the peer's registered memory."""
-        assert isinstance(endpoint, SmEndpoint)
-        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
-            return NOT_AVAILABLE
-        return self.remote.move(
-            endpoint,
-            local,
-            remote_address,
-            remote_handle,
-            REMOTE_READ,
-            flags,
-            order,
-            callback,
-            context,
-        )
+        return self.remote.move(endpoint, descriptor, identity, offset, access)
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Let peers reach the memory."""

@@ -16,12 +16,11 @@ from ompy.frameworks.btl import (
     BAD_PARAM,
     REMOTE_READ,
     REMOTE_WRITE,
-    CompletionCallback,
+    Descriptor,
     Endpoint,
 )
 from ompy.frameworks.emulation import GET_PIECE, PUT_PIECE, EmulatedTransfers
-from ompy.frameworks.registration import Registration, RegistrationTable, identity_of
-from ompy.frameworks.transfers import complete_at_once, transfer_descriptor
+from ompy.frameworks.registration import Registration, RegistrationTable
 from ompy.net.base import LinkError, ProcessCopy
 
 from ompy_components.btl.sm.endpoint import SmEndpoint
@@ -121,29 +120,19 @@ class RemoteMemory:
     def move(
         self,
         endpoint: SmEndpoint,
-        local: memoryview,
+        descriptor: Descriptor,
+        identity: int,
         offset: int,
-        handle: bytes,
         access: int,
-        flags: int,
-        order: int,
-        callback: CompletionCallback | None,
-        context: object,
     ) -> int:
         """Put (`access` is `REMOTE_WRITE`) or get (`REMOTE_READ`). Returns as the contract says."""
-        identity = identity_of(handle, endpoint.proc.rank)
-        if not identity:
-            return BAD_PARAM
         if identity & NO_SLOT != NO_SLOT and self._may_copy(endpoint):
-            problem = self._copy_once(endpoint, local, offset, identity, access)
+            problem = self._copy_once(endpoint, descriptor.segment, offset, identity, access)
             if problem is None:
-                return complete_at_once(
-                    self._module, endpoint, local, flags, order, callback, context
-                )
+                return self._module.finish(endpoint, descriptor)
             if problem < 0:
                 return problem
         kind = PUT_PIECE if access == REMOTE_WRITE else GET_PIECE
-        descriptor = transfer_descriptor(local, flags, order, callback, context)
         return self._emulation.begin(kind, endpoint, descriptor, identity, offset)
 
     def _copy_once(

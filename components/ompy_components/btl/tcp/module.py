@@ -11,7 +11,6 @@ from typing import Final
 
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
-    BAD_PARAM,
     COMPLETED,
     ERROR_FATAL,
     GET,
@@ -21,17 +20,16 @@ from ompy.frameworks.btl import (
     NOT_AVAILABLE,
     PUT,
     RDMA_COMPLETION,
+    REMOTE_WRITE,
     SEND,
     SEND_INPLACE,
-    BtlModule,
-    CompletionCallback,
     Descriptor,
     Endpoint,
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable, identity_of
-from ompy.frameworks.transfers import transfer_descriptor, unsuitable
+from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
+from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 from ompy.net.base import WOULD_BLOCK, Interface, LinkError, Stream
 
@@ -91,7 +89,7 @@ class Door:
         return self._owner.admit()
 
 
-class TcpModule(BtlModule):
+class TcpModule(RdmaModule):
     """The way to every rank over one interface.
 
     Attributes:
@@ -220,49 +218,13 @@ class TcpModule(BtlModule):
             convertor.pack(0, view)
         return COMPLETED if endpoint.send_now(tag, header, view) else NOT_AVAILABLE
 
-    def put(
-        self,
-        endpoint: Endpoint,
-        local: memoryview,
-        remote_address: int,
-        local_handle: object,
-        remote_handle: bytes,
-        flags: int,
-        order: int,
-        callback: CompletionCallback,
-        context: object,
+    def transfer(
+        self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int
     ) -> int:
-        """Send it into the peer's registered memory; complete when the peer says that it is."""
+        """Send it into the peer's memory, or ask for it; complete when the peer has answered."""
         assert isinstance(endpoint, TcpEndpoint)
-        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
-            return NOT_AVAILABLE
-        identity = identity_of(remote_handle, endpoint.proc.rank)
-        if not identity:
-            return BAD_PARAM
-        descriptor = transfer_descriptor(local, flags, order, callback, context)
-        return endpoint.remote.put(identity, remote_address, descriptor)
-
-    def get(
-        self,
-        endpoint: Endpoint,
-        local: memoryview,
-        remote_address: int,
-        local_handle: object,
-        remote_handle: bytes,
-        flags: int,
-        order: int,
-        callback: CompletionCallback,
-        context: object,
-    ) -> int:
-        """Ask the peer for bytes of its registered memory."""
-        assert isinstance(endpoint, TcpEndpoint)
-        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
-            return NOT_AVAILABLE
-        identity = identity_of(remote_handle, endpoint.proc.rank)
-        if not identity:
-            return BAD_PARAM
-        descriptor = transfer_descriptor(local, flags, order, callback, context)
-        return endpoint.remote.get(identity, remote_address, descriptor)
+        move = endpoint.remote.put if access == REMOTE_WRITE else endpoint.remote.get
+        return move(identity, offset, descriptor)
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Let peers reach the memory."""

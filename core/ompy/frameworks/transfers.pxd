@@ -1,0 +1,5 @@
+from ompy.frameworks.btl cimport BtlModule, Descriptor, Endpoint
+
+cdef class RdmaModule(BtlModule):
+    cdef int _begin(self, int access, Endpoint endpoint, Descriptor descriptor, remote_handle, unsigned long long offset) except? -99
+    cpdef int transfer(self, int access, Endpoint endpoint, Descriptor descriptor, unsigned long long identity, unsigned long long offset) except? -99
