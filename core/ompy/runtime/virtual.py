@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ompy.engine.virtual import Conductor, VirtualEngine
 from ompy.frameworks.context import RankContext
@@ -17,6 +17,9 @@ from ompy.trace.sink import Event, Trace
 
 if TYPE_CHECKING:
     from ompy.mca.registry import Registry
+
+# ns until the others hear that a rank has ended; arbitrary: an agent takes its time too
+NEWS: Final = 1_000_000
 
 Program = Callable[[Any], Any]  # gets what `bring_up` made, a RankProcess by default
 
@@ -86,6 +89,7 @@ class VirtualJob:
         conductor: clock and seed.
         traces: the events of each rank, after `run`.
         networks: each rank's network, to install middleware in before `run`.
+        known: the processes as each rank knows them.
     """
 
     def __init__(
@@ -121,6 +125,7 @@ class VirtualJob:
             VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
         ]
         self.traces = [Trace(rank, engine.now) for rank, engine in enumerate(self._board.engines)]
+        self.known: list[list[Proc]] = [[] for _ in range(ranks)]
         self._secret = Random(seed)  # noqa: S311 - a key that is the same for the same seed
 
     def run(self, programs: Sequence[Program] | Program, *, trace: bool = False) -> list[Any]:
@@ -144,13 +149,22 @@ class VirtualJob:
             process = self._process(rank, job_id, key)
             result = each[rank](process)
             process.finalize()
+            self.conductor.after(NEWS, partial(self._tell_departure, rank))
             return result
 
         return self.conductor.run([partial(body, rank) for rank in range(size)])
 
+    def _tell_departure(self, rank: int) -> None:
+        """The other ranks hear what a host's agent would tell them."""
+        for procs, engine in zip(self.known, self._board.engines, strict=True):
+            if procs and engine.rank != rank:
+                procs[rank].departed = "it has ended"
+                engine.wake()
+
     def _process(self, rank: int, job_id: bytes, key: bytes) -> Any:
         engine = self._board.engines[rank]
         procs = [Proc(p.rank, p.node, p.local_rank, p.hostname) for p in self._procs]
+        self.known[rank] = procs
         context = RankContext(
             rank,
             procs,

@@ -6,7 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.frameworks.bml import BmlEndpoint, Rail
-from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, OUT_OF_RESOURCE, PRIORITY, SIGNAL
+from ompy.frameworks.btl import (
+    BTL_OWNERSHIP,
+    NO_ORDER,
+    OUT_OF_RESOURCE,
+    PRIORITY,
+    SIGNAL,
+    UNREACHABLE,
+)
 
 from ompy_components.pml.ob1.headers import SENT
 
@@ -52,13 +59,14 @@ class Control:
         descriptor = module.alloc(
             rail.endpoint, NO_ORDER, len(message), PRIORITY | BTL_OWNERSHIP | SIGNAL
         )
+        gone = rail.endpoint.proc.departed  # then there will never be room
         if descriptor is None:
-            return OUT_OF_RESOURCE
+            return UNREACHABLE if gone else OUT_OF_RESOURCE
         descriptor.segment[: len(message)] = message
         result = module.send(rail.endpoint, descriptor, tag)
         if result < 0:
             module.free(descriptor)
-            return result
+            return UNREACHABLE if gone else result
         if self._note is not None:
             rank = rail.endpoint.proc.rank
             self._note((self._clock(), SENT[tag], -1, rank, 0, 0, len(message)))

@@ -249,7 +249,7 @@ class PutWrites(CompletionCallback):
             self,
             fragment,
         )
-        if result == OUT_OF_RESOURCE:
+        if result == OUT_OF_RESOURCE and not rail.endpoint.proc.departed:
             fragment.advance(RdmaEvent.NO_ROOM)
             return False
         if result >= 0 and self._ob1.trace.active:

@@ -20,6 +20,7 @@ cdef class Sending:
     cdef public object puts
     cpdef SendRequest begin(self, Communicator communicator, Convertor convertor, int target, long tag, int mode, bint blocking=*)
     cpdef bint start(self, SendRequest request) except -1
+    cpdef bint given_up(self, SendRequest request) except -1
     cdef int _start_on(self, Rail rail, SendRequest request) except? -99
     cdef bint _immediate(self, Rail rail, SendRequest request) except -1
     cdef int _prepared(self, Rail rail, SendRequest request) except? -99

@@ -148,7 +148,15 @@ class Sending:
             if result != OUT_OF_RESOURCE:
                 self.path_failed(request, rail)
                 return True
-        return False
+        return self.given_up(request)
+
+    def given_up(self, request: SendRequest) -> bool:
+        """Fail a message that found no room if its peer has ended: there will never be any."""
+        proc = request.endpoint.proc
+        if not proc.departed:
+            return False
+        self._give_up(request, ERR_PROC_FAILED, f"{proc}: {proc.departed}: {request.story()}")
+        return True
 
     def _start_on(self, rail: Rail, request: SendRequest) -> int:
         module = rail.module

@@ -112,7 +112,7 @@ class Streaming:
     def resume(self, request: SendRequest) -> bool:
         """A try of the pending queue: true when it need not keep the request."""
         if not self._stream(request):
-            return False
+            return self._sending.given_up(request)
         request.waiting = False
         self._sending.finish_if_delivered(request)
         return True
