@@ -20,6 +20,7 @@ pytestmark = pytest.mark.proc
 
 VICTIM = Path(__file__).with_name("victim.py")
 RANKS = 3
+PATIENCE = 30  # s
 
 
 class Job:
@@ -110,7 +111,10 @@ def test_attack_on_a_running_job(name: str) -> None:
 
     act = {"scan": scan, "garbage": garbage, "forged": forge, "slow": slow}[name]
     with attack(job, act) as done:
+        begin = time.monotonic()
         time.sleep(1.5)
+        while done[0] <= 5 and time.monotonic() - begin < PATIENCE:  # the machine may be busy
+            time.sleep(0.05)
     report = job.stop()
     assert done[0] > 5, "the attack did happen"
     assert report["rounds"] > 5, "and the job went on"
