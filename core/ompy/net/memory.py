@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import os
+from struct import Struct
 from typing import Final
 
 from ompy.net.base import LinkError, ProcessCopy
 
 _SET_PTRACER: Final = 0x59616D61  # Linux PR_SET_PTRACER, "Yama"
 _ANY: Final = (1 << 64) - 1  # Linux PR_SET_PTRACER_ANY, (unsigned long) -1
-
-
-class _Piece(ctypes.Structure):
-    """struct iovec of the kernel."""
-
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+_PIECES: Final = Struct("@PNPN")  # two of the kernel's struct iovec: here, and there
+_ONE: Final = ctypes.c_ulong(1)
+_NO_FLAGS: Final = ctypes.c_ulong(0)
 
 
 class KernelCopy(ProcessCopy):
     """process_vm_readv and process_vm_writev (Linux)."""
 
-    __slots__ = ("_here", "_local", "_read", "_remote", "_there", "_write")
+    __slots__ = ("_here", "_pieces", "_processes", "_read", "_there", "_write")
 
     def __init__(self) -> None:
         """Look the calls up. Raises LinkError where the C library has none."""
@@ -44,8 +42,10 @@ class KernelCopy(ProcessCopy):
             ]
         _let_peers_copy(library)
         # used again for every call: making them costs more than a small copy
-        self._local, self._remote = _Piece(), _Piece()
-        self._here, self._there = ctypes.addressof(self._local), ctypes.addressof(self._remote)
+        self._pieces = bytearray(_PIECES.size)
+        at = address_of(memoryview(self._pieces))
+        self._here, self._there = ctypes.c_void_p(at), ctypes.c_void_p(at + _PIECES.size // 2)
+        self._processes: dict[int, ctypes.c_int] = {}
 
     def address_of(self, view: memoryview) -> int:
         """The virtual address of the first byte of `view`."""
@@ -61,11 +61,13 @@ class KernelCopy(ProcessCopy):
 
     def _transfer(self, call: object, process: int, address: int, view: memoryview) -> None:
         here, done, total = address_of(view), 0, len(view)
-        local, remote = self._local, self._remote
+        peer = self._processes.get(process)
+        if peer is None:
+            peer = self._processes[process] = ctypes.c_int(process)
         while done < total:
-            local.base, remote.base = here + done, address + done
-            local.length = remote.length = total - done
-            moved = call(process, self._here, 1, self._there, 1, 0)  # type: ignore[operator]
+            left = total - done
+            _PIECES.pack_into(self._pieces, 0, here + done, left, address + done, left)
+            moved = call(peer, self._here, _ONE, self._there, _ONE, _NO_FLAGS)  # type: ignore[operator]
             if moved <= 0:
                 raise LinkError(
                     f"copy of {total} bytes with process {process}: "
@@ -88,7 +90,8 @@ def _let_peers_copy(library: ctypes.CDLL) -> None:
         allow(_SET_PTRACER, _ANY, 0, 0, 0)
 
 
-_Byte = ctypes.c_char
+_addressof = ctypes.addressof
+_byte_at = ctypes.c_char.from_buffer
 
 
 class _Buffer(ctypes.Structure):
@@ -108,7 +111,7 @@ def address_of(view: memoryview) -> int:
     The address is good for as long as the memory under `view` is alive and not resized.
     """
     if not view.readonly and len(view):
-        return ctypes.addressof(_Byte.from_buffer(view))  # a fraction of the time
+        return _addressof(_byte_at(view))  # a fraction of the time
     buffer = _Buffer()
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer), 0)
     address = buffer.buf or 0

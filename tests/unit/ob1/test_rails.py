@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ompy.frameworks.bml import Rail
+from ompy.frameworks.btl import BtlModule
 from ompy_components.pml.ob1.rails import Share, heaviest_first, next_share, piece_of, share_out
 
 STEADY = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
 def rails(*weights: float, eager_limit: int = 100) -> list:
-    module = SimpleNamespace(eager_limit=eager_limit)
-    return [SimpleNamespace(weight=weight, module=module) for weight in weights]
+    module = BtlModule.__new__(BtlModule)
+    module.eager_limit = eager_limit
+    made = [Rail(module, None) for _ in weights]  # no part of the rule looks at the endpoint
+    for rail, weight in zip(made, weights, strict=True):
+        rail.weight = weight
+    return made
 
 
 def test_by_weight_and_the_rest_to_the_first() -> None:

@@ -8,6 +8,7 @@ cdef class SmDescriptor(Descriptor):
 cdef class SmEndpoint(Endpoint):
     cdef public RingWriter writer
     cdef public long parked
+    cdef public long table
     cdef public object queue
     cdef public object bell
     cdef public int copies

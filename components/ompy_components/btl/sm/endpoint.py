@@ -31,17 +31,21 @@ class SmEndpoint(Endpoint):
 
     Attributes:
         writer: our end of the ring to it.
-        parked: index of its parked word.
+        parked: index of its parked word, in 8-byte words.
+        table: index of its table of registrations, likewise.
         queue: fragments that found the ring full, in order.
         copies: whether the kernel copies with it: 1 or 0, -1 before it was tried.
     """
 
-    __slots__ = ("bell", "copies", "parked", "queue", "writer")
+    __slots__ = ("bell", "copies", "parked", "queue", "table", "writer")
 
-    def __init__(self, module: BtlModule, proc: Proc, writer: RingWriter, parked: int) -> None:
+    def __init__(
+        self, module: BtlModule, proc: Proc, writer: RingWriter, parked: int, table: int
+    ) -> None:
         super().__init__(module, proc)
         self.writer = writer
         self.parked = parked
+        self.table = table
         self.queue: deque[SmDescriptor] = deque()
         self.bell: Doorbell | None = None
         self.copies = -1

@@ -116,7 +116,7 @@ class SmModule(RdmaModule):
         layout, size = self._layout, self._layout.slot_size
         there, here = proc.local_rank, self._local_rank
         writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
-        endpoint = SmEndpoint(self, proc, writer, layout.parked_word(there))
+        endpoint = SmEndpoint(self, proc, writer, layout.parked_word(there), layout.table(there))
         self._endpoints[proc.rank] = endpoint
         reader = RingReader(self._memory, layout.ring(here, there), slots, size)
         self._inboxes.append(Inbox(endpoint, reader))

@@ -52,6 +52,21 @@ class RemoteMemory:
         single_copy: the kernel's copy is used where it works.
     """
 
+    __slots__ = (
+        "_context",
+        "_copy",
+        "_emulation",
+        "_free_slots",
+        "_layout",
+        "_module",
+        "_own_line",
+        "_own_table",
+        "_probe",
+        "_table",
+        "_words",
+        "single_copy",
+    )
+
     def __init__(
         self, module: SmModule, layout: SharedLayout, words: memoryview, *, single_copy: bool
     ) -> None:
@@ -77,7 +92,7 @@ class RemoteMemory:
 
     def register(self, memory: memoryview, access: int) -> Registration:
         """Register memory; peers may copy at once."""
-        copy = self._open()
+        copy = self._copy or self._open()
         if copy is None or not self._free_slots:
             return self._table.add(memory, access, NO_SLOT, TABLE_BITS)
         slot = self._free_slots.pop()
@@ -144,8 +159,7 @@ class RemoteMemory:
             None when it is done, a bad result, or 0 when the kernel refused after all.
         """
         words = self._words
-        table = self._layout.table(endpoint.proc.local_rank)
-        at = table + (identity & NO_SLOT) * SLOT_WORDS
+        at = endpoint.table + (identity & NO_SLOT) * SLOT_WORDS
         address, size = words[at + ADDRESS], words[at + SIZE]
         if words[at + IDENTITY] != identity or not words[at + ACCESS] & access:
             return BAD_PARAM
@@ -153,7 +167,7 @@ class RemoteMemory:
             return BAD_PARAM
         copy = self._copy
         assert copy is not None
-        process = words[self._layout.parked_word(endpoint.proc.local_rank) + PROCESS]
+        process = words[endpoint.parked + PROCESS]
         try:
             if len(local):
                 move = copy.read if access == REMOTE_READ else copy.write
@@ -172,8 +186,9 @@ class RemoteMemory:
 
     def _try(self, endpoint: SmEndpoint) -> bool:
         copy = self._open()
-        line = self._layout.parked_word(endpoint.proc.local_rank)
-        process, address, value = self._words[line + PROCESS : line + PROBE + 1]
+        line = endpoint.parked
+        process, address = self._words[line + PROCESS], self._words[line + PROBE_ADDRESS]
+        value = self._words[line + PROBE]
         if copy is None or not value:
             self._refuse(endpoint, "one of the two uses no cross-process copy")
             return False

@@ -1,7 +1,15 @@
 from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request
+from ompy.frameworks.btl cimport BtlModule
 from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport MatchedMessage
+
+cdef class RemoteMemory:
+    cdef public unsigned long long address
+    cdef public unsigned long long fragment_id
+    cdef public bytes handle
+    cdef public BtlModule module
+    cdef public list others
 
 cdef class Fragment:
     cdef public int kind
@@ -12,7 +20,7 @@ cdef class Fragment:
     cdef public long long length
     cdef public unsigned long long sender_request
     cdef public object payload
-    cdef public object remote
+    cdef public RemoteMemory remote
 
 cdef class Message(MatchedMessage):
     cdef public Communicator communicator

@@ -3,14 +3,16 @@ from ompy.data.request cimport Request
 from ompy.frameworks.btl cimport BtlModule, Endpoint, ErrorCallback, ReceiveCallback
 from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport MatchedMessage, Pml
+from ompy_components.pml.ob1.control cimport Control
 from ompy_components.pml.ob1.matching cimport Matching
+from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.receiving cimport Receiving
 from ompy_components.pml.ob1.sending cimport Sending
 
 cdef class Arrivals(ReceiveCallback):
     cdef Receiving _receiving
     cdef Sending _sending
-    cdef object _rdma
+    cdef Rdma _rdma
     cdef object _note
     cdef object _clock
     cpdef received(self, BtlModule module, Endpoint endpoint, int tag, data)
@@ -24,8 +26,8 @@ cdef class Ob1(Pml):
     cdef dict _communicators
     cdef object _context
     cdef object _lock
-    cdef public object control
-    cdef public object rdma
+    cdef public Control control
+    cdef public Rdma rdma
     cdef public Receiving receiving
     cdef public Sending sending
     cdef public object steps

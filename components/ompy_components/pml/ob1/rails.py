@@ -56,7 +56,7 @@ def find_rail(array: RailArray, module: BtlModule) -> Rail | None:
 
 def heaviest_first(rails: list[Rail]) -> list[Rail]:
     """Rails in the order they are given their parts: light ones must not take all of a rest."""
-    return sorted(rails, key=_by_weight)
+    return sorted(rails, key=_by_weight) if len(rails) > 1 else rails
 
 
 def _by_weight(rail: Rail) -> float:
@@ -89,6 +89,22 @@ def share_out(rails: list[Rail], length: int, alignment: int = 1) -> list[int]:
     return parts
 
 
+def get_alignment(shares: list[Share]) -> int:
+    """What pieces got over any of these rails have to be aligned to."""
+    most = 1
+    for share in shares:
+        most = max(most, share.rail.module.get_alignment)
+    return most
+
+
+def put_alignment(shares: list[Share]) -> int:
+    """What pieces put over any of these rails have to be aligned to."""
+    most = 1
+    for share in shares:
+        most = max(most, share.rail.module.put_alignment)
+    return most
+
+
 def next_share(shares: list[Share], alignment: int, full: list[Share]) -> Share | None:
     """The share to take the next piece from; None when all are used up or have no room.
 
@@ -101,6 +117,9 @@ def next_share(shares: list[Share], alignment: int, full: list[Share]) -> Share 
         alignment: of the pieces, 1 for fragments.
         full: shares whose rails have no room now.
     """
+    if len(shares) == 1:  # what nearly every message has: nothing to weigh
+        only = shares[0]
+        return None if not only.left or only in full else only
     found: Share | None = None
     most = -1.0
     for share in shares:
@@ -144,16 +163,17 @@ class RdmaRails:
             size: bytes of the message.
             need: flags of which a rail must have one.
         """
-        rails = [
-            rail
-            for rail in self._usable(endpoint, need)
-            if suits_direct(
-                rail.module.flags, rail.module.min_rdma_pipeline_size, self.leave_pinned, size
-            )
-        ][: self._most]
-        if not self.leave_pinned and sum([rail.weight for rail in rails]) < WEIGHT_LEAST:
-            return []
-        return rails
+        rails: list[Rail] = []
+        weight = 0.0
+        for rail in self._usable(endpoint, need):
+            module = rail.module
+            least = module.min_rdma_pipeline_size
+            if len(rails) < self._most and suits_direct(
+                module.flags, least, self.leave_pinned, size
+            ):
+                rails.append(rail)
+                weight += rail.weight
+        return rails if self.leave_pinned or weight >= WEIGHT_LEAST else []
 
     def pipeline(self, endpoint: BmlEndpoint) -> list[Rail]:
         """Rails that move parts of a message by put."""
@@ -161,8 +181,9 @@ class RdmaRails:
 
     def _usable(self, endpoint: BmlEndpoint, need: int) -> list[Rail]:
         """Rails of the peer that can do one of `need`, from the next in turn on."""
-        rails = endpoint.rdma.in_turn()
-        if not self._use_all:
-            eager = [rail.module for rail in endpoint.eager.rails]
-            rails = [rail for rail in rails if rail.module in eager]
-        return [rail for rail in rails if rail.module.flags & need]
+        usable: list[Rail] = []
+        for rail in endpoint.rdma.in_turn():
+            module = rail.module
+            if module.flags & need and (self._use_all or find_rail(endpoint.eager, module)):
+                usable.append(rail)
+        return usable

@@ -59,7 +59,8 @@ class RdmaFragment(Expected):
     __slots__ = ("handle", "offset", "rail", "size", "state")
 
     def __init__(self, request: Request, rail: Rail, offset: int, size: int) -> None:
-        super().__init__(request)
+        self.id = 0
+        self.request = request
         self.rail = rail
         self.offset = offset
         self.size = size
@@ -99,10 +100,12 @@ class Rdma:
         rails: chooses them.
     """
 
-    __slots__ = ("_expected", "_next_id", "_ob1", "_offers", "rails")
+    __slots__ = ("_control", "_expected", "_next_id", "_ob1", "_offers", "_trace", "rails")
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
+        self._control = ob1.control
+        self._trace = ob1.trace
         self._next_id = 0
         self._expected: dict[int, Expected] = {}
         self._offers: dict[int, Offer] = {}  # by id of the send request
@@ -162,12 +165,12 @@ class Rdma:
 
     def send_fin(self, rail: Rail, fragment_id: int, size: int) -> None:
         """Tell the peer about its fragment, behind the put on the same rail."""
-        self._ob1.control.send_on(rail, FIN_HEADER.pack(FIN, 0, size, fragment_id), FIN)
+        self._control.send_on(rail, FIN_HEADER.pack(FIN, 0, size, fragment_id), FIN)
 
     def got(self, request: SendRequest, size: int) -> None:
         """The receiver has read `size` bytes of a message offered to it."""
         request.state = next_send(request.state, SendEvent.FIN, request.story)
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.sender(request, "FIN", size=size)
         request.delivered += size
         self._ob1.sending.finish_if_delivered(request)

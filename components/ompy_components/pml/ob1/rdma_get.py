@@ -25,7 +25,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.btl import PUT as CAN_PUT
 
 from ompy_components.pml.ob1.matching import RecvRequest, RemoteMemory
-from ompy_components.pml.ob1.rails import Share, next_share, piece_of
+from ompy_components.pml.ob1.rails import Share, get_alignment, next_share, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment
 from ompy_components.pml.ob1.states import RdmaEvent
 from ompy_components.pml.ob1.steps import READ
@@ -43,16 +43,18 @@ class Read(RdmaFragment):
 class Gets(CompletionCallback):
     """The receiver's half of get for one rank."""
 
-    __slots__ = ("_ob1",)
+    __slots__ = ("_ob1", "_rdma", "_trace")
 
     def __init__(self, ob1: Ob1) -> None:
         self._ob1 = ob1
+        self._rdma = ob1.rdma
+        self._trace = ob1.trace
 
     def proceed(self, request: RecvRequest, remote: RemoteMemory) -> bool:
         """Start to read all that is left (step C); false when no rail has room now."""
         incoming = request.incoming
         assert incoming is not None
-        alignment = max([share.rail.module.get_alignment for share in incoming.shares], default=1)
+        alignment = get_alignment(incoming.shares)
         full: list[Share] = []
         share = next_share(incoming.shares, alignment, full)
         while share is not None and not request.complete:
@@ -85,10 +87,11 @@ class Gets(CompletionCallback):
         fragment.advance(RdmaEvent.STARTED)
         fragment.id = remote.fragment_id  # the sender's: a FIN back names it
         incoming.outstanding += 1
-        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
-        result = share.rail.module.get(
-            share.rail.endpoint,
-            incoming.view[offset : offset + size],
+        began = self._trace.clock() if self._trace.active else 0
+        rail, view = share.rail, incoming.view
+        result = rail.module.get(
+            rail.endpoint,
+            view if size == len(view) else view[offset : offset + size],
             remote.address + offset,
             share.handle,
             share.remote,
@@ -100,7 +103,7 @@ class Gets(CompletionCallback):
         if result < 0:
             incoming.outstanding -= 1
             return result
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.receiver(
                 request, READ, at=began, offset=offset, size=size, rail=share.rail.module
             )
@@ -132,9 +135,9 @@ class Gets(CompletionCallback):
             )
             return
         fragment.advance(RdmaEvent.MOVED)
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.receiver(request, "FIN", offset=fragment.offset, size=fragment.size)
-        self._ob1.rdma.send_fin(fragment.rail, fragment.id, fragment.size)
+        self._rdma.send_fin(fragment.rail, fragment.id, fragment.size)
         request.arrived += fragment.size
         request.received += fragment.size
         self._ob1.receiving.finish_if_here(request)

@@ -31,7 +31,7 @@ from ompy.frameworks.btl import (
 
 from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_HEADER, PUT_SIZE, parse
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rails import Share, find_rail, next_share, piece_of
+from ompy_components.pml.ob1.rails import Share, find_rail, next_share, piece_of, put_alignment
 from ompy_components.pml.ob1.rdma import RdmaFragment
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET, RDMA_DIRECT_PUT
 from ompy_components.pml.ob1.sendrequest import SendRequest
@@ -114,8 +114,7 @@ class PutRequests:
             incoming.offset += size
 
     def _next_share(self, incoming: Incoming) -> Share | None:
-        alignment = max([share.rail.module.put_alignment for share in incoming.shares], default=1)
-        return next_share(incoming.shares, alignment, [])
+        return next_share(incoming.shares, put_alignment(incoming.shares), [])
 
     def ask(self, request: RecvRequest, share: Share, offset: int, size: int) -> bool:
         """Ask for one piece over a rail; false when its memory could not be registered."""

@@ -1,5 +1,6 @@
 from ompy.frameworks.btl cimport BtlModule
 from ompy_components.pml.ob1.matching cimport Fragment, Matching, PeerQueue, RecvRequest
+from ompy_components.pml.ob1.rendezvous_receive cimport RendezvousReceive
 
 cdef class Receiving:
     cdef object _ob1
@@ -7,7 +8,7 @@ cdef class Receiving:
     cdef object _clock
     cdef unsigned long long _next_id
     cdef public dict requests
-    cdef public object rendezvous
+    cdef public RendezvousReceive rendezvous
     cdef dict _orphans
     cpdef post(self, RecvRequest request)
     cpdef match_arrived(self, data)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.bml import BmlEndpoint
+from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import GET, LOCAL_WRITE, REMOTE_WRITE
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.mca.parameter import Values
@@ -31,7 +31,15 @@ from ompy_components.pml.ob1.headers import (
     FLAG_WAITS,
 )
 from ompy_components.pml.ob1.matching import Fragment, RecvRequest, RemoteMemory
-from ompy_components.pml.ob1.rails import Share, find_rail, heaviest_first, named_rail, share_out
+from ompy_components.pml.ob1.rails import (
+    Share,
+    find_rail,
+    get_alignment,
+    heaviest_first,
+    named_rail,
+    put_alignment,
+    share_out,
+)
 from ompy_components.pml.ob1.rdma_get import Gets
 from ompy_components.pml.ob1.rdma_put import Incoming, PutRequests
 from ompy_components.pml.ob1.selection import (
@@ -56,10 +64,13 @@ class RendezvousReceive:
         gets: reads.
     """
 
-    __slots__ = ("_ob1", "gets", "puts")
+    __slots__ = ("_control", "_ob1", "_rdma", "_trace", "gets", "puts")
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
+        self._control = ob1.control
+        self._rdma = ob1.rdma
+        self._trace = ob1.trace
         self.puts = PutRequests(ob1, values.recv_pipeline_depth)
         self.gets = Gets(ob1)
 
@@ -101,7 +112,7 @@ class RendezvousReceive:
         """RDMA Direct Put, step C; false when there is no rail for it."""
         if not fragment.flags & FLAG_PIN:
             return False
-        rdma = self._ob1.rdma
+        rdma = self._rdma
         rails = heaviest_first(rdma.rails.direct(endpoint, request.length, CAN_PUT))
         shares = rdma.register_all(rails, view, REMOTE_WRITE)
         if not shares:
@@ -114,7 +125,7 @@ class RendezvousReceive:
         self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint, view: memoryview
     ) -> bool:
         """RDMA Pipeline, step C; false when the message is too short or there is no rail."""
-        rails = heaviest_first(self._ob1.rdma.rails.pipeline(endpoint))
+        rails = heaviest_first(self._rdma.rails.pipeline(endpoint))
         if not rails or request.length <= endpoint.send_limit:
             return False
         end = max(request.length - endpoint.pipeline_send_length, request.arrived)
@@ -135,11 +146,7 @@ class RendezvousReceive:
         view: memoryview,
     ) -> None:
         """Have the bytes from those that are here to `end` put; the first PUT answers alone."""
-        rails = [share.rail for share in shares]
-        alignment = max([rail.module.put_alignment for rail in rails])
-        parts = share_out(rails, end - request.arrived, alignment)
-        for share, part in zip(shares, parts, strict=True):
-            share.left = part
+        _give_parts(shares, end - request.arrived, put_alignment(shares))
         incoming = Incoming(fragment.sender_request, view, shares, request.arrived)
         incoming.acknowledge = end == request.length
         request.incoming = incoming
@@ -156,10 +163,7 @@ class RendezvousReceive:
             self._send_receive(request, fragment)
             return
         self._decided(request, RDMA_DIRECT_GET, fragment)
-        rails = [share.rail for share in shares]
-        alignment = max([rail.module.get_alignment for rail in rails])
-        for share, part in zip(shares, share_out(rails, request.length, alignment), strict=True):
-            share.left = part
+        _give_parts(shares, request.length, get_alignment(shares))
         incoming = request.incoming = Incoming(fragment.sender_request, view, shares, 0)
         if fragment.flags & FLAG_WAITS and len(shares) == 1:
             self._split(request, incoming, shares[0])
@@ -180,31 +184,47 @@ class RendezvousReceive:
         self, endpoint: BmlEndpoint, remote: RemoteMemory, view: memoryview
     ) -> list[Share]:
         """The rails of a RGET that are known here, can get, and could register the receive."""
-        known = [(find_rail(endpoint.rdma, remote.module), remote.handle)]
-        known += [(named_rail(endpoint.rdma, name), handle) for name, handle in remote.others]
-        handles = {rail: handle for rail, handle in known if rail and rail.module.flags & GET}
-        rdma = self._ob1.rdma
+        handles: dict[Rail, bytes] = {}
+        first = find_rail(endpoint.rdma, remote.module)
+        if first is not None and first.module.flags & GET:
+            handles[first] = remote.handle
+        for name, handle in remote.others:
+            rail = named_rail(endpoint.rdma, name)
+            if rail is not None and rail.module.flags & GET:
+                handles[rail] = handle
         shares: list[Share] = []
         for rail in heaviest_first(list(handles)):
-            if len(view) <= rail.module.local_registration_threshold:
-                shares.append(Share(rail, 0))
-            else:
-                shares += rdma.register_all([rail], view, LOCAL_WRITE | REMOTE_WRITE)
-        for share in shares:
-            share.remote = handles[share.rail]
+            registered: object | None = None
+            if len(view) > rail.module.local_registration_threshold:
+                registered = self._rdma.register(rail, view, LOCAL_WRITE | REMOTE_WRITE)
+                if registered is None:
+                    continue
+            share = Share(rail, 0, registered)
+            share.remote = handles[rail]
+            shares.append(share)
         return shares
 
     def _decided(self, request: RecvRequest, protocol: Protocol, fragment: Fragment) -> None:
         request.protocol = protocol
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.decided(request, protocol, fragment)
 
     def _acknowledge(
         self, request: RecvRequest, send_id: int, offset: int, size: int, flags: int
     ) -> None:
         endpoint = self._ob1.endpoint(request.communicator.procs[request.source])
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.receiver(request, "ACK", offset=offset, size=size, flags=flags)
-        self._ob1.control.send(
+        self._control.send(
             endpoint, ACK_HEADER.pack(ACK, flags, send_id, request.id, offset, size), ACK
         )
+
+
+def _give_parts(shares: list[Share], length: int, alignment: int) -> None:
+    """Say which share carries how many of `length` bytes."""
+    if len(shares) == 1:
+        shares[0].left = length  # what `share_out` gives a single rail
+        return
+    rails = [share.rail for share in shares]
+    for share, part in zip(shares, share_out(rails, length, alignment), strict=True):
+        share.left = part

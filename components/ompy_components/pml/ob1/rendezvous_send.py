@@ -62,10 +62,12 @@ FLAGS = {
 class RendezvousSend:
     """Begins rendezvous for one rank."""
 
-    __slots__ = ("_ob1", "_sending")
+    __slots__ = ("_ob1", "_rdma", "_sending", "_trace")
 
     def __init__(self, ob1: Ob1, sending: Sending) -> None:
         self._ob1 = ob1
+        self._rdma = ob1.rdma
+        self._trace = ob1.trace
         self._sending = sending
 
     def start(self, rail: Rail, request: SendRequest, protocol: Protocol | None) -> int:
@@ -80,7 +82,7 @@ class RendezvousSend:
         if protocol is None:
             protocol = self._protocol(request)
         request.protocol = protocol
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.candidate(request, protocol, rail)
         if protocol is RDMA_DIRECT_GET:
             return self._rget(request)
@@ -93,7 +95,7 @@ class RendezvousSend:
         """
         view = request.convertor.view
         if view is not None and not request.registered:
-            rdma = self._ob1.rdma
+            rdma = self._rdma
             rails = heaviest_first(rdma.rails.direct(request.endpoint, len(view), GET | CAN_PUT))
             request.registered = rdma.register_all(rails, view, REMOTE_READ)
         registered = request.registered
@@ -173,7 +175,7 @@ class RendezvousSend:
             request.sequence,
             request.convertor.size,
             request.id,
-            self._ob1.rdma.offer(request),
+            self._rdma.offer(request),
             0,
         )
 

@@ -2,6 +2,8 @@ from ompy.data.convertor cimport Convertor
 from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
 from ompy.frameworks.communicator cimport Communicator
+from ompy_components.pml.ob1.rdma_put cimport PutWrites
+from ompy_components.pml.ob1.rendezvous_send cimport RendezvousSend
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
 
 cdef class FragmentDone(CompletionCallback):
@@ -14,10 +16,10 @@ cdef class Sending:
     cdef object _clock
     cdef FragmentDone _done
     cdef unsigned long long _next_id
-    cdef object _rendezvous
+    cdef RendezvousSend _rendezvous
     cdef public dict requests
     cdef public object streaming
-    cdef public object puts
+    cdef public PutWrites puts
     cpdef SendRequest begin(self, Communicator communicator, Convertor convertor, int target, long tag, int mode, bint blocking=*)
     cpdef bint start(self, SendRequest request) except -1
     cpdef bint given_up(self, SendRequest request) except -1

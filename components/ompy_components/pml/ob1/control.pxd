@@ -1,0 +1,15 @@
+cimport cython
+
+from ompy.frameworks.bml cimport BmlEndpoint, Rail
+from ompy.frameworks.btl cimport BtlModule, Descriptor
+
+cdef class Control:
+    cdef object _clock
+    cdef object _note
+    cdef object _ob1
+    cpdef send(self, BmlEndpoint endpoint, bytes message, int tag)
+    cpdef send_on(self, Rail rail, bytes message, int tag)
+    cpdef bint _try_any(self, BmlEndpoint endpoint, bytes message, int tag) except -1
+    cpdef bint _try(self, Rail rail, bytes message, int tag) except -1
+    @cython.locals(module=BtlModule, descriptor=Descriptor)
+    cdef int _put_out(self, Rail rail, bytes message, int tag) except? -99

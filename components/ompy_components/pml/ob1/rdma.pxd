@@ -1,0 +1,51 @@
+cimport cython
+
+from ompy.data.request cimport Request
+from ompy.frameworks.bml cimport Rail
+from ompy_components.pml.ob1.control cimport Control
+from ompy_components.pml.ob1.rails cimport RdmaRails, Share
+from ompy_components.pml.ob1.sendrequest cimport SendRequest
+
+cdef class Expected:
+    cdef public unsigned long long id
+    cdef public Request request
+    cpdef finished(self, long long size)
+
+cdef class RdmaFragment(Expected):
+    cdef public object handle
+    cdef public long long offset
+    cdef public Rail rail
+    cdef public long long size
+    cdef public object state
+    cpdef advance(self, event)
+
+cdef class Offer(Expected):
+    cdef Rdma _rdma
+    @cython.locals(request=SendRequest)
+    cpdef finished(self, long long size)
+
+cdef class Rdma:
+    cdef Control _control
+    cdef dict _expected
+    cdef unsigned long long _next_id
+    cdef object _ob1
+    cdef dict _offers
+    cdef object _trace
+    cdef public RdmaRails rails
+    cpdef unsigned long long expect(self, Expected expected) except 0
+    cpdef forget(self, Expected expected)
+    @cython.locals(offer=Offer)
+    cpdef unsigned long long offer(self, SendRequest request) except 0
+    @cython.locals(offer=Offer)
+    cpdef withdraw(self, SendRequest request)
+    cpdef drop(self, Request request)
+    @cython.locals(expected=Expected)
+    cpdef fin_arrived(self, data)
+    cpdef send_fin(self, Rail rail, unsigned long long fragment_id, long long size)
+    cpdef got(self, SendRequest request, long long size)
+    cpdef register(self, Rail rail, memory, int access)
+    @cython.locals(rail=Rail)
+    cpdef list register_all(self, list rails, memory, int access)
+    @cython.locals(share=Share)
+    cpdef release(self, list shares)
+    cpdef release_one(self, RdmaFragment fragment)

@@ -1,0 +1,26 @@
+cimport cython
+
+from ompy.frameworks.bml cimport Rail
+from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
+from ompy_components.pml.ob1.matching cimport RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.rails cimport Share
+from ompy_components.pml.ob1.rdma cimport Rdma, RdmaFragment
+from ompy_components.pml.ob1.rdma_put cimport Incoming
+
+cdef class Read(RdmaFragment):
+    pass
+
+cdef class Gets(CompletionCallback):
+    cdef object _ob1
+    cdef Rdma _rdma
+    cdef object _trace
+    @cython.locals(incoming=Incoming, share=Share, module=BtlModule, offset=cython.longlong, size=cython.longlong, result=int, alignment=long)
+    cpdef bint proceed(self, RecvRequest request, RemoteMemory remote) except -1
+    cpdef begin(self, RecvRequest request, RemoteMemory remote)
+    @cython.locals(incoming=Incoming, fragment=Read, rail=Rail, result=int)
+    cdef int _get(self, RecvRequest request, Share share, RemoteMemory remote, long long offset, long long size) except? -99
+    cpdef completed(self, BtlModule module, Endpoint endpoint, Descriptor descriptor, int status)
+    @cython.locals(request=RecvRequest, incoming=Incoming)
+    cdef _done(self, Read fragment, int status)
+    @cython.locals(rail=Rail, module=BtlModule, end=cython.longlong, piece=cython.longlong)
+    cdef _otherwise(self, RecvRequest request, Share share, long long offset, long long size, int result)

@@ -1,0 +1,41 @@
+cimport cython
+
+from ompy.data.convertor cimport Convertor
+from ompy.frameworks.bml cimport BmlEndpoint, Rail
+from ompy.frameworks.btl cimport BtlModule
+from ompy_components.pml.ob1.control cimport Control
+from ompy_components.pml.ob1.matching cimport Fragment, RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.rails cimport Share
+from ompy_components.pml.ob1.rdma cimport Rdma
+from ompy_components.pml.ob1.rdma_get cimport Gets
+from ompy_components.pml.ob1.rdma_put cimport Incoming, PutRequests
+
+cdef class RendezvousReceive:
+    cdef Control _control
+    cdef object _ob1
+    cdef Rdma _rdma
+    cdef object _trace
+    cdef public Gets gets
+    cdef public PutRequests puts
+    @cython.locals(endpoint=BmlEndpoint)
+    cpdef answer(self, RecvRequest request, Fragment fragment)
+    @cython.locals(incoming=Incoming)
+    cpdef ask_for_fragments(self, RecvRequest request, long long offset, long long size)
+    cpdef acknowledge_all(self, RecvRequest request, Fragment fragment)
+    cdef _send_receive(self, RecvRequest request, Fragment fragment)
+    cdef bint _direct_put(self, RecvRequest request, Fragment fragment, BmlEndpoint endpoint, view) except -1
+    @cython.locals(end=cython.longlong)
+    cdef bint _pipeline(self, RecvRequest request, Fragment fragment, BmlEndpoint endpoint, view) except -1
+    @cython.locals(incoming=Incoming)
+    cdef _put(self, RecvRequest request, Fragment fragment, list shares, long long end, view)
+    @cython.locals(incoming=Incoming)
+    cdef _get(self, RecvRequest request, Fragment fragment, BmlEndpoint endpoint, view)
+    @cython.locals(module=BtlModule, half=cython.longlong)
+    cdef _split(self, RecvRequest request, Incoming incoming, Share share)
+    @cython.locals(handles=dict, first=Rail, rail=Rail, share=Share)
+    cdef list _shares_to_get(self, BmlEndpoint endpoint, RemoteMemory remote, view)
+    cdef _decided(self, RecvRequest request, protocol, Fragment fragment)
+    cdef _acknowledge(self, RecvRequest request, unsigned long long send_id, long long offset, long long size, int flags)
+
+@cython.locals(share=Share)
+cdef _give_parts(list shares, long long length, long alignment)

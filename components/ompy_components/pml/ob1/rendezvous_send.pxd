@@ -1,0 +1,25 @@
+cimport cython
+
+from ompy.data.convertor cimport Convertor
+from ompy.frameworks.bml cimport Rail
+from ompy.frameworks.btl cimport BtlModule, Descriptor
+from ompy_components.pml.ob1.rails cimport Share
+from ompy_components.pml.ob1.rdma cimport Rdma
+from ompy_components.pml.ob1.sendrequest cimport SendRequest
+
+cdef class RendezvousSend:
+    cdef object _ob1
+    cdef Rdma _rdma
+    cdef object _sending
+    cdef object _trace
+    cpdef int start(self, Rail rail, SendRequest request, protocol) except? -99
+    @cython.locals(first=Share)
+    cdef _protocol(self, SendRequest request)
+    @cython.locals(module=BtlModule, convertor=Convertor, descriptor=Descriptor, size=cython.longlong, sent=cython.longlong, result=int)
+    cdef int _rndv(self, Rail rail, SendRequest request, protocol) except? -99
+    @cython.locals(rail=Rail, share=Share, first=Share, descriptor=Descriptor, data=bytes)
+    cdef int _rget(self, SendRequest request) except? -99
+    cpdef bytes rndv_header(self, SendRequest request, int flags)
+    cpdef bytes rget_header(self, SendRequest request)
+
+cdef bytes _handle(Share share)
