@@ -20,6 +20,7 @@ from pytest_ompy.merge import Report, merge, text_failure
 from pytest_ompy.plan import SIZE, Plan, PlanError, grace_of, plan_of
 from pytest_ompy.pool import Limits, Pool, PoolError, PoolKey
 from pytest_ompy.remote_rank import TestRun
+from pytest_ompy.serialised import packed, revived
 from pytest_ompy.virtual import LaterCommunicator, VirtualRuns
 from pytest_ompy.warned import unpack_warning
 
@@ -115,7 +116,7 @@ class Controller:
             return None  # pytest skips it before anything of it runs
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in self._reports(item, assignment, nextitem):
-            item.ihook.pytest_runtest_logreport(report=self._revive(report))
+            item.ihook.pytest_runtest_logreport(report=revived(self._config, report))
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         if self._exit is not None:
             pytest.exit(self._exit)
@@ -159,7 +160,7 @@ class Controller:
         if isinstance(call.excinfo.value, PoolError):
             return [self._own_failure(item, str(call.excinfo.value), began)]
         report = pytest.TestReport.from_item_and_call(item, call)  # type: ignore[arg-type]
-        return [self._packed(report)]
+        return [packed(self._config, report)]
 
     def _on_pool(
         self, item: pytest.Item, assignment: Assignment, nextitem: pytest.Item | None
@@ -237,23 +238,11 @@ class Controller:
             "duration": now - began,
         }
 
-    def _packed(self, report: pytest.TestReport) -> Report:
-        packed: Report = self._config.hook.pytest_report_to_serializable(
-            config=self._config, report=report
-        )
-        return packed
-
-    def _revive(self, report: Report) -> pytest.TestReport:
-        revived: pytest.TestReport = self._config.hook.pytest_report_from_serializable(
-            config=self._config, data=report
-        )
-        return revived
-
     # while a test runs (pool.Listener)
 
     def debugger_entered(self, rank: int, report: Report | None) -> None:
         """Give the terminal to a rank's debugger."""
-        before = self._revive(deepcopy(report)).longreprtext if report is not None else ""
+        before = revived(self._config, deepcopy(report)).longreprtext if report is not None else ""
         self._console.open(rank, before)
 
     def debugger_asks(self, text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_ompy.channel import Channel, GoneError, Message
+from pytest_ompy.serialised import packed
 from pytest_ompy.side import SIDE
 from pytest_ompy.unreceived import unreceived
 from pytest_ompy.warned import pack_warning
@@ -189,9 +190,7 @@ class RankSession:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Hand a report to the controller."""
-        config = self._config
-        data = config.hook.pytest_report_to_serializable(config=config, report=report)
-        self._channel.send("report", data=data)
+        self._channel.send("report", data=packed(self._config, report))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

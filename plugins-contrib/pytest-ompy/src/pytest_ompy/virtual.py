@@ -17,6 +17,7 @@ from pytest_ompy.alarm import TimeIsUpError, limit
 from pytest_ompy.losses import View, failed_report, stuck_failure
 from pytest_ompy.merge import Report, merge, ranks_text, with_prefix
 from pytest_ompy.plan import Plan, fresh_registry
+from pytest_ompy.serialised import packed, revived
 from pytest_ompy.stacks import Frame
 from pytest_ompy.unreceived import unreceived
 
@@ -265,7 +266,7 @@ class VirtualRuns:
 
         call = pytest.CallInfo.from_call(again, when="call")
         report = pytest.TestReport.from_item_and_call(item, call)
-        return self._packed(report)
+        return packed(self._config, report)
 
     def complete(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
@@ -274,15 +275,15 @@ class VirtualRuns:
         story = self._stories.pop(item, None)
         if story is None:
             return report
-        packed = self._packed(report)
+        told = packed(self._config, report)
         if story.world is None and report.passed:
-            packed["ompy_note"] = story.note
+            told["ompy_note"] = story.note
         elif story.world is not None and not report.passed:
             if call.excinfo is not None and call.excinfo.value is story.raised:
                 merged = merge(self._reports(item, story.world), story.size)
-                packed["longrepr"] = with_prefix(merged["longrepr"], f"seed {story.seed}, ")
-            packed["sections"].append(("virtual world", self._how_to_repeat(item, story)))
-        return self._revived(packed)
+                told["longrepr"] = with_prefix(merged["longrepr"], f"seed {story.seed}, ")
+            told["sections"].append(("virtual world", self._how_to_repeat(item, story)))
+        return revived(self._config, told)
 
     def _how_to_repeat(self, item: pytest.Item, story: Story) -> str:
         text = f"failed with seed {story.seed}"
@@ -292,18 +293,6 @@ class VirtualRuns:
             text += f" ({len(story.failed)} of {story.tried} seeds failed: {seeds}{more})"
         command = f"pytest {shlex.quote(item.nodeid)} --ompy-seed {story.seed}"
         return f"{text}; this one alone:\n    {command}"
-
-    def _packed(self, report: pytest.TestReport) -> Report:
-        packed: Report = self._config.hook.pytest_report_to_serializable(
-            config=self._config, report=report
-        )
-        return packed
-
-    def _revived(self, packed: Report) -> pytest.TestReport:
-        revived: pytest.TestReport = self._config.hook.pytest_report_from_serializable(
-            config=self._config, data=packed
-        )
-        return revived
 
 
 def _check(item: pytest.Function) -> None:
