@@ -59,15 +59,19 @@ class Control:
         descriptor = module.alloc(
             rail.endpoint, NO_ORDER, len(message), PRIORITY | BTL_OWNERSHIP | SIGNAL
         )
-        gone = rail.endpoint.proc.departed  # then there will never be room
         if descriptor is None:
-            return UNREACHABLE if gone else OUT_OF_RESOURCE
+            return _unsent(rail, OUT_OF_RESOURCE)
         descriptor.segment[: len(message)] = message
         result = module.send(rail.endpoint, descriptor, tag)
         if result < 0:
             module.free(descriptor)
-            return UNREACHABLE if gone else result
+            return _unsent(rail, result)
         if self._note is not None:
             rank = rail.endpoint.proc.rank
             self._note((self._clock(), SENT[tag], -1, rank, 0, 0, len(message)))
         return result
+
+
+def _unsent(rail: Rail, result: int) -> int:
+    """What a refusal means: to a peer that has ended there will never be room."""
+    return UNREACHABLE if rail.endpoint.proc.departed else result

@@ -32,6 +32,7 @@ from ompy_components.pml.ob1.selection import (
     Protocol,
     choose,
     choose_large,
+    first_payload,
     suits_direct,
 )
 
@@ -222,9 +223,8 @@ class Explaining:
         if protocol in EAGER:
             return
         if protocol not in {RDMA_DIRECT_GET, RDMA_DIRECT_PUT}:
-            first = min(asked.size, module.eager_limit - UNION_SIZE)
-            if first < asked.size:
-                first = min(first, module.rndv_eager_limit)
+            limit = module.eager_limit - UNION_SIZE
+            first = first_payload(asked.size, limit, module.rndv_eager_limit)
             names = (_parameter(module, "eager_limit"), _parameter(module, "rndv_eager_limit"))
             yield Limit(f"first fragment: {first} bytes with the RNDV", names)
         for rail in self._endpoint.send.rails:

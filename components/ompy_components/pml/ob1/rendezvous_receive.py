@@ -222,9 +222,6 @@ class RendezvousReceive:
 
 def _give_parts(shares: list[Share], length: int, alignment: int) -> None:
     """Say which share carries how many of `length` bytes."""
-    if len(shares) == 1:
-        shares[0].left = length  # what `share_out` gives a single rail
-        return
     rails = [share.rail for share in shares]
     for share, part in zip(shares, share_out(rails, length, alignment), strict=True):
         share.left = part

@@ -43,6 +43,7 @@ from ompy_components.pml.ob1.selection import (
     SEND_RECEIVE_PIPELINE,
     Protocol,
     choose_large,
+    first_payload,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest
 
@@ -105,9 +106,8 @@ class RendezvousSend:
     def _rndv(self, rail: Rail, request: SendRequest, protocol: Protocol) -> int:
         module = rail.module
         convertor = request.convertor
-        size = min(convertor.size, module.eager_limit - UNION_SIZE)
-        if size < convertor.size:  # a small synchronous message goes whole (reference 3.5)
-            size = min(size, module.rndv_eager_limit)
+        limit = module.eager_limit - UNION_SIZE
+        size = first_payload(convertor.size, limit, module.rndv_eager_limit)
         flags = PRIORITY | BTL_OWNERSHIP | SIGNAL
         descriptor: Descriptor | None
         if protocol is RDMA_DIRECT_PUT:

@@ -68,6 +68,20 @@ def choose(
     return EAGER_IMMEDIATE if can_send_immediate else EAGER_ALLOCATED
 
 
+def first_payload(size: int, eager_payload_max: int, rndv_eager_limit: int) -> int:
+    """Bytes of a message that its RNDV carries.
+
+    A small synchronous message goes whole; of others `rndv_eager_limit` is the most (reference
+    openmpi.md 3.5).
+
+    Args:
+        size: packed bytes.
+        eager_payload_max: the rail's eager limit less the largest header.
+        rndv_eager_limit: the rail's.
+    """
+    return size if size <= eager_payload_max else min(eager_payload_max, rndv_eager_limit)
+
+
 def choose_large(mode: int, contiguous: bool, direct_flags: int) -> Protocol:
     """The protocol of a message that does not fit one fragment.
 
