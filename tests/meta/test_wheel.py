@@ -1,4 +1,4 @@
-"""What a wheel of ours holds: compiled hot modules where a compiler is there, sources in any case."""
+"""What a wheel of ours holds: compiled hot modules where there is a compiler, always sources."""
 
 from __future__ import annotations
 
