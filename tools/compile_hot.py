@@ -11,9 +11,14 @@ the same code in a third of the time, to be tested but not measured.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from setuptools import Extension
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
@@ -36,7 +41,6 @@ def build(target: Path, optimise: str = "-O2") -> list[Path]:
     """
     from Cython.Build import cythonize
     from setuptools import Extension
-    from setuptools.dist import Distribution
 
     target.mkdir(parents=True, exist_ok=True)
     for source in SOURCES:
@@ -50,16 +54,35 @@ def build(target: Path, optimise: str = "-O2") -> list[Path]:
         extensions,
         include_path=[str(target)],
         compiler_directives={"language_level": 3, "annotation_typing": False, "binding": True},
-        nthreads=2,
+        nthreads=os.cpu_count() or 1,
         quiet=True,
     )
+    _compile(modules, target)
+    return sorted(target.rglob("*.so"))
+
+
+def probe(target: Path) -> None:
+    """See that C extensions can be made here, before the work of translating is done.
+
+    Raises:
+        Exception: of setuptools, with what the compiler said; there is no narrower class.
+    """
+    from setuptools import Extension
+
+    source = target / "probe.c"
+    source.write_text("#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n")
+    _compile([Extension("probe", [str(source)])], target / "probe")
+
+
+def _compile(modules: list[Extension], target: Path) -> None:
+    from setuptools.dist import Distribution
+
     command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
     command.build_lib = str(target)  # type: ignore[attr-defined]
     command.build_temp = str(target / "objects")  # type: ignore[attr-defined]
-    command.parallel = 2  # type: ignore[attr-defined]
+    command.parallel = os.cpu_count()  # type: ignore[attr-defined]
     command.ensure_finalized()
     command.run()
-    return sorted(target.rglob("*.so"))
 
 
 def main() -> None:

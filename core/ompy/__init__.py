@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -10,6 +12,13 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 __version__ = "0.1.0"
+# the user wants interpreted modules, also where there are compiled ones
+PURE = os.environ.get("OMPY_PURE", "") not in ("", "0")
+
+if PURE:
+    from ompy import pure
+
+    pure.install()
 
 
 def run(

@@ -6,6 +6,8 @@ import ast
 import importlib
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,28 @@ def test_the_form_under_test_is_the_one_asked_for(root: Path, path: Path) -> Non
     compiled = os.environ.get("OMPY_TEST_COMPILED") == "1"
     assert module.__file__ is not None
     assert module.__file__.endswith(".so" if compiled else ".py")
+
+
+def test_sources_are_used_where_the_environment_asks_for_them() -> None:
+    """In the compiled run there are extensions that would come first."""
+    names = [
+        ".".join(path.relative_to(root).with_suffix("").parts)
+        for root, path in DECLARED
+        if path.with_suffix(".py").exists()
+    ]
+    program = "import importlib, sys\n" + "".join(
+        f"print(importlib.import_module({name!r}).__file__)\n" for name in names
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "OMPY_PURE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    files = done.stdout.splitlines()
+    assert len(files) == len(names) > 10
+    assert all(file.endswith(".py") for file in files)
 
 
 def test_a_strangers_python_subclass_plugs_into_the_bases() -> None:

@@ -87,7 +87,7 @@ def normal(text: str) -> str:
 
 def normal_document(document: dict[str, Any]) -> str:
     """The same of a JSON document, one item of each list on a line."""
-    document["ompy"]["version"] = "..."
+    document["ompy"] = dict.fromkeys(document["ompy"], "...")
     for key in document.get("facts", {}):
         document["facts"][key] = "..." if re.fullmatch(KEYS, key) else document["facts"][key]
     lines = []

@@ -46,13 +46,19 @@ def _run(arguments: list[str]) -> int:
 
         return answer(command, PROGRAM, COMPLETION)
     if arguments in VERSION_OPTIONS:
-        from ompy import __version__
-
-        print(f"ompy v{__version__}")
+        print(version())
         return 0
     from ompy.cli.info.command import run
 
     return run(arguments)
+
+
+def version() -> str:
+    """The answer to `--version`."""
+    from ompy import __version__
+    from ompy.cli.forms import described
+
+    return f"ompy v{__version__}\nHot modules: {described()}"
 
 
 if __name__ == "__main__":

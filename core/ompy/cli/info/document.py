@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 import ompy
+from ompy.cli.forms import described
 from ompy.cli.info.facts import Fact
 from ompy.cli.info.model import (
     Candidate,
@@ -34,7 +35,7 @@ class Json:
         """The document tells the version so far."""
         self._document: dict[str, Any] = {
             "format": FORMAT,
-            "ompy": {"version": ompy.__version__},
+            "ompy": {"version": ompy.__version__, "hot_modules": described()},
         }
 
     def facts(self, facts: Sequence[Fact]) -> None:

@@ -12,14 +12,14 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
-from importlib import machinery, metadata, util
+from importlib import metadata
 from typing import Final, NamedTuple
 
 import ompy
+from ompy.cli.forms import described
 from ompy.mca.files import configuration_directory, parameter_set_directory
 from ompy.mpi.constants import SUBVERSION, VERSION
 
-PACKAGES: Final = ("ompy", "ompy_components")
 LAUNCHER: Final = "ompy-run"
 TYPES_OF_PATH: Final = (
     *("prefix", "exec_prefix", "bindir", "sbindir", "libdir", "incdir", "mandir", "pkglibdir"),
@@ -102,6 +102,11 @@ def _scheme() -> str:
     return schemes[0]
 
 
+def form() -> Fact:
+    """Whether the modules on the way of a message are compiled."""
+    return Fact("Hot modules", "option:compiled", described())
+
+
 def architecture() -> list[Fact]:
     """What Python was built for."""
     return [Fact("Configured architecture", "config:arch", sysconfig.get_platform())]
@@ -115,7 +120,7 @@ def hostname() -> list[Fact]:
 def short_configuration() -> list[Fact]:
     """The part of the configuration that is shown when nothing is asked for."""
     return [
-        Fact("Hot modules", "option:compiled", _form()),
+        form(),
         Fact("Thread support", "option:threads", "MPI_THREAD_MULTIPLE: yes"),
     ]
 
@@ -134,29 +139,6 @@ def configuration() -> list[Fact]:
             for name, version in _libraries()
         ),
     ]
-
-
-def _form() -> str:
-    """Whether the modules on the way of a message are compiled, counted without importing them."""
-    forms = [
-        any(os.path.exists(stem + suffix) for suffix in machinery.EXTENSION_SUFFIXES)
-        for stem in _hot_modules()
-    ]
-    if not any(forms):
-        return f"interpreted ({len(forms)} modules)"
-    return f"compiled ({sum(forms)} of {len(forms)} modules)"
-
-
-def _hot_modules() -> Iterator[str]:
-    """Paths of the modules with a declaration for Cython, without their suffix."""
-    for package in PACKAGES:
-        spec = util.find_spec(package)  # a package is found without being imported
-        for root in (spec and spec.submodule_search_locations) or ():
-            for directory, _, files in os.walk(root):
-                for file in files:
-                    stem, suffix = os.path.splitext(file)
-                    if suffix == ".pxd" and f"{stem}.py" in files:
-                        yield os.path.join(directory, stem)
 
 
 def _libraries() -> Iterator[tuple[str, str]]:

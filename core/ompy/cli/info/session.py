@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ompy import __version__
-from ompy.cli.info import PROGRAM
+from ompy.cli.info import PROGRAM, version
 from ompy.cli.info import facts as about
 from ompy.cli.info.document import Json
 from ompy.cli.info.facts import TYPES_OF_PATH, Fact
@@ -39,13 +38,13 @@ def answer(options: Options) -> int:
         click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
         return 0
     if options.version and options.form == "pretty":
-        click.echo(f"ompy v{__version__}")
+        click.echo(version())
         return 0
     output = output_for(options)
     try:
         _check_words(options)
         if options.version:
-            output.facts(about.versions())
+            output.facts([*about.versions(), about.form()])
         elif options.installation and not options.views:
             output.facts(_installation(options))
         else:
