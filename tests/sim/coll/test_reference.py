@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from ompy.frameworks import exchange
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import SYNCHRONOUS
 from ompy.runtime.process import RankProcess
-from ompy_components.coll.basic import exchange
 
 from tests.sim.coll import programs
 from tests.sim.coll.shapes import PLAIN, Board, noise

@@ -10,42 +10,39 @@ from itertools import accumulate
 from ompy.data.convertor import allocate
 from ompy.data.message import Message
 from ompy.data.operation import Operation
-from ompy.frameworks.coll import TAG_REDUCE_SCATTER
-from ompy.frameworks.communicator import Communicator
-
-from ompy_components.coll.basic.combine import Combine, combining
-from ompy_components.coll.basic.exchange import Exchange
-from ompy_components.coll.basic.packed import Room
-from ompy_components.coll.basic.reduction import doubling
+from ompy.data.packed import Room
+from ompy.frameworks.coll_base.combine import Combine, combining
+from ompy.frameworks.coll_base.reduction import doubling
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.schedule import Schedule, Steps
 
 
 def recursive_doubling(
-    communicator: Communicator,
+    exchange: Exchange,
     send: Message | None,
     receive: Message,
     counts: list[int],
     operation: Operation,
-) -> None:
+) -> Schedule:
     """Combine everything everywhere; each rank keeps its block."""
-    rank = communicator.rank
+    rank = exchange.rank
     data = send if send is not None else receive
     combine = combining(operation, data.layout)
-    with Exchange(communicator, TAG_REDUCE_SCATTER) as exchange:
-        total = doubling(communicator, exchange, memoryview(data.packed()), combine)
+    total = yield from doubling(exchange, memoryview(data.packed()), combine)
     size = data.layout.size
     begin = sum(counts[:rank]) * size
     receive.part(0, counts[rank]).store(total[begin : begin + counts[rank] * size])
 
 
 def pairwise(
-    communicator: Communicator,
+    exchange: Exchange,
     send: Message | None,
     receive: Message,
     counts: list[int],
     operation: Operation,
-) -> None:
+) -> Schedule:
     """In step k send its block to the rank k ahead, combine what the rank k behind sends."""
-    rank, size = communicator.rank, communicator.size
+    rank, size = exchange.rank, exchange.size
     data = send if send is not None else receive
     combine = combining(operation, data.layout)
     firsts = [0, *accumulate(counts)]
@@ -54,33 +51,31 @@ def pairwise(
     # in place, the memory for the result holds data that are still to be sent
     total = room.view if send is not None else allocate(blocks[rank].size)
     blocks[rank].convertor().pack(0, total)
-    with Exchange(communicator, TAG_REDUCE_SCATTER) as exchange:
-        total = _combine_all(communicator, exchange, blocks, total, combine, operation)
+    total = yield from _combine_all(exchange, blocks, total, combine, operation)
     if total is not room.view:
         room.view[:] = total
     room.settle()
 
 
 def _combine_all(
-    communicator: Communicator,
     exchange: Exchange,
     blocks: list[Message],
     total: memoryview,
     combine: Combine,
     operation: Operation,
-) -> memoryview:
+) -> Steps:
     """The ranks below come first, from the own one down, then those above, from the last down.
 
     These are combined apart from the others when the order matters.
     """
-    rank, size = communicator.rank, communicator.size
+    rank, size = exchange.rank, exchange.size
     coming = allocate(len(total))
     above: memoryview | None = None
     for step in range(1, size):
         target, source = (rank + step) % size, (rank - step) % size
         exchange.receive(coming, source)
         exchange.send_message(blocks[target], target)
-        exchange.finish()
+        yield
         if source < rank or operation.commutative:
             combine(coming, total)
         elif above is None:

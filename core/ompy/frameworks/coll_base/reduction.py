@@ -10,67 +10,64 @@ from __future__ import annotations
 from ompy.data.convertor import allocate
 from ompy.data.message import Message
 from ompy.data.operation import Operation
-from ompy.frameworks.coll import TAG_ALLREDUCE, TAG_REDUCE
-from ompy.frameworks.communicator import Communicator
-
-from ompy_components.coll.basic.combine import Combine, combining
-from ompy_components.coll.basic.exchange import Exchange
-from ompy_components.coll.basic.packed import Room, copy, to_send
-from ompy_components.coll.basic.tree import children, parent
+from ompy.data.packed import Room, copy, to_send
+from ompy.frameworks.coll_base.broadcast import binomial
+from ompy.frameworks.coll_base.combine import Combine, combining
+from ompy.frameworks.coll_base.tree import children, parent
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.schedule import Schedule, Steps
 
 
 def reduce(
-    communicator: Communicator,
+    exchange: Exchange,
     send: Message | None,
     receive: Message | None,
     operation: Operation,
     root: int,
-) -> None:
+) -> Schedule:
     """Combine along a binomial tree; `send` may be None wherever `receive` holds the data.
 
     Its top is the root when the operation commutes: the order is then that of the ranks,
     but beginning with the root. Else it is rank 0, which passes the result on.
     """
-    rank = communicator.rank
+    rank = exchange.rank
     mine = send if send is not None else receive
     assert mine is not None, "every member has data"
     combine = combining(operation, mine.layout)
     top = root if operation.commutative else 0
     room = Room(receive) if receive is not None and rank == root else None
-    with Exchange(communicator, TAG_REDUCE) as exchange:
-        result = room.view if room is not None and rank == top else None
-        data = to_send(mine)
-        if send is None and result is not None:
-            data = memoryview(bytes(data))  # the result comes where they are
-        total = _up(communicator, exchange, data, combine, top, result)
-        if top != root:
-            if rank == top:
-                exchange.send(total, root)
-            elif room is not None:
-                exchange.receive(room.view, top)
-            exchange.finish()
-        elif room is not None and total is not room.view:
-            room.view[:] = total  # nobody else to combine with
+    result = room.view if room is not None and rank == top else None
+    data = to_send(mine)
+    if send is None and result is not None:
+        data = memoryview(bytes(data))  # the result comes where they are
+    total = yield from _up(exchange, data, combine, top, result)
+    if top != root:
+        if rank == top:
+            exchange.send(total, root)
+        elif room is not None:
+            exchange.receive(room.view, top)
+        yield
+    elif room is not None and total is not room.view:
+        room.view[:] = total  # nobody else to combine with
     if room is not None:
         room.settle()
 
 
 def _up(
-    communicator: Communicator,
     exchange: Exchange,
     total: memoryview,
     combine: Combine,
     top: int,
     result: memoryview | None,
-) -> memoryview:
+) -> Steps:
     """Combine the own data, which are left alone, with those of the subtree.
 
     Returns:
         The combination; in `result`, if that is given and there was anybody below. It has
         been sent to the place above.
     """
-    size = communicator.size
-    place = (communicator.rank - top) % size
+    size = exchange.size
+    place = (exchange.rank - top) % size
     below = children(place, size)
     spare: memoryview | None = None
     for left, child in zip(reversed(range(len(below))), below, strict=True):
@@ -80,7 +77,7 @@ def _up(
         if coming is None:
             coming = allocate(len(total))
         exchange.receive(coming, (child + top) % size)
-        exchange.finish()
+        yield
         combine(total, coming)
         total = coming
         if left % 2 == 0:
@@ -89,42 +86,40 @@ def _up(
             spare = coming
     if place:
         exchange.send(total, (parent(place) + top) % size)
-        exchange.finish()
+        yield
     return total
 
 
 def allreduce_doubling(
-    communicator: Communicator, send: Message | None, receive: Message, operation: Operation
-) -> None:
+    exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+) -> Schedule:
     """Combine with a partner at twice the distance in each step."""
     combine = combining(operation, receive.layout)
     room = Room(receive, send if send is not None else receive)
-    with Exchange(communicator, TAG_ALLREDUCE) as exchange:
-        total = doubling(communicator, exchange, room.view, combine)
+    total = yield from doubling(exchange, room.view, combine)
     if total is not room.view:
         room.view[:] = total
     room.settle()
 
 
-def doubling(
-    communicator: Communicator, exchange: Exchange, total: memoryview, combine: Combine
-) -> memoryview:
+def doubling(exchange: Exchange, total: memoryview, combine: Combine) -> Steps:
     """The combination of every member's `total`, which is overwritten; in it or elsewhere.
 
     Of the members beyond a power of two, as many pairs of neighbours as there are work as
     one: the even rank hands its data to the odd one and gets the result from it.
     """
-    rank, size = communicator.rank, communicator.size
+    rank, size = exchange.rank, exchange.size
     power = 1 << (size.bit_length() - 1)
     pairs = size - power
     spare = allocate(len(total))
     paired = rank < 2 * pairs
     if paired and rank % 2 == 0:
         exchange.swap(total, rank + 1, spare, rank + 1)
+        yield
         return spare
     if paired:
         exchange.receive(spare, rank - 1)
-        exchange.finish()
+        yield
         combine(spare, total)
     place = rank // 2 if paired else rank - pairs
     distance = 1
@@ -132,6 +127,7 @@ def doubling(
         other = place ^ distance
         partner = 2 * other + 1 if other < pairs else other + pairs
         exchange.swap(total, partner, spare, partner)
+        yield
         if other < place:
             combine(spare, total)
         else:
@@ -140,18 +136,26 @@ def doubling(
         distance *= 2
     if paired:
         exchange.send(total, rank - 1)
-        exchange.finish()
+        yield
     return total
 
 
+def allreduce_over_root(
+    exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+) -> Schedule:
+    """Reduce to rank 0, then broadcast."""
+    yield from reduce(exchange, send, receive, operation, 0)
+    yield from binomial(exchange, receive, 0)
+
+
 def allreduce_ring(
-    communicator: Communicator, send: Message | None, receive: Message, operation: Operation
-) -> None:
+    exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+) -> Schedule:
     """Reduce-scatter round a ring, then allgather; for operations that commute.
 
     Each piece is combined once, in the order of the ring, so all members get the same bits.
     """
-    rank, size = communicator.rank, communicator.size
+    rank, size = exchange.rank, exchange.size
     if size == 1:
         if send is not None:
             copy(send, receive, rank)
@@ -162,21 +166,22 @@ def allreduce_ring(
     mine = pieces if send is None else _pieces(to_send(send), receive, size)
     spare = allocate(max(len(piece) for piece in pieces)) if send is None else None
     right, left = (rank + 1) % size, (rank - 1) % size
-    with Exchange(communicator, TAG_ALLREDUCE) as exchange:
-        out = mine[rank]
-        for step in range(1, size):
-            into = (rank - step) % size
-            coming = pieces[into] if spare is None else spare[: len(pieces[into])]
-            exchange.swap(out, right, coming, left)
-            out = pieces[into]
-            if spare is None:
-                combine(mine[into], out)  # what came in is there already
-            else:
-                combine(coming, out)
-        for step in range(size - 1):
-            into = (rank - step) % size
-            exchange.swap(out, right, pieces[into], left)
-            out = pieces[into]
+    out = mine[rank]
+    for step in range(1, size):
+        into = (rank - step) % size
+        coming = pieces[into] if spare is None else spare[: len(pieces[into])]
+        exchange.swap(out, right, coming, left)
+        yield
+        out = pieces[into]
+        if spare is None:
+            combine(mine[into], out)  # what came in is there already
+        else:
+            combine(coming, out)
+    for step in range(size - 1):
+        into = (rank - step) % size
+        exchange.swap(out, right, pieces[into], left)
+        yield
+        out = pieces[into]
     room.settle()
 
 
