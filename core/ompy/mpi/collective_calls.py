@@ -17,7 +17,7 @@ from ompy.data.message import Blocks, Message
 from ompy.mpi.markers import InPlaceType
 from ompy.mpi.operation import Op, check_match
 from ompy.mpi.peers import check_root
-from ompy.mpi.spec import Typed, message, typed_blocks
+from ompy.mpi.spec import Typed, message, typed_blocks, vector_blocks
 from ompy.mpi.state import CommState
 
 _NUMBER: Final = Struct("<q")
@@ -100,6 +100,8 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
     """The call of an alltoall."""
     send = many(sendbuf, False, state.size, parse)
     receive = parse(recvbuf, True, state.size).blocks
+    if parse is vector_blocks:  # equal blocks here say nothing about the other members'
+        receive.regular = False
     return Call(state, "alltoall", (send, receive))
 
 

@@ -1,4 +1,4 @@
-"""All operations, all small communicators, all branches, against the reference."""
+"""coll basic: all operations, all small communicators, all branches, against the reference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(program: Callable, size: int, *, seed: int = 0, **settings: object) -> l
     def body(process: RankProcess) -> object:
         return program(programs.world(process))
 
-    return virtual(size, body, seed=seed, **settings).results
+    return virtual(size, body, seed=seed, **{"coll": "basic", **settings}).results
 
 
 # large worlds over one BTL each; the nightly sweep runs both

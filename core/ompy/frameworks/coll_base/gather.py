@@ -64,3 +64,20 @@ def _parse(
 ) -> tuple[list[int], list[memoryview | None]]:
     assert message.view is not None, "it has arrived"
     return parse(message.view, members(child, size), limit)
+
+
+def linear_to_root(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedule:
+    """The root's part when everybody sends straight to it."""
+    root = exchange.rank
+    for rank in range(exchange.size):
+        if rank != root:
+            exchange.receive_message(receive[rank], rank)
+    if send is not None:
+        copy(send, receive[root], root)
+    yield
+
+
+def linear_from_member(exchange: Exchange, send: Message, root: int) -> Schedule:
+    """The part of everybody else then."""
+    exchange.send_message(send, root)
+    yield

@@ -1,6 +1,6 @@
-"""Reduce_scatter: recursive doubling of everything for little data, pairwise for much.
+"""Reduce_scatter: recursive doubling of everything, recursive halving, pairwise.
 
-Both keep the order of the ranks where the operation does not commute.
+The first and the last keep the order of the ranks where the operation does not commute.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import Room
 from ompy.frameworks.coll_base.combine import Combine, combining
+from ompy.frameworks.coll_base.places import Places
 from ompy.frameworks.coll_base.reduction import doubling
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule, Steps
@@ -86,3 +87,51 @@ def _combine_all(
         return total
     combine(total, above)
     return above
+
+
+def recursive_halving(
+    exchange: Exchange,
+    send: Message | None,
+    receive: Message,
+    counts: list[int],
+    operation: Operation,
+) -> Schedule:
+    """Give away the half of the blocks that is on the partner's side, ever nearer partners.
+
+    For operations that commute: the partner of the first step is the farthest.
+    """
+    rank, size = exchange.rank, exchange.size
+    data = send if send is not None else receive
+    combine = combining(operation, data.layout)
+    places = Places(rank, size)
+    ends = [0, *(data.layout.size * end for end in accumulate(counts))]
+    result = receive.part(0, counts[rank])
+    total = memoryview(data.packed())
+    if places.idle:
+        exchange.send(total, rank + 1)
+        yield
+        exchange.receive_message(result, rank + 1)
+        yield
+        return
+    spare = allocate(len(total))
+    if places.paired:
+        exchange.receive(spare, rank - 1)
+        yield
+        combine(spare, total)
+    first, last = 0, places.power
+    while last - first > 1:
+        middle = (first + last) // 2
+        cut = [ends[places.first(place)] for place in (first, middle, last)]
+        low, high = slice(cut[0], cut[1]), slice(cut[1], cut[2])
+        upper = places.place >= middle
+        keep, give = (high, low) if upper else (low, high)
+        half = middle - first
+        partner = places.rank(places.place - half if upper else places.place + half)
+        exchange.swap(total[give], partner, spare[keep], partner)
+        yield
+        combine(spare[keep], total[keep])
+        first, last = (middle, last) if upper else (first, middle)
+    if places.paired:
+        exchange.send(total[ends[rank - 1] : ends[rank]], rank - 1)
+        yield
+    result.store(total[ends[rank] : ends[rank + 1]])

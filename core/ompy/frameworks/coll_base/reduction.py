@@ -11,8 +11,9 @@ from ompy.data.convertor import allocate
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import Room, copy, to_send
-from ompy.frameworks.coll_base.broadcast import binomial
+from ompy.frameworks.coll_base.broadcast import binomial, linear
 from ompy.frameworks.coll_base.combine import Combine, combining
+from ompy.frameworks.coll_base.places import Places
 from ompy.frameworks.coll_base.tree import children, parent
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule, Steps
@@ -103,38 +104,31 @@ def allreduce_doubling(
 
 
 def doubling(exchange: Exchange, total: memoryview, combine: Combine) -> Steps:
-    """The combination of every member's `total`, which is overwritten; in it or elsewhere.
-
-    Of the members beyond a power of two, as many pairs of neighbours as there are work as
-    one: the even rank hands its data to the odd one and gets the result from it.
-    """
-    rank, size = exchange.rank, exchange.size
-    power = 1 << (size.bit_length() - 1)
-    pairs = size - power
+    """The combination of every member's `total`, which is overwritten; in it or elsewhere."""
+    rank = exchange.rank
+    places = Places(rank, exchange.size)
     spare = allocate(len(total))
-    paired = rank < 2 * pairs
-    if paired and rank % 2 == 0:
+    if places.idle:
         exchange.swap(total, rank + 1, spare, rank + 1)
         yield
         return spare
-    if paired:
+    if places.paired:
         exchange.receive(spare, rank - 1)
         yield
         combine(spare, total)
-    place = rank // 2 if paired else rank - pairs
     distance = 1
-    while distance < power:
-        other = place ^ distance
-        partner = 2 * other + 1 if other < pairs else other + pairs
+    while distance < places.power:
+        other = places.place ^ distance
+        partner = places.rank(other)
         exchange.swap(total, partner, spare, partner)
         yield
-        if other < place:
+        if other < places.place:
             combine(spare, total)
         else:
             combine(total, spare)
             total, spare = spare, total
         distance *= 2
-    if paired:
+    if places.paired:
         exchange.send(total, rank - 1)
         yield
     return total
@@ -190,3 +184,46 @@ def _pieces(view: memoryview, message: Message, parts: int) -> list[memoryview]:
     size = message.layout.size
     cuts = [message.count * part // parts * size for part in range(parts + 1)]
     return [view[cuts[part] : cuts[part + 1]] for part in range(parts)]
+
+
+def reduce_linear(
+    exchange: Exchange,
+    send: Message | None,
+    receive: Message | None,
+    operation: Operation,
+    root: int,
+) -> Schedule:
+    """Everybody's data straight to the root, which combines them from the last rank down."""
+    rank, size = exchange.rank, exchange.size
+    mine = send if send is not None else receive
+    assert mine is not None, "every member has data"
+    combine = combining(operation, mine.layout)
+    if rank != root:
+        exchange.send_message(mine, root)
+        yield
+        return
+    assert receive is not None, "the root has room for the result"
+    own = memoryview(mine.packed()) if send is None else to_send(mine)
+    room = Room(receive)
+    if rank == size - 1:
+        room.view[:] = own
+    else:
+        exchange.receive(room.view, size - 1)
+        yield
+    spare = allocate(len(own))
+    for other in reversed(range(size - 1)):
+        if other == rank:
+            combine(own, room.view)
+        else:
+            exchange.receive(spare, other)
+            yield
+            combine(spare, room.view)
+    room.settle()
+
+
+def allreduce_linear(
+    exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+) -> Schedule:
+    """Straight to rank 0 and straight back."""
+    yield from reduce_linear(exchange, send, receive, operation, 0)
+    yield from linear(exchange, receive, 0)

@@ -1,4 +1,4 @@
-"""Prefix reductions by recursive doubling of the distance (Hillis and Steele 1986).
+"""Prefix reductions: recursive doubling of the distance (Hillis and Steele 1986), or linear.
 
 What comes from below is always the left operand, so the order of the ranks is kept.
 """
@@ -56,3 +56,41 @@ def _prefix(exchange: Exchange, total: memoryview, first: int, combine: Combine)
         if rank - distance >= first:
             combine(below, total)
         distance *= 2
+
+
+def inclusive_linear(
+    exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+) -> Schedule:
+    """From rank to rank."""
+    rank = exchange.rank
+    combine = combining(operation, receive.layout)
+    room = Room(receive, send if send is not None else receive)
+    if rank:
+        below = allocate(len(room.view))
+        exchange.receive(below, rank - 1)
+        yield
+        combine(below, room.view)
+    if rank + 1 < exchange.size:
+        exchange.send(room.view, rank + 1)
+        yield
+    room.settle()
+
+
+def exclusive_linear(
+    exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+) -> Schedule:
+    """From rank to rank; each adds its own data for the next."""
+    rank = exchange.rank
+    mine = send if send is not None else receive
+    combine = combining(operation, mine.layout)
+    total = memoryview(mine.packed())
+    room = Room(receive) if rank else None
+    if room is not None:
+        exchange.receive(room.view, rank - 1)
+        yield
+        combine(room.view, total)
+    if rank + 1 < exchange.size:
+        exchange.send(total, rank + 1)
+        yield
+    if room is not None:
+        room.settle()

@@ -51,3 +51,20 @@ def to_member(exchange: Exchange, receive: Message, root: int, limit: int) -> Sc
     else:
         store(mine, receive, root)
     yield
+
+
+def linear_from_root(exchange: Exchange, send: Blocks, receive: Message | None) -> Schedule:
+    """The root's part when it sends straight to everybody."""
+    root = exchange.rank
+    for step in range(1, exchange.size):
+        rank = (root + step) % exchange.size
+        exchange.send_message(send[rank], rank)
+    if receive is not None:
+        copy(send[root], receive, root)
+    yield
+
+
+def linear_to_member(exchange: Exchange, receive: Message, root: int) -> Schedule:
+    """The part of everybody else then."""
+    exchange.receive_message(receive, root)
+    yield

@@ -1,0 +1,118 @@
+"""Which algorithm an operation takes: the words for them, and the fixed rules.
+
+The rules of an operation are asked in order; the first that fits decides. They see only what all
+members know, and see alike: the size of the communicator, the operation, and the bytes as Open MPI
+counts them for each operation (the table in its manual, "Tuning Collectives").
+
+The numbers of the algorithms are Open MPI's (reference openmpi.md names none; its manual's tables
+do), those from 100 on are ompy's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+IGNORE: Final = "ignore"  # Open MPI's manual: use the fixed rules
+
+ALGORITHMS: Final[Mapping[str, Mapping[str, int]]] = {
+    "barrier": {"linear": 1, "recursive_doubling": 3, "bruck": 4, "tree": 6},
+    "bcast": {"basic_linear": 1, "pipeline": 3, "binomial": 6, "scatter_allgather_ring": 9},
+    "scatter": {"basic_linear": 1, "binomial": 2},
+    "gather": {"basic_linear": 1, "binomial": 2},
+    "allgather": {"linear": 1, "bruck": 2, "recursive_doubling": 3, "ring": 4},
+    "alltoall": {"linear": 1, "pairwise": 2, "modified_bruck": 3, "linear_sync": 4},
+    "reduce": {"linear": 1, "binomial": 5, "rabenseifner": 7},
+    "allreduce": {
+        "basic_linear": 1,
+        "nonoverlapping": 2,
+        "recursive_doubling": 3,
+        "ring": 4,
+        "rabenseifner": 6,
+    },
+    "scan": {"linear": 1, "recursive_doubling": 2},
+    "exscan": {"linear": 1, "recursive_doubling": 2},
+    "reduce_scatter": {"recursive_halving": 2, "pairwise": 100, "recursive_doubling": 101},
+}  # Open MPI's manual, "Tuning Collectives"; 100 and 101 are not in it
+
+# what an algorithm cannot do; the word is what takes its place then
+NEEDS_COMMUTATIVE: Final = {
+    ("allreduce", "ring"): "rabenseifner",
+    ("reduce_scatter", "recursive_halving"): "pairwise",
+}  # they combine in another order than that of the ranks
+NEEDS_POWER_OF_TWO: Final = {("allgather", "recursive_doubling"): "bruck"}  # every rank a partner
+NEEDS_REGULAR: Final = {("alltoall", "modified_bruck"): "linear_sync"}  # all blocks of one size
+
+
+class Rule(NamedTuple):
+    """Up to so many bytes, and from so many to so many ranks, use this algorithm.
+
+    Attributes:
+        algorithm: its word.
+        most_bytes: or None for any amount.
+        least_ranks: of the communicator.
+        most_ranks: or None for any number.
+    """
+
+    algorithm: str
+    most_bytes: int | None = None
+    least_ranks: int = 1
+    most_ranks: int | None = None
+
+    def fits(self, size: int, ranks: int) -> bool:
+        """Whether it is meant for `size` bytes on `ranks` ranks."""
+        return (
+            (self.most_bytes is None or size <= self.most_bytes)
+            and self.least_ranks <= ranks
+            and (self.most_ranks is None or ranks <= self.most_ranks)
+        )
+
+
+KI: Final = 1024  # bytes; arbitrary: the unit of the table below
+
+# measured: compiled, btl sm, 2 to 8 ranks on 2 cores; the README has the figures
+RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "barrier": (Rule("bruck"),),
+    "bcast": (Rule("binomial"),),
+    "scatter": (Rule("binomial"),),
+    "gather": (Rule("binomial"),),
+    "allgather": (
+        Rule("recursive_doubling", most_bytes=256 * KI),
+        Rule("ring"),
+    ),
+    "alltoall": (Rule("linear_sync"),),
+    "reduce": (Rule("binomial"),),
+    "allreduce": (
+        Rule("recursive_doubling", most_bytes=64 * KI),
+        Rule("rabenseifner"),
+    ),
+    "scan": (Rule("recursive_doubling"),),
+    "exscan": (Rule("recursive_doubling"),),
+    "reduce_scatter": (
+        Rule("recursive_doubling", most_bytes=16 * KI),
+        Rule("recursive_halving"),
+    ),
+}
+assert all(rules[-1].fits(1 << 62, 1) for rules in RULES.values()), "the last rule fits always"
+assert all(
+    rule.algorithm in ALGORITHMS[operation] for operation, rules in RULES.items() for rule in rules
+), "rules name algorithms there are"
+
+
+def decide(operation: str, size: int, ranks: int) -> str:
+    """The word of the algorithm for `size` bytes on `ranks` ranks."""
+    return next(rule.algorithm for rule in RULES[operation] if rule.fits(size, ranks))
+
+
+def possible(
+    operation: str, word: str, ranks: int, *, commutative: bool = True, regular: bool = True
+) -> str:
+    """The word itself, or that of what takes its place where the algorithm cannot serve."""
+    key = operation, word
+    if not commutative and key in NEEDS_COMMUTATIVE:
+        return NEEDS_COMMUTATIVE[key]
+    if ranks & (ranks - 1) and key in NEEDS_POWER_OF_TWO:
+        return NEEDS_POWER_OF_TWO[key]
+    if not regular and key in NEEDS_REGULAR:
+        return NEEDS_REGULAR[key]
+    return word
