@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ompy.frameworks.communicator import Communicator
-from ompy_components.coll.tuned.decision import ALGORITHMS, RULES, decide, possible
-from ompy_components.coll.tuned.module import Tuned
+from ompy_components.coll.tuned.decision import ALGORITHMS
 
 from tests.sim.coll import programs
-from tests.sim.coll.shapes import PLAIN, single
 from tests.sim.coll.test_reference import WAYS, run
 from tests.support.effort import THOROUGH
 
