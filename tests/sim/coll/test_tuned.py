@@ -1,6 +1,8 @@
-"""coll tuned: every algorithm, forced, against the reference; and what the fixed rules choose."""
+"""coll tuned: every algorithm, forced, against the reference; barriers; the bits of float sums."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import pytest
 from ompy_components.coll.tuned.decision import ALGORITHMS
@@ -26,3 +28,22 @@ def sizes(name: str, word: str) -> tuple[int, ...]:
 def test_forced_algorithm_does_what_mpi_says(name: str, word: str, size: int) -> None:
     forced = {f"coll_tuned_{name}_algorithm": word, "coll_tuned_bcast_algorithm_segmentsize": 100}
     run(programs.PROGRAMS[name], size, seed=size, coll="tuned,basic", btl=WAYS[size % 2], **forced)
+
+
+@pytest.mark.parametrize("size", range(1, 10) if THOROUGH else (2, 3, 6))
+@pytest.mark.parametrize("word", ALGORITHMS["barrier"])
+def test_nobody_leaves_a_barrier_before_all_have_come(word: str, size: int) -> None:
+    for seed in range(5):
+        done = [-1] * size
+        program = partial(programs.barrier, done)
+        run(program, size, seed=seed, coll="tuned,basic", coll_tuned_barrier_algorithm=word)
+        assert done == [programs.BARRIERS - 1] * size
+
+
+@pytest.mark.parametrize("size", range(1, 10) if THOROUGH else (3, 4))
+@pytest.mark.parametrize("word", ALGORITHMS["allreduce"])
+def test_float_results_have_the_same_bits_everywhere(word: str, size: int) -> None:
+    forced = {"coll": "tuned,basic", "coll_tuned_allreduce_algorithm": word}
+    results = run(programs.float_sums, size, seed=size, btl="self,sm", **forced)
+    assert len(results[0]) == 16
+    assert all(result == results[0] for result in results)
