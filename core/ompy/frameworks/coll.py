@@ -251,6 +251,8 @@ class SelectedColl(CollModule):
         super().__init__(communicator)
         self._begun = 0
         self._prepared = 0
+        self._under_way = 0
+        self._when_idle: Callable[[], object] | None = None
         for operation in OPERATIONS:
             for module in modules:
                 if module.offers(operation):
@@ -282,4 +284,23 @@ class SelectedColl(CollModule):
         """
         exchange = Exchange(self.communicator, tag)
         plan: Callable[..., Schedule] = getattr(self, f"schedule_{operation}")
-        return Progression(exchange, plan(exchange, *arguments)).begin()
+        request = Progression(exchange, plan(exchange, *arguments)).begin()
+        with self.communicator.context.engine.lock:
+            if not request.complete:
+                self._under_way += 1
+                request.notify(self._ended)
+        return request
+
+    def when_idle(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once, when no operation begun is under way: at once if there is none."""
+        with self.communicator.context.engine.lock:
+            if self._under_way:
+                self._when_idle = callback
+                return
+        callback()
+
+    def _ended(self) -> None:
+        self._under_way -= 1
+        if not self._under_way and self._when_idle is not None:
+            callback, self._when_idle = self._when_idle, None
+            callback()

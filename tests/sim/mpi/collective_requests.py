@@ -174,4 +174,17 @@ def failures(process: RankProcess) -> None:
     comm.Barrier()
 
 
-PROGRAMS = ("nonblocking", "persistent", "in_place_and_functions", "failures")
+def freed_meanwhile(process: RankProcess) -> None:
+    """What was begun in a communicator is completed after the communicator was freed."""
+    comm = world_of(process)
+    twin = comm.Dup()
+    total, much = room(1), array("i", [comm.rank]) * 50_000
+    requests = [twin.Iallreduce(ints(1), total), twin.Ibcast(much, 0), twin.Ibarrier()]
+    twin.Free()
+    Request.Waitall(requests)
+    assert total[0] == comm.size
+    assert set(much) == {0}
+    comm.Barrier()
+
+
+PROGRAMS = ("nonblocking", "persistent", "in_place_and_functions", "failures", "freed_meanwhile")

@@ -15,7 +15,8 @@ from tests.support.worlds import registry
 
 def tuned(ranks: int, **settings: object) -> Tuned:
     found = next(each for each in registry(coll="tuned", **settings).open("coll"))
-    return Tuned(SimpleNamespace(size=ranks), found.values)
+    context = SimpleNamespace(oversubscribed=False)
+    return Tuned(SimpleNamespace(size=ranks, context=context), found.values)
 
 
 def test_every_operation_has_rules_and_algorithms() -> None:

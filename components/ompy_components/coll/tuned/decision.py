@@ -1,8 +1,12 @@
 """Which algorithm an operation takes: the words for them, and the fixed rules.
 
 The rules of an operation are asked in order; the first that fits decides. They see only what all
-members know, and see alike: the size of the communicator, the operation, and the bytes as Open MPI
-counts them for each operation (the table in its manual, "Tuning Collectives").
+members know, and see alike: the size of the communicator, the operation, whether the job has more
+ranks than cores somewhere, and the bytes as Open MPI counts them for each operation (the table in
+its manual, "Tuning Collectives").
+
+Where ranks share cores, what counts is how many messages there are in all and how long a chain of
+ranks has to be woken one after the other; else it is the number of steps.
 
 The numbers of the algorithms are Open MPI's (reference openmpi.md names none; its manual's tables
 do), those from 100 on are ompy's own.
@@ -45,24 +49,27 @@ NEEDS_REGULAR: Final = {("alltoall", "modified_bruck"): "linear_sync"}  # all bl
 
 
 class Rule(NamedTuple):
-    """Up to so many bytes, and from so many to so many ranks, use this algorithm.
+    """Up to so many bytes, from so many to so many ranks, use this algorithm.
 
     Attributes:
         algorithm: its word.
         most_bytes: or None for any amount.
         least_ranks: of the communicator.
         most_ranks: or None for any number.
+        sharing: only where ranks share cores.
     """
 
     algorithm: str
     most_bytes: int | None = None
     least_ranks: int = 1
     most_ranks: int | None = None
+    sharing: bool = False
 
-    def fits(self, size: int, ranks: int) -> bool:
-        """Whether it is meant for `size` bytes on `ranks` ranks."""
+    def fits(self, size: int, ranks: int, *, sharing: bool = False) -> bool:
+        """Whether it is meant for `size` bytes on `ranks` ranks that share cores or not."""
         return (
-            (self.most_bytes is None or size <= self.most_bytes)
+            sharing >= self.sharing
+            and (self.most_bytes is None or size <= self.most_bytes)
             and self.least_ranks <= ranks
             and (self.most_ranks is None or ranks <= self.most_ranks)
         )
@@ -99,9 +106,10 @@ assert all(
 ), "rules name algorithms there are"
 
 
-def decide(operation: str, size: int, ranks: int) -> str:
-    """The word of the algorithm for `size` bytes on `ranks` ranks."""
-    return next(rule.algorithm for rule in RULES[operation] if rule.fits(size, ranks))
+def decide(operation: str, size: int, ranks: int, *, sharing: bool = False) -> str:
+    """The word of the algorithm for `size` bytes on `ranks` ranks that share cores or not."""
+    rules = RULES[operation]
+    return next(rule.algorithm for rule in rules if rule.fits(size, ranks, sharing=sharing))
 
 
 def possible(

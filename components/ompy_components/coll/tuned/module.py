@@ -66,6 +66,7 @@ class Tuned(CollModule):
 
     def __init__(self, communicator: Communicator, values: Values) -> None:
         super().__init__(communicator)
+        self._sharing: bool = communicator.context.oversubscribed
         self._segment: int = values.bcast_algorithm_segmentsize
         self._window: int = values.alltoall_max_requests
         self._tree_block_max: int = values.tree_block_max
@@ -87,7 +88,9 @@ class Tuned(CollModule):
             regular: whether all blocks are equal.
         """
         ranks = self.communicator.size
-        word = self._forced.get(operation) or decide(operation, size, ranks)
+        word = self._forced.get(operation)
+        if word is None:
+            word = decide(operation, size, ranks, sharing=self._sharing)
         return possible(operation, word, ranks, commutative=commutative, regular=regular)
 
     def schedule_barrier(self, exchange: Exchange) -> Schedule:
