@@ -46,6 +46,15 @@ def test_the_first_rule_that_fits_decides() -> None:
     assert not rule.fits(100, 9)
 
 
+def test_some_rules_are_for_ranks_that_share_cores() -> None:
+    rule = Rule("linear", sharing=True)
+    assert rule.fits(8, 4, sharing=True)
+    assert not rule.fits(8, 4)
+    assert Rule("ring").fits(8, 4, sharing=True)
+    words = [decide("allreduce", 8, 4, sharing=sharing) for sharing in (False, True)]
+    assert words[0] != words[1]
+
+
 def test_sizes_decide() -> None:
     few, much = (decide("allreduce", size, 4) for size in (8, 1 << 20))
     assert few != much

@@ -84,12 +84,15 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "scatter": (Rule("binomial"),),
     "gather": (Rule("binomial"),),
     "allgather": (
-        Rule("recursive_doubling", most_bytes=256 * KI),
+        Rule("bruck", most_bytes=64 * KI),
+        Rule("recursive_doubling", most_bytes=1024 * KI),
         Rule("ring"),
     ),
     "alltoall": (Rule("linear_sync"),),
     "reduce": (Rule("binomial"),),
     "allreduce": (
+        Rule("basic_linear", most_bytes=512, most_ranks=8, sharing=True),
+        Rule("nonoverlapping", sharing=True),
         Rule("recursive_doubling", most_bytes=64 * KI),
         Rule("rabenseifner"),
     ),
