@@ -39,6 +39,9 @@ SIZES = (1, 2, 3, 5)
 VIRTUAL = {
     "buffers_of_communicators",
     "failures",
+    "freed_meanwhile",
+    "in_place_and_functions",
+    "persistent",
     "gaps_in_fragments",
     "matched_with_nobody",
     "persistent_receive_cancelled",
