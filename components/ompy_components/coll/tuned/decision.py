@@ -77,7 +77,9 @@ class Rule(NamedTuple):
 
 KI: Final = 1024  # bytes; arbitrary: the unit of the table below
 
-# measured: compiled, btl sm, 2 to 8 ranks on 2 cores; the README has the figures
+# measured where ranks share cores: compiled, btl sm, 4 and 8 ranks on 2 busy cores, the README has
+# figures; with a core for each rank as the literature has it (Thakur, Rabenseifner and Gropp 2005),
+# the sizes arbitrary: coll/basic's limits or near them
 RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "barrier": (Rule("bruck"),),
     "bcast": (Rule("binomial"),),
