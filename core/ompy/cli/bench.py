@@ -24,6 +24,11 @@ KINDS: Final = {
     "rate": "messages per second of Isend and Irecv, 64 messages under way",
     "object": "one-way time of send and recv of Python objects",
     "allreduce": "time of Allreduce of doubles over all ranks",
+    "reduce": "time of Reduce of doubles to rank 0",
+    "barrier": "time of Barrier",
+    "bcast": "time of Bcast from rank 0",
+    "allgather": "time of Allgather, bytes from every rank",
+    "alltoall": "time of Alltoall, bytes for every rank",
 }
 SIZES: Final = {
     "latency": "0,8,64,1k,4000,16k,64k,256k,1m,8m",
@@ -31,7 +36,13 @@ SIZES: Final = {
     "rate": "8,64,1k",
     "object": "",
     "allreduce": "8,1k,16k,128k,1m",
+    "reduce": "8,1k,16k,128k,1m",
+    "barrier": "",
+    "bcast": "8,1k,16k,128k,1m",
+    "allgather": "8,1k,16k,128k,1m",
+    "alltoall": "8,1k,16k,128k,1m",
 }
+BETWEEN_TWO: Final = ("latency", "bandwidth", "rate", "object")
 UNITS: Final = {"bandwidth": "MB/s", "rate": "thousand/s"}  # of the figures; else "us"
 HELP: Final = "Measure message passing on this machine.\n\n\b\n" + "\n".join(
     f"  {name:<10} {text}" for name, text in KINDS.items()
@@ -55,7 +66,7 @@ def parse_sizes(text: str) -> list[int]:
     default=2,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Ranks of allreduce; all others are between two.",
+    help="Ranks of collectives; all others are between two.",
 )
 @click.option("--sizes", default="", help="Bytes, as 8,1k,4m; the kind has its own defaults.")
 @click.option("--rounds", default=9, show_default=True, type=click.IntRange(min=1))
@@ -72,7 +83,7 @@ def bench(
     kind: str, ranks: int, sizes: str, rounds: int, mca: list[tuple[str, str]], as_json: bool
 ) -> None:
     """Run one kind of measurement and print it."""
-    if kind != "allreduce" and ranks != 2:
+    if kind in BETWEEN_TWO and ranks != 2:
         raise click.BadParameter(f"{kind} is measured between 2 ranks", param_hint="-n")
     wanted = parse_sizes(sizes or SIZES[kind])
     result = _measure(kind, ranks, wanted, rounds, mca)

@@ -63,6 +63,7 @@ def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str
         placements=tuple(Placement(rank, app, 0, rank) for rank, app in enumerate(ranks)),
         stdin_rank=_stdin_rank(first["stdin"], len(ranks)),
         mpi4py=first["mpi4py"],
+        oversubscribed=len(ranks) > cores(),
     )
 
 

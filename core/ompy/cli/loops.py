@@ -10,6 +10,7 @@ import json
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -137,8 +138,15 @@ def _same(left: Any, right: Any) -> bool:
     return bool(equal.all()) if hasattr(equal, "all") else bool(equal)
 
 
+def _arithmetic() -> None:
+    """Have the reductions done as in programs that use NumPy, which most of them do."""
+    with suppress(ImportError):
+        import numpy as np  # noqa: F401
+
+
 def allreduce(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
     """Time of `Allreduce` of doubles over all ranks."""
+    _arithmetic()
     for size in sizes:
         count = max(1, size // 8)
         send = array("d", [comm.rank + 1.0]) * count
@@ -150,12 +158,65 @@ def allreduce(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterato
         yield f"{count * 8}", times
 
 
+def reduce(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Reduce` of doubles to rank 0, one after the other."""
+    _arithmetic()
+    for size in sizes:
+        count = max(1, size // 8)
+        send = array("d", [comm.rank + 1.0]) * count
+        receive = array("d", [0.0]) * count
+        times = _rounds(lambda s=send, r=receive: comm.Reduce(s, r), rounds, comm)  # type: ignore[misc]
+        total = comm.size * (comm.size + 1) / 2
+        if comm.rank == 0 and (receive[0] != total or receive[-1] != total):
+            raise AssertionError(f"a sum of {count} doubles is wrong")
+        yield f"{count * 8}", times
+
+
+def barrier(comm: MPI.Intracomm, _sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Barrier`."""
+    yield "-", _rounds(comm.Barrier, rounds, comm)
+
+
+def broadcast(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Bcast` from rank 0, one after the other."""
+    for size in sizes:
+        both = _filled(size, 0 if comm.rank else 7)
+        times = _rounds(lambda b=both: comm.Bcast(b), rounds, comm)  # type: ignore[misc]
+        _check(both, 7)
+        yield f"{size}", times
+
+
+def allgather(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Allgather` of so many bytes from every rank."""
+    for size in sizes:
+        send, receive = _filled(size, 1 + comm.rank), _filled(size * comm.size, 0)
+        times = _rounds(lambda s=send, r=receive: comm.Allgather(s, r), rounds, comm)  # type: ignore[misc]
+        for rank in range(comm.size):
+            _check(receive[rank * size : (rank + 1) * size], 1 + rank)
+        yield f"{size}", times
+
+
+def alltoall(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Alltoall` of so many bytes for every rank."""
+    for size in sizes:
+        send, receive = (_filled(size * comm.size, value) for value in (1 + comm.rank, 0))
+        times = _rounds(lambda s=send, r=receive: comm.Alltoall(s, r), rounds, comm)  # type: ignore[misc]
+        for rank in range(comm.size):
+            _check(receive[rank * size : (rank + 1) * size], 1 + rank)
+        yield f"{size}", times
+
+
 LOOPS: Final = {
     "latency": latency,
     "bandwidth": bandwidth,
     "rate": bandwidth,
     "object": objects,
     "allreduce": allreduce,
+    "reduce": reduce,
+    "barrier": barrier,
+    "bcast": broadcast,
+    "allgather": allgather,
+    "alltoall": alltoall,
 }
 
 

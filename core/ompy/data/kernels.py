@@ -24,7 +24,11 @@ NUMPY_FROM: Final = 16  # elements
 # Measured: `import numpy` takes 50 to 100 ms, as much as 1 to 2 million elements of the plain
 # loop; arbitrary: whoever reduces 65536 (3 ms) at once will do so 17 times and more.
 IMPORT_NUMPY_FROM: Final = 65536  # elements
-assert NUMPY_FROM <= IMPORT_NUMPY_FROM
+# Many small calls earn the import as well: after as much plain work as the import takes, whatever
+# comes then, at most twice the least time has been spent. Ring and Rabenseifner's algorithm hand
+# over pieces only.
+IMPORT_NUMPY_AFTER: Final = 1 << 20  # elements; measured: 50 ms, the lower end of what it takes
+assert NUMPY_FROM <= IMPORT_NUMPY_FROM <= IMPORT_NUMPY_AFTER
 
 INTEGERS: Final = frozenset("bhilqBHILQ")
 FLOATS: Final = frozenset("fdg")
@@ -83,14 +87,33 @@ NAMES: Final[Mapping[str, str]] = {
 }
 
 
+class _PlainWork:
+    """Elements the plain loop had to do with in this process, where NumPy would have been better.
+
+    A process knows or does not know NumPy, so this is the process's, not a rank's. The results
+    are the same either way.
+    """
+
+    elements = 0
+
+
+def _wants_numpy(elements: int) -> bool:
+    if elements < NUMPY_FROM:
+        return False
+    if sys.modules.get("numpy") is not None or elements >= IMPORT_NUMPY_FROM:
+        return True
+    _PlainWork.elements += elements
+    return _PlainWork.elements >= IMPORT_NUMPY_AFTER
+
+
 def _combine(name: str, elements: int, format: str) -> Combine:  # noqa: A002 - Layout's word
     """The function that does the work."""
     long_double = "g" in format or format == "G"
-    loaded = sys.modules.get("numpy") is not None
-    if long_double or elements >= (NUMPY_FROM if loaded else IMPORT_NUMPY_FROM):
+    if long_double or _wants_numpy(elements):
         try:
             from ompy.data import kernels_numpy
         except ImportError as problem:
+            _PlainWork.elements = 0  # not to be asked for at every call
             if long_double:
                 detail = f"{name} on {NAMES[format]} needs NumPy: {problem}"
                 raise MPIError(ERR_OP, detail) from problem

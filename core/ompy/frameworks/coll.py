@@ -1,31 +1,43 @@
 """The coll contract: collective operations of one communicator.
 
-Every member calls the same operations in the same order with fitting arguments. Calls block
-and progress; they run without the rank's lock, which the PML takes for itself. Arguments are
+Every member calls the same operations in the same order with fitting arguments. Arguments are
 checked by the MPI floor: roots exist, block counts equal the communicator's size, in-place
 calls are turned into the forms below. Memory belongs to the user throughout.
+
+A module offers an operation as a *schedule* (`schedule.py`; since API 2.1): `schedule_barrier` and
+so on, which serves blocking and nonblocking calls. Or it offers the blocking call alone, by the
+operation's own name: such calls block and progress, without the rank's lock, which the PML takes
+for itself; nonblocking ones then come from the next module.
 
 `send` is None where MPI says in place: the data are in `receive` already (for gather-like
 calls: at the rank's own block of it). `receive` is None at ranks where it means nothing.
 
 A module overrides what it does better; selection is per communicator and per operation, the
-highest priority that offers an operation wins it.
+highest priority that offers an operation wins it. `coll_base` has algorithms to choose from.
+
+Messages of blocking calls have one tag for each operation. Any number of nonblocking calls may be
+under way, and their steps interleave as the messages come; so each has a tag of its own, which
+members agree on by counting, as all of them begin the same calls in the same order.
 
 Source: reference openmpi.md 0.6 (COLL 2.0.0); the algorithms are the textbook ones.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule, complete
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
 
-API: Final[ApiVersion] = (2, 0)  # reference openmpi.md 0.6
+# 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0
+API: Final[ApiVersion] = (2, 1)
 
 # internal tags, one per operation so that a mismatch hangs visibly instead of mixing data;
 # arbitrary, all below ANY_TAG (-1)
@@ -42,6 +54,12 @@ TAG_EXSCAN: Final = -19
 TAG_REDUCE_SCATTER: Final = -20
 TAG_OBJECT: Final = -30  # collectives of pickled objects, above coll
 TAG_CREATE: Final = -40  # agreement on context ids
+
+# nonblocking operations have the tags from here downwards, in turn; below those of wrappers
+TAG_NONBLOCKING: Final = -1000  # arbitrary: clear of all others
+TAG_PERSISTENT: Final = TAG_NONBLOCKING - (1 << 20)
+TAGS_IN_TURN: Final = 1 << 20  # arbitrary: more than anybody has under way in a communicator
+assert TAG_NONBLOCKING - TAGS_IN_TURN >= TAG_PERSISTENT, "nonblocking and persistent calls differ"
 
 OPERATIONS: Final = (
     "barrier",
@@ -70,45 +88,45 @@ class CollModule:
 
     def barrier(self) -> None:
         """Return when every member has called it."""
-        raise NotImplementedError
+        self._complete(TAG_BARRIER, self.schedule_barrier)
 
     def bcast(self, message: Message, root: int) -> None:
         """Copy the root's message to every member."""
-        raise NotImplementedError
+        self._complete(TAG_BCAST, self.schedule_bcast, message, root)
 
     def scatter(self, send: Blocks | None, receive: Message | None, root: int) -> None:
         """Block i of the root's `send` to member i. In place at the root: `receive` is None."""
-        raise NotImplementedError
+        self._complete(TAG_SCATTER, self.schedule_scatter, send, receive, root)
 
     def gather(self, send: Message | None, receive: Blocks | None, root: int) -> None:
         """Each member's `send` to its block of the root's `receive`."""
-        raise NotImplementedError
+        self._complete(TAG_GATHER, self.schedule_gather, send, receive, root)
 
     def allgather(self, send: Message | None, receive: Blocks) -> None:
         """Each member's `send` to its block of every member's `receive`."""
-        raise NotImplementedError
+        self._complete(TAG_ALLGATHER, self.schedule_allgather, send, receive)
 
     def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
         """Block j of member i's `send` to block i of member j's `receive`."""
-        raise NotImplementedError
+        self._complete(TAG_ALLTOALL, self.schedule_alltoall, send, receive)
 
     def reduce(
         self, send: Message | None, receive: Message | None, operation: Operation, root: int
     ) -> None:
         """Combine all members' data in rank order into the root's `receive`."""
-        raise NotImplementedError
+        self._complete(TAG_REDUCE, self.schedule_reduce, send, receive, operation, root)
 
     def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine all members' data in rank order into every member's `receive`."""
-        raise NotImplementedError
+        self._complete(TAG_ALLREDUCE, self.schedule_allreduce, send, receive, operation)
 
     def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of members 0 to i into member i's `receive`."""
-        raise NotImplementedError
+        self._complete(TAG_SCAN, self.schedule_scan, send, receive, operation)
 
     def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of members 0 to i-1 into member i's `receive`; 0's is left alone."""
-        raise NotImplementedError
+        self._complete(TAG_EXSCAN, self.schedule_exscan, send, receive, operation)
 
     def reduce_scatter(
         self, send: Message | None, receive: Message, counts: list[int], operation: Operation
@@ -117,7 +135,102 @@ class CollModule:
 
         In place: each member's `receive` holds all the input and gets its result at its start.
         """
+        self._complete(
+            TAG_REDUCE_SCATTER, self.schedule_reduce_scatter, send, receive, counts, operation
+        )
+
+    def _complete(self, tag: int, plan: Callable[..., Schedule], *arguments: Any) -> None:
+        """Run a schedule and wait for its end."""
+        exchange = Exchange(self.communicator, tag)
+        complete(exchange, plan(exchange, *arguments))
+
+    # --- the same as schedules
+
+    def schedule_barrier(self, exchange: Exchange) -> Schedule:
+        """The steps of `barrier`."""
         raise NotImplementedError
+
+    def schedule_bcast(self, exchange: Exchange, message: Message, root: int) -> Schedule:
+        """The steps of `bcast`."""
+        raise NotImplementedError
+
+    def schedule_scatter(
+        self, exchange: Exchange, send: Blocks | None, receive: Message | None, root: int
+    ) -> Schedule:
+        """The steps of `scatter`."""
+        raise NotImplementedError
+
+    def schedule_gather(
+        self, exchange: Exchange, send: Message | None, receive: Blocks | None, root: int
+    ) -> Schedule:
+        """The steps of `gather`."""
+        raise NotImplementedError
+
+    def schedule_allgather(
+        self, exchange: Exchange, send: Message | None, receive: Blocks
+    ) -> Schedule:
+        """The steps of `allgather`."""
+        raise NotImplementedError
+
+    def schedule_alltoall(
+        self, exchange: Exchange, send: Blocks | None, receive: Blocks
+    ) -> Schedule:
+        """The steps of `alltoall`."""
+        raise NotImplementedError
+
+    def schedule_reduce(
+        self,
+        exchange: Exchange,
+        send: Message | None,
+        receive: Message | None,
+        operation: Operation,
+        root: int,
+    ) -> Schedule:
+        """The steps of `reduce`."""
+        raise NotImplementedError
+
+    def schedule_allreduce(
+        self, exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+    ) -> Schedule:
+        """The steps of `allreduce`."""
+        raise NotImplementedError
+
+    def schedule_scan(
+        self, exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+    ) -> Schedule:
+        """The steps of `scan`."""
+        raise NotImplementedError
+
+    def schedule_exscan(
+        self, exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+    ) -> Schedule:
+        """The steps of `exscan`."""
+        raise NotImplementedError
+
+    def schedule_reduce_scatter(
+        self,
+        exchange: Exchange,
+        send: Message | None,
+        receive: Message,
+        counts: list[int],
+        operation: Operation,
+    ) -> Schedule:
+        """The steps of `reduce_scatter`."""
+        raise NotImplementedError
+
+    @classmethod
+    def offers(cls, operation: str) -> bool:
+        """Whether the module has this operation at all."""
+        return cls.offers_schedule(operation) or _overridden(cls, operation)
+
+    @classmethod
+    def offers_schedule(cls, operation: str) -> bool:
+        """Whether the module has this operation as a schedule."""
+        return _overridden(cls, f"schedule_{operation}")
+
+
+def _overridden(kind: type[CollModule], name: str) -> bool:
+    return getattr(kind, name) is not getattr(CollModule, name)
 
 
 class CollComponent(Component):
@@ -136,8 +249,58 @@ class SelectedColl(CollModule):
     def __init__(self, communicator: Communicator, modules: list[CollModule]) -> None:
         """Bind the operations; `modules` come with the best priority first."""
         super().__init__(communicator)
+        self._begun = 0
+        self._prepared = 0
+        self._under_way = 0
+        self._when_idle: Callable[[], object] | None = None
         for operation in OPERATIONS:
             for module in modules:
-                if getattr(type(module), operation) is not getattr(CollModule, operation):
+                if module.offers(operation):
                     setattr(self, operation, getattr(module, operation))
                     break
+            for module in modules:
+                if module.offers_schedule(operation):
+                    name = f"schedule_{operation}"
+                    setattr(self, name, getattr(module, name))
+                    break
+
+    def nonblocking_tag(self) -> int:
+        """The tag of the next nonblocking operation."""
+        self._begun += 1
+        return TAG_NONBLOCKING - self._begun % TAGS_IN_TURN
+
+    def persistent_tag(self) -> int:
+        """The tag of the next persistent operation, for all its starts."""
+        self._prepared += 1
+        return TAG_PERSISTENT - self._prepared % TAGS_IN_TURN
+
+    def begin(self, operation: str, tag: int, *arguments: Any) -> CollectiveRequest:
+        """Begin an operation.
+
+        Args:
+            operation: one of `OPERATIONS`.
+            tag: of its messages: nobody else's while it is under way.
+            arguments: as of the blocking call. The memory is in use until the request completes.
+        """
+        exchange = Exchange(self.communicator, tag)
+        plan: Callable[..., Schedule] = getattr(self, f"schedule_{operation}")
+        request = Progression(exchange, plan(exchange, *arguments)).begin()
+        with self.communicator.context.engine.lock:
+            if not request.complete:
+                self._under_way += 1
+                request.notify(self._ended)
+        return request
+
+    def when_idle(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once, when no operation begun is under way: at once if there is none."""
+        with self.communicator.context.engine.lock:
+            if self._under_way:
+                self._when_idle = callback
+                return
+        callback()
+
+    def _ended(self) -> None:
+        self._under_way -= 1
+        if not self._under_way and self._when_idle is not None:
+            callback, self._when_idle = self._when_idle, None
+            callback()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ompy.frameworks.proc import Proc
 
 if TYPE_CHECKING:
-    from ompy.frameworks.coll import CollModule
+    from ompy.frameworks.coll import SelectedColl
     from ompy.frameworks.context import RankContext
     from ompy.frameworks.pml import Pml
 
@@ -51,5 +51,5 @@ class Communicator:
         self.size = len(self.procs)
         self.rank = self.procs.index(context.me)
         self.name = name
-        self.coll: CollModule | None = None
+        self.coll: SelectedColl | None = None
         self.pml_state: object | None = None

@@ -32,6 +32,7 @@ class RankContext:
         active_messages: receive callbacks by tag, shared by all BTL modules of the rank.
         btls: the BTL modules in use, best exclusivity first; filled when BTLs are opened.
         pml_name: of the PML in use; peers must use the same.
+        oversubscribed: some host of the job has more ranks than cores; all ranks say the same.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class RankContext:
         trace: Trace,
         job_id: bytes,
         job_key: bytes,
+        oversubscribed: bool = False,
     ) -> None:
         from ompy.frameworks.btl import ActiveMessages
 
@@ -57,6 +59,7 @@ class RankContext:
         self.trace = trace
         self.job_id = job_id
         self.job_key = job_key
+        self.oversubscribed = oversubscribed
         self.active_messages: ActiveMessages = ActiveMessages()
         self.btls: list[BtlModule] = []
         self.pml_name = ""

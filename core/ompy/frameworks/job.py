@@ -50,6 +50,7 @@ class Job(NamedTuple):
         mca: the registry's snapshot: resolved settings and the plug-in scan.
         stdin_rank: the rank that gets the launcher's standard input, or -1.
         mpi4py: put the drop-in `mpi4py` package in front.
+        oversubscribed: a host has more ranks than cores.
     """
 
     job_id: str
@@ -59,6 +60,7 @@ class Job(NamedTuple):
     mca: Mapping[str, Any] = MappingProxyType({})
     stdin_rank: int = 0
     mpi4py: bool = True
+    oversubscribed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values JSON can carry."""
@@ -81,5 +83,6 @@ class Job(NamedTuple):
             for app in values["apps"]
         )
         placements = tuple(Placement(**placement) for placement in values["placements"])
-        rest = {key: values[key] for key in ("job_id", "mca", "stdin_rank", "mpi4py")}
+        names = ("job_id", "mca", "stdin_rank", "mpi4py", "oversubscribed")
+        rest = {key: values[key] for key in names}
         return cls(apps=apps, hosts=tuple(values["hosts"]), placements=placements, **rest)

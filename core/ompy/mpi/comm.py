@@ -8,13 +8,23 @@ from typing import Any, ClassVar, Final, NoReturn, Self
 
 from ompy.mpi.collectives import Collectives
 from ompy.mpi.communicators import Communicators
+from ompy.mpi.nonblocking_collectives import NonblockingCollectives
 from ompy.mpi.object_collectives import ObjectCollectives
 from ompy.mpi.object_messages import ObjectMessages
+from ompy.mpi.persistent_collectives import PersistentCollectives
 from ompy.mpi.point_to_point import PointToPoint
 from ompy.mpi.unsupported import absent, not_available
 
 
-class Comm(PointToPoint, ObjectMessages, Collectives, ObjectCollectives, Communicators):
+class Comm(
+    PointToPoint,
+    ObjectMessages,
+    Collectives,
+    NonblockingCollectives,
+    PersistentCollectives,
+    ObjectCollectives,
+    Communicators,
+):
     """A group of processes that talk to each other apart from all others."""
 
     __slots__ = ()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from struct import Struct
 from typing import Any, Final, NoReturn, Self
 
@@ -195,7 +196,8 @@ class Communicators(CommBase):
         delete_all(self)
         if state.hidden is not None:
             state.hidden[0].free()
-        state.world.process.release(state.communicator)
+        # what was begun goes on to its end, as MPI wants
+        state.coll.when_idle(partial(state.world.process.release, state.communicator))
         state.size = 0  # other handles of it find nobody there
         self._inner = None
 

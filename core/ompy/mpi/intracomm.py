@@ -7,13 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from ompy.mpi import collective_calls as calls
 from ompy.mpi import object_collectives
+from ompy.mpi.collective_requests import begun, completed, prepared
 from ompy.mpi.comm import Comm
 from ompy.mpi.communicators import create_group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.group import Group
-from ompy.mpi.info import Info
+from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.operation import SUM, Op
+from ompy.mpi.request import Prequest, Request
 from ompy.mpi.unsupported import absent
 
 
@@ -87,11 +90,31 @@ class Intracomm(Comm):
 
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of members 0 to this one."""
-        self._scan(self._state().coll.scan, sendbuf, recvbuf, op)
+        completed(calls.reduction(self._state(), "scan", sendbuf, recvbuf, op))
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the members before this one; the first's is left alone."""
-        self._scan(self._state().coll.exscan, sendbuf, recvbuf, op)
+        completed(calls.reduction(self._state(), "exscan", sendbuf, recvbuf, op))
+
+    def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Scan` does."""
+        return begun(calls.reduction(self._state(), "scan", sendbuf, recvbuf, op))
+
+    def Iexscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Exscan` does."""
+        return begun(calls.reduction(self._state(), "exscan", sendbuf, recvbuf, op))
+
+    def Scan_init(
+        self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Scan` does."""
+        return prepared(calls.reduction(self._state(), "scan", sendbuf, recvbuf, op))
+
+    def Exscan_init(
+        self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Exscan` does."""
+        return prepared(calls.reduction(self._state(), "exscan", sendbuf, recvbuf, op))
 
     def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """The objects of members 0 to this one, combined."""
@@ -108,6 +131,4 @@ absent(
     "graph topologies",
 )
 absent(Intracomm, "Create_intercomm", "intercommunicators")
-absent(Intracomm, "Iscan Iexscan", "nonblocking collectives")
-absent(Intracomm, "Scan_init Exscan_init", "persistent collectives")
 absent(Intracomm, "Spawn Spawn_multiple Accept Connect", "processes started later")

@@ -16,7 +16,7 @@ from ompy.mpi.base import CommBase
 from ompy.mpi.matched import Message, no_process_message
 from ompy.mpi.peers import whole, wrong_source, wrong_target
 from ompy.mpi.request import Prequest, Request
-from ompy.mpi.requeststate import PersistentState, RequestState, nothing
+from ompy.mpi.requeststate import PersistentMessageState, RequestState, nothing
 from ompy.mpi.spec import message, recv_convertor, send_convertor
 from ompy.mpi.state import CommState, null_communicator
 from ompy.mpi.status import Status
@@ -253,7 +253,7 @@ class PointToPoint(CommBase):
         convertor = (
             send_convertor(buf) if has_target(state, dest, tag) else ContiguousConvertor(NONE)
         )
-        kind = BufferedState if mode == BUFFERED else PersistentState
+        kind = BufferedState if mode == BUFFERED else PersistentMessageState
         return Prequest._adopt(kind(state, convertor, buf, dest, tag, mode, receives=False))
 
     def Send_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:
@@ -277,7 +277,7 @@ class PointToPoint(CommBase):
         state = self._state()
         there = has_source(state, source, tag)
         convertor = recv_convertor(buf) if there else ContiguousConvertor(NONE)
-        made = PersistentState(state, convertor, buf, source, tag, STANDARD, receives=True)
+        made = PersistentMessageState(state, convertor, buf, source, tag, STANDARD, receives=True)
         return Prequest._adopt(made)
 
     # --- looking
@@ -363,7 +363,7 @@ absent(PointToPoint, "Psend_init Precv_init", "partitioned messages")
 NONE = memoryview(bytearray())
 
 
-class BufferedState(PersistentState):
+class BufferedState(PersistentMessageState):
     """A buffered send that can be started again and again."""
 
     __slots__ = ()

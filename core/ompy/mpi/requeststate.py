@@ -105,31 +105,13 @@ class PersistentState(RequestState):
     """An operation that can be started again and again.
 
     Attributes:
-        target: the peer.
-        tag: of the message.
-        mode: of sending.
-        convertor: the message.
         running: it was started and has not been waited for.
     """
 
-    __slots__ = ("convertor", "mode", "running", "tag", "target")
+    __slots__ = ("running",)
 
-    def __init__(
-        self,
-        comm: CommState,
-        convertor: Convertor,
-        keep: object,
-        target: int,
-        tag: int,
-        mode: int,
-        *,
-        receives: bool,
-    ) -> None:
+    def __init__(self, comm: CommState, keep: object, *, receives: bool) -> None:
         super().__init__(comm, nothing(), keep, receives=receives)
-        self.convertor = convertor
-        self.target = target
-        self.tag = tag
-        self.mode = mode
         self.running = False
 
     @property
@@ -141,34 +123,29 @@ class PersistentState(RequestState):
         """Start it.
 
         Raises:
-            MPIException: it is running, or the peer cannot be reached.
+            MPIException: it is running, or it cannot begin.
         """
-        comm = self.communicator_state
         if self.running:
-            raise comm.fail(ERR_REQUEST, "the request is active: wait for it before starting it")
-        self.watched = False
-        if self.target == PROC_NULL:
-            self.operation = nothing()
-        elif self.receives:
-            self.operation = comm.call(
-                comm.pml.irecv, comm.communicator, self.convertor, self.target, self.tag
+            raise self.communicator_state.fail(
+                ERR_REQUEST, "the request is active: wait for it before starting it"
             )
-        else:
-            self.operation = self._send()
+        self.watched = False
+        self.operation = self.begin()
         self.running = True
+
+    def begin(self) -> Request:
+        """Begin the operation once more.
+
+        Raises:
+            MPIException: it cannot begin.
+        """
+        raise NotImplementedError
 
     @property
     def communicator_state(self) -> CommState:
         """The communicator it is in."""
         assert self.comm is not None, "a persistent request is made by a communicator"
         return self.comm
-
-    def _send(self) -> Request:
-        comm = self.communicator_state
-        started: Request = comm.call(
-            comm.pml.isend, comm.communicator, self.convertor, self.target, self.tag, self.mode
-        )
-        return started
 
     def successor(self) -> RequestState | None:
         """Itself: it can be started again."""
@@ -181,6 +158,59 @@ class PersistentState(RequestState):
             super().fill(status)
         else:
             status._clear()  # noqa: SLF001 - ours
+
+
+class PersistentMessageState(PersistentState):
+    """A message that can be sent or received again and again.
+
+    Attributes:
+        target: the peer.
+        tag: of the message.
+        mode: of sending.
+        convertor: the message.
+    """
+
+    __slots__ = ("convertor", "mode", "tag", "target")
+
+    def __init__(
+        self,
+        comm: CommState,
+        convertor: Convertor,
+        keep: object,
+        target: int,
+        tag: int,
+        mode: int,
+        *,
+        receives: bool,
+    ) -> None:
+        super().__init__(comm, keep, receives=receives)
+        self.convertor = convertor
+        self.target = target
+        self.tag = tag
+        self.mode = mode
+
+    def begin(self) -> Request:
+        """Begin to send or to receive.
+
+        Raises:
+            MPIException: the peer cannot be reached.
+        """
+        if self.target == PROC_NULL:
+            return nothing()
+        if not self.receives:
+            return self._send()
+        comm = self.communicator_state
+        started: Request = comm.call(
+            comm.pml.irecv, comm.communicator, self.convertor, self.target, self.tag
+        )
+        return started
+
+    def _send(self) -> Request:
+        comm = self.communicator_state
+        started: Request = comm.call(
+            comm.pml.isend, comm.communicator, self.convertor, self.target, self.tag, self.mode
+        )
+        return started
 
 
 def _said(problem: MPIError) -> tuple[int, str]:

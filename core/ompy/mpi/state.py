@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from ompy.data.errors import CLASS_TEXT, ERR_COMM, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
-from ompy.frameworks.coll import CollModule
+from ompy.frameworks.coll import SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import Pml
@@ -130,7 +130,7 @@ class CommState(State):
         self.hidden: Any = None
 
     @property
-    def coll(self) -> CollModule:
+    def coll(self) -> SelectedColl:
         """Its collectives."""
         found = self.communicator.coll
         assert found is not None, "a communicator is made with its collectives"

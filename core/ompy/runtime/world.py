@@ -150,6 +150,7 @@ def _launched(client: AgentClient) -> RankProcess:
         trace=open_trace(registry, me),
         job_id=bytes.fromhex(job.job_id),
         job_key=client.job_key,
+        oversubscribed=job.oversubscribed,
     )
 
     def departed(rank: int, reason: str) -> None:

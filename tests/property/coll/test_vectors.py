@@ -34,6 +34,7 @@ class World:
         self.root: int = draw(st.integers(0, self.size - 1))
         self.in_place: bool = draw(st.booleans())
         self.settings = {
+            "coll": "basic",
             "coll_basic_tree_block_max": draw(limits),
             "coll_basic_allgather_small_max": draw(limits),
             "coll_basic_alltoall_window": draw(st.sampled_from((1, 2, 16))),

@@ -10,9 +10,9 @@ from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import Layout
 from ompy.data.operation import Operation
 from ompy.frameworks.coll import TAG_GATHER
+from ompy.frameworks.coll_base.blocks import Subtree
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
-from ompy_components.coll.basic.blocks import Subtree
 
 from tests.sim.coll.shapes import PLAIN, Board, noise, single
 from tests.sim.coll.test_reference import run

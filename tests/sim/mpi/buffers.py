@@ -207,8 +207,6 @@ def wrong_arguments(process: RankProcess) -> None:
         with pytest.raises(MPIException) as caught:
             comm.Allreduce(IN_PLACE, data, operation)
         assert caught.value.Get_error_class() == ERR_OP
-    with pytest.raises(NotImplementedError, match="nonblocking collectives"):
-        comm.Ibarrier()
 
 
 PROGRAMS = (

@@ -9,7 +9,14 @@ import pytest
 from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import both
 
-MODULES = ("point_to_point", "modes", "objects", "buffers", "communicators")
+MODULES = (
+    "point_to_point",
+    "modes",
+    "objects",
+    "buffers",
+    "collective_requests",
+    "communicators",
+)
 EVERY = [
     f"tests.sim.mpi.{module}:{program}"
     for module in MODULES
@@ -31,6 +38,10 @@ SIZES = (1, 2, 3, 5)
 # the API's own side of things: real processes would do the same again
 VIRTUAL = {
     "buffers_of_communicators",
+    "failures",
+    "freed_meanwhile",
+    "in_place_and_functions",
+    "persistent",
     "gaps_in_fragments",
     "matched_with_nobody",
     "persistent_receive_cancelled",

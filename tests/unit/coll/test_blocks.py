@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ompy.data.errors import ERR_ROOT, MPIError
-from ompy_components.coll.basic.blocks import Subtree, parse
+from ompy.frameworks.coll_base.blocks import Subtree, parse
 
 
 def packed(subtree: Subtree) -> memoryview:

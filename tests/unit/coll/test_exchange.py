@@ -1,4 +1,4 @@
-"""What an exchange leaves behind when a step fails."""
+"""What a blocking call leaves behind when a step fails."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_OTHER, ERR_TRUNCATE, MPIError
 from ompy.data.request import Request
+from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
 from ompy.frameworks.pml import STANDARD
-from ompy_components.coll.basic.exchange import WITHDRAWAL_TIMEOUT, Exchange
+from ompy.frameworks.schedule import Schedule, complete
 
 MATCHED = 99  # source of a request that can no longer be cancelled
 
@@ -61,6 +62,8 @@ class FakeEngine:
 
 
 class FakeCommunicator:
+    rank, size = 0, 9
+
     def __init__(self) -> None:
         self.pml = FakePml()
         self.context = self
@@ -77,12 +80,16 @@ def view(size: int) -> memoryview:
 
 
 def test_receives_are_posted_and_waited_for_first(comm: FakeCommunicator) -> None:
-    with Exchange(comm, -7) as exchange:
+    exchange = Exchange(comm, -7)
+
+    def steps() -> Schedule:
         exchange.receive(view(1), 2)
         exchange.send(view(3), 4)
         for request in comm.pml.requests:
             request.finish()
-        exchange.finish()
+        yield
+
+    complete(exchange, steps())
     assert comm.pml.log == [
         ("irecv", 1, 2, -7),
         ("isend", 3, 4, -7),
@@ -92,24 +99,30 @@ def test_receives_are_posted_and_waited_for_first(comm: FakeCommunicator) -> Non
 
 
 def test_finish_forgets_what_it_waited_for(comm: FakeCommunicator) -> None:
-    with Exchange(comm, -7) as exchange:
+    exchange = Exchange(comm, -7)
+
+    def steps() -> Schedule:
         exchange.receive(view(1), 2)
         comm.pml.requests[0].finish()
-        exchange.finish()
-        exchange.finish()
+        yield
+        yield
+
+    complete(exchange, steps())
     assert comm.pml.log.count(("wait", 0)) == 1
 
 
 def failing(comm: FakeCommunicator, error: type[BaseException], *steps: Callable) -> BaseException:
     """What comes out of an exchange in which the steps are taken."""
 
-    def attempt() -> None:
-        with Exchange(comm, -7) as exchange:
-            for step in steps:
-                step(exchange)
+    exchange = Exchange(comm, -7)
+
+    def schedule() -> Schedule:
+        for step in steps:
+            step(exchange)
+        yield
 
     with pytest.raises(error) as caught:
-        attempt()
+        complete(exchange, schedule())
     return caught.value
 
 
@@ -133,7 +146,7 @@ def test_a_failed_receive_takes_the_others_back(comm: FakeCommunicator) -> None:
         comm.pml.requests[0].finish()
         comm.pml.requests[1].fail(ERR_TRUNCATE, "too long")
 
-    problem = failing(comm, MPIError, post, post, post, arrive, Exchange.finish)
+    problem = failing(comm, MPIError, post, post, post, arrive)
     assert problem.code == ERR_TRUNCATE
     assert [entry for entry in comm.pml.log if entry[0] == "cancel"] == [("cancel", 2)]
     assert not comm.engine.waited

@@ -201,6 +201,16 @@ def test_numpy_is_imported_when_that_pays() -> None:
     alone("", 'assert sys.modules["numpy"]')
 
 
+def test_many_small_calls_earn_numpy_too() -> None:
+    """ALONE has added once below the limit before; these are all below it."""
+    alone(
+        "import ompy.data.kernels as kernels\nkernels.IMPORT_NUMPY_FROM = 1 << 40",
+        "assert 'numpy' not in sys.modules\n"
+        "for _ in range(kernels.IMPORT_NUMPY_AFTER // 30_000): add(30_000)\n"
+        "assert sys.modules['numpy']",
+    )
+
+
 def test_without_numpy_all_but_long_double_works() -> None:
     alone(
         'sys.modules["numpy"] = None',

@@ -6,7 +6,7 @@ import pytest
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.layout import Layout
 from ompy.data.message import Message
-from ompy_components.coll.basic.packed import Room, copy, in_place, to_send
+from ompy.data.packed import Room, copy, in_place, to_send
 
 INT = Layout(((0, 4),), 0, 4, "i")
 GAPPED = Layout(((0, 4), (8, 4)), 0, 16, "i")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy_components.coll.basic.tree import children, members, parent
+from ompy.frameworks.coll_base.tree import children, members, parent
 
 
 @pytest.mark.parametrize("size", range(1, 70))

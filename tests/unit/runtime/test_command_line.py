@@ -1,5 +1,6 @@
 """How `ompy-run` takes its command line apart."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from click import Context
 from click.exceptions import Exit
 from ompy.cli.command_line import CommandError, arities, command, parse
 from ompy.cli.launching import make_job, timeout
+from ompy.frameworks.job import Job
 
 
 def options(*arguments):
@@ -123,6 +125,13 @@ def test_as_many_ranks_as_cores(monkeypatch):
     with pytest.raises(CommandError, match=r"4 processes .* 3 cores"):
         job("--nooversubscribe", "-n", "4", "true")
     assert len(job("-n", "4", "true").placements) == 4
+
+
+def test_the_ranks_are_told_when_they_share_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 3})
+    for number, crowded in (("3", False), ("4", True)):
+        made = job("-n", number, "true")
+        assert Job.from_dict(json.loads(json.dumps(made.to_dict()))).oversubscribed is crowded
 
 
 def test_ranks_of_several_programs_are_numbered_through():

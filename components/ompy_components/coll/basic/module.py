@@ -9,10 +9,7 @@ from __future__ import annotations
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.coll import CollModule
-from ompy.frameworks.communicator import Communicator
-from ompy.mca.parameter import Values
-
-from ompy_components.coll.basic import (
+from ompy.frameworks.coll_base import (
     allgather,
     alltoall,
     barrier,
@@ -23,6 +20,10 @@ from ompy_components.coll.basic import (
     scan,
     scatter,
 )
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.schedule import Schedule
+from ompy.mca.parameter import Values
 
 
 class Basic(CollModule):
@@ -37,82 +38,105 @@ class Basic(CollModule):
         self._allreduce_small_max: int = values.allreduce_small_max
         self._reduce_scatter_small_max: int = values.reduce_scatter_small_max
 
-    def barrier(self) -> None:
+    def schedule_barrier(self, exchange: Exchange) -> Schedule:
         """Dissemination."""
-        barrier.dissemination(self.communicator)
+        return barrier.dissemination(exchange)
 
-    def bcast(self, message: Message, root: int) -> None:
+    def schedule_bcast(self, exchange: Exchange, message: Message, root: int) -> Schedule:
         """Binomial tree."""
-        broadcast.binomial(self.communicator, message, root)
+        return broadcast.binomial(exchange, message, root)
 
-    def scatter(self, send: Blocks | None, receive: Message | None, root: int) -> None:
+    def schedule_scatter(
+        self, exchange: Exchange, send: Blocks | None, receive: Message | None, root: int
+    ) -> Schedule:
         """Binomial tree for small blocks, straight from the root for large ones."""
-        if self.communicator.rank == root:
+        if exchange.rank == root:
             assert send is not None, "the root has something to scatter"
-            scatter.from_root(self.communicator, send, receive, self._tree_block_max)
+            return scatter.from_root(exchange, send, receive, self._tree_block_max)
         else:
             assert receive is not None, "only the root's data may be in place"
-            scatter.to_member(self.communicator, receive, root, self._tree_block_max)
+            return scatter.to_member(exchange, receive, root, self._tree_block_max)
 
-    def gather(self, send: Message | None, receive: Blocks | None, root: int) -> None:
+    def schedule_gather(
+        self, exchange: Exchange, send: Message | None, receive: Blocks | None, root: int
+    ) -> Schedule:
         """Binomial tree for small blocks, straight to the root for large ones."""
-        if self.communicator.rank == root:
+        if exchange.rank == root:
             assert receive is not None, "the root has room for what is gathered"
-            gather.to_root(self.communicator, send, receive, self._tree_block_max)
+            return gather.to_root(exchange, send, receive, self._tree_block_max)
         else:
             assert send is not None, "only the root's data may be in place"
-            gather.from_member(self.communicator, send, root, self._tree_block_max)
+            return gather.from_member(exchange, send, root, self._tree_block_max)
 
-    def allgather(self, send: Message | None, receive: Blocks) -> None:
+    def schedule_allgather(
+        self, exchange: Exchange, send: Message | None, receive: Blocks
+    ) -> Schedule:
         """Bruck for little data, a ring for much."""
         sizes = [receive[rank].size for rank in range(len(receive))]
         if sum(sizes) <= self._allgather_small_max:
-            allgather.bruck(self.communicator, send, receive)
+            return allgather.bruck(exchange, send, receive)
         else:
-            allgather.ring(self.communicator, send, receive)
+            return allgather.ring(exchange, send, receive)
 
-    def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
+    def schedule_alltoall(
+        self, exchange: Exchange, send: Blocks | None, receive: Blocks
+    ) -> Schedule:
         """Bruck for small regular blocks, pairwise exchange for all others.
 
         Bruck relies on `regular` being the same in all members, which no vector call can know.
         """
         regular = receive.regular and (send is None or send.regular)
         if regular and 0 < receive[0].size <= self._alltoall_small_max:
-            alltoall.bruck(self.communicator, send, receive)
+            return alltoall.bruck(exchange, send, receive)
         elif send is None:
-            alltoall.pairwise_in_place(self.communicator, receive)
+            return alltoall.pairwise_in_place(exchange, receive)
         else:
-            alltoall.pairwise(self.communicator, send, receive, self._alltoall_window)
+            return alltoall.pairwise(exchange, send, receive, self._alltoall_window)
 
-    def reduce(
-        self, send: Message | None, receive: Message | None, operation: Operation, root: int
-    ) -> None:
+    def schedule_reduce(
+        self,
+        exchange: Exchange,
+        send: Message | None,
+        receive: Message | None,
+        operation: Operation,
+        root: int,
+    ) -> Schedule:
         """Binomial tree; from rank 0 up, then on to the root, when order matters."""
-        reduction.reduce(self.communicator, send, receive, operation, root)
+        return reduction.reduce(exchange, send, receive, operation, root)
 
-    def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
+    def schedule_allreduce(
+        self, exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+    ) -> Schedule:
         """Recursive doubling for little data; a ring, or reduce and bcast, for much."""
         if receive.size <= self._allreduce_small_max:
-            reduction.allreduce_doubling(self.communicator, send, receive, operation)
+            return reduction.allreduce_doubling(exchange, send, receive, operation)
         elif operation.commutative:
-            reduction.allreduce_ring(self.communicator, send, receive, operation)
+            return reduction.allreduce_ring(exchange, send, receive, operation)
         else:
-            reduction.reduce(self.communicator, send, receive, operation, 0)
-            broadcast.binomial(self.communicator, receive, 0)
+            return reduction.allreduce_over_root(exchange, send, receive, operation)
 
-    def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
+    def schedule_scan(
+        self, exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+    ) -> Schedule:
         """Recursive doubling of the distance."""
-        scan.inclusive(self.communicator, send, receive, operation)
+        return scan.inclusive(exchange, send, receive, operation)
 
-    def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
+    def schedule_exscan(
+        self, exchange: Exchange, send: Message | None, receive: Message, operation: Operation
+    ) -> Schedule:
         """A shift by one rank, then as scan."""
-        scan.exclusive(self.communicator, send, receive, operation)
+        return scan.exclusive(exchange, send, receive, operation)
 
-    def reduce_scatter(
-        self, send: Message | None, receive: Message, counts: list[int], operation: Operation
-    ) -> None:
+    def schedule_reduce_scatter(
+        self,
+        exchange: Exchange,
+        send: Message | None,
+        receive: Message,
+        counts: list[int],
+        operation: Operation,
+    ) -> Schedule:
         """Recursive doubling of everything for little data, pairwise exchange for much."""
         if sum(counts) * receive.layout.size <= self._reduce_scatter_small_max:
-            reduce_scatter.recursive_doubling(self.communicator, send, receive, counts, operation)
+            return reduce_scatter.recursive_doubling(exchange, send, receive, counts, operation)
         else:
-            reduce_scatter.pairwise(self.communicator, send, receive, counts, operation)
+            return reduce_scatter.pairwise(exchange, send, receive, counts, operation)

@@ -8,55 +8,49 @@ taken back, so that no late message is stored in memory the caller believes to b
 from __future__ import annotations
 
 from contextlib import suppress
-from types import TracebackType
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.errors import MPIError
 from ompy.data.message import Message
+from ompy.data.packed import in_place
 from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
-
-from ompy_components.coll.basic.packed import in_place
 
 # arbitrary: a message whose beginning is here ends soon unless its sender is stuck
 WITHDRAWAL_TIMEOUT: Final = 1_000_000_000  # ns
 
 
 class Exchange:
-    """A context: sends and receives of one call with one internal tag."""
+    """Sends and receives of one call with one internal tag, a step at a time.
 
-    __slots__ = ("_communicator", "_pml", "_receives", "_sends", "_tag")
+    Attributes:
+        communicator: whose call it is.
+        rank: of this process in it.
+        size: members.
+    """
+
+    __slots__ = ("_pml", "_receives", "_sends", "_tag", "communicator", "rank", "size")
 
     def __init__(self, communicator: Communicator, tag: int) -> None:
-        self._communicator = communicator
+        self.communicator = communicator
+        self.rank: int = communicator.rank
+        self.size: int = communicator.size
         self._pml = communicator.pml
         self._tag = tag
         self._receives: list[Request] = []
         self._sends: list[Request] = []
 
-    def __enter__(self) -> Exchange:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if problem is not None:
-            self._withdraw(patient=isinstance(problem, MPIError))
-
     def receive_into(self, convertor: Convertor, source: int) -> Request:
-        """Post a receive; its memory is in use until `finish`."""
-        request = self._pml.irecv(self._communicator, convertor, source, self._tag)
+        """Post a receive; its memory is in use until the step has ended."""
+        request = self._pml.irecv(self.communicator, convertor, source, self._tag)
         self._receives.append(request)
         return request
 
     def send_from(self, convertor: Convertor, target: int) -> None:
-        """Begin to send; the memory is in use until `finish`."""
-        request = self._pml.isend(self._communicator, convertor, target, self._tag, STANDARD)
+        """Begin to send; the memory is in use until the step has ended."""
+        request = self._pml.isend(self.communicator, convertor, target, self._tag, STANDARD)
         self._sends.append(request)
 
     def receive(self, view: memoryview, source: int) -> Request:
@@ -76,10 +70,11 @@ class Exchange:
         self.send_from(_convertor(message), target)
 
     def swap(self, out: memoryview, target: int, into: memoryview, source: int) -> None:
-        """One step: send `out`, receive `into`, and wait for both."""
+        """Receive `into` and begin to send `out`: the messages of most algorithms' steps."""
         self.receive(into, source)
         self.send(out, target)
-        self.finish()
+
+    # --- the end of a step, for who runs the schedule
 
     def finish(self) -> None:
         """Wait for everything under way.
@@ -89,20 +84,49 @@ class Exchange:
         """
         for requests in (self._receives, self._sends):
             for request in requests:
-                self._pml.wait(self._communicator, request)
+                self._pml.wait(self.communicator, request)
             requests.clear()
 
-    def _withdraw(self, *, patient: bool) -> None:
-        """Cancel the receives no message has come for; give the others a while to end."""
+    def settle(self) -> None:
+        """Forget what is under way, as all of it is complete.
+
+        Raises:
+            MPIError: the first failure, in the order of posting, receives first.
+        """
+        for requests in (self._receives, self._sends):
+            for request in requests:
+                if request.error:
+                    raise MPIError(request.error, request.detail)
+        self._receives.clear()
+        self._sends.clear()
+
+    def incomplete(self) -> list[Request]:
+        """What the step still waits for."""
+        return [each for each in (*self._receives, *self._sends) if not each.complete]
+
+    def failed(self) -> bool:
+        """Whether anything under way has failed."""
+        return any(each.error for each in (*self._receives, *self._sends))
+
+    def cancel(self) -> list[Request]:
+        """Take back the receives no message has come for; those that are still under way."""
         for request in self._receives:
             if not request.complete:
                 with suppress(MPIError):
                     self._pml.cancel(request)
+        return self.receiving()
+
+    def receiving(self) -> list[Request]:
+        """The receives that are not complete."""
+        return [request for request in self._receives if not request.complete]
+
+    def withdraw(self, *, patient: bool) -> None:
+        """Cancel the receives no message has come for; give the others a while to end."""
+        left = self.cancel()
         if patient:
-            engine = self._communicator.context.engine
-            for request in self._receives:
-                if not request.complete:
-                    engine.wait(request, WITHDRAWAL_TIMEOUT)
+            engine = self.communicator.context.engine
+            for request in left:
+                engine.wait(request, WITHDRAWAL_TIMEOUT)
 
 
 def _convertor(message: Message) -> Convertor:

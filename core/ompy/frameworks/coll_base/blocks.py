@@ -52,7 +52,7 @@ def parse(data: memoryview, places: int, limit: int) -> tuple[list[int], list[me
         raise MPIError(
             ERR_ROOT,
             f"a message of {len(data)} bytes is not the blocks of {places} ranks: the members "
-            f"must agree about the root, and about the parameter coll_basic_tree_block_max",
+            f"must agree about the root, and about the parameters of coll",
         )
     blocks: list[memoryview | None] = []
     at = header

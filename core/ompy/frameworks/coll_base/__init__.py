@@ -1,0 +1,1 @@
+"""The algorithms of collectives, as schedules; components choose among them."""

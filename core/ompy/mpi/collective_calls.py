@@ -1,0 +1,199 @@
+"""Collective calls on buffers: what a call's arguments say, as coll wants to hear it.
+
+Blocking, nonblocking and persistent calls of one name read their arguments alike.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from ompy.data.layout import BYTES
+from ompy.data.message import Blocks, Message
+from ompy.mpi.markers import InPlaceType
+from ompy.mpi.operation import Op, check_match
+from ompy.mpi.peers import check_root
+from ompy.mpi.spec import Typed, message, typed_blocks, vector_blocks
+from ompy.mpi.state import CommState
+
+_NUMBER: Final = Struct("<q")
+
+
+class Call(NamedTuple):
+    """A call whose arguments have been read.
+
+    Attributes:
+        comm: whose.
+        operation: one of `ompy.frameworks.coll.OPERATIONS`.
+        arguments: of that operation.
+    """
+
+    comm: CommState
+    operation: str
+    arguments: tuple[Any, ...] = ()
+
+
+def in_place(spec: Any) -> bool:
+    """Whether the data are in the other buffer already; None says so too."""
+    return spec is None or isinstance(spec, InPlaceType)
+
+
+def one(spec: Any, writable: bool) -> Message | None:
+    """A message; None for in place."""
+    return None if in_place(spec) else message(spec, writable).message
+
+
+def many(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Blocks | None:
+    """Blocks; None for in place."""
+    if in_place(spec):
+        return None
+    found: Blocks = parse(spec, writable, ranks).blocks
+    return found
+
+
+def bcast(state: CommState, buf: Any, root: int) -> Call:
+    """The call of a broadcast."""
+    check_root(state, root)
+    both = message(buf, state.communicator.rank != root).message
+    return Call(state, "bcast", (both, root))
+
+
+def gather(
+    state: CommState, sendbuf: Any, recvbuf: Any, root: int, parse: Callable[..., Any]
+) -> Call:
+    """The call of a gather; `parse` reads the specification of the root's buffer."""
+    check_root(state, root)
+    receive = None
+    if state.communicator.rank == root:
+        receive = parse(recvbuf, True, state.size).blocks
+        send = one(sendbuf, False)
+    else:
+        send = message(sendbuf, False).message
+    return Call(state, "gather", (send, receive, root))
+
+
+def scatter(
+    state: CommState, sendbuf: Any, recvbuf: Any, root: int, parse: Callable[..., Any]
+) -> Call:
+    """The call of a scatter; `parse` reads the specification of the root's buffer."""
+    check_root(state, root)
+    send = None
+    if state.communicator.rank == root:
+        send = parse(sendbuf, False, state.size).blocks
+        receive = one(recvbuf, True)
+    else:
+        receive = message(recvbuf, True).message
+    return Call(state, "scatter", (send, receive, root))
+
+
+def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
+    """The call of an allgather."""
+    receive = parse(recvbuf, True, state.size).blocks
+    return Call(state, "allgather", (one(sendbuf, False), receive))
+
+
+def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
+    """The call of an alltoall."""
+    send = many(sendbuf, False, state.size, parse)
+    receive = parse(recvbuf, True, state.size).blocks
+    if parse is vector_blocks:  # equal blocks here say nothing about the other members'
+        receive.regular = False
+    return Call(state, "alltoall", (send, receive))
+
+
+def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
+    """The call of an alltoall with a datatype for each block."""
+    send = None if in_place(sendbuf) else typed_blocks(sendbuf, False, state.size)
+    return Call(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
+
+
+# --- reductions
+
+
+def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: int) -> Call:
+    """The call of a reduction to one member."""
+    check_root(state, root)
+    if state.communicator.rank == root:
+        send, receive, datatype = _operands(sendbuf, recvbuf)
+    else:
+        send, datatype = message(sendbuf, False)
+        receive = None
+    return Call(state, "reduce", (send, receive, op._operation(datatype), root))
+
+
+def reduction(state: CommState, operation: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
+    """The call of allreduce, scan or exscan."""
+    send, receive, datatype = _operands(sendbuf, recvbuf)
+    return Call(state, operation, (send, receive, op._operation(datatype)))
+
+
+def reduce_scatter_block(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
+    """The call of a reduction whose result is handed out in equal parts."""
+    if in_place(sendbuf):
+        part, datatype = message(recvbuf, True, state.size)
+        send = None
+        receive = part.part(0, part.count * state.size)
+    else:
+        receive, datatype = part, _ = message(recvbuf, True)
+        send, other = message(sendbuf, False)
+        whole = part.part(0, part.count * state.size)
+        check_match(send, other, whole, datatype)
+    counts = [part.count] * state.size
+    operation = op._operation(datatype)
+    return Call(state, "reduce_scatter", (send, receive, counts, operation))
+
+
+def reduce_scatter(
+    state: CommState, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None, op: Op
+) -> Call:
+    """The call of a reduction whose result is handed out in parts."""
+    receive, datatype = message(recvbuf, True)
+    send, other = (None, datatype) if in_place(sendbuf) else message(sendbuf, False)
+    counts = _part_counts(state, recvcounts, send, receive)
+    total = sum(counts)
+    if send is None:
+        expected, got = total, receive.count
+    else:
+        if other != datatype and other._inner.layout is not datatype._inner.layout:
+            raise ValueError("message: the datatypes of a reduction differ")
+        expected, got = total, send.count
+        mine = counts[state.communicator.rank]
+        if receive.count != mine:
+            raise ValueError(f"message: expecting count {mine} to receive, got {receive.count}")
+    if got != expected:
+        raise ValueError(f"message: expecting count {expected}, the sum of all, got {got}")
+    operation = op._operation(datatype)
+    return Call(state, "reduce_scatter", (send, receive, counts, operation))
+
+
+def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message, Any]:
+    """The two messages of a reduction, which must fit, and their datatype."""
+    receive, datatype = message(recvbuf, True)
+    if in_place(sendbuf):
+        return None, receive, datatype
+    send: Typed = message(sendbuf, False)
+    check_match(send.message, send.datatype, receive, datatype)
+    return send.message, receive, send.datatype
+
+
+def _part_counts(
+    state: CommState, counts: Sequence[int] | None, send: Message | None, receive: Message
+) -> list[int]:
+    """Elements of the result for every member."""
+    if counts is not None:
+        found = [index(count) for count in counts]
+        if len(found) != state.size:
+            raise ValueError(f"message: expecting {state.size} counts, got {len(found)}")
+        return found
+    if send is None:
+        each, more = divmod(receive.count, state.size)
+        return [each + 1] * more + [each] * (state.size - more)
+    mine = memoryview(bytearray(_NUMBER.pack(receive.count)))
+    memory = memoryview(bytearray(_NUMBER.size * state.size))
+    everyones = Blocks.even(memory, 0, _NUMBER.size, BYTES, state.size)
+    state.call(state.coll.allgather, Message(mine, 0, _NUMBER.size, BYTES), everyones)
+    return [int(number) for (number,) in _NUMBER.iter_unpack(memory)]

@@ -1,0 +1,85 @@
+"""Communicators: collective operations that go on while the program does something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ompy.mpi import collective_calls as calls
+from ompy.mpi.base import CommBase
+from ompy.mpi.collective_requests import begun
+from ompy.mpi.operation import SUM, Op
+from ompy.mpi.request import Request
+from ompy.mpi.spec import even_blocks, vector_blocks
+
+
+class NonblockingCollectives(CommBase):
+    """Collective operations on buffers, as requests.
+
+    All members begin them in the same order, together with the blocking ones; they may complete
+    in any. A buffer belongs to the operation until the request is complete.
+    """
+
+    __slots__ = ()
+
+    def Ibarrier(self) -> Request:
+        """Begin what `Barrier` does."""
+        return begun(calls.Call(self._state(), "barrier"))
+
+    def Ibcast(self, buf: Any, root: int = 0) -> Request:
+        """Begin what `Bcast` does."""
+        return begun(calls.bcast(self._state(), buf, root))
+
+    def Igather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
+        """Begin what `Gather` does."""
+        return begun(calls.gather(self._state(), sendbuf, recvbuf, root, even_blocks))
+
+    def Igatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
+        """Begin what `Gatherv` does."""
+        return begun(calls.gather(self._state(), sendbuf, recvbuf, root, vector_blocks))
+
+    def Iscatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
+        """Begin what `Scatter` does."""
+        return begun(calls.scatter(self._state(), sendbuf, recvbuf, root, even_blocks))
+
+    def Iscatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
+        """Begin what `Scatterv` does."""
+        return begun(calls.scatter(self._state(), sendbuf, recvbuf, root, vector_blocks))
+
+    def Iallgather(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Allgather` does."""
+        return begun(calls.allgather(self._state(), sendbuf, recvbuf, even_blocks))
+
+    def Iallgatherv(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Allgatherv` does."""
+        return begun(calls.allgather(self._state(), sendbuf, recvbuf, vector_blocks))
+
+    def Ialltoall(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Alltoall` does."""
+        return begun(calls.alltoall(self._state(), sendbuf, recvbuf, even_blocks))
+
+    def Ialltoallv(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Alltoallv` does."""
+        return begun(calls.alltoall(self._state(), sendbuf, recvbuf, vector_blocks))
+
+    def Ialltoallw(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Alltoallw` does."""
+        return begun(calls.alltoallw(self._state(), sendbuf, recvbuf))
+
+    def Ireduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> Request:
+        """Begin what `Reduce` does."""
+        return begun(calls.reduce(self._state(), sendbuf, recvbuf, op, root))
+
+    def Iallreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Allreduce` does."""
+        return begun(calls.reduction(self._state(), "allreduce", sendbuf, recvbuf, op))
+
+    def Ireduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Reduce_scatter_block` does."""
+        return begun(calls.reduce_scatter_block(self._state(), sendbuf, recvbuf, op))
+
+    def Ireduce_scatter(
+        self, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None = None, op: Op = SUM
+    ) -> Request:
+        """Begin what `Reduce_scatter` does."""
+        return begun(calls.reduce_scatter(self._state(), sendbuf, recvbuf, recvcounts, op))
