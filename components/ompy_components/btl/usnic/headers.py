@@ -34,6 +34,7 @@ CHUNK_HEADER_SIZE: Final = HEADER_SIZE + CHUNK_FIELDS.size
 ACK: Final = 1
 FRAG: Final = 2
 CHUNK: Final = 3  # reference usnic.md 1: payload types on the wire
+BYE: Final = 0x21  # reference usnic.md 4: tags 0x20 on are BTLs' own; its sender needs nothing more
 PAYLOAD_MAX: Final = 0xFFFF  # reference usnic.md 4: payload_len has 16 bits
 FRAGMENT_MAX: Final = 0xFFFF_FFFF  # reference usnic.md 4: frag_size has 32 bits
 
