@@ -31,6 +31,7 @@ _SOL_UDP: Final = 17  # Linux
 _UDP_SEGMENT: Final = 103  # Linux: the size of the packets a send is cut into
 _UDP_GRO: Final = 104  # Linux: the size of the packets a read was merged from
 _NOTE_ROOM: Final = 64  # arbitrary: more than one note takes
+_RECEIVE_ROOM: Final = 1 << 22  # bytes; arbitrary: the kernel gives as much of it as it allows
 _DATAGRAM_MAX: Final = 65_507  # Linux: bytes one send over IPv4 has room for
 # what kernels and devices say that cannot cut a send, or not into packets of that size
 _CANNOT_SPLIT: Final = (errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP)
@@ -282,6 +283,7 @@ def datagram(host: str, port: int) -> SocketDatagram:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.bind((host, port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_ROOM)
     except OSError as problem:
         sock.close()
         raise LinkError(f"cannot bind to {host}:{port}: {problem}") from problem

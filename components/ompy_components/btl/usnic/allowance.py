@@ -12,7 +12,7 @@ from typing import Final
 
 from ompy_components.btl.usnic.sequence import distance
 
-FIRST: Final = 64  # segments; arbitrary: a third of what a socket of Linux holds by default
+FIRST: Final = 64  # segments; arbitrary: a third of what a socket of Linux holds of 1500 bytes
 LEAST: Final = 4  # segments; arbitrary: enough that a lost one is noticed by those behind it
 
 
@@ -25,16 +25,21 @@ class Allowance:
 
     __slots__ = ("_acked", "_most", "_recovered_at", "_threshold", "segments")
 
-    def __init__(self, most: int, next_sequence: int) -> None:
-        """Begin with `FIRST`, or with `most` if that is fewer."""
+    def __init__(self, most: int, next_sequence: int, first: int = FIRST) -> None:
+        """Begin with `first`, or with `most` if that is fewer."""
         self._most = most
-        self.segments = min(FIRST, most)
+        self.segments = min(first, most)
         self._threshold = most
         self._acked = 0
         self._recovered_at = next_sequence  # losses of earlier segments are of a window punished
 
-    def acked(self, count: int) -> None:
-        """So many segments got through."""
+    def acked(self, count: int, under_way: int) -> None:
+        """So many segments got through, of those that were under way.
+
+        A sender that needs less than half of what it has learns nothing about more.
+        """
+        if 2 * under_way < self.segments:
+            return
         if self.segments < self._threshold:
             self.segments = min(self.segments + count, self._threshold, self._most)
             return

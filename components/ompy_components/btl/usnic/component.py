@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from ompy.frameworks.btl import (
     API,
+    EXCLUSIVITY_DEFAULT,
     SEND,
     BtlComponent,
     BtlModule,
@@ -30,13 +31,14 @@ class UsnicComponent(BtlComponent):
     name: ClassVar[str] = "usnic"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    emulated: ClassVar[bool] = True
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
     capabilities: ClassVar[Capabilities] = Capabilities(
         reach="network", wire="datagram", ordered=False, checksum=True
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
-            exclusivity=50,  # arbitrary: below tcp's; an emulated NIC must be asked for
+            exclusivity=EXCLUSIVITY_DEFAULT,
             eager_limit=EAGER_ALONE,
             rndv_eager_limit=500,
             max_send_size=EAGER_ALONE,

@@ -25,6 +25,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.usnic import interfaces, modex
+from ompy_components.btl.usnic.allowance import LEAST
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.component import EAGER_ALONE
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
@@ -43,6 +44,7 @@ from ompy_components.btl.usnic.statistics import Statistics
 
 PRIORITY_DEPTH: Final = 127  # reference usnic.md 3: max(128, 32 * MCW_SIZE) - 1
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
+FIRST_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux holds by default
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its farewells
 
 
@@ -77,7 +79,7 @@ class UsnicModule(BtlModule):
         self.statistics = Statistics()
         self.isn = int.from_bytes(context.network.entropy(2))
         self.endpoints: dict[int, UsnicEndpoint] = {}
-        self._limits = _limits(values)
+        self._limits = _limits(values, nic.max_message)
         self._due: int | None = None  # when a timer of an endpoint runs out
         self._timer: Timer | None = None
         self._finalized = False
@@ -368,9 +370,10 @@ def _channels(nic: DatagramNic, values: Values) -> tuple[Channel, Channel]:
     return priority, data
 
 
-def _limits(values: Values) -> Limits:
+def _limits(values: Values, packet_size: int) -> Limits:
     timeout = values.retrans_timeout * US
     return Limits(
+        first_allowance=max(LEAST, FIRST_BYTES // packet_size),
         retrans_timeout=timeout,
         retrans_timeout_max=max(timeout, values.retrans_timeout_max * US),
         retries_max=values.retries_max,

@@ -6,8 +6,9 @@ NIC and the clock: he tells it what he posted, what arrived and what time it is.
 
 Sender. A segment that is posted checks into the hotel. An ACK acknowledges its number and all
 before. A second ACK of one number says that the segment behind it is missing, so that goes to the
-resend list at once. A segment whose stay is over goes there too, and its next stay is twice as
-long, up to a limit.
+resend list at once; so does the one behind an ACK that ends in the middle of what was under way
+when that happened, as losses come in bursts. A segment whose stay is over goes there too, and its
+next stay is twice as long, up to a limit.
 
 Receiver. A new packet makes an ACK due after a pause, in which others may join it. What has been
 taken before makes it due now, as the ACK must have been lost. Any packet to the peer may carry it.
@@ -17,7 +18,7 @@ nobody knows better: a rank that computes answers nothing and is well. So the ma
 owner what is known of the path, and goes on towards a peer that is alive.
 
 Source: seed usnic-btl-design-notes (reliability); reference usnic.md 9 to 11. Ours: back-off,
-limit, the age a segment must have before a duplicate ACK resends it.
+limit, the rule about bursts, the age a segment must have before an ACK resends it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ompy_components.btl.usnic.allowance import Allowance
+from ompy_components.btl.usnic.allowance import FIRST, Allowance
 from ompy_components.btl.usnic.hotel import Hotel
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.segments import NO_ROOM, ResendList, SendSegment
@@ -57,6 +58,7 @@ class Limits:
         retrans_timeout_max: ns; what doubling that leads to at most.
         retries_max: how often a segment is sent again before the path is in doubt; 0: for ever.
         ack_delay: ns an ACK may wait for company.
+        first_allowance: segments that may be under way to begin with.
     """
 
     window: int = WINDOW
@@ -64,6 +66,7 @@ class Limits:
     retrans_timeout_max: int = 2_000_000 * US  # arbitrary: a healed path is found within 2 s
     retries_max: int = 15  # arbitrary: with the two numbers above 25.1 s in all
     ack_delay: int = 50 * US  # seed: 50 us
+    first_allowance: int = FIRST
 
     def __post_init__(self) -> None:
         assert 2 <= self.window <= WINDOW, "one entry of the window stays empty"
@@ -127,8 +130,9 @@ class Reliability:
         self._resends = resends
         self._verdict = verdict
         self._sent: list[SendSegment | None] = [None] * WINDOW
-        self._allowance = Allowance(limits.window - 1, first)
+        self._allowance = Allowance(limits.window - 1, first, limits.first_allowance)
         self._rtt = 0  # ns, smoothed; 0 before the first sample
+        self._recover = first  # what was sent before this may have been lost along with others
 
     # -- sending
 
@@ -186,9 +190,11 @@ class Reliability:
             return []
         done = [self._release(after(self.acked, count)) for count in range(1, ahead + 1)]
         self.acked = sequence
-        self._allowance.acked(ahead)
+        self._allowance.acked(ahead, ahead + self.outstanding)
         if done[-1].attempts == 1:  # of a segment sent twice nobody knows which one is answered
             self._sample(now - done[-1].posted_at)
+        if distance(self.acked, self._recover) < -1:
+            self._resend_missing(now)
         return done
 
     def _release(self, sequence: int) -> SendSegment:
@@ -211,7 +217,7 @@ class Reliability:
         self._rtt = time if not self._rtt else self._rtt + (time - self._rtt) // RTT_SHARE
 
     def _resend_missing(self, now: int) -> None:
-        """A duplicate ACK: send the segment behind it again, unless that is about to be."""
+        """The segment behind the last ACK is missing: send it again, unless that is about to be."""
         segment = self._sent[slot(after(self.acked))] if self.outstanding else None
         if segment is None:
             return
@@ -225,6 +231,7 @@ class Reliability:
     def _again(self, segment: SendSegment, event: SegmentEvent) -> None:
         segment.become(event)
         self._resends.append(segment)
+        self._recover = self.next_sequence
         self._allowance.lost(segment.sequence, self.next_sequence)
 
     # -- time

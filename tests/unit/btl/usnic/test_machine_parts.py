@@ -109,15 +109,17 @@ def test_resends_come_in_turn() -> None:
 def test_allowance_grows_and_is_halved_once_a_window() -> None:
     allowance = Allowance(4095, 100)
     assert allowance.segments == FIRST
-    allowance.acked(FIRST)
+    allowance.acked(FIRST, FIRST)
     assert allowance.segments == 2 * FIRST
     allowance.lost(120, 228)
     assert allowance.segments == FIRST
     allowance.lost(130, 260)  # of the same window
     assert allowance.segments == FIRST
-    allowance.acked(FIRST - 1)
+    allowance.acked(FIRST - 1, FIRST)
     assert allowance.segments == FIRST
-    allowance.acked(1)
+    allowance.acked(1, FIRST // 2 - 1)
+    assert allowance.segments == FIRST
+    allowance.acked(1, FIRST)
     assert allowance.segments == FIRST + 1
     for sequence in range(300, 400):
         allowance.lost(sequence, sequence + 1)
@@ -128,7 +130,7 @@ def test_allowance_grows_and_is_halved_once_a_window() -> None:
 def test_allowance_never_exceeds_the_window() -> None:
     allowance = Allowance(70, 0)
     for _ in range(100):
-        allowance.acked(50)
+        allowance.acked(50, 70)
     assert allowance.segments == 70
 
 
