@@ -245,7 +245,7 @@ class SendEngine:
         self._seal.close(whole, endpoint.recipient)
         packet.posted += 1
         endpoint.credits -= 1
-        self._statistics.num_total_sends += 1
+        self._count(channel)
         fits = inline and len(whole) <= channel.inline_max
         channel.post(whole, endpoint.addresses[channel.index], packet, inline=fits)
         if inline and not fits:
@@ -266,8 +266,15 @@ class SendEngine:
         pack_into(Header(self._sender, ACK, acknowledged=acknowledged), self._ack[MAC_SIZE:])
         self._seal.close(self._ack, endpoint.recipient)
         self._statistics.num_ack_sends += 1
-        self._statistics.num_total_sends += 1
+        self._count(self._priority)
         self._priority.post(self._ack, endpoint.addresses[0], None, inline=True)
+
+    def _count(self, channel: Channel) -> None:
+        self._statistics.num_total_sends += 1
+        if channel is self._priority:
+            self._statistics.num_priority_sends += 1
+        else:
+            self._statistics.num_data_sends += 1
 
     def forget_ack(self, endpoint: UsnicEndpoint) -> None:
         """Whatever is owed to a peer will not be paid."""
