@@ -14,6 +14,7 @@ from ompy_components.btl.usnic.seal import Seal, recipient
 from tests.support.effort import THOROUGH, effort
 from tests.support.usnic_pair import (
     FAULTS,
+    LATENCY,
     MS,
     US,
     Deliver,
@@ -265,3 +266,39 @@ def test_4095_packets_and_no_more() -> None:
     wire.settle()
     assert len(far.got) == 4100
     assert wire.now < 100 * MS, "nothing was lost, so nothing had to be sent again"
+
+
+def test_a_burst_of_losses_costs_no_timeout() -> None:
+    """The ACK that ends at the next gap resends what is missing there, while others are sent."""
+    lost = range(8, 16)
+    wire = Wire(Limits(window=33), faults=dict.fromkeys(lost, drop))
+    near, far = wire.sides
+    for number in range(200):
+        near.send(b"%d" % number)
+    wire.settle()
+    assert len(far.got) == 200
+    assert set(wire.hit) == set(lost)
+    assert near.statistics.num_timeout_retrans == 0
+    assert near.statistics.num_fast_retrans >= len(lost)
+    assert wire.now < 10 * MS
+
+
+def test_duplicates_do_not_start_chains_of_resends() -> None:
+    """A late duplicate makes a duplicate ACK; the packet behind that is under way, not missing."""
+
+    def late_twin(packet: bytes, now: int) -> Deliver:
+        return [(now + LATENCY, packet), (now + 7 * LATENCY, packet)]
+
+    def chance(random: Random) -> Fault:
+        return late_twin if random.random() < 0.1 else fine
+
+    wire = Wire(Limits(window=3), chance=chance)
+    near, far = wire.sides
+    for number in range(1000):
+        near.send(b"%d" % number)
+    wire.settle()
+    assert len(far.got) == 1000
+    twins = len(wire.hit)
+    assert twins > 50
+    assert near.statistics.num_dup_acks > 10
+    assert near.statistics.num_resends == 0, "nothing was lost"

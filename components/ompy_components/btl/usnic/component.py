@@ -7,6 +7,8 @@ from typing import ClassVar, Final
 from ompy.frameworks.btl import (
     API,
     EXCLUSIVITY_DEFAULT,
+    PUT,
+    RDMA_COMPLETION,
     SEND,
     BtlComponent,
     BtlModule,
@@ -44,7 +46,12 @@ class UsnicComponent(BtlComponent):
             max_send_size=EAGER_ALONE,
             latency=2,
             bandwidth=0,
-            flags=SEND,
+            flags=SEND | PUT | RDMA_COMPLETION,
+            rdma_pipeline_send_length=EAGER_ALONE,
+            rdma_pipeline_frag_size=EAGER_ALONE,
+            min_rdma_pipeline_size=0,
+            put_limit=EAGER_ALONE,  # reference usnic.md 3: as the eager limit
+            put_alignment=1,
         ),
         Parameter(
             "if_include",

@@ -10,6 +10,7 @@ from ompy.net.base import Address
 
 from ompy_components.btl.usnic.headers import FRAGMENT_MAX
 from ompy_components.btl.usnic.packets import Fragment
+from ompy_components.btl.usnic.put import Landing
 from ompy_components.btl.usnic.reassembly import Reassembly
 from ompy_components.btl.usnic.reliability import Reliability
 
@@ -25,6 +26,8 @@ class UsnicEndpoint(Endpoint):
         credits: packets that may be on send queues; fewer than none after resends.
         ready: it is on the module's list of endpoints that are ready to send.
         reassembly: large fragments on their way in.
+        asked: puts that wait for the peer's answer, by id.
+        landings: the peer's puts that are on their way in, by id.
         left: the peer has said that it needs nothing more.
         gone: why nothing can be sent any more; empty while it can.
     """
@@ -32,8 +35,10 @@ class UsnicEndpoint(Endpoint):
     __slots__ = (
         "_last_number",
         "addresses",
+        "asked",
         "credits",
         "gone",
+        "landings",
         "left",
         "queue",
         "ready",
@@ -58,6 +63,8 @@ class UsnicEndpoint(Endpoint):
         self.credits = send_credits
         self.ready = False
         self.reassembly = Reassembly()
+        self.asked: dict[int, Fragment] = {}
+        self.landings: dict[int, Landing] = {}
         self.left = False
         self.gone = ""
         self._last_number = 0
@@ -77,8 +84,8 @@ class UsnicEndpoint(Endpoint):
 
     @property
     def drained(self) -> bool:
-        """Everything accepted for the peer has been acknowledged."""
-        return not self.queue and not self.reliability.outstanding
+        """Everything accepted for the peer has been acknowledged, and every put answered."""
+        return not (self.queue or self.reliability.outstanding or self.asked)
 
     def next_number(self) -> int:
         """The id of the next large fragment; never 0."""

@@ -7,7 +7,7 @@
     length    2  bytes of payload: the wire may pad
     type      1  ACK, FRAG or CHUNK
     ack_present 1
-    put_addr  8  where a PUT goes in the receiver's memory; 0 is no PUT
+    put_addr  8  registration a PUT goes to; 0 is no PUT
     tag       1  active message tag
 
 and of a CHUNK further
@@ -15,7 +15,7 @@ and of a CHUNK further
     padding   3
     frag_id   4  of the fragment it is a piece of
     frag_size 4  bytes of the whole fragment
-    frag_offset 4  of this piece
+    frag_offset 4  of this piece; of a PUT, in the receiver's memory
 
 Little-endian. Source: reference usnic.md 4, where numbers are in host order and there is no MAC.
 """
@@ -34,6 +34,7 @@ CHUNK_HEADER_SIZE: Final = HEADER_SIZE + CHUNK_FIELDS.size
 ACK: Final = 1
 FRAG: Final = 2
 CHUNK: Final = 3  # reference usnic.md 1: payload types on the wire
+DONE: Final = 0x22  # reference usnic.md 4: another such tag; what became of a put
 BYE: Final = 0x21  # reference usnic.md 4: tags 0x20 on are BTLs' own; its sender needs nothing more
 PAYLOAD_MAX: Final = 0xFFFF  # reference usnic.md 4: payload_len has 16 bits
 FRAGMENT_MAX: Final = 0xFFFF_FFFF  # reference usnic.md 4: frag_size has 32 bits
@@ -55,11 +56,11 @@ class Header(NamedTuple):
         sequence: of the packet; 0 in an ACK.
         acknowledged: number acknowledged, or None.
         length: bytes of payload.
-        put_address: where a PUT goes, or 0.
+        put_address: registration a PUT goes to, or 0.
         tag: active message tag.
         fragment: id of the fragment a CHUNK is a piece of, or 0.
         total: bytes of that fragment.
-        offset: of the piece in it.
+        offset: of the piece in it; of a PUT's, in the registered memory.
     """
 
     sender: int
@@ -131,7 +132,8 @@ def _chunk(header: Header, packet: memoryview) -> Header:
     if len(packet) < CHUNK_HEADER_SIZE:
         raise BadPacket(f"{len(packet)} bytes are too few for a chunk's header")
     fragment, total, offset = CHUNK_FIELDS.unpack_from(packet, HEADER_SIZE)
-    if not fragment or not header.length or offset + header.length > total:
+    inside = header.put_address or offset + header.length <= total  # a PUT's is in other memory
+    if not fragment or not header.length or not inside or header.length > total:
         raise BadPacket(
             f"chunk of fragment {fragment}: {header.length} bytes at {offset} of {total}"
         )

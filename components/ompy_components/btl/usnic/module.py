@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
+    BAD_PARAM,
     BTL_OWNERSHIP,
     ERROR_FATAL,
     FAILOVER_SUPPORT,
     NO_ORDER,
+    NOT_AVAILABLE,
+    OUT_OF_RESOURCE,
+    PUT,
     QUEUED,
+    RDMA_COMPLETION,
     SEND,
     UNREACHABLE,
     BtlModule,
+    CompletionCallback,
     Descriptor,
     Endpoint,
 )
@@ -22,6 +27,8 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.registration import HANDLE_SIZE, identity_of
+from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.usnic import interfaces, modex
@@ -36,6 +43,7 @@ from ompy_components.btl.usnic.packets import (
     Fragment,
     PacketPool,
 )
+from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
 from ompy_components.btl.usnic.reliability import US, Limits, PathVerdict, Reliability
 from ompy_components.btl.usnic.seal import Seal, recipient
@@ -45,6 +53,8 @@ from ompy_components.btl.usnic.statistics import Statistics
 PRIORITY_DEPTH: Final = 127  # reference usnic.md 3: max(128, 32 * MCW_SIZE) - 1
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
 FIRST_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux holds by default
+# what a module can do, of which the parameter takes some
+ABILITIES: Final = SEND | PUT | RDMA_COMPLETION | FAILOVER_SUPPORT
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its farewells
 
 
@@ -73,7 +83,7 @@ class UsnicModule(BtlModule):
         Raises:
             NicError: the device cannot be used.
         """
-        super().__init__("usnic", context, values, SEND | FAILOVER_SUPPORT)
+        super().__init__("usnic", context, values, ABILITIES)
         self.nic = nic
         self.index = index
         self.statistics = Statistics()
@@ -103,6 +113,8 @@ class UsnicModule(BtlModule):
         self.sending = SendEngine(
             sender, self._channels, pool, self._seal, self.statistics, options
         )
+        self.puts = Puts(self)
+        self.registration_handle_size = HANDLE_SIZE
         self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
         self._set_limits(values, count)
 
@@ -165,6 +177,10 @@ class UsnicModule(BtlModule):
             return None
         if size > self._max_frag:
             return Fragment(memoryview(bytearray(size)), flags, order, None)
+        return self.small_fragment(size, flags, order)
+
+    def small_fragment(self, size: int, flags: int, order: int = NO_ORDER) -> Fragment:
+        """A fragment in a packet of its own, whatever is under way."""
         packet = self.sending.pool.take()
         packet.length = size
         segment = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + size]
@@ -199,18 +215,54 @@ class UsnicModule(BtlModule):
         self.sending.enqueue(endpoint, descriptor)
         return QUEUED
 
-    def sendi(
+    # -- remote memory
+
+    def put(
         self,
         endpoint: Endpoint,
-        convertor: Convertor,
-        header: bytes,
-        payload_size: int,
-        order: int,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
         flags: int,
-        tag: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
     ) -> int:
-        """Not offered: `send` has a fast way of its own."""
-        return super().sendi(endpoint, convertor, header, payload_size, order, flags, tag)
+        """Send chunks that go straight into the peer's memory."""
+        assert isinstance(endpoint, UsnicEndpoint)
+        size = len(local)
+        if unsuitable(size, remote_address, self.put_limit, self.put_alignment):
+            return NOT_AVAILABLE
+        if remote_address + size > PLACE_MAX or not size:
+            return NOT_AVAILABLE
+        identity = identity_of(remote_handle, endpoint.proc.rank)
+        if not identity or remote_address < 0:
+            return BAD_PARAM
+        if endpoint.gone or endpoint.left or endpoint.proc.departed:
+            return UNREACHABLE
+        if not self.has_room(endpoint):
+            return OUT_OF_RESOURCE
+        fragment = Fragment(local, flags, order, None)
+        fragment.payload_size = size
+        fragment.callback = callback
+        fragment.context = context
+        self.puts.start(endpoint, fragment, identity, remote_address)
+        return QUEUED
+
+    def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
+        """Remember what peers may write."""
+        return self.puts.table.add(memory, flags)
+
+    def deregister_mem(self, handle: object) -> None:
+        """Forget it: a put for it is refused from now on."""
+        self.puts.table.remove(handle)
+
+    def path(self, endpoint: Endpoint) -> bytes:
+        """Both addresses, the lower one first."""
+        assert isinstance(endpoint, UsnicEndpoint)
+        own, theirs = self._channels[DATA].address, endpoint.addresses[DATA]
+        return b" ".join(f"{host}:{port}".encode() for host, port in sorted((own, theirs)))
 
     # -- progress
 

@@ -71,11 +71,23 @@ class Fragment(Descriptor):
         number: its id among the large ones to this peer; 0 before its first chunk.
         cut: bytes that are in packets already.
         unacknowledged: bytes the peer has not acknowledged, or packets if it has no bytes.
+        put_address: registration of the peer's a put goes to; 0 for what is none.
+        place: where in it.
         accepted: it has been sent, and is the module's business.
         told: it has been completed.
     """
 
-    __slots__ = ("accepted", "cut", "number", "packet", "size", "told", "unacknowledged")
+    __slots__ = (
+        "accepted",
+        "cut",
+        "number",
+        "packet",
+        "place",
+        "put_address",
+        "size",
+        "told",
+        "unacknowledged",
+    )
 
     def __init__(self, segment: memoryview, flags: int, order: int, packet: Packet | None) -> None:
         super().__init__(segment, flags, order)
@@ -84,6 +96,8 @@ class Fragment(Descriptor):
         self.number = 0
         self.cut = 0
         self.unacknowledged = self.size
+        self.put_address = 0
+        self.place = 0
         self.accepted = False
         self.told = False
 

@@ -18,7 +18,7 @@ from ompy.frameworks.nic.datagram import Completion, Status, Work
 
 from ompy_components.btl.usnic.channel import PRIORITY, Channel, ReceiveSegment
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
-from ompy_components.btl.usnic.headers import BYE, CHUNK, FRAG, BadPacket, Header, parse
+from ompy_components.btl.usnic.headers import BYE, CHUNK, DONE, FRAG, BadPacket, Header, parse
 from ompy_components.btl.usnic.packets import Packet
 from ompy_components.btl.usnic.receive_window import Arrival
 from ompy_components.btl.usnic.seal import Seal
@@ -174,6 +174,10 @@ class ReceiveEngine:
         if endpoint.reliability.arrived.judge(header.sequence) is not Arrival.NEW:
             self._take(endpoint, header, now)
             return
+        if header.put_address:
+            self._take(endpoint, header, now)
+            self._module.puts.land(endpoint, header, data)
+            return
         incoming = endpoint.reassembly.claim(header)
         if incoming is None:  # not taken, not acknowledged: it will come again
             self._statistics.num_badfrag_recvs += 1
@@ -188,5 +192,7 @@ class ReceiveEngine:
         if tag == BYE:
             endpoint.left = True
             self._module.fail(endpoint, "it has left")
+        elif tag == DONE:
+            self._module.puts.answered(endpoint, data)
         elif not endpoint.gone:
             self._module.dispatch(endpoint, tag, data)

@@ -234,11 +234,11 @@ class SendEngine:
             packet.sequence,
             acknowledged,
             packet.length,
-            0,
+            fragment.put_address,
             fragment.tag,
             fragment.number,
             fragment.size,
-            packet.offset,
+            fragment.place + packet.offset,
         )
         pack_into(header, packet.buffer[MAC_SIZE:])
         whole = packet.bytes
@@ -310,7 +310,7 @@ class SendEngine:
         length = packet.length
         fragment = self.retire(packet)
         fragment.unacknowledged -= length
-        if not fragment.unacknowledged:
+        if not fragment.unacknowledged and not fragment.put_address:
             self.complete(endpoint, fragment, 0)
 
     def _posted_whole(self, endpoint: UsnicEndpoint, fragment: Fragment) -> None:
@@ -318,7 +318,9 @@ class SendEngine:
 
         Source: reference usnic.md 7 (callback matrix).
         """
-        if fragment.flags & BTL_OWNERSHIP and not self._options.wait_for_ack:
+        if fragment.put_address or self._options.wait_for_ack:
+            return
+        if fragment.flags & BTL_OWNERSHIP:
             self.complete(endpoint, fragment, 0)
 
     def complete(self, endpoint: UsnicEndpoint, fragment: Fragment, status: int) -> None:
@@ -348,4 +350,6 @@ class SendEngine:
             fragments[fragment] = None
             if fragment.packet is not None:
                 self.retire(fragment.packet)
+        fragments.update(dict.fromkeys(endpoint.asked.values()))
+        endpoint.asked.clear()
         return [fragment for fragment in fragments if not fragment.told]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy_components.btl.usnic import headers
 from ompy_components.btl.usnic.allowance import FIRST, LEAST, Allowance
@@ -29,6 +29,7 @@ to-resend   .          in hotel   .          to-resend  free       free
 """
 
 
+@settings(deadline=None)
 @given(numbers, st.integers(-WINDOW, WINDOW))
 def test_distance_undoes_after(number: int, count: int) -> None:
     assert distance(after(number, count), number) == count
@@ -42,6 +43,7 @@ def test_distance(sequence: int, base: int, expected: int) -> None:
     assert distance(sequence, base) == expected
 
 
+@settings(deadline=None)
 @given(numbers)
 def test_slots_follow_each_other(number: int) -> None:
     assert slot(after(number)) == (slot(number) + 1) % WINDOW
@@ -65,6 +67,7 @@ def test_follow(state: SegmentState, event: SegmentEvent) -> None:
             follow(state, event)
 
 
+@settings(deadline=None)
 @given(numbers, st.permutations(range(12)))
 def test_receive_window_takes_each_once(first: int, order: list[int]) -> None:
     window = ReceiveWindow(first)
@@ -80,6 +83,7 @@ def test_receive_window_takes_each_once(first: int, order: list[int]) -> None:
         assert window.judge(number) is (Arrival.LOW if ahead < gap else Arrival.DUPLICATE)
 
 
+@settings(deadline=None)
 @given(numbers)
 def test_ends_of_the_receive_window(first: int) -> None:
     window = ReceiveWindow(first)
@@ -198,6 +202,7 @@ def test_headers_that_make_no_sense(header: Header) -> None:
         headers.parse(room)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_the_parser_raises_one_error_only(data: bytes) -> None:
     try:
