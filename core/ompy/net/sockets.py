@@ -33,6 +33,8 @@ _UDP_GRO: Final = 104  # Linux: the size of the packets a read was merged from
 _NOTE_ROOM: Final = 64  # arbitrary: more than one note takes
 _RECEIVE_ROOM: Final = 1 << 22  # bytes; arbitrary: the kernel gives as much of it as it allows
 _DATAGRAM_MAX: Final = 65_507  # Linux: bytes one send over IPv4 has room for
+# as good as lost: the ICMP answer to an earlier packet, and what a packet filter has dropped
+_LOST: Final = (ConnectionRefusedError, PermissionError)
 # what kernels and devices say that cannot cut a send, or not into packets of that size
 _CANNOT_SPLIT: Final = (errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP)
 
@@ -128,8 +130,8 @@ class SocketDatagram(SocketSource, Datagram):
             self.socket.sendto(packet, address)
         except BlockingIOError:
             return False
-        except ConnectionRefusedError:
-            return True  # the ICMP answer to an earlier packet: as good as lost
+        except _LOST:
+            return True
         except OSError as problem:
             raise LinkError(str(problem)) from problem
         return True
@@ -154,8 +156,8 @@ class SocketDatagram(SocketSource, Datagram):
             self.socket.sendmsg(packets, note, 0, address)
         except BlockingIOError:
             return 0
-        except ConnectionRefusedError:
-            return len(packets)  # as in `send`
+        except _LOST:
+            return len(packets)
         except OSError as problem:
             if problem.errno not in _CANNOT_SPLIT:
                 raise LinkError(str(problem)) from problem

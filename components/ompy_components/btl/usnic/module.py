@@ -349,6 +349,7 @@ class UsnicModule(BtlModule):
         if endpoint.gone:
             return
         endpoint.gone = reason
+        self._note("PATH_FAILED", peer=endpoint.proc.rank, reason=reason)
         open_fragments = self.sending.abandon(endpoint)
         expected = endpoint.left or endpoint.proc.departed
         if self.error_callback is not None and (open_fragments or not expected):
@@ -359,9 +360,6 @@ class UsnicModule(BtlModule):
             self.sending.complete(endpoint, fragment, UNREACHABLE)
 
     # -- end
-
-    def del_procs(self, endpoints: list[Endpoint]) -> None:  # type: ignore[override]
-        """Nothing to do: what was accepted still has to get there."""
 
     def finalize(self) -> None:
         """Wait until the peers have everything, tell them so, and close."""
@@ -381,10 +379,16 @@ class UsnicModule(BtlModule):
             endpoint.gone = endpoint.gone or "this rank has ended"
             self.sending.abandon(endpoint)  # farewells nobody answered
         self._cancel_timer()
+        self._note("STATISTICS", refused=self._seal.refused, **self.statistics.nonzero())
         for channel in self._channels:
             channel.close()
         self.sending.pool.close()
         self.nic.close()
+
+    def _note(self, name: str, **fields: object) -> None:
+        trace = self.context.trace
+        if trace.active:
+            trace.record("btl.usnic", name, module=self.index, **fields)
 
     def _is_idle(self, endpoint: UsnicEndpoint) -> bool:
         if endpoint.proc.departed and not endpoint.gone:
