@@ -19,6 +19,7 @@ from tests.support.usnic_pair import (
     US,
     Deliver,
     Fault,
+    Message,
     Wire,
     corrupt,
     delay,
@@ -226,6 +227,20 @@ def test_resends_back_off() -> None:
     wire.settle()
     gaps = [(late - early) // MS for early, late in zip(times, times[1:], strict=False)]
     assert gaps == [100, 200, 400, 800, 1600, 2000]
+
+
+def test_who_has_been_heard_is_not_backed_off_from() -> None:
+    """The time from one resend to the next doubles in silence only."""
+    machine = Wire(first=(0, 0)).sides[0].machine
+    message = Message(b"x")
+    machine.post(message, 0)
+    machine.expire(100 * MS)
+    machine.repost(message, 100 * MS)
+    assert machine.deadline() == 300 * MS
+    assert machine.acknowledge(65535, 250 * MS) == []  # a duplicate ACK: somebody is there
+    machine.repost(message, 250 * MS)
+    assert machine.deadline() == 350 * MS
+    machine.check()
 
 
 def test_a_forged_packet_with_a_valid_number_is_ignored() -> None:

@@ -161,7 +161,7 @@ def test_mixed_traffic_over_a_bad_wire(
 
     def program(driver: Driver) -> None:
         random = driver.engine.random
-        for _ in range(1000 if THOROUGH else 150):
+        for _ in range(600 if THOROUGH else 150):
             for rank in driver.peers:
                 size = random.choice((random.randrange(700), random.randrange(20_000)))
                 driver.send(rank, driver.data(size), via=random.choice(("alloc", "prepare")))

@@ -9,7 +9,7 @@ from tests.support.worlds import both
 
 PROGRAMS = "tests.sim.p2p.programs"
 ALL = ("ring", "growing", "unexpected_order", "truncation", "many_outstanding", "synchronous_waits")
-QUICK = ("growing", "many_outstanding")
+QUICK = ("growing",)
 BTL = "self,usnic"
 
 

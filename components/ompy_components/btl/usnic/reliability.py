@@ -8,7 +8,8 @@ Sender. A segment that is posted checks into the hotel. An ACK acknowledges its 
 before. A second ACK of one number says that the segment behind it is missing, so that goes to the
 resend list at once; so does the one behind an ACK that ends in the middle of what was under way
 when that happened, as losses come in bursts. A segment whose stay is over goes there too, and its
-next stay is twice as long, up to a limit.
+next stay is twice as long, up to a limit, unless the peer has been heard meanwhile: a packet lost
+by chance does not have to wait as if nobody were there.
 
 Receiver. A new packet makes an ACK due after a pause, in which others may join it. What has been
 taken before makes it due now, as the ACK must have been lost. Any packet to the peer may carry it.
@@ -74,7 +75,7 @@ class Limits:
         assert self.ack_delay < self.retrans_timeout, "an ACK must not come after the resend"
 
     def stay(self, attempts: int) -> int:
-        """How long a segment that was posted `attempts` times waits for its ACK, ns."""
+        """How long a segment posted `attempts` times in silence waits for its ACK, ns."""
         return min(self.retrans_timeout << min(attempts - 1, 40), self.retrans_timeout_max)
 
     @property
@@ -131,6 +132,7 @@ class Reliability:
         self._verdict = verdict
         self._sent: list[SendSegment | None] = [None] * WINDOW
         self._allowance = Allowance(limits.window - 1, first, limits.first_allowance)
+        self._heard = 0  # ACKs of any kind
         self._rtt = 0  # ns, smoothed; 0 before the first sample
         self._recover = first  # what was sent before this may have been lost along with others
 
@@ -168,8 +170,10 @@ class Reliability:
     def _checkin(self, segment: SendSegment, now: int) -> None:
         segment.become(SegmentEvent.POSTED)
         segment.attempts += 1
+        segment.silent = segment.silent + 1 if segment.heard == self._heard else 1
+        segment.heard = self._heard
         segment.posted_at = now
-        segment.room = self.hotel.checkin(segment, now + self.limits.stay(segment.attempts))
+        segment.room = self.hotel.checkin(segment, now + self.limits.stay(segment.silent))
 
     def acknowledge(self, sequence: int, now: int) -> list[SendSegment]:
         """The peer acknowledges a number and all before it.
@@ -177,6 +181,7 @@ class Reliability:
         Returns:
             The segments that are done now, in the order of their numbers; they are free.
         """
+        self._heard += 1
         ahead = distance(sequence, self.acked)
         if ahead > self.outstanding:
             self._statistics.num_bad_acks += 1

@@ -24,17 +24,30 @@ class SendSegment:
         sequence: number it was sent with; means something from its first posting on.
         room: in the hotel, or `NO_ROOM`.
         attempts: how often it has been posted.
+        silent: how often it has been posted since the peer was heard last.
+        heard: how often the peer had been heard when it was posted last.
         posted_at: when it was posted last, ns.
         connection: to the peer it goes to; from its first posting on.
     """
 
-    __slots__ = ("attempts", "connection", "posted_at", "room", "sequence", "state")
+    __slots__ = (
+        "attempts",
+        "connection",
+        "heard",
+        "posted_at",
+        "room",
+        "sequence",
+        "silent",
+        "state",
+    )
 
     def __init__(self) -> None:
         self.state = SegmentState.FREE
         self.sequence = 0
         self.room = NO_ROOM
         self.attempts = 0
+        self.silent = 0
+        self.heard = 0
         self.posted_at = 0
         self.connection: Reliability | None = None
 
