@@ -17,6 +17,7 @@ STEPS = [
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="8"),
     tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8"),
     tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
+    tests("usnic's kit", "tests/conformance/test_in_tree.py", "-k", "Usnic", OMPY_EFFORT="4"),
     tests("messages beyond 4 GiB", "tests/proc/test_large_messages.py", OMPY_EFFORT="2"),
     Step("mpi4py's suite", ["tools/oracle.py", "--floor"]),
 ]

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 from ompy.conformance import BtlConformance
+from ompy.conformance.failover import FailoverSuite
+from ompy.conformance.world import Settings
 from ompy.frameworks.btl import BtlComponent
 from ompy_components.btl.self.component import COMPONENT as SELF
 from ompy_components.btl.sm.component import COMPONENT as SM
 from ompy_components.btl.tcp.component import COMPONENT as TCP
+from ompy_components.btl.usnic.component import COMPONENT as USNIC
+
+from tests.support.effort import THOROUGH, effort
+
+JUMBO = {} if THOROUGH else {"nic_vic_mtu": 9000}  # a sixth of the packets
 
 
 class TestSelf(BtlConformance):
@@ -26,3 +33,33 @@ class TestTcp(BtlConformance):
     @pytest.fixture
     def component(self) -> BtlComponent:
         return TCP
+
+
+class TestUsnic(BtlConformance):
+    """Fragments are complete when they have been posted, tiny ones are sent fast."""
+
+    seeds = range(effort(1))
+    if not THOROUGH:  # two more interpreters, and its other tests of determinism are here
+        test_hash_seed_has_no_part = None  # type: ignore[assignment]
+
+    @pytest.fixture
+    def component(self) -> BtlComponent:
+        return USNIC
+
+    @pytest.fixture
+    def settings(self) -> Settings:
+        return JUMBO
+
+
+class TestUsnicWithFailover(BtlConformance if THOROUGH else FailoverSuite):  # type: ignore[misc]
+    """Fragments are complete when the peer has them."""
+
+    seeds = range(effort(1))
+
+    @pytest.fixture
+    def component(self) -> BtlComponent:
+        return USNIC
+
+    @pytest.fixture
+    def settings(self) -> Settings:
+        return {"btl_usnic_flags": "send,failover", **JUMBO}

@@ -33,6 +33,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
+from ompy.runtime.nic_selection import find_nics
 
 if TYPE_CHECKING:
     from ompy.conformance.world import World
@@ -112,6 +113,7 @@ class Driver:
 
     def open(self, registry: Registry, *, used: bool) -> None:
         """Bring the component's modules up, in the order a rank process does."""
+        self.context.find_nics = partial(find_nics, registry, self.context)
         (component,) = registry.open("btl")
         assert isinstance(component, BtlComponent)
         if used:

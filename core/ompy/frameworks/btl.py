@@ -490,11 +490,14 @@ class BtlComponent(Component):
 
     Attributes:
         capabilities: what its modules promise.
+        emulated: it is a model of hardware that is not there: a job only uses it when the user
+            asks for it by name.
         expected_failures: tests of the conformance kit known to fail, each with the reason.
     """
 
     framework: ClassVar[str] = "btl"
     capabilities: ClassVar[Capabilities]
+    emulated: ClassVar[bool] = False
     expected_failures: ClassVar[Mapping[str, str]] = {}
 
     def init(self, context: RankContext) -> list[BtlModule]:

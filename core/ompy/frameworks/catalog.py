@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.frameworks import bml, btl, coll, plm, pml
+from ompy.frameworks.nic import base as nic
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter
 
@@ -98,6 +99,12 @@ CATALOG: Final = (
         "Byte transfer over one kind of path.",
         btl.API,
         contracts=(btl.BtlComponent,),
+    ),
+    FrameworkInfo(
+        "nic",
+        "Network interface cards, emulated ones too, for the BTLs that drive one.",
+        nic.API,
+        contracts=(nic.NicComponent,),
     ),
     FrameworkInfo(
         "coll",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ompy.data.errors import ERR_OTHER, MPIError
@@ -14,6 +14,7 @@ from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
     from ompy.frameworks.btl import ActiveMessages, BtlModule
+    from ompy.frameworks.nic.base import Nic
 
 
 class RankContext:
@@ -33,6 +34,8 @@ class RankContext:
         btls: the BTL modules in use, best exclusivity first; filled when BTLs are opened.
         pml_name: of the PML in use; peers must use the same.
         oversubscribed: some host of the job has more ranks than cores; all ranks say the same.
+        find_nics: the devices of all nic components; set by who brings the rank up, as a rank
+            that needs no NIC imports no nic component.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class RankContext:
         self.active_messages: ActiveMessages = ActiveMessages()
         self.btls: list[BtlModule] = []
         self.pml_name = ""
+        self.find_nics: Callable[[], Sequence[Nic]] = tuple
         self._modex: dict[int, Modex] = {}
 
     @property

@@ -407,6 +407,10 @@ class Registry:
         if self._components.is_asked_for(record):
             raise self._components.failure(record, reason)
 
+    def is_asked_for(self, component: Component) -> bool:
+        """Whether the user named an opened component in a selection."""
+        return self._components.is_asked_for(self._record_of(component))
+
     def is_in_tree(self, component: Component) -> bool:
         """Whether an opened component comes with ompy itself."""
         return self._record_of(component).in_tree

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 WOULD_BLOCK: Final = -1
+RUN_MAX: Final = 65_536  # Linux: more bytes than the kernel merges into one read
+RUN_PACKETS: Final = 64  # Linux: UDP_MAX_SEGMENTS, packets in one run
 
 
 class Address(NamedTuple):
@@ -33,6 +35,7 @@ class Interface(NamedTuple):
         prefix: bits of the network part of the address.
         loopback: true when it leads nowhere else.
         bandwidth: Mbit/s, 0 when unknown (reference openmpi.md 3.13: BTLs count in Mbit/s).
+        mtu: bytes of its largest packet, IP header included; 0 when unknown.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Interface(NamedTuple):
     prefix: int
     loopback: bool
     bandwidth: int = 0
+    mtu: int = 0
 
 
 class Source:
@@ -116,6 +120,36 @@ class Datagram(Source):
         A packet longer than `view` is cut to its length.
         """
         raise NotImplementedError
+
+    def send_run(self, packets: Sequence[memoryview], address: Address) -> int:
+        """Send packets of one size, of which the last may be shorter, to one address.
+
+        By default one at a time, so that middleware sees each.
+
+        Returns:
+            How many were taken, the first ones; there was no room for the others.
+
+        Raises:
+            LinkError: the socket failed; none or some of them were sent.
+        """
+        for index, packet in enumerate(packets):
+            if not self.send(packet, address):
+                return index
+        return len(packets)
+
+    def receive_run_into(self, view: memoryview) -> tuple[int, int, Address] | None:
+        """Packets of one size from one sender, one behind the other, or None.
+
+        Once it has been called, `receive_into` may no longer be.
+
+        Args:
+            view: room for `RUN_MAX` bytes.
+
+        Returns:
+            Bytes in all, bytes of each packet but the last, which may be shorter, and the sender.
+        """
+        found = self.receive_into(view)
+        return None if found is None else (found[0], found[0], found[1])
 
 
 class Ready(NamedTuple):

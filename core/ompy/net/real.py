@@ -6,6 +6,7 @@ import contextlib
 import mmap
 import os
 import struct
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _GET_ADDRESS: Final = 0x8915  # Linux SIOCGIFADDR
 _GET_NETMASK: Final = 0x891B  # Linux SIOCGIFNETMASK
+_GET_MTU: Final = 0x8921  # Linux SIOCGIFMTU
 
 
 class DescriptorSource(Protocol):
@@ -81,7 +83,10 @@ class RealNetwork(Network):
                     continue  # no IPv4 address
                 prefix = int.from_bytes(mask).bit_count()
                 text = socket.inet_ntoa(address)
-                found.append(Interface(name, text, prefix, text.startswith("127.")))
+                mtu = int.from_bytes(
+                    _interface_value(probe, name, _GET_MTU, 16) or b"", sys.byteorder
+                )
+                found.append(Interface(name, text, prefix, text.startswith("127."), mtu=mtu))
         return found
 
     def in_network(self, address: str, network: str) -> bool:
@@ -172,12 +177,17 @@ class RealNetwork(Network):
             os.eventfd_read(self._own_bell or 0)
 
 
-def _interface_value(probe: socket.socket, name: str, request: int) -> bytes | None:
-    """An IPv4 value of an interface, by ioctl; None where it has none."""
+def _interface_value(
+    probe: socket.socket, name: str, request: int, offset: int = 20
+) -> bytes | None:
+    """Four bytes of what an ioctl answers about an interface; None where it has none.
+
+    By default the IPv4 address in it.
+    """
     import fcntl
 
     try:
         answer = fcntl.ioctl(probe.fileno(), request, struct.pack("256s", name.encode()[:15]))
     except OSError:
         return None
-    return answer[20:24]
+    return answer[offset : offset + 4]

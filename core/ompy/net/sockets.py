@@ -6,6 +6,7 @@ import contextlib
 import errno
 import select
 import socket
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -26,6 +27,16 @@ BACKLOG: Final = 128  # arbitrary: seldom do more ranks connect to one at the sa
 PIECES_MAX: Final = 64  # arbitrary, far below IOV_MAX
 _IN: Final = select.POLLIN | select.POLLHUP | select.POLLERR
 _OUT: Final = select.POLLOUT
+_SOL_UDP: Final = 17  # Linux
+_UDP_SEGMENT: Final = 103  # Linux: the size of the packets a send is cut into
+_UDP_GRO: Final = 104  # Linux: the size of the packets a read was merged from
+_NOTE_ROOM: Final = 64  # arbitrary: more than one note takes
+_RECEIVE_ROOM: Final = 1 << 22  # bytes; arbitrary: the kernel gives as much of it as it allows
+_DATAGRAM_MAX: Final = 65_507  # Linux: bytes one send over IPv4 has room for
+# as good as lost: the ICMP answer to an earlier packet, and what a packet filter has dropped
+_LOST: Final = (ConnectionRefusedError, PermissionError)
+# what kernels and devices say that cannot cut a send, or not into packets of that size
+_CANNOT_SPLIT: Final = (errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP)
 
 
 class SocketSource(Source):
@@ -103,13 +114,15 @@ class SocketListener(SocketSource, Listener):
 
 
 class SocketDatagram(SocketSource, Datagram):
-    """A UDP socket."""
+    """A UDP socket. Runs of packets go through the kernel in one call where it can (GSO, GRO)."""
 
-    __slots__ = ("address",)
+    __slots__ = ("_merging", "_splitting", "address")
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         self.address = Address(*sock.getsockname()[:2])
+        self._splitting = True  # until the kernel says that it cannot
+        self._merging: bool | None = None  # asked when it is first needed
 
     def send(self, packet: memoryview, address: Address) -> bool:
         """Hand one packet to the kernel."""
@@ -117,8 +130,8 @@ class SocketDatagram(SocketSource, Datagram):
             self.socket.sendto(packet, address)
         except BlockingIOError:
             return False
-        except ConnectionRefusedError:
-            return True  # the ICMP answer to an earlier packet: as good as lost
+        except _LOST:
+            return True
         except OSError as problem:
             raise LinkError(str(problem)) from problem
         return True
@@ -132,6 +145,49 @@ class SocketDatagram(SocketSource, Datagram):
         except OSError as problem:
             raise LinkError(str(problem)) from problem
         return count, Address(*sender[:2])
+
+    def send_run(self, packets: Sequence[memoryview], address: Address) -> int:
+        """Hand the kernel a whole run, which it cuts into packets itself."""
+        size = len(packets[0])
+        if not self._splitting or len(packets) < 2 or len(packets) * size > _DATAGRAM_MAX:
+            return super().send_run(packets, address)
+        try:
+            note = [(_SOL_UDP, _UDP_SEGMENT, size.to_bytes(2, sys.byteorder))]
+            self.socket.sendmsg(packets, note, 0, address)
+        except BlockingIOError:
+            return 0
+        except _LOST:
+            return len(packets)
+        except OSError as problem:
+            if problem.errno not in _CANNOT_SPLIT:
+                raise LinkError(str(problem)) from problem
+            self._splitting = False
+            return super().send_run(packets, address)
+        return len(packets)
+
+    def receive_run_into(self, view: memoryview) -> tuple[int, int, Address] | None:
+        """Take what the kernel has merged."""
+        if self._merging is None:
+            self._merging = _merges(self.socket)
+        if not self._merging:
+            return super().receive_run_into(view)
+        try:
+            count, notes, _, sender = self.socket.recvmsg_into([view], _NOTE_ROOM)
+        except (BlockingIOError, ConnectionRefusedError):
+            return None
+        except OSError as problem:
+            raise LinkError(str(problem)) from problem
+        sizes = [int.from_bytes(data, sys.byteorder) for _, kind, data in notes if kind == _UDP_GRO]
+        return count, sizes[0] if sizes else count, Address(*sender[:2])
+
+
+def _merges(sock: socket.socket) -> bool:
+    """Ask the kernel to hand out packets of one size together; whether it will."""
+    try:
+        sock.setsockopt(_SOL_UDP, _UDP_GRO, 1)
+    except OSError:
+        return False
+    return True
 
 
 class SocketReadiness(Readiness):
@@ -229,6 +285,7 @@ def datagram(host: str, port: int) -> SocketDatagram:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.bind((host, port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_ROOM)
     except OSError as problem:
         sock.close()
         raise LinkError(f"cannot bind to {host}:{port}: {problem}") from problem

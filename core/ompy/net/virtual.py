@@ -42,6 +42,7 @@ class Rail:
         jitter: ns added at random, up to this.
         bandwidth: Mbit/s of each rank's link to it.
         window: bytes a stream holds that the receiver has not read.
+        mtu: bytes of the largest packet the interfaces say they take; nothing cuts longer ones.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Rail:
     jitter: int = 5_000
     bandwidth: int = 10_000
     window: int = 65_536
+    mtu: int = 1_500
 
 
 @dataclass(slots=True)
@@ -445,7 +447,7 @@ class VirtualNetwork(Network):
     def interfaces(self) -> list[Interface]:
         """One interface per rail, with the address `rail/rank`."""
         return [
-            Interface(rail.name, f"{rail.name}/{self._rank}", 0, False, rail.bandwidth)
+            Interface(rail.name, f"{rail.name}/{self._rank}", 0, False, rail.bandwidth, rail.mtu)
             for rail in self._fabric.rails
         ]
 

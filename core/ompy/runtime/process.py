@@ -18,6 +18,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.hooks import hook_caller
 from ompy.runtime.isolation import expect, isolated
+from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.pml_selection import select_pml
 
 if TYPE_CHECKING:
@@ -78,8 +79,14 @@ class RankProcess:
 
     def _open_btls(self) -> None:
         """Every BTL that yields a module is used (reference openmpi.md 1.4.7)."""
+        self.context.find_nics = partial(find_nics, self.registry, self.context)
         for component in self.registry.open("btl"):
             assert isinstance(component, BtlComponent)
+            if component.emulated and not self.registry.is_asked_for(component):
+                self.registry.pass_over(
+                    component, "it is an emulation, used when asked for by name"
+                )
+                continue
             modules = isolated(
                 self.registry, component, "init", partial(_btl_modules, component, self.context)
             )

@@ -1,0 +1,1 @@
+"""BTL usnic: a reliable transport of its own over unreliable datagrams."""

@@ -1,0 +1,102 @@
+"""A channel: a queue pair with its completion queue, send credits and receive buffers.
+
+A module has two. The priority channel is short and has small packets, so that what is on it gets
+through fast: ACKs and tiny fragments. All else goes over the data channel.
+
+Source: seed usnic-btl-design-notes (channels); reference usnic.md 3.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from ompy.frameworks.nic.datagram import Completion, Domain, Registration
+from ompy.net.base import Address
+
+PRIORITY: Final = 0  # reference usnic.md 1: channel ids
+DATA: Final = 1
+FASTSEND_RESERVE: Final = 10  # reference usnic.md 3: credits that may be out for a fast send
+
+
+class ReceiveSegment:
+    """A receive buffer that is posted again and again.
+
+    Attributes:
+        buffer: registered memory for one packet.
+    """
+
+    __slots__ = ("buffer",)
+
+    def __init__(self, buffer: memoryview) -> None:
+        self.buffer = buffer
+
+
+class Channel:
+    """One of a module's two.
+
+    Attributes:
+        index: `PRIORITY` or `DATA`.
+        max_message: bytes of a packet on it at most.
+        credits: work entries of the send queue that are free.
+        fastsend_threshold: credits there have to be for a fast send.
+        address: where peers send to.
+        inline_max: bytes that can be sent inline.
+        sends: packets posted so far.
+    """
+
+    def __init__(
+        self, domain: Domain, index: int, send_depth: int, receive_depth: int, max_message: int
+    ) -> None:
+        """Make it, and post all its receive buffers."""
+        self.index = index
+        self.max_message = max_message
+        self.credits = send_depth
+        self.fastsend_threshold = max(1, send_depth - FASTSEND_RESERVE)
+        self.sends = 0
+        self._queue = domain.completion_queue(send_depth + receive_depth)
+        self._pair = domain.queue_pair(self._queue, send_depth, receive_depth, max_message)
+        self.address = self._pair.address
+        self.inline_max = self._pair.inline_max
+        memory = memoryview(bytearray(receive_depth * max_message))
+        self._registration: Registration = domain.register(memory)
+        self._used: deque[ReceiveSegment] = deque()
+        for start in range(0, len(memory), max_message):
+            segment = ReceiveSegment(memory[start : start + max_message])
+            self._pair.post_receive(segment.buffer, segment)
+
+    def post(self, packet: memoryview, to: Address, context: object, *, inline: bool) -> None:
+        """Send a packet; the doorbell is for `ring`, unless it is inline. Takes a credit."""
+        self.credits -= 1
+        self.sends += 1
+        self._pair.post_send(packet, to, context, inline=inline, more=not inline)
+
+    def ring(self) -> None:
+        """Let the device take what was posted."""
+        self._pair.ring()
+
+    def read(self, most: int) -> list[Completion]:
+        """What is done. Of a send, the credit is for the caller to give back."""
+        return self._queue.read(most)
+
+    def ready(self) -> bool:
+        """Whether `read` would find something."""
+        return self._queue.ready()
+
+    def used(self, segment: ReceiveSegment) -> None:
+        """A buffer has been read and can be posted again."""
+        self._used.append(segment)
+
+    def repost(self) -> int:
+        """Post the buffers that have been read; returns how many."""
+        count = len(self._used)
+        while self._used:
+            segment = self._used.popleft()
+            self._pair.post_receive(segment.buffer, segment)
+        return count
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._pair.close()
+        self._queue.close()
+        self._registration.close()

@@ -1,0 +1,181 @@
+"""usnic's identity and parameters."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from ompy.frameworks.btl import (
+    API,
+    EXCLUSIVITY_DEFAULT,
+    PUT,
+    RDMA_COMPLETION,
+    SEND,
+    BtlComponent,
+    BtlModule,
+    common_parameters,
+)
+from ompy.frameworks.capabilities import Capabilities
+from ompy.frameworks.context import RankContext
+from ompy.mca.component import NotAvailable
+from ompy.mca.parameter import Parameter
+
+EAGER_ALONE: Final = 150 * 1024  # reference usnic.md 3: with exactly one module
+
+
+def _depth(name: str, what: str) -> Parameter:
+    text = f"{what} -1 takes what the NIC has; 127 on the priority channel."
+    return Parameter(name, "int", -1, text, level=5, unit="work entries", minimum=-1)
+
+
+class UsnicComponent(BtlComponent):
+    """Reaches every rank over the datagram NICs of its host."""
+
+    name: ClassVar[str] = "usnic"
+    version: ClassVar[str] = "0.1.0"
+    api: ClassVar[tuple[int, int]] = API
+    emulated: ClassVar[bool] = True
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        reach="network", wire="datagram", ordered=False, checksum=True
+    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        *common_parameters(
+            exclusivity=EXCLUSIVITY_DEFAULT,
+            eager_limit=EAGER_ALONE,
+            rndv_eager_limit=500,
+            max_send_size=EAGER_ALONE,
+            latency=2,
+            bandwidth=0,
+            flags=SEND | PUT | RDMA_COMPLETION,
+            rdma_pipeline_send_length=EAGER_ALONE,
+            rdma_pipeline_frag_size=EAGER_ALONE,
+            min_rdma_pipeline_size=0,
+            put_limit=EAGER_ALONE,  # reference usnic.md 3: as the eager limit
+            put_alignment=1,
+        ),
+        Parameter(
+            "if_include",
+            "string",
+            "",
+            "NICs to use, by name of device or interface or as address/bits, separated by commas. "
+            "Empty: all that if_exclude leaves.",
+            level=1,
+        ),
+        Parameter(
+            "if_exclude",
+            "string",
+            "",
+            "NICs not to use, written alike. Only one of if_include and if_exclude may be set.",
+            level=1,
+        ),
+        Parameter(
+            "max_btls",
+            "int",
+            0,
+            "NICs to use at most, of those that are left; 0 for all.",
+            level=2,
+            unit="NICs",
+            minimum=0,
+        ),
+        _depth("sd_num", "Entries of the data channel's send queue, at least 16."),
+        _depth("rd_num", "Receive buffers of the data channel."),
+        _depth("prio_sd_num", "Entries of the priority channel's send queue, at least 16."),
+        _depth("prio_rd_num", "Receive buffers of the priority channel."),
+        Parameter(
+            "priority_limit",
+            "int",
+            0,
+            "Bytes of a packet on the priority channel, headers included; 0 for 768.",
+            level=5,
+            unit="bytes",
+            minimum=0,
+        ),
+        Parameter(
+            "all_data_on_data_channel",
+            "bool",
+            False,
+            "Whether the priority channel carries ACKs only, as Open MPI's has since 2016.",
+            level=6,
+        ),
+        Parameter(
+            "retrans_timeout",
+            "int",
+            100_000,  # seed: 100 ms
+            "How long a packet waits for its ACK before it is sent again for the first time.",
+            level=5,
+            unit="us",
+            minimum=2,
+        ),
+        Parameter(
+            "retrans_timeout_max",
+            "int",
+            2_000_000,  # arbitrary: a healed path is found within 2 s
+            "What doubling the time from one resend to the next leads to at most.",
+            level=5,
+            unit="us",
+            minimum=2,
+        ),
+        Parameter(
+            "retries_max",
+            "int",
+            0,
+            "How often a packet is sent again before its path is given up. 0: for as long as the "
+            "peer's process lives, which may compute and say nothing.",
+            level=5,
+            unit="attempts",
+            minimum=0,
+        ),
+        Parameter(
+            "ack_delay",
+            "int",
+            50,  # seed: 50 us
+            "How long an ACK waits for a packet it can go with.",
+            level=5,
+            unit="us",
+            minimum=0,
+        ),
+        Parameter(
+            "max_resends_per_iteration",
+            "int",
+            16,  # reference usnic.md 17
+            "Packets sent again in one round of progress at most.",
+            level=5,
+            unit="packets",
+            minimum=1,
+        ),
+        Parameter(
+            "free_list_max",
+            "int",
+            -1,
+            "Fragments and packets to a peer that may be under way or wait; -1 for any number.",
+            level=5,
+            unit="fragments",
+            minimum=-1,
+        ),
+    )
+
+    def init(self, context: RankContext) -> list[BtlModule]:
+        """One module per NIC chosen."""
+        if context.size < 2:
+            return []  # nobody to reach
+        from ompy.frameworks.nic.datagram import DatagramNic
+
+        from ompy_components.btl.usnic import interfaces, modex
+        from ompy_components.btl.usnic.module import UsnicModule
+
+        values = self.values
+        nics = [nic for nic in context.find_nics() if isinstance(nic, DatagramNic)]
+        chosen = interfaces.choose(context, nics, values.if_include, values.if_exclude)
+        chosen = chosen[: values.max_btls or None]
+        if not chosen:
+            raise NotAvailable("no datagram NIC is left to use")
+        modules = [
+            UsnicModule(context, values, nic, index, len(chosen))
+            for index, nic in enumerate(chosen)
+        ]
+        records = modex.pack([module.record for module in modules])
+        context.wireup.publish(modex.KEY, records)
+        return list(modules)
+
+
+COMPONENT = UsnicComponent()

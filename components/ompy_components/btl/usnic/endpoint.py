@@ -1,0 +1,93 @@
+"""A peer as one usnic module reaches it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ompy.frameworks.btl import BtlModule, Endpoint
+from ompy.frameworks.proc import Proc
+from ompy.net.base import Address
+
+from ompy_components.btl.usnic.headers import FRAGMENT_MAX
+from ompy_components.btl.usnic.packets import Fragment
+from ompy_components.btl.usnic.put import Landing
+from ompy_components.btl.usnic.reassembly import Reassembly
+from ompy_components.btl.usnic.reliability import Reliability
+
+
+class UsnicEndpoint(Endpoint):
+    """Both directions of the traffic with one peer.
+
+    Attributes:
+        addresses: of the peer's priority and data channel.
+        recipient: names the peer's module in MACs.
+        reliability: numbers, windows and timers.
+        queue: fragments that are to be sent, those begun first.
+        credits: packets that may be on send queues; fewer than none after resends.
+        ready: it is on the module's list of endpoints that are ready to send.
+        reassembly: large fragments on their way in.
+        asked: puts that wait for the peer's answer, by id.
+        landings: the peer's puts that are on their way in, by id.
+        left: the peer has said that it needs nothing more.
+        gone: why nothing can be sent any more; empty while it can.
+    """
+
+    __slots__ = (
+        "_last_number",
+        "addresses",
+        "asked",
+        "credits",
+        "gone",
+        "landings",
+        "left",
+        "queue",
+        "ready",
+        "reassembly",
+        "recipient",
+        "reliability",
+    )
+
+    def __init__(
+        self,
+        module: BtlModule,
+        proc: Proc,
+        addresses: tuple[Address, Address],
+        recipient: bytes,
+        send_credits: int,
+    ) -> None:
+        super().__init__(module, proc)
+        self.addresses = addresses
+        self.recipient = recipient
+        self.reliability: Reliability  # the module gives it one: it asks the endpoint back
+        self.queue: deque[Fragment] = deque()
+        self.credits = send_credits
+        self.ready = False
+        self.reassembly = Reassembly()
+        self.asked: dict[int, Fragment] = {}
+        self.landings: dict[int, Landing] = {}
+        self.left = False
+        self.gone = ""
+        self._last_number = 0
+
+    @property
+    def sendable(self) -> bool:
+        """Ready to send: something to send, credits, and an open window.
+
+        Source: seed usnic-btl-design-notes (sending).
+        """
+        return bool(self.queue) and self.credits > 0 and self.reliability.window_open
+
+    @property
+    def idle(self) -> bool:
+        """Everything accepted for the peer has been acknowledged, or never will be."""
+        return self.drained or self.left or bool(self.gone or self.proc.departed)
+
+    @property
+    def drained(self) -> bool:
+        """Everything accepted for the peer has been acknowledged, and every put answered."""
+        return not (self.queue or self.reliability.outstanding or self.asked)
+
+    def next_number(self) -> int:
+        """The id of the next large fragment; never 0."""
+        self._last_number = self._last_number % FRAGMENT_MAX + 1
+        return self._last_number

@@ -1,0 +1,140 @@
+"""usnic's packets: their headers, and the parser.
+
+    MAC      16 bytes, see `seal.py`
+    sender    8  job and rank of who sent it
+    pkt_seq   2  number of the packet; of an ACK nothing
+    ack_seq   2  acknowledges this number and all before it, if ack_present
+    length    2  bytes of payload: the wire may pad
+    type      1  ACK, FRAG or CHUNK
+    ack_present 1
+    put_addr  8  registration a PUT goes to; 0 is no PUT
+    tag       1  active message tag
+
+and of a CHUNK further
+
+    padding   3
+    frag_id   4  of the fragment it is a piece of
+    frag_size 4  bytes of the whole fragment
+    frag_offset 4  of this piece; of a PUT, in the receiver's memory
+
+Little-endian. Source: reference usnic.md 4, where numbers are in host order and there is no MAC.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+MAC_SIZE: Final = 16  # arbitrary: nobody guesses 128 bits
+BTL_HEADER: Final = Struct("<QHHHBBQB")
+CHUNK_FIELDS: Final = Struct("<3xIII")
+HEADER_SIZE: Final = BTL_HEADER.size
+CHUNK_HEADER_SIZE: Final = HEADER_SIZE + CHUNK_FIELDS.size
+
+ACK: Final = 1
+FRAG: Final = 2
+CHUNK: Final = 3  # reference usnic.md 1: payload types on the wire
+DONE: Final = 0x22  # reference usnic.md 4: another such tag; what became of a put
+BYE: Final = 0x21  # reference usnic.md 4: tags 0x20 on are BTLs' own; its sender needs nothing more
+PAYLOAD_MAX: Final = 0xFFFF  # reference usnic.md 4: payload_len has 16 bits
+FRAGMENT_MAX: Final = 0xFFFF_FFFF  # reference usnic.md 4: frag_size has 32 bits
+
+assert HEADER_SIZE == 25, "reference usnic.md 4"
+assert CHUNK_HEADER_SIZE == 40, "reference usnic.md 4"
+
+
+class BadPacket(Exception):
+    """What arrived is no packet of usnic's; the text says why."""
+
+
+class Header(NamedTuple):
+    """A packet's header.
+
+    Attributes:
+        sender: job and rank.
+        kind: `ACK`, `FRAG` or `CHUNK`.
+        sequence: of the packet; 0 in an ACK.
+        acknowledged: number acknowledged, or None.
+        length: bytes of payload.
+        put_address: registration a PUT goes to, or 0.
+        tag: active message tag.
+        fragment: id of the fragment a CHUNK is a piece of, or 0.
+        total: bytes of that fragment.
+        offset: of the piece in it; of a PUT's, in the registered memory.
+    """
+
+    sender: int
+    kind: int
+    sequence: int = 0
+    acknowledged: int | None = None
+    length: int = 0
+    put_address: int = 0
+    tag: int = 0
+    fragment: int = 0
+    total: int = 0
+    offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the header on the wire, without the MAC."""
+        return CHUNK_HEADER_SIZE if self.kind == CHUNK else HEADER_SIZE
+
+
+def pack_into(header: Header, room: memoryview) -> int:
+    """Write a header at the beginning of `room`; returns its size."""
+    acknowledged = header.acknowledged
+    BTL_HEADER.pack_into(
+        room,
+        0,
+        header.sender,
+        header.sequence,
+        acknowledged or 0,
+        header.length,
+        header.kind,
+        acknowledged is not None,
+        header.put_address,
+        header.tag,
+    )
+    if header.kind != CHUNK:
+        return HEADER_SIZE
+    CHUNK_FIELDS.pack_into(room, HEADER_SIZE, header.fragment, header.total, header.offset)
+    return CHUNK_HEADER_SIZE
+
+
+def parse(packet: memoryview) -> Header:
+    """The header a packet begins with, behind its MAC.
+
+    Args:
+        packet: header, payload and whatever the wire has padded it with.
+
+    Raises:
+        BadPacket: it is none.
+    """
+    if len(packet) < HEADER_SIZE:
+        raise BadPacket(f"{len(packet)} bytes are too few for a header")
+    sender, sequence, acked, length, kind, present, put_address, tag = BTL_HEADER.unpack_from(
+        packet
+    )
+    acknowledged = acked if present else None
+    header = Header(sender, kind, sequence, acknowledged, length, put_address, tag)
+    if kind == CHUNK:
+        header = _chunk(header, packet)
+    elif kind not in (ACK, FRAG):
+        raise BadPacket(f"there is no packet type {kind}")
+    if kind == ACK and (length or acknowledged is None):
+        raise BadPacket("an ACK has no payload and acknowledges something")
+    if len(packet) < header.size + length:
+        raise BadPacket(f"{len(packet)} bytes, where {header.size + length} were sent")
+    return header
+
+
+def _chunk(header: Header, packet: memoryview) -> Header:
+    if len(packet) < CHUNK_HEADER_SIZE:
+        raise BadPacket(f"{len(packet)} bytes are too few for a chunk's header")
+    fragment, total, offset = CHUNK_FIELDS.unpack_from(packet, HEADER_SIZE)
+    inside = header.put_address or offset + header.length <= total  # a PUT's is in other memory
+    if not fragment or not header.length or not inside or header.length > total:
+        raise BadPacket(
+            f"chunk of fragment {fragment}: {header.length} bytes at {offset} of {total}"
+        )
+    return header._replace(fragment=fragment, total=total, offset=offset)

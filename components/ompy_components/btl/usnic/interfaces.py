@@ -1,0 +1,73 @@
+"""Which NICs usnic uses, and which module of a peer each of ours talks to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ompy.data.errors import ERR_ARG, MPIError
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.datagram import DatagramNic
+from ompy.frameworks.proc import Proc
+from ompy.net.base import LinkError
+
+from ompy_components.btl.usnic import modex
+from ompy_components.btl.usnic.pairing import assign, weight
+
+
+def sender_id(job_id: bytes, rank: int) -> int:
+    """How a packet names its sender: job in the upper 32 bits, rank in the lower."""
+    return (int.from_bytes(job_id[:4]) << 32) + rank
+
+
+def choose(
+    context: RankContext, found: Sequence[DatagramNic], include: str, exclude: str
+) -> list[DatagramNic]:
+    """The devices to use: those `include` names, or those `exclude` does not.
+
+    A word is the name of a device or of its interface, or `address/bits`. A network has to be
+    the interface's own, bits included (reference usnic.md 2.1).
+
+    Raises:
+        MPIError: ERR_ARG, a word is a network nobody can read.
+    """
+    words = [word.strip() for word in (include or exclude).split(",") if word.strip()]
+    if not words:
+        return list(found)
+    wanted = bool(include)
+    return [nic for nic in found if any(_is(context, nic, word) for word in words) is wanted]
+
+
+def _is(context: RankContext, nic: DatagramNic, word: str) -> bool:
+    identity = nic.identity
+    if "/" not in word:
+        return word in (identity.name, identity.interface)
+    try:
+        inside = context.network.in_network(identity.address, word)
+    except LinkError as problem:
+        raise MPIError(
+            ERR_ARG, f"btl_usnic_if_include or btl_usnic_if_exclude: {problem}"
+        ) from problem
+    return inside and word.rpartition("/")[2] == str(identity.prefix)
+
+
+def partner(context: RankContext, proc: Proc, index: int) -> tuple[int, modex.ModuleRecord] | None:
+    """The module of `proc` that our module `index` talks to: its index and record, or None."""
+    ours = modex.unpack(context.modex(context.me).get(modex.KEY, b""))
+    theirs = modex.unpack(context.modex(proc).get(modex.KEY, b""))
+    if not theirs:
+        return None
+    swapped = proc.rank < context.rank  # both sides have to solve the same problem
+    left, right = (theirs, ours) if swapped else (ours, theirs)
+    pairs = assign([[_weight(context, one, other) for other in right] for one in left])
+    if swapped:
+        mine = pairs.index(index) if index in pairs else None
+    else:
+        mine = pairs[index]
+    return None if mine is None else (mine, theirs[mine])
+
+
+def _weight(context: RankContext, one: modex.ModuleRecord, other: modex.ModuleRecord) -> int:
+    if one.max_message != other.max_message:
+        return 0  # their packets do not fit each other's buffers
+    near = context.network.in_network(other.host, f"{one.host}/{one.prefix}")
+    return weight(near and one.prefix == other.prefix, min(one.speed, other.speed))

@@ -1,0 +1,446 @@
+"""A usnic module: one NIC's two channels, and the contract's calls."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.engine.timers import Timer
+from ompy.frameworks.btl import (
+    BAD_PARAM,
+    BTL_OWNERSHIP,
+    ERROR_FATAL,
+    FAILOVER_SUPPORT,
+    NO_ORDER,
+    NOT_AVAILABLE,
+    OUT_OF_RESOURCE,
+    PUT,
+    QUEUED,
+    RDMA_COMPLETION,
+    SEND,
+    UNREACHABLE,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+)
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import EventKind, NicError
+from ompy.frameworks.nic.datagram import DatagramNic
+from ompy.frameworks.proc import Proc
+from ompy.frameworks.registration import HANDLE_SIZE, identity_of
+from ompy.frameworks.transfers import unsuitable
+from ompy.mca.parameter import Values
+
+from ompy_components.btl.usnic import interfaces, modex
+from ompy_components.btl.usnic.allowance import LEAST
+from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
+from ompy_components.btl.usnic.component import EAGER_ALONE
+from ompy_components.btl.usnic.endpoint import UsnicEndpoint
+from ompy_components.btl.usnic.headers import BYE
+from ompy_components.btl.usnic.packets import (
+    CHUNK_PAYLOAD,
+    FRAG_PAYLOAD,
+    Fragment,
+    PacketPool,
+)
+from ompy_components.btl.usnic.put import PLACE_MAX, Puts
+from ompy_components.btl.usnic.receive_engine import ReceiveEngine
+from ompy_components.btl.usnic.reliability import US, Limits, PathVerdict, Reliability
+from ompy_components.btl.usnic.seal import Seal, recipient
+from ompy_components.btl.usnic.send_engine import Options, SendEngine
+from ompy_components.btl.usnic.statistics import Statistics
+
+PRIORITY_DEPTH: Final = 127  # reference usnic.md 3: max(128, 32 * MCW_SIZE) - 1
+EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
+FIRST_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux holds by default
+# what a module can do, of which the parameter takes some
+ABILITIES: Final = SEND | PUT | RDMA_COMPLETION | FAILOVER_SUPPORT
+LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its farewells
+
+
+class UsnicModule(BtlModule):
+    """One NIC of one rank.
+
+    Attributes:
+        nic: the device, open.
+        statistics: its counters.
+        isn: number of the first packet to any peer.
+        endpoints: by rank.
+    """
+
+    def __init__(
+        self, context: RankContext, values: Values, nic: DatagramNic, index: int, count: int
+    ) -> None:
+        """Take a device into use.
+
+        Args:
+            context: the rank.
+            values: of the component's parameters.
+            nic: the device.
+            index: of this module among the rank's.
+            count: of the rank's modules.
+
+        Raises:
+            NicError: the device cannot be used.
+        """
+        super().__init__("usnic", context, values, ABILITIES)
+        self.nic = nic
+        self.index = index
+        self.statistics = Statistics()
+        self.isn = int.from_bytes(context.network.entropy(2))
+        self.endpoints: dict[int, UsnicEndpoint] = {}
+        self._limits = _limits(values, nic.max_message)
+        self._due: int | None = None  # when a timer of an endpoint runs out
+        self._timer: Timer | None = None
+        self._finalized = False
+        nic.open()
+        self._channels = _channels(nic, values)
+        self._seal = Seal(context.job_key, context.rank, index)
+        data = self._channels[DATA]
+        self._max_frag = data.max_message - FRAG_PAYLOAD
+        tiny = self._channels[PRIORITY].max_message - FRAG_PAYLOAD
+        options = Options(
+            max_tiny=min(tiny, self._max_frag),
+            max_frag=self._max_frag,
+            max_chunk=data.max_message - CHUNK_PAYLOAD,
+            resends_max=values.max_resends_per_iteration,
+            data_only=values.all_data_on_data_channel,
+            wait_for_ack=bool(self.flags & FAILOVER_SUPPORT),
+        )
+        self._send_depth = data.credits
+        pool = PacketPool(nic.domain(), data.max_message, max(16, data.credits // 8))
+        sender = interfaces.sender_id(context.job_id, context.rank)
+        self.sending = SendEngine(
+            sender, self._channels, pool, self._seal, self.statistics, options
+        )
+        self.puts = Puts(self)
+        self.registration_handle_size = HANDLE_SIZE
+        self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
+        self._set_limits(values, count)
+
+    def _set_limits(self, values: Values, count: int) -> None:
+        if count > 1 and values.eager_limit == EAGER_ALONE:
+            self.eager_limit = EAGER_SEVERAL
+        self.bandwidth = values.bandwidth or self.nic.identity.speed
+        self._fragments_max: int = values.free_list_max
+
+    @property
+    def record(self) -> modex.ModuleRecord:
+        """What peers need to know about it."""
+        priority, data = (channel.address for channel in self._channels)
+        identity = self.nic.identity
+        return modex.ModuleRecord(
+            priority.host,
+            (priority.port, data.port),
+            identity.prefix,
+            self.isn,
+            self._channels[DATA].max_message,
+            identity.speed,
+        )
+
+    # -- peers
+
+    def reach(self, proc: Proc) -> UsnicEndpoint | None:
+        """Every rank one of whose modules is this one's partner."""
+        found = self.endpoints.get(proc.rank)
+        if found is not None:
+            return found
+        partner = interfaces.partner(self.context, proc, self.index)
+        if partner is None:
+            return None
+        index, record = partner
+        endpoint = UsnicEndpoint(
+            self, proc, record.addresses, recipient(proc.rank, index), self._send_depth
+        )
+        endpoint.reliability = Reliability(
+            self._limits,
+            self.statistics,
+            self.sending.resends,
+            first=self.isn,
+            expected=record.isn,
+            verdict=lambda: _verdict(proc),
+        )
+        self.endpoints[proc.rank] = endpoint
+        return endpoint
+
+    # -- sending
+
+    def has_room(self, endpoint: Endpoint) -> bool:
+        """Fragments may wait up to `free_list_max`, and refused ones may be made at any time."""
+        assert isinstance(endpoint, UsnicEndpoint)
+        waiting = len(endpoint.queue) + endpoint.reliability.outstanding
+        return self._fragments_max < 0 or waiting < self._fragments_max or bool(endpoint.gone)
+
+    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
+        """A small fragment in its packet, or a large one with memory of its own."""
+        if not self.has_room(endpoint):
+            return None
+        if size > self._max_frag:
+            return Fragment(memoryview(bytearray(size)), flags, order, None)
+        return self.small_fragment(size, flags, order)
+
+    def small_fragment(self, size: int, flags: int, order: int = NO_ORDER) -> Fragment:
+        """A fragment in a packet of its own, whatever is under way."""
+        packet = self.sending.pool.take()
+        packet.length = size
+        segment = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + size]
+        fragment = packet.fragment = Fragment(segment, flags, order, packet)
+        return fragment
+
+    def free(self, descriptor: Descriptor) -> None:
+        """Give a fragment back; one that was sent takes care of itself."""
+        assert isinstance(descriptor, Fragment)
+        packet = descriptor.packet
+        if packet is not None and not descriptor.accepted:
+            descriptor.packet = None
+            self.sending.pool.give_back(packet)
+
+    def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
+        """Send at once if that can be done, else when its turn comes."""
+        assert isinstance(endpoint, UsnicEndpoint)
+        assert isinstance(descriptor, Fragment)
+        if endpoint.gone or endpoint.left or endpoint.proc.departed:
+            return UNREACHABLE
+        descriptor.tag = tag
+        descriptor.accepted = True
+        self.statistics.pml_module_sends += 1
+        if self.sending.may_send_fast(endpoint, descriptor):
+            now = self.context.engine.now()
+            self.sending.send_fast(endpoint, descriptor, now)
+            self.timer_at(now + self._limits.retrans_timeout)
+            if descriptor.flags & BTL_OWNERSHIP:
+                descriptor.told = True
+                return self.finish(endpoint, descriptor)
+            return QUEUED
+        self.sending.enqueue(endpoint, descriptor)
+        return QUEUED
+
+    # -- remote memory
+
+    def put(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Send chunks that go straight into the peer's memory."""
+        assert isinstance(endpoint, UsnicEndpoint)
+        size = len(local)
+        if unsuitable(size, remote_address, self.put_limit, self.put_alignment):
+            return NOT_AVAILABLE
+        if remote_address + size > PLACE_MAX or not size:
+            return NOT_AVAILABLE
+        identity = identity_of(remote_handle, endpoint.proc.rank)
+        if not identity or remote_address < 0:
+            return BAD_PARAM
+        if endpoint.gone or endpoint.left or endpoint.proc.departed:
+            return UNREACHABLE
+        if not self.has_room(endpoint):
+            return OUT_OF_RESOURCE
+        fragment = Fragment(local, flags, order, None)
+        fragment.payload_size = size
+        fragment.callback = callback
+        fragment.context = context
+        self.puts.start(endpoint, fragment, identity, remote_address)
+        return QUEUED
+
+    def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
+        """Remember what peers may write."""
+        return self.puts.table.add(memory, flags)
+
+    def deregister_mem(self, handle: object) -> None:
+        """Forget it: a put for it is refused from now on."""
+        self.puts.table.remove(handle)
+
+    def path(self, endpoint: Endpoint) -> bytes:
+        """Both addresses, the lower one first."""
+        assert isinstance(endpoint, UsnicEndpoint)
+        own, theirs = self._channels[DATA].address, endpoint.addresses[DATA]
+        return b" ".join(f"{host}:{port}".encode() for host, port in sorted((own, theirs)))
+
+    # -- progress
+
+    def poll(self) -> int:
+        """Take in what has arrived, send what can be sent."""
+        if self._finalized:
+            return 0
+        if self.nic.eventful:
+            self._take_events()
+        now = self.context.engine.now()
+        try:
+            events = self.receiving.progress(now)
+            if events < 0:
+                return 1  # one packet, received fast
+            if self._due is not None and now >= self._due:
+                self._expire(now)
+            sent = self.sending.progress(now)
+            if sent:
+                self.timer_at(now + self._limits.retrans_timeout)
+            self.receiving.repost()
+        except NicError as problem:
+            self._fail_all(str(problem))
+            return 1
+        return events + sent
+
+    def timer_at(self, at: int) -> None:
+        """See that timers are looked at when it is `at`."""
+        if self._due is None or at < self._due:
+            self._due = at
+
+    def arm(self) -> bool:
+        """Sleep until a packet comes or a timer runs out."""
+        if self._finalized:
+            return True
+        if self.nic.eventful or self.sending.pressing or self.receiving.ready():
+            return False
+        if self._due is not None and (
+            self._timer is None or not self._timer.pending or self._timer.deadline > self._due
+        ):
+            self._cancel_timer()
+            engine = self.context.engine
+            self._timer = engine.call_later(max(0, self._due - engine.now()), _nothing)
+        return True
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self, now: int) -> None:
+        """Look at all timers that may run."""
+        self._due = None
+        for endpoint in list(self.sending.active):
+            reliability = endpoint.reliability
+            reliability.expire(now)
+            if endpoint.proc.departed:
+                self.fail(endpoint, endpoint.proc.departed)
+            elif reliability.failure:
+                self.fail(endpoint, reliability.failure)
+            due = reliability.deadline()
+            if due is not None:
+                # an ACK that is due goes out in this round, unless there is no credit for it
+                self.timer_at(max(due, now + US))
+            elif not reliability.outstanding:
+                del self.sending.active[endpoint]
+
+    # -- failures
+
+    def _take_events(self) -> None:
+        for event in self.nic.events():
+            if event.kind is not EventKind.LINK_UP:
+                self._fail_all(event.reason)
+
+    def _fail_all(self, reason: str) -> None:
+        for endpoint in list(self.endpoints.values()):
+            self.fail(endpoint, reason)
+
+    def fail(self, endpoint: UsnicEndpoint, reason: str) -> None:
+        """The path to a peer is gone: say so, then complete what is under way.
+
+        That a process has ended, or has left, the PML knows. It is told all the same when
+        fragments have to be completed badly: those never come unannounced.
+        """
+        if endpoint.gone:
+            return
+        endpoint.gone = reason
+        self._note("PATH_FAILED", peer=endpoint.proc.rank, reason=reason)
+        open_fragments = self.sending.abandon(endpoint)
+        expected = endpoint.left or endpoint.proc.departed
+        if self.error_callback is not None and (open_fragments or not expected):
+            self.error_callback.failed(self, ERROR_FATAL, endpoint.proc, reason)
+        if not endpoint.left:
+            self.sending.forget_ack(endpoint)
+        for fragment in open_fragments:
+            self.sending.complete(endpoint, fragment, UNREACHABLE)
+
+    # -- end
+
+    def finalize(self) -> None:
+        """Wait until the peers have everything, tell them so, and close."""
+        if self._finalized:
+            return
+        engine = self.context.engine
+        every = self.endpoints.values()
+        engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every))
+        for endpoint in every:
+            if not (endpoint.gone or endpoint.left or endpoint.proc.departed):
+                self._say_goodbye(endpoint)
+        engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), LINGER)
+        for endpoint in list(self.sending.owing):
+            self.sending.send_ack(endpoint)
+        self._finalized = True
+        for endpoint in every:
+            endpoint.gone = endpoint.gone or "this rank has ended"
+            self.sending.abandon(endpoint)  # farewells nobody answered
+        self._cancel_timer()
+        self._note("STATISTICS", refused=self._seal.refused, **self.statistics.nonzero())
+        for channel in self._channels:
+            channel.close()
+        self.sending.pool.close()
+        self.nic.close()
+
+    def _note(self, name: str, **fields: object) -> None:
+        trace = self.context.trace
+        if trace.active:
+            trace.record("btl.usnic", name, module=self.index, **fields)
+
+    def _is_idle(self, endpoint: UsnicEndpoint) -> bool:
+        if endpoint.proc.departed and not endpoint.gone:
+            self.fail(endpoint, endpoint.proc.departed)
+        return endpoint.idle
+
+    def _say_goodbye(self, endpoint: UsnicEndpoint) -> None:
+        farewell = self.alloc(endpoint, NO_ORDER, 0, BTL_OWNERSHIP)
+        if farewell is not None:
+            self.send(endpoint, farewell, BYE)
+
+
+def _channels(nic: DatagramNic, values: Values) -> tuple[Channel, Channel]:
+    """The priority channel and the data channel (reference usnic.md 3)."""
+    domain = nic.domain()
+
+    def depth(given: int, standard: int) -> int:
+        return min(standard if given < 0 else given, nic.depth_max)
+
+    tiny = min(values.priority_limit or 768, nic.max_message)  # reference usnic.md 17: 0 is 768
+    priority = Channel(
+        domain,
+        PRIORITY,
+        depth(values.prio_sd_num, PRIORITY_DEPTH),
+        depth(values.prio_rd_num, PRIORITY_DEPTH),
+        tiny,
+    )
+    data = Channel(
+        domain,
+        DATA,
+        depth(values.sd_num, nic.depth_max),
+        depth(values.rd_num, nic.depth_max),
+        nic.max_message,
+    )
+    return priority, data
+
+
+def _limits(values: Values, packet_size: int) -> Limits:
+    timeout = values.retrans_timeout * US
+    return Limits(
+        first_allowance=max(LEAST, FIRST_BYTES // packet_size),
+        retrans_timeout=timeout,
+        retrans_timeout_max=max(timeout, values.retrans_timeout_max * US),
+        retries_max=values.retries_max,
+        ack_delay=min(values.ack_delay * US, timeout // 2),
+    )
+
+
+def _verdict(proc: Proc) -> PathVerdict:
+    """What the runtime knows: whether the process has ended."""
+    return PathVerdict.DEAD if proc.departed else PathVerdict.UNKNOWN
+
+
+def _nothing() -> None:
+    """The rank is awake: its poll looks at the timers."""

@@ -1,0 +1,52 @@
+"""Large fragments on their way in: chunks in any order become one piece of memory.
+
+There are never more of them than packets fit the window, as each has one there that is new.
+Open MPI has 2048 slots instead and drops chunks whose slot is taken; a sender that may send little
+could then wait for ever for the ACK of a chunk that has to wait for others of its own.
+
+Source: seed usnic-btl-design-notes (receive dataflow); reference usnic.md 13.
+"""
+
+from __future__ import annotations
+
+from ompy_components.btl.usnic.headers import Header
+
+
+class Incoming:
+    """One fragment some chunks of which are here.
+
+    Attributes:
+        memory: for all of it.
+        left: bytes that are not here yet.
+    """
+
+    __slots__ = ("left", "memory")
+
+    def __init__(self, size: int) -> None:
+        self.memory = bytearray(size)
+        self.left = size
+
+
+class Reassembly:
+    """The incoming fragments of one peer, by id."""
+
+    __slots__ = ("_incoming",)
+
+    def __init__(self) -> None:
+        self._incoming: dict[int, Incoming] = {}
+
+    def claim(self, header: Header) -> Incoming | None:
+        """The fragment a chunk belongs to; None when they disagree about its size."""
+        found = self._incoming.get(header.fragment)
+        if found is None:
+            found = self._incoming[header.fragment] = Incoming(header.total)
+        return found if len(found.memory) == header.total else None
+
+    def add(self, incoming: Incoming, header: Header, data: memoryview) -> bool:
+        """Put a chunk, which is new, into its place; whether the fragment is whole now."""
+        incoming.memory[header.offset : header.offset + header.length] = data
+        incoming.left -= header.length
+        if incoming.left:
+            return False
+        del self._incoming[header.fragment]
+        return True

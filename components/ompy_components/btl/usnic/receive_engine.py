@@ -1,0 +1,198 @@
+"""The receive side of a module: packets in, fragments out to the PML.
+
+Each packet that is what it seems may carry an ACK, which is handled first. A FRAG is handed to the
+PML where it lies, and its buffer posted again afterwards. A CHUNK goes into the memory of its
+fragment, which is handed over when it is whole.
+
+The fast path takes one packet from the priority channel and hands it over before anything is noted
+about it; the bookkeeping is done in the next round, and that one is never fast.
+
+Source: seed usnic-btl-design-notes (receive dataflow, fast receive optimization).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ompy.frameworks.nic.datagram import Completion, Status, Work
+
+from ompy_components.btl.usnic.channel import PRIORITY, Channel, ReceiveSegment
+from ompy_components.btl.usnic.endpoint import UsnicEndpoint
+from ompy_components.btl.usnic.headers import BYE, CHUNK, DONE, FRAG, BadPacket, Header, parse
+from ompy_components.btl.usnic.packets import Packet
+from ompy_components.btl.usnic.receive_window import Arrival
+from ompy_components.btl.usnic.seal import Seal
+from ompy_components.btl.usnic.statistics import Statistics
+
+if TYPE_CHECKING:
+    from ompy_components.btl.usnic.module import UsnicModule
+
+BATCH: Final = 64  # completions of a channel in one round; arbitrary: some ms of work (500 in C)
+
+
+class ReceiveEngine:
+    """Receives for one module."""
+
+    def __init__(
+        self,
+        module: UsnicModule,
+        channels: tuple[Channel, Channel],
+        seal: Seal,
+        statistics: Statistics,
+    ) -> None:
+        self._module = module
+        self._channels = channels
+        self._seal = seal
+        self._statistics = statistics
+        self._fast_allowed = True
+        self._deferred: tuple[UsnicEndpoint, Header] | None = None
+        self._procs = module.context.procs
+
+    def ready(self) -> bool:
+        """Whether there is something to do."""
+        return self._deferred is not None or any(channel.ready() for channel in self._channels)
+
+    def repost(self) -> None:
+        """Post the buffers again that have been read."""
+        for channel in self._channels:
+            self._statistics.num_recv_reposts += channel.repost()
+
+    def progress(self, now: int) -> int:
+        """Handle what has arrived; returns how many events, or -1 after one fast receive."""
+        events = 0
+        if self._deferred is not None:
+            endpoint, header = self._deferred
+            self._deferred = None
+            self._take(endpoint, header, now)
+        elif self._fast_allowed:
+            for completion in self._channels[PRIORITY].read(1):
+                events += 1
+                if self._is_fast(completion, now):
+                    self._fast_allowed = False
+                    return -1
+        self._fast_allowed = True
+        for channel in self._channels:
+            for completion in channel.read(BATCH):
+                events += 1
+                self._handle(channel, completion, now)
+        return events
+
+    # -- completions
+
+    def _handle(self, channel: Channel, completion: Completion, now: int) -> None:
+        if completion.work is Work.SEND:
+            channel.credits += 1
+            packet = completion.context
+            assert packet is None or isinstance(packet, Packet)
+            self._module.sending.sent(packet)
+            return
+        opened = self._open(channel, completion)
+        if opened is not None:
+            self._receive(*opened, now)
+
+    def _is_fast(self, completion: Completion, now: int) -> bool:
+        """Handle a completion of the priority channel, fast if it is a fragment that is new."""
+        channel = self._channels[PRIORITY]
+        if completion.work is Work.SEND:
+            self._handle(channel, completion, now)
+            return False
+        opened = self._open(channel, completion)
+        if opened is None:
+            return False
+        endpoint, header, data = opened
+        arrived = endpoint.reliability.arrived
+        if header.kind != FRAG or arrived.judge(header.sequence) is not Arrival.NEW:
+            self._receive(endpoint, header, data, now)
+            return False
+        self._deferred = endpoint, header
+        self._deliver(endpoint, header.tag, data)
+        return True
+
+    def _open(
+        self, channel: Channel, completion: Completion
+    ) -> tuple[UsnicEndpoint, Header, memoryview] | None:
+        """Who sent what, or None if that is nothing to go on with."""
+        segment = completion.context
+        assert isinstance(segment, ReceiveSegment)
+        channel.used(segment)
+        self._statistics.num_total_recvs += 1
+        try:
+            if completion.status is not Status.OK:
+                raise BadPacket(completion.status.value)
+            body = self._seal.open(segment.buffer[: completion.size])
+            header = parse(body)
+        except BadPacket:
+            self._statistics.num_crc_errors += 1
+            return None
+        endpoint = self._module.reach(self._procs[header.sender & 0xFFFF_FFFF])
+        if endpoint is None:
+            self._statistics.num_unk_recvs += 1
+            return None
+        return endpoint, header, body[header.size : header.size + header.length]
+
+    # -- packets
+
+    def _receive(self, endpoint: UsnicEndpoint, header: Header, data: memoryview, now: int) -> None:
+        if header.kind == FRAG:
+            if self._take(endpoint, header, now):
+                self._deliver(endpoint, header.tag, data)
+        elif header.kind == CHUNK:
+            self._receive_chunk(endpoint, header, data, now)
+        else:
+            self._statistics.num_ack_recvs += 1
+            self._take_ack(endpoint, header, now)
+
+    def _take(self, endpoint: UsnicEndpoint, header: Header, now: int) -> bool:
+        """The bookkeeping for a packet with a number; whether it is new."""
+        self._take_ack(endpoint, header, now)
+        reliability = endpoint.reliability
+        new = reliability.receive(header.sequence, now) is Arrival.NEW
+        self._owe(endpoint)
+        if new and header.kind == FRAG:
+            self._statistics.num_frag_recvs += 1
+        elif new:
+            self._statistics.num_chunk_recvs += 1
+        return new
+
+    def _owe(self, endpoint: UsnicEndpoint) -> None:
+        self._module.sending.owing[endpoint] = None
+        self._module.sending.active[endpoint] = None
+        self._module.timer_at(endpoint.reliability.ack_at)
+
+    def _take_ack(self, endpoint: UsnicEndpoint, header: Header, now: int) -> None:
+        if header.acknowledged is None:
+            return
+        sending = self._module.sending
+        for packet in endpoint.reliability.acknowledge(header.acknowledged, now):
+            assert isinstance(packet, Packet)
+            sending.acknowledged(endpoint, packet)
+        sending.check_ready(endpoint)
+
+    def _receive_chunk(
+        self, endpoint: UsnicEndpoint, header: Header, data: memoryview, now: int
+    ) -> None:
+        if endpoint.reliability.arrived.judge(header.sequence) is not Arrival.NEW:
+            self._take(endpoint, header, now)
+            return
+        if header.put_address:
+            self._take(endpoint, header, now)
+            self._module.puts.land(endpoint, header, data)
+            return
+        incoming = endpoint.reassembly.claim(header)
+        if incoming is None:  # not taken, not acknowledged: it will come again
+            self._statistics.num_badfrag_recvs += 1
+            self._take_ack(endpoint, header, now)
+            return
+        self._take(endpoint, header, now)
+        if endpoint.reassembly.add(incoming, header, data):
+            endpoint.reliability.hurry(now)
+            self._deliver(endpoint, header.tag, memoryview(incoming.memory))
+
+    def _deliver(self, endpoint: UsnicEndpoint, tag: int, data: memoryview) -> None:
+        if tag == BYE:
+            endpoint.left = True
+            self._module.fail(endpoint, "it has left")
+        elif tag == DONE:
+            self._module.puts.answered(endpoint, data)
+        elif not endpoint.gone:
+            self._module.dispatch(endpoint, tag, data)

@@ -1,0 +1,332 @@
+"""The reliability machine of usnic: one peer's packets out and in, without any I/O.
+
+It numbers segments, keeps them until they are acknowledged, says which are to be sent again and
+when, takes each of the peer's packets once, and says when an ACK is due. Whoever owns it has the
+NIC and the clock: he tells it what he posted, what arrived and what time it is.
+
+Sender. A segment that is posted checks into the hotel. An ACK acknowledges its number and all
+before. A second ACK of one number says that the segment behind it is missing, so that goes to the
+resend list at once; so does the one behind an ACK that ends in the middle of what was under way
+when that happened, as losses come in bursts. A segment whose stay is over goes there too, and its
+next stay is twice as long, up to a limit, unless the peer has been heard meanwhile: a packet lost
+by chance does not have to wait as if nobody were there.
+
+Receiver. A new packet makes an ACK due after a pause, in which others may join it. What has been
+taken before makes it due now, as the ACK must have been lost. Any packet to the peer may carry it.
+
+End. A segment that has been posted too often without an answer ends the connection, but only when
+nobody knows better: a rank that computes answers nothing and is well. So the machine asks its
+owner what is known of the path, and goes on towards a peer that is alive.
+
+Source: seed usnic-btl-design-notes (reliability); reference usnic.md 9 to 11. Ours: back-off,
+limit, the rule about bursts, the age a segment must have before an ACK resends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from ompy_components.btl.usnic.allowance import FIRST, Allowance
+from ompy_components.btl.usnic.hotel import Hotel
+from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
+from ompy_components.btl.usnic.segments import NO_ROOM, ResendList, SendSegment
+from ompy_components.btl.usnic.sequence import WINDOW, after, distance, slot
+from ompy_components.btl.usnic.states import SegmentEvent, SegmentState
+from ompy_components.btl.usnic.statistics import Statistics
+
+US: Final = 1_000  # ns; Linux counts so
+RTT_SHARE: Final = 8  # arbitrary, as TCP's: a new sample is an eighth of the smoothed time
+
+
+class PathVerdict(Enum):
+    """What is known of the way to a peer that does not answer."""
+
+    ALIVE = "alive"  # the path works and the process is there: it is only silent
+    UNKNOWN = "unknown"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Numbers of the protocol.
+
+    Attributes:
+        window: entries of the send window; one fewer may be unacknowledged.
+        retrans_timeout: ns until a segment is sent again for the first time.
+        retrans_timeout_max: ns; what doubling that leads to at most.
+        retries_max: how often a segment is sent again before the path is in doubt; 0: for ever.
+        ack_delay: ns an ACK may wait for company.
+        first_allowance: segments that may be under way to begin with.
+    """
+
+    window: int = WINDOW
+    retrans_timeout: int = 100_000 * US  # seed: 100 ms
+    retrans_timeout_max: int = 2_000_000 * US  # arbitrary: a healed path is found within 2 s
+    retries_max: int = 15  # arbitrary: with the two numbers above 25.1 s in all
+    ack_delay: int = 50 * US  # seed: 50 us
+    first_allowance: int = FIRST
+
+    def __post_init__(self) -> None:
+        assert 2 <= self.window <= WINDOW, "one entry of the window stays empty"
+        assert 0 < self.retrans_timeout <= self.retrans_timeout_max, "stays only get longer"
+        assert self.ack_delay < self.retrans_timeout, "an ACK must not come after the resend"
+
+    def stay(self, attempts: int) -> int:
+        """How long a segment posted `attempts` times in silence waits for its ACK, ns."""
+        return min(self.retrans_timeout << min(attempts - 1, 40), self.retrans_timeout_max)
+
+    @property
+    def patience(self) -> int:
+        """How long a peer may be silent before the path is in doubt, ns; 0: for ever."""
+        if not self.retries_max:
+            return 0
+        return sum(self.stay(attempts) for attempts in range(1, self.retries_max + 2))
+
+
+class Reliability:
+    """The state of one endpoint's two streams of packets.
+
+    Attributes:
+        failure: why the connection has ended; empty while it has not.
+        next_sequence: number of the next segment.
+        acked: the highest number the peer has acknowledged.
+        arrived: what the peer has sent.
+        ack_needed: whether the peer is owed an ACK.
+        ack_at: when that is due at the latest, ns.
+        hotel: segments that await their ACK.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        statistics: Statistics,
+        resends: ResendList,
+        *,
+        first: int,
+        expected: int,
+        verdict: Callable[[], PathVerdict],
+    ) -> None:
+        """Begin.
+
+        Args:
+            limits: numbers of the protocol.
+            statistics: of the module.
+            resends: of the module.
+            first: number of the first segment.
+            expected: number of the peer's first segment.
+            verdict: says what is known of the path, when a peer has been silent for too long.
+        """
+        self.limits = limits
+        self.failure = ""
+        self.next_sequence = first
+        self.acked = after(first, -1)
+        self.arrived = ReceiveWindow(expected)
+        self.ack_needed = False
+        self.ack_at = 0
+        self.hotel: Hotel[SendSegment] = Hotel(limits.window)
+        self._statistics = statistics
+        self._resends = resends
+        self._verdict = verdict
+        self._sent: list[SendSegment | None] = [None] * WINDOW
+        self._allowance = Allowance(limits.window - 1, first, limits.first_allowance)
+        self._heard = 0  # ACKs of any kind
+        self._rtt = 0  # ns, smoothed; 0 before the first sample
+        self._recover = first  # what was sent before this may have been lost along with others
+
+    # -- sending
+
+    @property
+    def outstanding(self) -> int:
+        """Segments that are not acknowledged."""
+        return distance(self.next_sequence, self.acked) - 1
+
+    @property
+    def window_open(self) -> bool:
+        """Whether one more segment may be sent."""
+        return self.outstanding < self._allowance.segments and not self.failure
+
+    def post(self, segment: SendSegment, now: int) -> None:
+        """A segment is being sent for the first time: number it and start its timer."""
+        assert self.window_open, "the window is full"
+        segment.sequence = self.next_sequence
+        segment.connection = self
+        self.next_sequence = after(self.next_sequence)
+        assert self._sent[slot(segment.sequence)] is None, "the slot is in use"
+        self._sent[slot(segment.sequence)] = segment
+        self._checkin(segment, now)
+        self._statistics.max_sent_window_size = max(
+            self._statistics.max_sent_window_size, self.outstanding
+        )
+
+    def repost(self, segment: SendSegment, now: int) -> None:
+        """A segment of the resend list is being sent: take it off and start its timer."""
+        self._resends.remove(segment)
+        self._checkin(segment, now)
+        self._statistics.num_resends += 1
+
+    def _checkin(self, segment: SendSegment, now: int) -> None:
+        segment.become(SegmentEvent.POSTED)
+        segment.attempts += 1
+        segment.silent = segment.silent + 1 if segment.heard == self._heard else 1
+        segment.heard = self._heard
+        segment.posted_at = now
+        segment.room = self.hotel.checkin(segment, now + self.limits.stay(segment.silent))
+
+    def acknowledge(self, sequence: int, now: int) -> list[SendSegment]:
+        """The peer acknowledges a number and all before it.
+
+        Returns:
+            The segments that are done now, in the order of their numbers; they are free.
+        """
+        self._heard += 1
+        ahead = distance(sequence, self.acked)
+        if ahead > self.outstanding:
+            self._statistics.num_bad_acks += 1
+            return []
+        if ahead < 0:
+            self._statistics.num_old_dup_acks += 1
+            return []
+        if ahead == 0:
+            self._statistics.num_dup_acks += 1
+            self._resend_missing(now)
+            return []
+        done = [self._release(after(self.acked, count)) for count in range(1, ahead + 1)]
+        self.acked = sequence
+        self._allowance.acked(ahead, ahead + self.outstanding)
+        if done[-1].attempts == 1:  # of a segment sent twice nobody knows which one is answered
+            self._sample(now - done[-1].posted_at)
+        if distance(self.acked, self._recover) < -1:
+            self._resend_missing(now)
+        return done
+
+    def _release(self, sequence: int) -> SendSegment:
+        segment = self._sent[slot(sequence)]
+        assert segment is not None, f"nothing was sent as {sequence}"
+        self._sent[slot(sequence)] = None
+        self._leave(segment)
+        segment.become(SegmentEvent.ACKED)
+        return segment
+
+    def _leave(self, segment: SendSegment) -> None:
+        """Take a segment off whatever waits for its ACK."""
+        if segment.state is SegmentState.TO_RESEND:
+            self._resends.remove(segment)
+        elif segment.state is SegmentState.IN_HOTEL:
+            self.hotel.checkout(segment.room)
+            segment.room = NO_ROOM
+
+    def _sample(self, time: int) -> None:
+        self._rtt = time if not self._rtt else self._rtt + (time - self._rtt) // RTT_SHARE
+
+    def _resend_missing(self, now: int) -> None:
+        """The segment behind the last ACK is missing: send it again, unless that is about to be."""
+        segment = self._sent[slot(after(self.acked))] if self.outstanding else None
+        if segment is None:
+            return
+        if segment.state is SegmentState.TO_RESEND:
+            segment.become(SegmentEvent.MISSED)
+        elif now - segment.posted_at >= self._rtt:  # else the ACK may be older than the segment
+            self._leave(segment)
+            self._again(segment, SegmentEvent.MISSED)
+            self._statistics.num_fast_retrans += 1
+
+    def _again(self, segment: SendSegment, event: SegmentEvent) -> None:
+        segment.become(event)
+        self._resends.append(segment)
+        self._recover = self.next_sequence
+        self._allowance.lost(segment.sequence, self.next_sequence)
+
+    # -- time
+
+    def expire(self, now: int) -> None:
+        """Move segments whose stay is over to the resend list, or end the connection."""
+        for segment in self.hotel.evict(now):
+            segment.room = NO_ROOM
+            self._again(segment, SegmentEvent.EVICTED)
+            self._statistics.num_timeout_retrans += 1
+            retries_max = self.limits.retries_max
+            if retries_max and segment.attempts > retries_max and not self.failure:
+                self._doubt(segment)
+
+    def _doubt(self, segment: SendSegment) -> None:
+        verdict = self._verdict()
+        if verdict is PathVerdict.ALIVE:
+            self._statistics.num_silent_extensions += 1
+            return
+        self.failure = (
+            f"packet {segment.sequence} was sent {segment.attempts} times without an answer, and "
+            f"the path is {verdict.value}"
+        )
+
+    def deadline(self) -> int | None:
+        """When `expire` will find something, or an ACK is due; None when nothing will happen."""
+        stay = self.hotel.deadline()
+        if not self.ack_needed:
+            return stay
+        return self.ack_at if stay is None else min(stay, self.ack_at)
+
+    def flush(self) -> list[SendSegment]:
+        """Give up everything that is not acknowledged; it is free, in the order of its numbers."""
+        given_up = []
+        for count in range(1, self.outstanding + 1):
+            segment = self._sent[slot(after(self.acked, count))]
+            assert segment is not None, "a segment that is not acknowledged is kept"
+            self._sent[slot(segment.sequence)] = None
+            self._leave(segment)
+            segment.become(SegmentEvent.FLUSHED)
+            given_up.append(segment)
+        self.acked = after(self.next_sequence, -1)
+        return given_up
+
+    # -- receiving
+
+    def receive(self, sequence: int, now: int) -> Arrival:
+        """A packet of the peer is here: take it if it is new, and see to its ACK."""
+        arrival = self.arrived.judge(sequence)
+        if arrival is Arrival.NEW:
+            self.arrived.record(sequence)
+            self._owe(now + self.limits.ack_delay)
+        else:
+            self._count(arrival)
+            self._owe(now)
+        return arrival
+
+    def hurry(self, now: int) -> None:
+        """What the peer sent is whole: it should hear so now."""
+        self._owe(now)
+
+    def _owe(self, at: int) -> None:
+        self.ack_at = min(self.ack_at, at) if self.ack_needed else at
+        self.ack_needed = True
+
+    def _count(self, arrival: Arrival) -> None:
+        if arrival is Arrival.DUPLICATE:
+            self._statistics.num_dup_recvs += 1
+        elif arrival is Arrival.LOW:
+            self._statistics.num_oow_low_recvs += 1
+        else:
+            self._statistics.num_oow_high_recvs += 1
+
+    def take_ack(self) -> int | None:
+        """The number to acknowledge with a packet that is being sent; None when none is owed."""
+        if not self.ack_needed:
+            return None
+        self.ack_needed = False
+        return self.arrived.acknowledgement
+
+    # -- invariants
+
+    def check(self) -> None:
+        """See that everything here fits together; for tests."""
+        kept = [segment for segment in self._sent if segment is not None]
+        assert len(kept) == self.outstanding <= self.limits.window - 1
+        for segment in kept:
+            in_hotel = segment.state is SegmentState.IN_HOTEL
+            assert in_hotel or segment.state is SegmentState.TO_RESEND, segment
+            assert in_hotel is (segment.room != NO_ROOM) is not (segment in set(self._resends))
+            assert 0 < distance(segment.sequence, self.acked) <= self.outstanding
+        assert len(self.hotel) == sum(s.state is SegmentState.IN_HOTEL for s in kept)
+        assert (self.hotel.deadline() is None) is (len(self.hotel) == 0)

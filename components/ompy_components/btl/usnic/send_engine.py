@@ -1,0 +1,355 @@
+"""The send side of a module: what goes out, on which channel, in which order.
+
+`progress` is the only place where queued work is sent. It sends, in this order,
+
+1. packets of the resend list, always on the data channel: when much is lost, ACKs matter most,
+   and resends must not stand in their way;
+2. fragments of the endpoints that are ready, the first endpoint until it is not ready any more;
+   an ACK that is owed goes with them;
+3. ACKs whose time has come, alone, on the priority channel.
+
+A fast send does not wait for that: a tiny fragment goes inline when nearly all credits are there.
+
+Source: seed usnic-btl-design-notes (sending); reference usnic.md 7, 8.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from ompy.frameworks.btl import BTL_OWNERSHIP
+from ompy.frameworks.btl import PRIORITY as PRIORITY_FLAG
+
+from ompy_components.btl.usnic.channel import Channel
+from ompy_components.btl.usnic.endpoint import UsnicEndpoint
+from ompy_components.btl.usnic.headers import (
+    ACK,
+    BYE,
+    CHUNK,
+    HEADER_SIZE,
+    MAC_SIZE,
+    Header,
+    pack_into,
+)
+from ompy_components.btl.usnic.packets import CHUNK_PAYLOAD, Fragment, Packet, PacketPool
+from ompy_components.btl.usnic.seal import Seal
+from ompy_components.btl.usnic.segments import ResendList
+from ompy_components.btl.usnic.statistics import Statistics
+
+CREDITS_KEPT: Final = 1  # reference usnic.md 8: one credit of a channel is never used
+
+
+class Options(NamedTuple):
+    """What the parameters say about sending.
+
+    Attributes:
+        max_tiny: bytes of a fragment that is tiny at most.
+        max_frag: bytes of a small fragment at most.
+        max_chunk: bytes of a chunk at most.
+        resends_max: packets sent again in one go.
+        data_only: fragments never use the priority channel.
+        wait_for_ack: a fragment is complete when the peer has it, not before.
+    """
+
+    max_tiny: int
+    max_frag: int
+    max_chunk: int
+    resends_max: int
+    data_only: bool
+    wait_for_ack: bool
+
+
+class SendEngine:
+    """Sends for one module.
+
+    Attributes:
+        pool: of packets.
+        resends: packets that are to be sent again.
+        owing: endpoints that are owed an ACK.
+        active: endpoints whose timers may run.
+    """
+
+    def __init__(
+        self,
+        sender: int,
+        channels: tuple[Channel, Channel],
+        pool: PacketPool,
+        seal: Seal,
+        statistics: Statistics,
+        options: Options,
+    ) -> None:
+        self.pool = pool
+        self.resends = ResendList()
+        self.owing: dict[UsnicEndpoint, None] = {}
+        self.active: dict[UsnicEndpoint, None] = {}
+        self._sender = sender
+        self._priority, self._data = channels
+        self._seal = seal
+        self._statistics = statistics
+        self._options = options
+        self._ready: deque[UsnicEndpoint] = deque()
+        self._ack = memoryview(bytearray(MAC_SIZE + HEADER_SIZE))
+
+    # -- taking fragments
+
+    def may_send_fast(self, endpoint: UsnicEndpoint, fragment: Fragment) -> bool:
+        """Whether a fragment can go at once: tiny, an open window, nearly no packet posted."""
+        channel = self._data if self._options.data_only else self._priority
+        return (
+            fragment.packet is not None
+            and fragment.size <= self._options.max_tiny
+            and channel.credits >= channel.fastsend_threshold
+            and endpoint.reliability.window_open
+            and not self._options.wait_for_ack
+        )
+
+    def send_fast(self, endpoint: UsnicEndpoint, fragment: Fragment, now: int) -> None:
+        """Send a fragment at once, inline."""
+        channel = self._data if self._options.data_only else self._priority
+        packet = fragment.packet
+        assert packet is not None, "a tiny fragment has a packet"
+        self._first(endpoint, packet, channel, now, inline=True)
+        self._statistics.num_frag_sends += 1
+
+    def enqueue(self, endpoint: UsnicEndpoint, fragment: Fragment) -> None:
+        """Send a fragment when its turn comes."""
+        endpoint.queue.append(fragment)
+        self.check_ready(endpoint)
+
+    def check_ready(self, endpoint: UsnicEndpoint) -> None:
+        """Put an endpoint on the list of those that are ready to send, if it is."""
+        if not endpoint.ready and endpoint.sendable:
+            endpoint.ready = True
+            self._ready.append(endpoint)
+
+    @property
+    def pressing(self) -> bool:
+        """Whether `progress` would send something, other than ACKs whose time has not come."""
+        return bool(self._ready or self.resends) and self._data.credits > CREDITS_KEPT
+
+    # -- sending
+
+    def progress(self, now: int) -> int:
+        """Send what can be sent; returns the number of packets."""
+        before = self._priority.sends + self._data.sends
+        if self.resends:
+            self._send_again(now)
+        if self._ready:
+            self._send_new(now)
+        if self.owing:
+            self._send_acks(now)
+        sent = self._priority.sends + self._data.sends - before
+        if sent:
+            self._data.ring()
+            self._priority.ring()
+        return sent
+
+    def _send_again(self, now: int) -> None:
+        for _ in range(min(self._options.resends_max, len(self.resends))):
+            if self._data.credits <= CREDITS_KEPT:
+                return
+            packet = self.resends.first()
+            assert isinstance(packet, Packet)
+            endpoint = packet.endpoint
+            assert endpoint is not None, "what was sent went somewhere"
+            endpoint.reliability.repost(packet, now)
+            if not packet.posted:  # else the first one is still on the send queue
+                self._post(endpoint, packet, self._data, None, inline=False)
+
+    def _send_new(self, now: int) -> None:
+        while self._ready and self._data.credits > CREDITS_KEPT:
+            endpoint = self._ready[0]
+            if endpoint.sendable:
+                fragment = endpoint.queue[0]
+                if fragment.packet is not None:
+                    self._send_small(endpoint, fragment, now)
+                else:
+                    self._send_chunk(endpoint, fragment, now)
+            if not endpoint.sendable:
+                if endpoint.queue and not endpoint.reliability.window_open:
+                    self._statistics.num_window_full += 1
+                if self._ready and self._ready[0] is endpoint:
+                    self._ready.popleft()
+                endpoint.ready = False
+
+    def _send_small(self, endpoint: UsnicEndpoint, fragment: Fragment, now: int) -> None:
+        endpoint.queue.popleft()
+        packet = fragment.packet
+        assert packet is not None, "a small fragment has a packet"
+        urgent = fragment.flags & PRIORITY_FLAG and fragment.size <= self._options.max_tiny
+        priority = urgent and not self._options.data_only and self._priority.credits > CREDITS_KEPT
+        channel = self._priority if priority else self._data
+        self._first(endpoint, packet, channel, now, inline=False)
+        self._statistics.num_frag_sends += 1
+        self._posted_whole(endpoint, fragment)
+
+    def _send_chunk(self, endpoint: UsnicEndpoint, fragment: Fragment, now: int) -> None:
+        if not fragment.number:
+            fragment.number = endpoint.next_number()
+        packet = self.pool.take()
+        packet.kind, packet.fragment, packet.offset = CHUNK, fragment, fragment.cut
+        packet.length = min(self._options.max_chunk, fragment.size - fragment.cut)
+        piece = fragment.segment[fragment.cut : fragment.cut + packet.length]
+        packet.buffer[CHUNK_PAYLOAD : CHUNK_PAYLOAD + packet.length] = piece
+        fragment.cut += packet.length
+        whole = fragment.cut == fragment.size
+        if whole:
+            endpoint.queue.popleft()
+        self._first(endpoint, packet, self._data, now, inline=False)
+        self._statistics.num_chunk_sends += 1
+        if whole:
+            self._posted_whole(endpoint, fragment)
+
+    def _first(
+        self, endpoint: UsnicEndpoint, packet: Packet, channel: Channel, now: int, *, inline: bool
+    ) -> None:
+        """Send a packet for the first time (opal_btl_usnic_endpoint_send_segment)."""
+        packet.endpoint = endpoint
+        self.active[endpoint] = None
+        endpoint.reliability.post(packet, now)
+        self._post(endpoint, packet, channel, self._take_ack(endpoint), inline=inline)
+
+    def _take_ack(self, endpoint: UsnicEndpoint) -> int | None:
+        """The ACK that is owed, to go with a packet."""
+        self.owing.pop(endpoint, None)
+        return endpoint.reliability.take_ack()
+
+    def _post(
+        self,
+        endpoint: UsnicEndpoint,
+        packet: Packet,
+        channel: Channel,
+        acknowledged: int | None,
+        *,
+        inline: bool,
+    ) -> None:
+        fragment = packet.fragment
+        assert fragment is not None, "a packet carries something"
+        if fragment.tag == BYE:  # it may overtake the ACKs before it
+            acknowledged = endpoint.reliability.arrived.acknowledgement
+        header = Header(
+            self._sender,
+            packet.kind,
+            packet.sequence,
+            acknowledged,
+            packet.length,
+            fragment.put_address,
+            fragment.tag,
+            fragment.number,
+            fragment.size,
+            fragment.place + packet.offset,
+        )
+        pack_into(header, packet.buffer[MAC_SIZE:])
+        whole = packet.bytes
+        self._seal.close(whole, endpoint.recipient)
+        packet.posted += 1
+        endpoint.credits -= 1
+        self._count(channel)
+        fits = inline and len(whole) <= channel.inline_max
+        channel.post(whole, endpoint.addresses[channel.index], packet, inline=fits)
+        if inline and not fits:
+            channel.ring()
+
+    def _send_acks(self, now: int) -> None:
+        for endpoint in list(self.owing):
+            if self._priority.credits <= CREDITS_KEPT:
+                return
+            reliability = endpoint.reliability
+            if not reliability.ack_needed or reliability.ack_at > now:
+                continue
+            self.send_ack(endpoint)
+
+    def send_ack(self, endpoint: UsnicEndpoint) -> None:
+        """Send an ACK alone. It has no number, no timer, and is never sent again."""
+        acknowledged = self._take_ack(endpoint)
+        pack_into(Header(self._sender, ACK, acknowledged=acknowledged), self._ack[MAC_SIZE:])
+        self._seal.close(self._ack, endpoint.recipient)
+        self._statistics.num_ack_sends += 1
+        self._count(self._priority)
+        self._priority.post(self._ack, endpoint.addresses[0], None, inline=True)
+
+    def _count(self, channel: Channel) -> None:
+        self._statistics.num_total_sends += 1
+        if channel is self._priority:
+            self._statistics.num_priority_sends += 1
+        else:
+            self._statistics.num_data_sends += 1
+
+    def forget_ack(self, endpoint: UsnicEndpoint) -> None:
+        """Whatever is owed to a peer will not be paid."""
+        self._take_ack(endpoint)
+
+    # -- completions
+
+    def sent(self, packet: Packet | None) -> None:
+        """A work entry of a send queue is done; its channel's credit is given back already."""
+        if packet is None:
+            return
+        packet.posted -= 1
+        endpoint = packet.endpoint
+        assert endpoint is not None, "what was sent went somewhere"
+        endpoint.credits += 1
+        if packet.retired and not packet.posted:
+            self.pool.give_back(packet)
+        self.check_ready(endpoint)
+
+    def retire(self, packet: Packet) -> Fragment:
+        """A packet is not kept any more; returns what it carried."""
+        fragment = packet.fragment
+        assert fragment is not None, "a packet carries something"
+        packet.retired = True
+        if fragment.packet is packet:
+            fragment.packet = None
+        if not packet.posted:
+            self.pool.give_back(packet)
+        return fragment
+
+    def acknowledged(self, endpoint: UsnicEndpoint, packet: Packet) -> None:
+        """The peer has a packet."""
+        length = packet.length
+        fragment = self.retire(packet)
+        fragment.unacknowledged -= length
+        if not fragment.unacknowledged and not fragment.put_address:
+            self.complete(endpoint, fragment, 0)
+
+    def _posted_whole(self, endpoint: UsnicEndpoint, fragment: Fragment) -> None:
+        """All of a queued fragment is on its way: complete, for whoever does not wait for more.
+
+        Source: reference usnic.md 7 (callback matrix).
+        """
+        if fragment.put_address or self._options.wait_for_ack:
+            return
+        if fragment.flags & BTL_OWNERSHIP:
+            self.complete(endpoint, fragment, 0)
+
+    def complete(self, endpoint: UsnicEndpoint, fragment: Fragment, status: int) -> None:
+        """Tell whoever wants to be told, once."""
+        if fragment.told:
+            return
+        fragment.told = True
+        if fragment.callback is not None:
+            self._statistics.pml_send_callbacks += 1
+            fragment.callback.completed(endpoint.module, endpoint, fragment, status)
+
+    def abandon(self, endpoint: UsnicEndpoint) -> list[Fragment]:
+        """Forget everything that is under way to a peer.
+
+        Returns:
+            The fragments that are not complete, oldest first; they are for the caller to complete.
+        """
+        if endpoint.ready:
+            endpoint.ready = False
+            self._ready.remove(endpoint)
+        fragments: dict[Fragment, None] = {}
+        for packet in endpoint.reliability.flush():
+            assert isinstance(packet, Packet)
+            fragments[self.retire(packet)] = None
+        while endpoint.queue:
+            fragment = endpoint.queue.popleft()
+            fragments[fragment] = None
+            if fragment.packet is not None:
+                self.retire(fragment.packet)
+        fragments.update(dict.fromkeys(endpoint.asked.values()))
+        endpoint.asked.clear()
+        return [fragment for fragment in fragments if not fragment.told]

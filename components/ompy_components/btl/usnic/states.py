@@ -1,0 +1,72 @@
+"""The states of a send segment, and what takes it from one to the next.
+
+    FREE       on a free list, unallocated
+    TO_SEND    on its endpoint's list of what is to be sent
+    IN_HOTEL   posted to the NIC and in the hotel, awaiting its ACK
+    TO_RESEND  on the module's list of what is to be sent again
+
+A segment whose timer runs is IN_HOTEL, and only such a one. A pair that is not in the table is an
+error of ours: what a peer can do leads to events that are in it.
+
+Source: seed usnic-btl-design-notes (reliability).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+
+class SegmentState(Enum):
+    """Where a send segment is."""
+
+    FREE = "free"
+    TO_SEND = "to-send"
+    IN_HOTEL = "in hotel"
+    TO_RESEND = "to-resend"
+
+
+class SegmentEvent(Enum):
+    """What happens to a send segment."""
+
+    ENQUEUED = "enqueued"
+    POSTED = "posted"
+    EVICTED = "evicted"
+    MISSED = "missed"  # a duplicate ACK says so
+    ACKED = "acked"
+    FLUSHED = "flushed"
+
+
+_S, _E = SegmentState, SegmentEvent
+
+TABLE: Final[Mapping[tuple[SegmentState, SegmentEvent], SegmentState]] = {
+    (_S.FREE, _E.ENQUEUED): _S.TO_SEND,
+    (_S.FREE, _E.POSTED): _S.IN_HOTEL,  # a chunk is allocated when it is sent
+    (_S.TO_SEND, _E.POSTED): _S.IN_HOTEL,
+    (_S.TO_SEND, _E.FLUSHED): _S.FREE,
+    (_S.IN_HOTEL, _E.EVICTED): _S.TO_RESEND,
+    (_S.IN_HOTEL, _E.MISSED): _S.TO_RESEND,
+    (_S.IN_HOTEL, _E.ACKED): _S.FREE,
+    (_S.IN_HOTEL, _E.FLUSHED): _S.FREE,
+    (_S.TO_RESEND, _E.POSTED): _S.IN_HOTEL,
+    (_S.TO_RESEND, _E.MISSED): _S.TO_RESEND,  # nothing to do: that is pending already
+    (_S.TO_RESEND, _E.ACKED): _S.FREE,  # the ACK came while it waited
+    (_S.TO_RESEND, _E.FLUSHED): _S.FREE,
+}
+
+
+class WrongState(AssertionError):
+    """A segment was told something that cannot happen where it is."""
+
+
+def follow(state: SegmentState, event: SegmentEvent) -> SegmentState:
+    """The state after `event`.
+
+    Raises:
+        WrongState: it cannot happen in `state`.
+    """
+    after = TABLE.get((state, event))
+    if after is None:
+        raise WrongState(f"a segment that is {state.value} cannot be {event.value}")
+    return after

@@ -1,0 +1,77 @@
+"""vic's identity and parameters."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import API, Nic, NicComponent
+from ompy.mca.component import NotAvailable
+from ompy.mca.parameter import Parameter
+
+
+class VicComponent(NicComponent):
+    """An emulated VIC behind each network interface."""
+
+    name: ClassVar[str] = "vic"
+    version: ClassVar[str] = "0.1.0"
+    api: ClassVar[tuple[int, int]] = API
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "mtu",
+            "int",
+            0,
+            "Bytes of the largest packet, IP header included; 0 takes the interface's, at most "
+            "9000. The same at both ends.",
+            level=2,
+            unit="bytes",
+            minimum=0,
+            maximum=65_535,
+        ),
+        Parameter(
+            "queue_depth",
+            "int",
+            1024,  # reference usnic.md 20: as libfabric's udp provider; a real VIC has 4095
+            "Work entries of a send or a receive queue at most.",
+            level=5,
+            unit="work entries",
+            minimum=1,
+        ),
+        Parameter(
+            "queue_pairs",
+            "int",
+            6,  # arbitrary: three times what the usnic BTL needs (reference usnic.md 2)
+            "Queue pairs a virtual function has, and completion queues.",
+            level=6,
+            unit="queue pairs",
+            minimum=1,
+        ),
+        Parameter(
+            "inline_size",
+            "int",
+            768,  # seed usnic-btl-design-notes: a tiny message, sent inline, has up to 768 bytes
+            "Bytes a work entry of a send queue has room for.",
+            level=5,
+            unit="bytes",
+            minimum=0,
+        ),
+    )
+
+    def devices(self, context: RankContext) -> list[Nic]:
+        """One per interface; loopback alone when the whole job is on this host, else the others."""
+        from ompy_components.nic.vic.device import Vic
+
+        one_host = len(context.local_procs()) == context.size
+        interfaces = context.network.interfaces()
+        wanted = [other for other in interfaces if other.loopback is one_host]
+        if not wanted and one_host:
+            wanted = interfaces  # a virtual world has no loopback interface
+        if not wanted:
+            raise NotAvailable("this host has no network interface for it")
+        return [
+            Vic(context.network, index, interface, self.values)
+            for index, interface in enumerate(wanted)
+        ]
+
+
+COMPONENT = VicComponent()

@@ -1,0 +1,1 @@
+"""The nic contract: emulated or real network interface cards, under the BTLs that drive them."""

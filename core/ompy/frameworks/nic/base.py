@@ -1,0 +1,146 @@
+"""What every NIC is, whatever is sent through it: identity, link state, asynchronous events.
+
+A component offers its devices once per rank. What a device can do is told by the class it derives
+from: `DatagramNic` (`datagram.py`) has queue pairs for unreliable messages. Other kinds of NIC
+get an interface of their own beside that one, derived from `Nic` as well, and whoever needs one
+asks for it by its class (`RankContext.nics`).
+
+**Life.** A device is made closed. Whoever uses it calls `open` before anything else and `close` at
+the end; its queues and registrations end with it.
+
+**Events** come from the device, not in answer to a call: the link went down or came up again, or
+the device is gone for good. They wait in the device until somebody reads them. A NIC reports what
+the real device would and decides nothing: which path is dead is for the BTL to say.
+
+Source: design.md section 7; reference usnic.md 2 (devices, asynchronous events).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from ompy.mca.component import ApiVersion, Component
+
+if TYPE_CHECKING:
+    from ompy.frameworks.context import RankContext
+
+API: Final[ApiVersion] = (1, 0)  # arbitrary: the first version
+
+
+class LinkState(Enum):
+    """Whether the wire at a device's port carries anything."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+class EventKind(Enum):
+    """What a device says unasked."""
+
+    LINK_DOWN = "link down"
+    LINK_UP = "link up"
+    DEVICE_FATAL = "device fatal"
+
+
+class NicEvent(NamedTuple):
+    """One asynchronous event.
+
+    Attributes:
+        kind: what happened.
+        reason: in the device's words, for people.
+    """
+
+    kind: EventKind
+    reason: str
+
+
+class NicError(Exception):
+    """A device refuses or has failed; the text says what and why."""
+
+
+class Identity(NamedTuple):
+    """Which device it is.
+
+    Attributes:
+        name: of the device, unique on the host (`vic_0`).
+        interface: name of the network interface behind it.
+        address: its address, as the network has it.
+        prefix: bits of the network part of the address.
+        speed: of the link, Mbit/s; 0 when unknown.
+        emulated: it is software only.
+    """
+
+    name: str
+    interface: str
+    address: str
+    prefix: int
+    speed: int
+    emulated: bool
+
+
+class Nic:
+    """One device of one rank. All calls come with the rank's lock held.
+
+    Attributes:
+        identity: which it is.
+        link: state of its port.
+        gone: why it can never be used again; empty while it can.
+    """
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self.link = LinkState.UP
+        self.gone = ""
+        self._events: deque[NicEvent] = deque()
+
+    def open(self) -> None:
+        """Take the device into use.
+
+        Raises:
+            NicError: it cannot be used.
+        """
+
+    def close(self) -> None:
+        """Give everything back; harmless the second time."""
+
+    def events(self) -> list[NicEvent]:
+        """The events since the last call, oldest first."""
+        found = list(self._events)
+        self._events.clear()
+        return found
+
+    @property
+    def eventful(self) -> bool:
+        """Whether `events` would return any."""
+        return bool(self._events)
+
+    def report_link(self, state: LinkState, reason: str) -> None:
+        """For the device: its port went up or down. A state it has already is no news."""
+        if state is self.link or self.gone:
+            return
+        self.link = state
+        kind = EventKind.LINK_UP if state is LinkState.UP else EventKind.LINK_DOWN
+        self._events.append(NicEvent(kind, reason))
+
+    def report_fatal(self, reason: str) -> None:
+        """For the device: it is gone, and stays so."""
+        if not self.gone:
+            self.gone = reason
+            self.link = LinkState.DOWN
+            self._events.append(NicEvent(EventKind.DEVICE_FATAL, reason))
+
+
+class NicComponent(Component):
+    """Base of nic components."""
+
+    framework: ClassVar[str] = "nic"
+
+    def devices(self, context: RankContext) -> list[Nic]:
+        """The devices this rank may use, none of them open; by interface, in the host's order.
+
+        Raises:
+            NotAvailable: there is none; the text says why.
+        """
+        raise NotImplementedError

@@ -1,0 +1,206 @@
+"""The datagram interface of a NIC: queue pairs that send and receive unreliable messages.
+
+    DatagramNic --domain()--> Domain --register()--------> Registration
+    (a fabric,               (a VF)  --completion_queue()-> CompletionQueue
+     a PF of a VIC)                  --queue_pair()-------> QueuePair (an endpoint)
+
+**Work** is posted to a queue pair and is done some time later; a completion in the queue's
+completion queue says so, once for each post. A queue has as many entries as it was made with:
+posting to a full one is an error of the caller, who counts.
+
+**Memory.** A buffer that is posted belongs to the device until its completion has been read.
+It has to lie in registered memory, except that of an inline send: those bytes are in the work
+entry itself and the caller has them back when `post_send` returns.
+
+**Doorbell.** Work posted with `more` may stay in the queue until `ring` or until work is posted
+without it: a device takes many entries at once more cheaply than one at a time.
+
+**Unreliable**: a message may be lost, repeated or overtaken, and altered where the wire has no
+checksum. One for which no receive buffer is posted waits where the device has room, or is lost.
+That a send completed means that the device has let go of the buffer, and nothing else.
+
+Source: seed usnic-btl-design-notes (channels, libfabric abstractions); reference usnic.md 3, 20.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from ompy.frameworks.nic.base import Nic
+from ompy.net.base import Address
+
+
+class Work(Enum):
+    """What a completion is of."""
+
+    SEND = "send"
+    RECEIVE = "receive"
+
+
+class Status(Enum):
+    """How a piece of work ended."""
+
+    OK = "ok"
+    TRUNCATED = "truncated"
+    LINK_DOWN = "link down"
+    FLUSHED = "flushed"
+
+
+class Completion(NamedTuple):
+    """A piece of work that is done.
+
+    Attributes:
+        work: send or receive.
+        status: how it ended; what is not OK has carried nothing that can be used.
+        context: what the work was posted with.
+        size: bytes received; of a send, bytes handed to the device.
+        source: who sent it; None for a send.
+    """
+
+    work: Work
+    status: Status
+    context: object
+    size: int
+    source: Address | None
+
+
+class Registration:
+    """Memory the device may use, until `close`.
+
+    Attributes:
+        memory: which.
+    """
+
+    def __init__(self, memory: memoryview) -> None:
+        self.memory = memory
+
+    def close(self) -> None:
+        """Take the memory back. No work may be posted in it."""
+
+
+class CompletionQueue:
+    """Where queue pairs report what is done."""
+
+    def read(self, most: int) -> list[Completion]:
+        """Up to `most` completions, oldest first; makes the device look for news.
+
+        Raises:
+            NicError: the device is gone.
+        """
+        raise NotImplementedError
+
+    def ready(self) -> bool:
+        """Whether `read` would find something now. A rank that sleeps is woken by news."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give it back; its queue pairs are closed already."""
+        raise NotImplementedError
+
+
+class QueuePair:
+    """A send queue and a receive queue with an address.
+
+    Attributes:
+        address: where peers send to.
+        send_depth: work entries of the send queue.
+        receive_depth: work entries of the receive queue.
+        max_message: bytes of one message at most.
+        inline_max: bytes an inline send has room for.
+    """
+
+    address: Address
+    send_depth: int
+    receive_depth: int
+    max_message: int
+    inline_max: int
+
+    def post_send(
+        self,
+        message: memoryview,
+        to: Address,
+        context: object,
+        *,
+        inline: bool = False,
+        more: bool = False,
+    ) -> None:
+        """Send one message.
+
+        Args:
+            message: its bytes; registered memory unless `inline`.
+            to: address of the peer's queue pair.
+            context: the caller's own, handed back in the completion.
+            inline: copy the bytes now; at most `inline_max`.
+            more: other work follows at once, so the doorbell can wait.
+
+        Raises:
+            NicError: the queue is full, the message too long, or the device gone.
+        """
+        raise NotImplementedError
+
+    def post_receive(self, buffer: memoryview, context: object) -> None:
+        """Give the device a buffer for one message.
+
+        Raises:
+            NicError: the queue is full, or the device gone.
+        """
+        raise NotImplementedError
+
+    def ring(self) -> None:
+        """The doorbell: the device takes what has been posted."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Flush: work under way completes as FLUSHED, messages that come are lost."""
+        raise NotImplementedError
+
+
+class Domain:
+    """The resources of one device that this process has (a virtual function)."""
+
+    def register(self, memory: memoryview) -> Registration:
+        """Let the device use `memory`, which the caller keeps."""
+        raise NotImplementedError
+
+    def completion_queue(self, depth: int) -> CompletionQueue:
+        """A completion queue with room for `depth` completions.
+
+        Raises:
+            NicError: the device has no room for it.
+        """
+        raise NotImplementedError
+
+    def queue_pair(
+        self, queue: CompletionQueue, send_depth: int, receive_depth: int, max_message: int
+    ) -> QueuePair:
+        """A queue pair that reports to `queue`.
+
+        Args:
+            queue: of this domain; it has room for both depths.
+            send_depth: entries of the send queue.
+            receive_depth: entries of the receive queue.
+            max_message: bytes of one message at most; not more than the device's.
+
+        Raises:
+            NicError: the device has no room for it, or no such message size.
+        """
+        raise NotImplementedError
+
+
+class DatagramNic(Nic):
+    """A NIC with queue pairs for datagrams.
+
+    Attributes:
+        mtu: bytes of one packet of the wire, headers included.
+        max_message: bytes of one message at most.
+        depth_max: work entries a queue may have.
+    """
+
+    mtu: int
+    max_message: int
+    depth_max: int
+
+    def domain(self) -> Domain:
+        """This process's share of the device, which is open; the same each time."""
+        raise NotImplementedError

@@ -1,0 +1,25 @@
+"""ob1's programs over usnic, in both worlds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.effort import THOROUGH, effort
+from tests.support.worlds import both
+
+PROGRAMS = "tests.sim.p2p.programs"
+ALL = ("ring", "growing", "unexpected_order", "truncation", "many_outstanding", "synchronous_waits")
+QUICK = ("growing",)
+BTL = "self,usnic"
+
+
+@pytest.mark.parametrize("program", ALL if THOROUGH else QUICK)
+@pytest.mark.parametrize("seed", range(effort(1)))
+def test_virtual(program: str, seed: int) -> None:
+    both("virtual", 3, f"{PROGRAMS}:{program}", btl=BTL, seed=seed)
+
+
+@pytest.mark.proc
+@pytest.mark.parametrize("program", ALL if THOROUGH else QUICK)
+def test_real(program: str) -> None:
+    both("real", 3, f"{PROGRAMS}:{program}", btl=BTL)

@@ -1,0 +1,243 @@
+"""The small structures of usnic: numbers, states, windows, the list of resends, headers, MACs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ompy_components.btl.usnic import headers
+from ompy_components.btl.usnic.allowance import FIRST, LEAST, Allowance
+from ompy_components.btl.usnic.headers import ACK, CHUNK, FRAG, BadPacket, Header
+from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
+from ompy_components.btl.usnic.reliability import Limits
+from ompy_components.btl.usnic.seal import Seal, recipient
+from ompy_components.btl.usnic.segments import ResendList, SendSegment
+from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, slot
+from ompy_components.btl.usnic.states import TABLE, SegmentEvent, SegmentState, WrongState, follow
+
+numbers = st.integers(0, SPACE - 1)
+
+# every pair of state and event: `.` cannot happen
+SNAPSHOT = """
+            enqueued   posted     evicted    missed     acked      flushed
+free        to-send    in hotel   .          .          .          .
+to-send     .          in hotel   .          .          .          free
+in hotel    .          .          to-resend  to-resend  free       free
+to-resend   .          in hotel   .          to-resend  free       free
+"""
+
+
+@settings(deadline=None)
+@given(numbers, st.integers(-WINDOW, WINDOW))
+def test_distance_undoes_after(number: int, count: int) -> None:
+    assert distance(after(number, count), number) == count
+
+
+@pytest.mark.parametrize(
+    ("sequence", "base", "expected"),
+    [(0, 65535, 1), (65535, 0, -1), (5, 5, 0), (32767, 0, 32767), (32768, 0, -32768)],
+)
+def test_distance(sequence: int, base: int, expected: int) -> None:
+    assert distance(sequence, base) == expected
+
+
+@settings(deadline=None)
+@given(numbers)
+def test_slots_follow_each_other(number: int) -> None:
+    assert slot(after(number)) == (slot(number) + 1) % WINDOW
+
+
+def test_states() -> None:
+    lines = [f"{'':12}" + "".join(f"{event.value:11}" for event in SegmentEvent)]
+    for state in SegmentState:
+        ends = [TABLE.get((state, event)) for event in SegmentEvent]
+        cells = "".join(f"{end.value if end else '.':11}" for end in ends)
+        lines.append(f"{state.value:12}{cells}")
+    assert "\n".join(line.rstrip() for line in lines) == SNAPSHOT.strip("\n")
+
+
+@pytest.mark.parametrize(("state", "event"), list(product(SegmentState, SegmentEvent)))
+def test_follow(state: SegmentState, event: SegmentEvent) -> None:
+    if (state, event) in TABLE:
+        assert follow(state, event) is TABLE[state, event]
+    else:
+        with pytest.raises(WrongState, match=f"{state.value} cannot be {event.value}"):
+            follow(state, event)
+
+
+@settings(deadline=None)
+@given(numbers, st.permutations(range(12)))
+def test_receive_window_takes_each_once(first: int, order: list[int]) -> None:
+    window = ReceiveWindow(first)
+    taken: set[int] = set()
+    for ahead in order:
+        number = after(first, ahead)
+        assert window.judge(number) is Arrival.NEW
+        window.record(number)
+        taken.add(ahead)
+        gap = min(set(range(13)) - taken)
+        assert window.expected == after(first, gap)
+        assert window.acknowledgement == after(first, gap - 1)
+        assert window.judge(number) is (Arrival.LOW if ahead < gap else Arrival.DUPLICATE)
+
+
+@settings(deadline=None)
+@given(numbers)
+def test_ends_of_the_receive_window(first: int) -> None:
+    window = ReceiveWindow(first)
+    assert window.judge(after(first, -1)) is Arrival.LOW
+    assert window.judge(after(first, WINDOW)) is Arrival.HIGH
+    last = after(first, WINDOW - 1)
+    window.record(last)
+    assert window.judge(last) is Arrival.DUPLICATE
+    window.record(first)
+    assert window.judge(after(first, WINDOW)) is Arrival.NEW
+    with pytest.raises(AssertionError, match="taken before"):
+        window.record(first)
+
+
+def test_resends_come_in_turn() -> None:
+    resends = ResendList()
+    one, two, three = SendSegment(), SendSegment(), SendSegment()
+    for segment in (one, two, three):
+        resends.append(segment)
+    assert resends.first() is one
+    resends.remove(one)
+    resends.remove(three)
+    resends.append(one)
+    assert list(resends) == [two, one]
+
+
+def test_allowance_grows_and_is_halved_once_a_window() -> None:
+    allowance = Allowance(4095, 100)
+    assert allowance.segments == FIRST
+    allowance.acked(FIRST, FIRST)
+    assert allowance.segments == 2 * FIRST
+    allowance.lost(120, 228)
+    assert allowance.segments == FIRST
+    allowance.lost(130, 260)  # of the same window
+    assert allowance.segments == FIRST
+    allowance.acked(FIRST - 1, FIRST)
+    assert allowance.segments == FIRST
+    allowance.acked(1, FIRST // 2 - 1)
+    assert allowance.segments == FIRST
+    allowance.acked(1, FIRST)
+    assert allowance.segments == FIRST + 1
+    for sequence in range(300, 400):
+        allowance.lost(sequence, sequence + 1)
+    assert allowance.segments == LEAST
+    assert Allowance(2, 0).segments == 2
+
+
+def test_allowance_never_exceeds_the_window() -> None:
+    allowance = Allowance(70, 0)
+    for _ in range(100):
+        allowance.acked(50, 70)
+    assert allowance.segments == 70
+
+
+def test_stays_double_up_to_the_limit() -> None:
+    limits = Limits(retrans_timeout=100_000, retrans_timeout_max=500_000, retries_max=3)
+    assert [limits.stay(attempts) for attempts in range(1, 6)] == [
+        100_000,
+        200_000,
+        400_000,
+        500_000,
+        500_000,
+    ]
+    assert limits.patience == 1_200_000
+    assert Limits().patience == 25_100_000_000
+    assert Limits(retries_max=0).patience == 0
+
+
+HEADERS = [
+    # recorded: what the layout of the reference makes of these fields
+    (
+        Header(0x0102030405060708, FRAG, 0xBEEF, 0xCAFE, 3, 0, 0x41),
+        "0807060504030201" "efbe" "feca" "0300" "02" "01" "0000000000000000" "41",
+    ),
+    (
+        Header(5, ACK, 0, 65535),
+        "0500000000000000" "0000" "ffff" "0000" "01" "01" "0000000000000000" "00",
+    ),
+    (
+        Header(5, CHUNK, 7, None, 9, 0x1122334455667788, 0xFF, 6, 20, 11),
+        "0500000000000000" "0700" "0000" "0900" "03" "00" "8877665544332211" "ff"
+        "000000" "06000000" "14000000" "0b000000",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "wire"), HEADERS)
+def test_headers(header: Header, wire: str) -> None:
+    room = memoryview(bytearray(64))
+    size = headers.pack_into(header, room)
+    assert (bytes(room[:size]).hex(), size) == (wire, header.size)
+    packet = memoryview(bytes(room[:size]) + b"p" * header.length)
+    assert headers.parse(packet) == header
+    assert headers.parse(memoryview(bytes(packet) + bytes(9))) == header, "a wire may pad"
+    for cut in range(len(packet)):
+        with pytest.raises(BadPacket):
+            headers.parse(packet[:cut])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        Header(1, 4),
+        Header(1, 0),
+        Header(1, ACK),
+        Header(1, ACK, 0, 1, 1),
+        Header(1, CHUNK, 1, None, 5, 0, 0, 0, 10, 0),
+        Header(1, CHUNK, 1, None, 5, 0, 0, 1, 10, 6),
+        Header(1, CHUNK, 1, None, 0, 0, 0, 1, 10, 6),
+    ],
+)
+def test_headers_that_make_no_sense(header: Header) -> None:
+    room = memoryview(bytearray(64))
+    headers.pack_into(header, room)
+    with pytest.raises(BadPacket):
+        headers.parse(room)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=80))
+def test_the_parser_raises_one_error_only(data: bytes) -> None:
+    try:
+        header = headers.parse(memoryview(data))
+    except BadPacket:
+        return
+    assert header.size + header.length <= len(data)
+
+
+def sealed(seal: Seal, body: bytes, to: bytes) -> bytes:
+    packet = memoryview(bytearray(16) + body)
+    seal.close(packet, to)
+    return bytes(packet)
+
+
+def test_seal() -> None:
+    key = b"j" * 32
+    ours, theirs = Seal(key, 0, 0), Seal(key, 1, 2)
+    packet = sealed(ours, b"body", recipient(1, 2))
+    assert bytes(theirs.open(memoryview(packet))) == b"body"
+    refused = [
+        packet[:10],
+        b"",
+        sealed(ours, b"body", recipient(1, 1)),
+        sealed(ours, b"body", recipient(2, 2)),
+        sealed(Seal(b"x" * 32, 0, 0), b"body", recipient(1, 2)),
+        *(
+            bytes(
+                byte ^ (1 << bit % 8 if index == bit // 8 else 0)
+                for index, byte in enumerate(packet)
+            )
+            for bit in range(8 * len(packet))
+        ),
+    ]
+    for bad in refused:
+        with pytest.raises(BadPacket):
+            theirs.open(memoryview(bad))
+    assert theirs.refused == len(refused)

@@ -1,0 +1,259 @@
+"""The emulated VIC, on real sockets and on simulated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from ompy.frameworks.nic.base import EventKind, LinkState, NicError, NicEvent
+from ompy.frameworks.nic.datagram import Completion, CompletionQueue, QueuePair, Status, Work
+from ompy.mca.parameter import Values
+from ompy.net.base import Network
+from ompy.net.faults import Corrupt, Cut, Drop, Fault, FaultCounter
+from ompy_components.nic.vic.component import COMPONENT
+from ompy_components.nic.vic.device import Vic
+
+from tests.support.networks import World, two_networks
+
+DEFAULTS = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
+DEPTH = 100
+
+
+class Card:
+    """A device in use: one queue pair, whose completion queue is read into `done`."""
+
+    def __init__(self, network: Network, *, depth: int = DEPTH, **settings: int) -> None:
+        self.nic = Vic(network, 0, network.interfaces()[0], Values({**DEFAULTS, **settings}))
+        self.nic.open()
+        self.domain = self.nic.domain()
+        self.queue: CompletionQueue = self.domain.completion_queue(2 * depth)
+        self.pair: QueuePair = self.domain.queue_pair(
+            self.queue, depth, depth, self.nic.max_message
+        )
+        self.memory = memoryview(bytearray(1 << 20))
+        self.registration = self.domain.register(self.memory)
+        self.done: list[Completion] = []
+
+    def buffers(self, count: int, size: int) -> None:
+        for index in range(count):
+            self.pair.post_receive(self.memory[index * size : (index + 1) * size], index)
+
+    def read(self, most: int = 500) -> int:
+        found = self.queue.read(most)
+        self.done += found
+        return len(found)
+
+    def bytes_of(self, completion: Completion, size: int) -> bytes:
+        index = completion.context
+        assert isinstance(index, int)
+        return bytes(self.memory[index * size : index * size + completion.size])
+
+
+@pytest.fixture(params=["real", "virtual"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    with two_networks(request.param) as made:
+        yield made
+
+
+def card(world: World, network: Network, **settings: int) -> Card:
+    made = Card(network, **settings)
+    world.at_end(made.nic.close)
+    return made
+
+
+def received(world: World, receiver: Card, count: int) -> list[Completion]:
+    def all_here() -> bool:
+        receiver.read()
+        return len(receiver.done) >= count
+
+    world.until(all_here)
+    return receiver.done
+
+
+def test_messages_arrive_in_posted_buffers(world: World) -> None:
+    near, far = card(world, world.left), card(world, world.right)
+    far.buffers(40, 1472)
+    sizes = [0, 1, 700, 1472, 1472, 1472, 1472, 3, 3, 1000, 1000, 999]
+    sent = [bytes([number]) * size for number, size in enumerate(sizes)]
+    source = memoryview(b"".join(sent))
+    near.domain.register(source)
+    at = 0
+    for number, data in enumerate(sent):
+        near.pair.post_send(source[at : at + len(data)], far.pair.address, number, more=True)
+        at += len(data)
+    near.pair.ring()
+    got = received(world, far, len(sent))
+    assert sorted(far.bytes_of(done, 1472) for done in got) == sorted(sent)
+    assert {(done.work, done.status) for done in got} == {(Work.RECEIVE, Status.OK)}
+    assert {done.source for done in got} == {near.pair.address}
+    near.read()
+    assert [done.context for done in near.done] == list(range(len(sent)))
+    assert {(done.work, done.status) for done in near.done} == {(Work.SEND, Status.OK)}
+
+
+def test_inline_sends_leave_the_memory_free(world: World) -> None:
+    near, far = card(world, world.left), card(world, world.right)
+    far.buffers(2, 800)
+    private = bytearray(b"x" * 768)
+    near.pair.post_send(memoryview(private), far.pair.address, 0, inline=True, more=True)
+    private[:] = b"y" * 768
+    near.pair.ring()
+    (done,) = received(world, far, 1)
+    assert far.bytes_of(done, 800) == b"x" * 768
+
+
+def test_packets_without_a_buffer_wait(world: World) -> None:
+    near, far = card(world, world.left), card(world, world.right)
+    for number in range(20):
+        near.pair.post_send(near.memory[:100], far.pair.address, number, more=True)
+    near.pair.ring()
+    far.buffers(5, 100)
+    received(world, far, 5)
+    assert far.read() == 0
+    for _ in range(3):
+        far.buffers(5, 100)
+        far.read()
+    assert len(received(world, far, 20)) == 20
+
+
+def test_too_long_a_message_is_cut_and_said_to_be(world: World) -> None:
+    near, far = card(world, world.left), card(world, world.right)
+    far.buffers(1, 10)
+    near.pair.post_send(near.memory[:11], far.pair.address, 0)
+    (done,) = received(world, far, 1)
+    assert (done.status, done.size) == (Status.TRUNCATED, 10)
+
+
+def test_what_the_device_refuses(world: World) -> None:
+    it = card(world, world.left, depth=2, mtu=1500)
+    to = it.pair.address
+    with pytest.raises(NicError, match="not registered"):
+        it.pair.post_send(memoryview(bytes(10)), to, 0)
+    with pytest.raises(NicError, match="1473 bytes, where a message has 1472"):
+        it.pair.post_send(it.memory[:1473], to, 0)
+    with pytest.raises(NicError, match="769 bytes inline, where 768"):
+        it.pair.post_send(it.memory[:769], to, 0, inline=True)
+    it.pair.post_send(it.memory[:1], to, 0, more=True)
+    it.pair.post_send(it.memory[:1], to, 0, more=True)
+    with pytest.raises(NicError, match="the send queue is full: 2 entries"):
+        it.pair.post_send(it.memory[:1], to, 0, more=True)
+    it.buffers(2, 10)
+    with pytest.raises(NicError, match="the receive queue is full: 2 entries"):
+        it.buffers(1, 10)
+
+
+def test_memory_that_was_given_back(world: World) -> None:
+    it = card(world, world.left)
+    it.registration.close()
+    it.registration.close()
+    with pytest.raises(NicError, match="not registered"):
+        it.pair.post_receive(it.memory[:1], 0)
+
+
+def test_a_virtual_function_has_so_many_queues(world: World) -> None:
+    it = card(world, world.left, queue_pairs=1)
+    with pytest.raises(NicError, match="no completion queue is left"):
+        it.domain.completion_queue(1)
+    with pytest.raises(NicError, match="no queue pair is left"):
+        it.domain.queue_pair(it.queue, 1, 1, 100)
+    it.pair.close()
+    with pytest.raises(NicError, match="at most 1024 work entries"):
+        it.domain.queue_pair(it.queue, 1025, 1, 100)
+    with pytest.raises(NicError, match="too few"):
+        it.domain.queue_pair(it.queue, DEPTH + 1, DEPTH, 100)
+    with pytest.raises(NicError, match="closed"):
+        it.pair.ring()
+
+
+def test_closing_flushes(world: World) -> None:
+    it = card(world, world.left)
+    it.buffers(3, 10)
+    it.pair.post_send(it.memory[:1], it.pair.address, "unsent", more=True)
+    it.pair.close()
+    it.pair.close()
+    it.read()
+    assert [(done.work, done.status) for done in it.done] == [
+        (Work.SEND, Status.FLUSHED),
+        *3 * [(Work.RECEIVE, Status.FLUSHED)],
+    ]
+
+
+def test_mtu(world: World) -> None:
+    own = world.left.interfaces()[0].mtu
+    assert card(world, world.left).nic.mtu == min(own, 9000)
+    given = card(world, world.right, mtu=4000).nic
+    assert (given.mtu, given.max_message) == (4000, 3972)
+
+
+def _faulty(world: World, fault: Fault) -> Card:
+    world.left.install(fault)
+    return card(world, world.left)
+
+
+def test_link_down_and_up(world: World) -> None:
+    counter = FaultCounter()
+    cut = Cut(world.engines[0], counter)
+    near, far = _faulty(world, cut), card(world, world.right)
+    far.buffers(5, 10)
+    cut.cut()
+    near.pair.post_send(near.memory[:1], far.pair.address, 0)
+    near.pair.post_send(near.memory[:1], far.pair.address, 1)
+    near.read()
+    assert [done.status for done in near.done] == 2 * [Status.LINK_DOWN]
+    assert near.nic.link is LinkState.DOWN
+    assert near.nic.eventful
+    assert [event.kind for event in near.nic.events()] == [EventKind.LINK_DOWN]
+    cut.restore()
+    near.pair.post_send(near.memory[:1], far.pair.address, 2)
+    assert [event.kind for event in near.nic.events()] == [EventKind.LINK_UP]
+    assert not near.nic.eventful
+    assert len(received(world, far, 1)) == 1
+    counter.require("cut")
+
+
+def test_faults_hit_single_packets_of_a_run(world: World) -> None:
+    counter = FaultCounter()
+    near, far = _faulty(world, Drop(world.engines[0], counter, rate=0.5)), card(world, world.right)
+    far.buffers(DEPTH, 10)
+    for number in range(DEPTH):
+        near.pair.post_send(near.memory[:10], far.pair.address, number, more=True)
+    near.pair.ring()
+    lost = counter.delivered["drop"]
+    assert 20 < lost < 80
+    assert len(received(world, far, DEPTH - lost)) == DEPTH - lost
+
+
+def test_a_device_that_is_gone(world: World) -> None:
+    it = card(world, world.left)
+    it.nic.report_fatal("pulled out")
+    it.nic.report_fatal("twice")
+    it.nic.report_link(LinkState.UP, "never again")
+    assert it.nic.events() == [NicEvent(EventKind.DEVICE_FATAL, "pulled out")]
+    for use in (
+        lambda: it.queue.read(1),
+        lambda: it.pair.post_send(it.memory[:1], it.pair.address, 0),
+        lambda: it.pair.post_receive(it.memory[:1], 0),
+        lambda: it.domain.completion_queue(1),
+    ):
+        with pytest.raises(NicError, match="pulled out"):
+            use()
+
+
+def test_nothing_is_left_open(world: World) -> None:
+    made = Card(world.left)
+    made.nic.close()
+    made.nic.close()
+    with pytest.raises(NicError, match="not open"):
+        made.nic.domain()
+    with pytest.raises(NicError, match="closed"):
+        made.pair.ring()
+
+
+def test_corruption_is_not_the_devices_to_notice(world: World) -> None:
+    counter = FaultCounter()
+    near, far = _faulty(world, Corrupt(world.engines[0], counter, rate=1)), card(world, world.right)
+    far.buffers(1, 10)
+    near.pair.post_send(near.memory[:10], far.pair.address, 0)
+    (done,) = received(world, far, 1)
+    assert done.status is Status.OK
+    assert far.bytes_of(done, 10) != bytes(10)
