@@ -6,11 +6,12 @@ Counted on disk: nothing of them is imported, and next to nothing else.
 from __future__ import annotations
 
 import os
+from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES
-
-import ompy_components
+from importlib.util import find_spec
 
 import ompy
+from ompy.mca.discovery import ALIASES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +30,22 @@ def described() -> str:
 
 def hot_modules() -> Iterator[str]:
     """Paths of the modules with a declaration for Cython, without their suffix."""
-    for root in (*ompy.__path__, *ompy_components.__path__):
+    for root in _roots():
         for directory, _, files in os.walk(root):
             for file in files:
                 stem, suffix = os.path.splitext(file)
                 if suffix == ".pxd" and f"{stem}.py" in files:
                     yield os.path.join(directory, stem)
+
+
+def _roots() -> Iterator[str]:
+    """Folders of our own packages: ompy, and what its distribution's entry points name."""
+    points = metadata.distribution("ompy").entry_points
+    offers = [point for point in points if point.group.startswith("ompy.")]
+    modules = {point.module for point in offers if not point.group.endswith(ALIASES)}
+    for package in sorted({"ompy"} | {module.partition(".")[0] for module in modules}):
+        spec = find_spec(package)
+        yield from (spec and spec.submodule_search_locations) or ()
 
 
 def _is_compiled(stem: str) -> bool:

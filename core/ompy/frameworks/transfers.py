@@ -33,7 +33,7 @@ class RdmaModule(BtlModule):
         context: object,
     ) -> int:
         """Write into the peer's registered memory."""
-        if _unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
             return NOT_AVAILABLE
         descriptor = _descriptor(local, flags, order, callback, context)
         return self._begin(REMOTE_WRITE, endpoint, descriptor, remote_handle, remote_address)
@@ -51,7 +51,7 @@ class RdmaModule(BtlModule):
         context: object,
     ) -> int:
         """Read the peer's registered memory."""
-        if _unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
             return NOT_AVAILABLE
         descriptor = _descriptor(local, flags, order, callback, context)
         return self._begin(REMOTE_READ, endpoint, descriptor, remote_handle, remote_address)
@@ -84,7 +84,8 @@ class RdmaModule(BtlModule):
         raise NotImplementedError
 
 
-def _unsuitable(size: int, address: int, limit: int, alignment: int) -> bool:
+def unsuitable(size: int, address: int, limit: int, alignment: int) -> bool:
+    """Whether a put or get of `size` bytes at a remote address is too large or not aligned."""
     return size > limit or (alignment > 1 and bool(size % alignment or address % alignment))
 
 
