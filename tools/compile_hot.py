@@ -21,12 +21,22 @@ if TYPE_CHECKING:
     from setuptools import Extension
 
 ROOT = Path(__file__).resolve().parent.parent
+DIRECTIVES = {
+    "language_level": 3,
+    "annotation_typing": False,
+    "binding": True,
+    "infer_types": True,
+}
+INLINE = ("__init__", "entries", "raw")
 SOURCES = (ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
 
 
 def hot_modules(root: Path) -> list[Path]:
-    """The sources with a declaration file beside them, sorted."""
-    return sorted(p.with_suffix(".py") for p in root.rglob("*.pxd") if p.stem != "__init__")
+    """The sources with a declaration file beside them, sorted.
+
+    Not those whose declaration files have it all and go into the modules that use them.
+    """
+    return sorted(p.with_suffix(".py") for p in root.rglob("*.pxd") if p.stem not in INLINE)
 
 
 def build(target: Path, optimise: str = "-O2") -> list[Path]:
@@ -49,11 +59,16 @@ def build(target: Path, optimise: str = "-O2") -> list[Path]:
     extensions = []
     for path in hot_modules(target):
         name = ".".join(path.relative_to(target).with_suffix("").parts)
-        extensions.append(Extension(name, [str(path)], extra_compile_args=[optimise, "-w"]))
+        extensions.append(Extension(name, [str(path)], extra_compile_args=[optimise, "-g0", "-w"]))
     modules = cythonize(
         extensions,
         include_path=[str(target)],
-        compiler_directives={"language_level": 3, "annotation_typing": False, "binding": True},
+        compiler_directives={
+            "language_level": 3,
+            "annotation_typing": False,
+            "binding": True,
+            "infer_types": True,
+        },
         nthreads=os.cpu_count() or 1,
         quiet=True,
     )

@@ -11,7 +11,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 
 import ompy
-from ompy.mca.discovery import ALIASES
+
+INLINE = ("entries", "raw")  # what is compiled into others; see tools/compile_hot.py
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def hot_modules() -> Iterator[str]:
         for directory, _, files in os.walk(root):
             for file in files:
                 stem, suffix = os.path.splitext(file)
-                if suffix == ".pxd" and f"{stem}.py" in files:
+                if suffix == ".pxd" and f"{stem}.py" in files and stem not in INLINE:
                     yield os.path.join(directory, stem)
 
 
@@ -42,7 +43,7 @@ def _roots() -> Iterator[str]:
     """Folders of our own packages: ompy, and what its distribution's entry points name."""
     points = metadata.distribution("ompy").entry_points
     offers = [point for point in points if point.group.startswith("ompy.")]
-    modules = {point.module for point in offers if not point.group.endswith(ALIASES)}
+    modules = {point.module for point in offers if not point.group.endswith(".aliases")}
     for package in sorted({"ompy"} | {module.partition(".")[0] for module in modules}):
         spec = find_spec(package)
         yield from (spec and spec.submodule_search_locations) or ()

@@ -1,3 +1,5 @@
+from ompy cimport raw
+
 cdef class Convertor:
     cdef public long long size
     cdef public object view
@@ -5,10 +7,14 @@ cdef class Convertor:
     cpdef keep(self, long long offset)
     cpdef long long pack(self, long long offset, target) except -1
     cpdef long long unpack(self, long long offset, source) except -1
+    cpdef pack_at(self, target, long long at, long long count)
+    cpdef long long unpack_from(self, source, long long start, long long count) except -1
 
 cdef class ContiguousConvertor(Convertor):
     cpdef long long pack(self, long long offset, target) except -1
     cpdef long long unpack(self, long long offset, source) except -1
+    cpdef pack_at(self, target, long long at, long long count)
+    cpdef long long unpack_from(self, source, long long start, long long count) except -1
 
 cdef class GrowingConvertor(ContiguousConvertor):
     cpdef bind(self, long long length)

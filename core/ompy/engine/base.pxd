@@ -1,4 +1,7 @@
+cimport cython
+
 from ompy.data.request cimport Waitable
+from ompy.engine.timers cimport TimerHeap
 
 cdef class Poller:
     cpdef int poll(self) except -1
@@ -11,12 +14,15 @@ cdef class Engine:
     cdef public object random
     cdef public list _pollers
     cdef public bint _polling
-    cdef public object _timers
+    cdef public TimerHeap _timers
     cpdef long long now(self) except -1
     cpdef add_poller(self, Poller poller)
     cpdef remove_poller(self, Poller poller)
+    @cython.locals(poller=Poller, events=int)
     cpdef int poll_all(self) except -1
     cpdef int progress(self) except -1
     cpdef bint wait(self, Waitable waitable, long long timeout=*) except -1
+    @cython.locals(poller=Poller)
     cpdef bint arm_pollers(self) except -1
+    @cython.locals(poller=Poller)
     cpdef disarm_pollers(self)

@@ -17,10 +17,10 @@ import contextlib
 import os
 import sys
 import threading
-import time
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from ompy import raw
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
 from ompy.engine.wakeup import Wakeup
@@ -80,11 +80,11 @@ class RealEngine(Engine):
 
     def now(self) -> int:
         """Nanoseconds of the monotonic clock."""
-        return time.monotonic_ns()
+        return raw.clock()
 
     def progress(self) -> int:
         """Poll once, unless another thread of this rank is polling."""
-        if not self.lock.acquire(blocking=False):
+        if not self.lock.acquire(False):
             return 0
         try:
             events_handled = self.poll_all()

@@ -1,4 +1,5 @@
 from ompy.frameworks.btl cimport BtlModule, Endpoint
+from ompy.frameworks.proc cimport Proc
 
 cdef class Rail:
     cdef public BtlModule module
@@ -13,7 +14,7 @@ cdef class RailArray:
     cpdef list in_turn(self)
 
 cdef class BmlEndpoint:
-    cdef public object proc
+    cdef public Proc proc
     cdef public RailArray eager
     cdef public RailArray send
     cdef public RailArray rdma

@@ -1,5 +1,6 @@
 from ompy.engine.base cimport Poller
 from ompy.data.convertor cimport Convertor
+from ompy.frameworks.proc cimport Proc
 
 cdef class ReceiveCallback:
     cpdef received(self, BtlModule module, Endpoint endpoint, int tag, data)
@@ -13,7 +14,7 @@ cdef class ActiveMessages:
 
 cdef class Endpoint:
     cdef public BtlModule module
-    cdef public object proc
+    cdef public Proc proc
 
 cdef class Descriptor:
     cdef public object segment

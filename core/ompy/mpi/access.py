@@ -9,8 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-# formats memoryview.cast takes as its source
-NATIVE = frozenset("cbB?hHiIlLqQnNfdP")
+from ompy.raw import NATIVE
 
 
 class Access(NamedTuple):

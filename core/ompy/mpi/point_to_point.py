@@ -14,7 +14,7 @@ from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.mpi import buffering
 from ompy.mpi.base import CommBase
 from ompy.mpi.matched import Message, no_process_message
-from ompy.mpi.peers import whole, wrong_source, wrong_target
+from ompy.mpi.peers import narrow, whole, wrong_source, wrong_target
 from ompy.mpi.request import Prequest, Request
 from ompy.mpi.requeststate import PersistentMessageState, RequestState, nothing
 from ompy.mpi.spec import message, recv_convertor, send_convertor
@@ -78,6 +78,51 @@ def has_source(state: CommState, source: int, tag: int) -> bool:
     raise wrong_source(state, source, tag)
 
 
+def send_buffer(state: CommState | None, buf: Any, dest: Any, tag: Any) -> None:
+    """Send a buffer and wait: `Comm.Send`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    if state is None:
+        raise null_communicator()
+    target = narrow(dest)
+    label = narrow(tag)
+    if 0 <= target < state.size and 0 <= label <= TAG_UB:
+        try:
+            state.pml.send(state.communicator, send_convertor(buf), target, label, STANDARD)
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
+    elif target != PROC_NULL:
+        raise wrong_target(state, whole(dest), tag)
+
+
+def receive_buffer(
+    state: CommState | None, buf: Any, source: Any, tag: Any, status: Status | None
+) -> None:
+    """Receive into a buffer: `Comm.Recv`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    if state is None:
+        raise null_communicator()
+    origin = narrow(source)
+    label = narrow(tag)
+    if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
+        try:
+            done = state.pml.recv(state.communicator, recv_convertor(buf), origin, label)
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
+        if status is not None:
+            status._fill(done)
+    elif origin == PROC_NULL:
+        if status is not None:
+            status._no_process()
+    else:
+        raise wrong_source(state, whole(source), tag)
+
+
 class PointToPoint(CommBase):
     """Sends and receives of buffers."""
 
@@ -87,18 +132,7 @@ class PointToPoint(CommBase):
 
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send; the buffer may be used again afterwards."""
-        state: CommState | None = self._inner
-        if state is None:
-            raise null_communicator()
-        if dest.__class__ is not int:
-            dest = whole(dest)
-        if 0 <= dest < state.size and 0 <= tag <= TAG_UB:
-            try:
-                state.pml.send(state.communicator, send_convertor(buf), dest, tag, STANDARD)
-            except MPIError as problem:
-                raise state.raised(problem) from problem.__cause__
-        elif dest != PROC_NULL:
-            raise wrong_target(state, dest, tag)
+        send_buffer(self._inner, buf, dest, tag)
 
     def Recv(
         self,
@@ -112,23 +146,7 @@ class PointToPoint(CommBase):
         Raises:
             MPIException: ERR_TRUNCATE, the message is longer than the buffer.
         """
-        state: CommState | None = self._inner
-        if state is None:
-            raise null_communicator()
-        if source.__class__ is not int:
-            source = whole(source)
-        if ANY_SOURCE <= source < state.size and ANY_TAG <= tag <= TAG_UB:
-            try:
-                done = state.pml.recv(state.communicator, recv_convertor(buf), source, tag)
-            except MPIError as problem:
-                raise state.raised(problem) from problem.__cause__
-            if status is not None:
-                status._fill(done)
-        elif source == PROC_NULL:
-            if status is not None:
-                status._no_process()
-        else:
-            raise wrong_source(state, source, tag)
+        receive_buffer(self._inner, buf, source, tag, status)
 
     def _send(self, buf: Any, dest: int, tag: int, mode: int) -> None:
         state = self._state()

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any, NamedTuple
 
+from ompy import raw
 from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.errors import ERR_TYPE
 from ompy.data.layout import Layout
 from ompy.data.message import Blocks, Message
-from ompy.mpi.access import NATIVE, acquire
+from ompy.mpi.access import acquire
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
 from ompy.mpi.markers import Marker
@@ -45,7 +46,7 @@ def send_convertor(spec: Any) -> Convertor:
     if isinstance(spec, (list, tuple)):
         view = _plain_message(spec)
     else:
-        view = _plain_bytes(spec)
+        view = raw.numbers(spec)
     return ContiguousConvertor(view) if view is not None else _convertor(spec, False)
 
 
@@ -54,24 +55,10 @@ def recv_convertor(spec: Any) -> Convertor:
     if isinstance(spec, (list, tuple)):
         view = _plain_message(spec)
     else:
-        view = _plain_bytes(spec)
-    if view is not None and not view.readonly:
+        view = raw.numbers(spec)
+    if view is not None and raw.is_writable(view):
         return ContiguousConvertor(view)
     return _convertor(spec, True)
-
-
-def _plain_bytes(buffer: Any) -> memoryview | None:
-    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
-    try:
-        view = memoryview(buffer)
-    except TypeError:
-        return None
-    if view.c_contiguous:
-        if view.format == "B" and view.ndim == 1:
-            return view
-        if view.format in NATIVE and view.nbytes:
-            return view.cast("B")
-    return None
 
 
 def _plain_message(spec: Sequence[Any]) -> memoryview | None:
@@ -87,7 +74,7 @@ def _plain_message(spec: Sequence[Any]) -> memoryview | None:
     state = kind._inner
     if state is None or not state.committed or not state.layout.contiguous:
         return None
-    view = _plain_bytes(spec[0])
+    view = raw.numbers(spec[0])
     item = state.layout.size
     if view is None or not item:
         return None

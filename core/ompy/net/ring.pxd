@@ -1,3 +1,5 @@
+cimport cython
+
 cdef class RingWriter:
     cdef object _bytes
     cdef unsigned long long[::1] _words
@@ -9,6 +11,7 @@ cdef class RingWriter:
     cdef unsigned long long _head
     cdef public long long room
     cpdef long long reserve(self) except -2
+    @cython.locals(slot="long long")
     cpdef publish(self, unsigned long long length, unsigned long long tag, unsigned long long kind, unsigned long long reference)
 
 cdef class RingReader:
@@ -24,5 +27,6 @@ cdef class RingReader:
     cdef public unsigned long long reference
     cdef public long long payload
     cpdef bint pending(self) except -1
+    @cython.locals(start="long long", word="unsigned long long")
     cpdef bint peek(self) except -1
     cpdef release(self)

@@ -2,14 +2,17 @@
 
 Beside the events, which are kept only when somebody wants them, there is the flight recorder: a
 ring of the last few things that happened, on unless it is turned off, and so cheap that it may
-be: one tuple each, made into text only when the rank is asked what it was doing.
+be: a few numbers each, made into text only when the rank is asked what it was doing.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
+from time import monotonic_ns
 from typing import Final, NamedTuple, Protocol
+
+from ompy import raw
+from ompy.trace import entries
 
 CHUNK: Final = 4096  # events; arbitrary: a few MB of memory, and seldom a write
 RECENT: Final = 64  # entries; arbitrary: what a screen or two can show
@@ -38,11 +41,8 @@ class Event(NamedTuple):
         return f"{self.time:>12} {self.rank:>3} {self.layer:<10} {self.name} {values}".rstrip()
 
 
-Entry = tuple[int, str, int, int, int, int, int]  # the values of a Recent
-
-
 class Recent(NamedTuple):
-    """One entry of the flight recorder. Emitters append plain tuples of these values.
+    """One entry of the flight recorder.
 
     Attributes:
         time: nanoseconds of the rank's clock.
@@ -76,16 +76,27 @@ class EventWriter(Protocol):
 class Trace:
     """One rank's end of the event stream.
 
-    Emitters test `active` first, then call `record`; nothing is built when nobody listens.
+    Emitters test `active` first, then call `record`; nothing is built when nobody listens. The
+    flight recorder likewise: test `noting`, then call `note`.
 
     Attributes:
         active: somebody listens.
         rank: whose.
-        clock: the rank's, for entries of the flight recorder.
-        note: adds an entry to the flight recorder; None when that is turned off.
+        clock: the rank's.
+        noting: there is a flight recorder.
     """
 
-    __slots__ = ("_events", "_recent", "_writer", "active", "clock", "note", "rank")
+    __slots__ = (
+        "_events",
+        "_monotonic",
+        "_noted",
+        "_recent",
+        "_writer",
+        "active",
+        "clock",
+        "noting",
+        "rank",
+    )
 
     def __init__(self, rank: int, clock: Callable[[], int], recent: int = RECENT) -> None:
         """Make a trace that is off.
@@ -100,8 +111,10 @@ class Trace:
         self.clock = clock
         self._events: list[Event] = []
         self._writer: EventWriter | None = None
-        self._recent: deque[Entry] = deque(maxlen=recent)
-        self.note: Callable[[Entry], object] | None = self._recent.append if recent else None
+        self._monotonic = clock is monotonic_ns
+        self._recent = entries.ring(recent)
+        self._noted = 0
+        self.noting = recent > 0
 
     def start(self, writer: EventWriter | None = None) -> None:
         """Keep events from now on: in memory, or with a writer that gets them now and then."""
@@ -141,9 +154,15 @@ class Trace:
         self._writer = None
         self._events = []
 
+    def note(self, what: str, context: int, peer: int, tag: int, sequence: int, size: int) -> None:
+        """Add an entry to the flight recorder, see `Recent`. Call only while `noting`."""
+        time = raw.clock() if self._monotonic else self.clock()
+        entries.put(self._recent, self._noted, time, what, context, peer, tag, sequence, size)
+        self._noted += 1
+
     def recent(self) -> list[Recent]:
         """What the flight recorder holds, the oldest first."""
-        return [Recent(*entry) for entry in list(self._recent)]
+        return [Recent(*entry) for entry in entries.entries(self._recent, self._noted)]
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self._events)

@@ -117,9 +117,9 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
 def test_the_flight_recorder_is_a_ring() -> None:
     trace = Trace(0, counting(), recent=3)
     for number in range(5):
-        trace.note((trace.clock(), "> send", 0, 1, 7, number, 8))
+        trace.note("> send", 0, 1, 7, number, 8)
     assert [entry.sequence for entry in trace.recent()] == [2, 3, 4]
-    assert Trace(0, counting(), recent=0).note is None
+    assert Trace(0, counting(), recent=0).noting is False
 
 
 def test_a_write_that_is_interrupted_is_finished_first(tmp_path: Path) -> None:

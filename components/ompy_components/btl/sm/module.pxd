@@ -1,7 +1,10 @@
+cimport cython
+
+from ompy cimport raw
 from ompy.data.convertor cimport Convertor
-from ompy.frameworks.btl cimport Descriptor, Endpoint
+from ompy.frameworks.btl cimport Descriptor, Endpoint, ReceiveCallback
 from ompy.frameworks.transfers cimport RdmaModule
-from ompy.net.ring cimport RingReader
+from ompy.net.ring cimport RingReader, RingWriter
 from ompy_components.btl.sm.endpoint cimport SmDescriptor, SmEndpoint
 
 cdef class Inbox:
@@ -29,14 +32,20 @@ cdef class SmModule(RdmaModule):
     cpdef free(self, Descriptor descriptor)
     cpdef Descriptor prepare_src(self, Endpoint endpoint, Convertor convertor, long long offset, int order, int reserve, long long size, int flags)
     cpdef int send(self, Endpoint endpoint, Descriptor descriptor, int tag) except? -99
+    @cython.locals(writer=RingWriter, begin="long long", total="long long", at="long long")
     cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
+    @cython.locals(at="long long", size="long long", start="long long")
     cdef bint _push(self, SmEndpoint endpoint, SmDescriptor descriptor) except -1
     cdef _ring(self, SmEndpoint endpoint)
+    @cython.locals(events=int, inbox=Inbox)
     cpdef int poll(self) except -1
+    @cython.locals(reader=RingReader, count=int, start="long long", block="long long", handler=ReceiveCallback)
     cdef int _drain(self, Inbox inbox) except -1
     cdef int _reap(self) except -1
+    @cython.locals(start="long long")
     cpdef bint _is_read(self, SmDescriptor descriptor) except -1
     cdef int _flush(self) except -1
+    @cython.locals(inbox=Inbox)
     cpdef bint arm(self) except -1
     cdef bint _room_for_waiting(self) except -1
     cpdef disarm(self)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy import raw
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     COMPLETED,
@@ -208,9 +209,9 @@ class SmModule(RdmaModule):
         at = writer.reserve()
         if at < 0:
             return NOT_AVAILABLE
-        self._memory[at : at + begin] = header
+        raw.copy(self._memory, at, header, 0, begin)
         if payload_size:
-            convertor.pack(0, self._memory[at + begin : at + total])
+            convertor.pack_at(self._memory, at + begin, payload_size)
         writer.publish(total, tag, INLINE, 0)
         if self._words[endpoint.parked]:
             self._ring(endpoint)
@@ -242,7 +243,7 @@ class SmModule(RdmaModule):
             self._in_flight.append(descriptor)
             endpoint.writer.publish(size, descriptor.tag, BLOCK, start)
         else:
-            self._memory[at : at + size] = descriptor.segment
+            raw.copy(self._memory, at, descriptor.segment, 0, size)
             endpoint.writer.publish(size, descriptor.tag, INLINE, 0)
         if self._words[endpoint.parked]:
             self._ring(endpoint)

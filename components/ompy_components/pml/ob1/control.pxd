@@ -2,11 +2,11 @@ cimport cython
 
 from ompy.frameworks.bml cimport BmlEndpoint, Rail
 from ompy.frameworks.btl cimport BtlModule, Descriptor
+from ompy.trace.sink cimport Trace
 
 cdef class Control:
-    cdef object _clock
-    cdef object _note
     cdef object _ob1
+    cdef Trace _trace
     cpdef send(self, BmlEndpoint endpoint, bytes message, int tag)
     cpdef send_on(self, Rail rail, bytes message, int tag)
     cpdef bint _try_any(self, BmlEndpoint endpoint, bytes message, int tag) except -1

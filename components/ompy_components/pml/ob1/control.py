@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 class Control:
     """Sends control messages for one rank."""
 
-    __slots__ = ("_clock", "_note", "_ob1")
+    __slots__ = ("_ob1", "_trace")
 
     def __init__(self, ob1: Ob1) -> None:
         self._ob1 = ob1
-        self._note = ob1.trace.note
-        self._clock = ob1.trace.clock
+        self._trace = ob1.trace
 
     def send(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> None:
         """Send over whichever eager rail has room."""
@@ -66,9 +65,8 @@ class Control:
         if result < 0:
             module.free(descriptor)
             return _unsent(rail, result)
-        if self._note is not None:
-            rank = rail.endpoint.proc.rank
-            self._note((self._clock(), SENT[tag], -1, rank, 0, 0, len(message)))
+        if self._trace.noting:
+            self._trace.note(SENT[tag], -1, rail.endpoint.proc.rank, 0, 0, len(message))
         return result
 
 

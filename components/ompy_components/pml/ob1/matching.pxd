@@ -1,3 +1,5 @@
+cimport cython
+
 from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request
 from ompy.frameworks.btl cimport BtlModule
@@ -53,14 +55,24 @@ cdef class Matching:
     cdef list _peers
     cdef unsigned long long _posted
     cdef int _last_probed
+    @cython.locals(queue=PeerQueue)
     cpdef PeerQueue peer(self, int rank)
+    @cython.locals(queue=PeerQueue)
     cpdef int next_sequence(self, int target) except -1
+    @cython.locals(fragment=Fragment)
     cpdef Fragment post(self, RecvRequest request)
+    @cython.locals(specific=Py_ssize_t, wild=Py_ssize_t)
     cpdef RecvRequest claim(self, PeerQueue queue, long tag)
     cpdef Fragment peek(self, int source, long tag)
     cpdef Fragment take(self, int source, long tag)
     cpdef bint cancel(self, RecvRequest request) except -1
     cpdef list forget_source(self, proc)
+    @cython.locals(queue=PeerQueue, fragment=Fragment, size=Py_ssize_t, step=Py_ssize_t, rank=Py_ssize_t)
     cdef Fragment _find(self, int source, long tag, bint remove)
 
 cpdef bint fits(long wanted, long tag) except -1
+
+@cython.locals(request=RecvRequest, index=Py_ssize_t)
+cdef Py_ssize_t _first_fit(list queue, long tag) except -2
+@cython.locals(fragment=Fragment, index=Py_ssize_t)
+cdef Fragment _unexpected(PeerQueue queue, long tag, bint remove)

@@ -1,10 +1,14 @@
+cimport cython
+
 from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request
+from ompy.engine.base cimport Engine
 from ompy.frameworks.btl cimport BtlModule, Endpoint, ErrorCallback, ReceiveCallback
 from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport MatchedMessage, Pml
+from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.control cimport Control
-from ompy_components.pml.ob1.matching cimport Matching
+from ompy_components.pml.ob1.matching cimport Matching, RecvRequest
 from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.receiving cimport Receiving
 from ompy_components.pml.ob1.sending cimport Sending
@@ -13,8 +17,7 @@ cdef class Arrivals(ReceiveCallback):
     cdef Receiving _receiving
     cdef Sending _sending
     cdef Rdma _rdma
-    cdef object _note
-    cdef object _clock
+    cdef Trace _trace
     cpdef received(self, BtlModule module, Endpoint endpoint, int tag, data)
 
 cdef class PathErrors(ErrorCallback):
@@ -23,8 +26,8 @@ cdef class PathErrors(ErrorCallback):
 
 cdef class Ob1(Pml):
     cdef object _bml
-    cdef dict _communicators
     cdef object _context
+    cdef Engine _engine
     cdef object _lock
     cdef public Control control
     cdef public Rdma rdma
@@ -32,19 +35,20 @@ cdef class Ob1(Pml):
     cdef public Sending sending
     cdef public object steps
     cdef public object pending
-    cdef public object trace
+    cdef public Trace trace
     cpdef _check_limits(self, BtlModule module)
     cpdef _make_sending(self, values)
     cpdef _make_receiving(self, values)
     cpdef endpoint(self, proc)
     cpdef Matching matching(self, Communicator communicator)
-    cpdef Matching matching_of(self, int context_id)
     cpdef list matchings(self)
     cpdef fail_peer(self, proc, reason)
     cpdef add_communicator(self, Communicator communicator)
     cpdef remove_communicator(self, Communicator communicator)
     cpdef Request isend(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
+    @cython.locals(request=Request)
     cpdef send(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
+    @cython.locals(request=RecvRequest)
     cpdef Request irecv(self, Communicator communicator, Convertor convertor, int source, long tag)
     cpdef Request iprobe(self, Communicator communicator, int source, long tag)
     cpdef Request probe(self, Communicator communicator, int source, long tag)

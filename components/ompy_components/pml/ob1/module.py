@@ -64,11 +64,10 @@ ARRIVED = {tag: f"< {NAMES[tag]}" for tag in (ACK, FRAG, PUT, FIN)}
 class Arrivals(ReceiveCallback):
     """Dispatches fragments by their header type."""
 
-    __slots__ = ("_clock", "_note", "_rdma", "_receiving", "_sending")
+    __slots__ = ("_rdma", "_receiving", "_sending", "_trace")
 
     def __init__(self, sending: Sending, receiving: Receiving, rdma: Rdma, trace: Trace) -> None:
-        self._note = trace.note
-        self._clock = trace.clock
+        self._trace = trace
         self._sending = sending
         self._receiving = receiving
         self._rdma = rdma
@@ -78,9 +77,8 @@ class Arrivals(ReceiveCallback):
         if tag == MATCH:
             self._receiving.match_arrived(data)
             return
-        if tag in ARRIVED and self._note is not None:
-            rank = endpoint.proc.rank
-            self._note((self._clock(), ARRIVED[tag], -1, rank, 0, 0, len(data)))
+        if tag in ARRIVED and self._trace.noting:
+            self._trace.note(ARRIVED[tag], -1, endpoint.proc.rank, 0, 0, len(data))
         if tag == FRAG:
             self._receiving.fragment_arrived(data)
         elif tag == RNDV:
@@ -126,8 +124,8 @@ class Ob1(Pml):
 
     __slots__ = (
         "_bml",
-        "_communicators",
         "_context",
+        "_engine",
         "_lock",
         "control",
         "pending",
@@ -141,8 +139,8 @@ class Ob1(Pml):
     def __init__(self, context: RankContext, bml: Bml, values: Values) -> None:
         self._context = context
         self._bml = bml
+        self._engine = context.engine
         self._lock = context.engine.lock
-        self._communicators: dict[int, Matching] = {}
         self.pending = PendingQueue(context.engine)
         self.trace = context.trace
         self.steps = StepTrace(context)
@@ -186,13 +184,9 @@ class Ob1(Pml):
         assert isinstance(state, Matching), f"{communicator.name} was never added"
         return state
 
-    def matching_of(self, context_id: int) -> Matching | None:
-        """The matching state of a context id, or None when this rank has no such communicator."""
-        return self._communicators.get(context_id)
-
     def matchings(self) -> list[Matching]:
         """The matching state of every communicator."""
-        return list(self._communicators.values())
+        return list(self.receiving.matchings.values())
 
     def fail_peer(self, proc: Proc | None, reason: str) -> None:
         """Fail what waits for `proc`, or for anybody when that is None."""
@@ -209,13 +203,13 @@ class Ob1(Pml):
         with self._lock:
             matching = Matching(communicator)
             communicator.pml_state = matching
-            self._communicators[communicator.context_id] = matching
+            self.receiving.matchings[communicator.context_id] = matching
             self.receiving.adopt(matching)
 
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching."""
         with self._lock:
-            self._communicators.pop(communicator.context_id, None)
+            self.receiving.matchings.pop(communicator.context_id, None)
             communicator.pml_state = None
 
     def isend(
@@ -229,11 +223,9 @@ class Ob1(Pml):
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> None:
         """Send and wait; a receiver that is told so may let this rank do half of the copying."""
-        engine = self._context.engine
+        has_core = self._engine.has_core
         with self._lock:
-            request = self.sending.begin(
-                communicator, convertor, target, tag, mode, engine.has_core
-            )
+            request = self.sending.begin(communicator, convertor, target, tag, mode, has_core)
         self.wait(communicator, request)
 
     def irecv(
@@ -249,7 +241,7 @@ class Ob1(Pml):
         """Look; if nothing fits, poll once and look again (reference openmpi.md 3.2.7)."""
         found = self._peek(communicator, source, tag)
         if found is None:
-            self._context.engine.progress()
+            self._engine.progress()
             found = self._peek(communicator, source, tag)
         return found
 
@@ -257,7 +249,7 @@ class Ob1(Pml):
         """Look until something fits."""
         found = self._peek(communicator, source, tag)
         while found is None:
-            self._context.engine.wait_until(partial(self._has, communicator, source, tag))
+            self._engine.wait_until(partial(self._has, communicator, source, tag))
             # another thread of this rank may have received it meanwhile
             found = self._peek(communicator, source, tag)
         return found
@@ -281,7 +273,7 @@ class Ob1(Pml):
         """Take a message that is here; if none fits, poll once and look again."""
         message = self._take(communicator, source, tag)
         if message is None:
-            self._context.engine.progress()
+            self._engine.progress()
             message = self._take(communicator, source, tag)
         return message
 
@@ -289,7 +281,7 @@ class Ob1(Pml):
         """Take the first message that fits."""
         message = self._take(communicator, source, tag)
         while message is None:
-            self._context.engine.wait_until(partial(self._has, communicator, source, tag))
+            self._engine.wait_until(partial(self._has, communicator, source, tag))
             message = self._take(communicator, source, tag)
         return message
 
@@ -315,7 +307,7 @@ class Ob1(Pml):
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Wait for a request; raises MPIError when it failed."""
         if not request.complete:
-            self._context.engine.wait(request)
+            self._engine.wait(request)
         if request.error:
             raise MPIError(request.error, request.detail)
         return request
@@ -339,7 +331,7 @@ class Ob1(Pml):
     def finalize(self) -> None:
         """Send what is pending."""
         if len(self.pending):
-            self._context.engine.wait_until(self._nothing_pending)
+            self._engine.wait_until(self._nothing_pending)
 
     def _nothing_pending(self) -> bool:
         return not len(self.pending)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ompy import raw
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
@@ -18,7 +19,6 @@ from ompy_components.pml.ob1.headers import (
     FRAG_HEADER,
     FRAG_SIZE,
     MATCH,
-    MATCH_HEADER,
     MATCH_SIZE,
     NAMES,
     RGET,
@@ -27,6 +27,8 @@ from ompy_components.pml.ob1.headers import (
     RNDV,
     RNDV_HEADER,
     RNDV_SIZE,
+    as_signed,
+    check,
     parse,
     parse_registrations,
 )
@@ -52,38 +54,47 @@ class Receiving:
 
     Attributes:
         requests: matched receives of which more is to come, by id.
+        matchings: the matching state of every communicator, by context id.
         rendezvous: decides what becomes of a RNDV or RGET.
     """
 
-    __slots__ = ("_clock", "_next_id", "_note", "_ob1", "_orphans", "rendezvous", "requests")
+    __slots__ = ("_next_id", "_ob1", "_orphans", "_trace", "matchings", "rendezvous", "requests")
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
-        self._note = ob1.trace.note
-        self._clock = ob1.trace.clock
+        self._trace = ob1.trace
         self.rendezvous = RendezvousReceive(ob1, values)
         self._next_id = 0
         self.requests: dict[int, RecvRequest] = {}
+        self.matchings: dict[int, Matching] = {}
         # fragments of communicators this rank has not made yet, by context id
         self._orphans: dict[int, list[Fragment]] = {}
 
     def post(self, request: RecvRequest) -> None:
         """Match a receive with a message that is here, or queue it."""
-        fragment = self._ob1.matching(request.communicator).post(request)
+        matching = request.communicator.pml_state
+        assert isinstance(matching, Matching), f"{request.communicator.name} was never added"
+        fragment = matching.post(request)
         if fragment is not None:
             self.deliver(request, fragment)
-        elif self._ob1.trace.active:
+        elif self._trace.active:
             self._ob1.steps.posted(request)
 
     def match_arrived(self, data: memoryview) -> None:
         """A MATCH fragment: a whole eager message."""
-        _, flags, context_id, source, tag, sequence = parse(MATCH_HEADER, MATCH, data)
+        check(MATCH, MATCH_SIZE, data)
         length = len(data) - MATCH_SIZE
-        if self._note is not None:
-            self._note((self._clock(), "< MATCH", context_id, source, tag, sequence, length))
-        if self._ob1.trace.active:
+        first = raw.word(data, 0)
+        second = raw.word(data, 8)
+        context_id = first >> 16 & 0xFFFF
+        source = as_signed(first >> 32)
+        tag = as_signed(second)
+        sequence = second >> 32 & SEQUENCE_MASK
+        if self._trace.noting:
+            self._trace.note("< MATCH", context_id, source, tag, sequence, length)
+        if self._trace.active:
             self._note_arrived(MATCH, context_id, source, tag, sequence, length)
-        matching = self._ob1.matching_of(context_id)
+        matching = self.matchings.get(context_id)
         if matching is not None:
             queue = matching.peer(source)
             if sequence == queue.expected and not queue.early:
@@ -91,42 +102,37 @@ class Receiving:
                 request = matching.claim(queue, tag)
                 if request is not None:
                     request.sequence = sequence
-                    self._eager(request, source, tag, data[MATCH_SIZE:])
+                    self._eager(request, source, tag, data, MATCH_SIZE)
                     return
-                fragment = Fragment(
-                    MATCH, flags, source, tag, sequence, length, 0, bytes(data[MATCH_SIZE:])
-                )
-                queue.unexpected.append(fragment)
+                queue.unexpected.append(_whole(first >> 8 & 0xFF, source, tag, sequence, data))
                 return
-        payload = bytes(data[MATCH_SIZE:])
-        fragment = Fragment(MATCH, flags, source, tag, sequence, length, 0, payload)
-        self._arrived(matching, context_id, fragment)
+        self._arrived(matching, context_id, _whole(first >> 8 & 0xFF, source, tag, sequence, data))
 
     def rndv_arrived(self, data: memoryview) -> None:
         """A RNDV fragment: the beginning of a message."""
         fields = parse(RNDV_HEADER, RNDV, data)
         _, flags, context_id, source, tag, sequence, length, send_id = fields
-        if self._note is not None:
-            self._note((self._clock(), "< RNDV", context_id, source, tag, sequence, length))
-        if self._ob1.trace.active:
+        if self._trace.noting:
+            self._trace.note("< RNDV", context_id, source, tag, sequence, length)
+        if self._trace.active:
             self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
         payload = bytes(data[RNDV_SIZE:])
         fragment = Fragment(RNDV, flags, source, tag, sequence, length, send_id, payload)
-        self._arrived(self._ob1.matching_of(context_id), context_id, fragment)
+        self._arrived(self.matchings.get(context_id), context_id, fragment)
 
     def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
         """A RGET: a message that may be read from the sender's memory."""
         fields = parse(RGET_HEADER, RGET, data)
         _, flags, context_id, source, tag, sequence, length, send_id, number, address = fields
-        if self._note is not None:
-            self._note((self._clock(), "< RGET", context_id, source, tag, sequence, length))
-        if self._ob1.trace.active:
+        if self._trace.noting:
+            self._trace.note("< RGET", context_id, source, tag, sequence, length)
+        if self._trace.active:
             self._note_arrived(RGET, context_id, source, tag, sequence, 0)
         fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, b"")
         end = RGET_SIZE + module.registration_handle_size
         others = parse_registrations(bytes(data[end:]))
         fragment.remote = RemoteMemory(module, number, address, bytes(data[RGET_SIZE:end]), others)
-        self._arrived(self._ob1.matching_of(context_id), context_id, fragment)
+        self._arrived(self.matchings.get(context_id), context_id, fragment)
 
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
         """Match a fragment when it is its turn, and those that waited for it."""
@@ -161,22 +167,24 @@ class Receiving:
         payload = memoryview(fragment.payload)
         request.sequence = fragment.sequence
         if fragment.kind == MATCH:
-            self._eager(request, fragment.source, fragment.tag, payload)
+            self._eager(request, fragment.source, fragment.tag, payload, 0)
         else:
             self._rendezvous(request, fragment, payload)
 
-    def _eager(self, request: RecvRequest, source: int, tag: int, payload: memoryview) -> None:
-        """Eager Send, steps B and C: unpack and complete."""
+    def _eager(
+        self, request: RecvRequest, source: int, tag: int, data: memoryview, start: int
+    ) -> None:
+        """Eager Send, steps B and C: unpack what begins at byte `start`, and complete."""
         request.source = source
         request.tag = tag
-        length = len(payload)
+        length = len(data) - start
         request.length = length
         convertor = request.convertor
         convertor.bind(length)
-        request.received = convertor.unpack(0, payload) if length else 0
+        request.received = convertor.unpack_from(data, start, length) if length else 0
         if length > convertor.size:
             self._truncated(request)
-        if self._ob1.trace.active:
+        if self._trace.active:
             # the sender alone knows whether this is step B (Immediate) or C
             self._ob1.steps.receiver(request, COMPLETE, protocol=EAGER_ALLOCATED)
         request.finish()
@@ -207,7 +215,7 @@ class Receiving:
         if request is None:
             raise MPIError(ERR_INTERN, f"ob1: FRAG for receive {receive_id}, which is not waiting")
         payload = data[FRAG_SIZE:]
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.receiver(request, "FRAG", offset=offset, payload=len(payload))
         request.received += request.convertor.unpack(offset, payload)
         request.arrived += len(payload)
@@ -228,7 +236,7 @@ class Receiving:
             self._ob1.rdma.release(request.incoming.shares)
         if request.length > request.convertor.size:
             self._truncated(request)
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.receiver(request, COMPLETE)
         request.finish()
 
@@ -273,3 +281,9 @@ class Receiving:
             sequence=sequence,
             payload=size,
         )
+
+
+def _whole(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
+    """A MATCH fragment to be kept: a copy of its payload."""
+    payload = bytes(data[MATCH_SIZE:])
+    return Fragment(MATCH, flags, source, tag, sequence, len(payload), 0, payload)

@@ -1,7 +1,13 @@
+cimport cython
+
 from ompy.data.convertor cimport Convertor
-from ompy.frameworks.bml cimport Rail
+from ompy.frameworks.bml cimport BmlEndpoint, Rail
 from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
 from ompy.frameworks.communicator cimport Communicator
+from ompy.frameworks.proc cimport Proc
+from ompy.trace.sink cimport Trace
+from ompy_components.pml.ob1.headers cimport match_words
+from ompy_components.pml.ob1.matching cimport Matching
 from ompy_components.pml.ob1.rdma_put cimport PutWrites
 from ompy_components.pml.ob1.rendezvous_send cimport RendezvousSend
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
@@ -12,23 +18,27 @@ cdef class FragmentDone(CompletionCallback):
 
 cdef class Sending:
     cdef object _ob1
-    cdef object _note
-    cdef object _clock
+    cdef Trace _trace
     cdef FragmentDone _done
     cdef unsigned long long _next_id
     cdef RendezvousSend _rendezvous
     cdef public dict requests
     cdef public object streaming
     cdef public PutWrites puts
+    @cython.locals(proc=Proc, endpoint=BmlEndpoint, matching=Matching, sequence=int, request=SendRequest)
     cpdef SendRequest begin(self, Communicator communicator, Convertor convertor, int target, long tag, int mode, bint blocking=*)
+    @cython.locals(rail=Rail, result=int)
     cpdef bint start(self, SendRequest request) except -1
     cpdef bint given_up(self, SendRequest request) except -1
+    @cython.locals(module=BtlModule, size="long long", eager_payload="long long", inplace=bint)
     cdef int _start_on(self, Rail rail, SendRequest request) except? -99
+    @cython.locals(size="long long", result=int)
     cdef bint _immediate(self, Rail rail, SendRequest request) except -1
     cdef int _prepared(self, Rail rail, SendRequest request) except? -99
     cdef int _allocated(self, Rail rail, SendRequest request) except? -99
     cpdef open_rendezvous(self, SendRequest request)
     cdef _close_rendezvous(self, SendRequest request)
+    @cython.locals(result=int, payload="long long")
     cpdef int send_fragment(self, Rail rail, SendRequest request, Descriptor descriptor, int tag) except? -99
     cpdef fragment_done(self, SendRequest request, Descriptor descriptor, int status)
     cdef _account(self, SendRequest request, int tag, long long payload)

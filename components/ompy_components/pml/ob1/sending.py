@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
-from ompy.frameworks.bml import Rail
+from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     COMPLETED,
@@ -33,14 +33,15 @@ from ompy_components.pml.ob1.headers import (
     FRAG,
     FRAG_HEADER,
     MATCH,
-    MATCH_HEADER,
     MATCH_SIZE,
     NAMES,
     RGET,
     RNDV,
     SENT,
     UNION_SIZE,
+    match_words,
 )
+from ompy_components.pml.ob1.matching import Matching
 from ompy_components.pml.ob1.rdma_put import PutWrites
 from ompy_components.pml.ob1.rendezvous_send import RendezvousSend
 from ompy_components.pml.ob1.selection import EAGER_IMMEDIATE, EAGER_PREPARED, Protocol, choose
@@ -80,12 +81,11 @@ class Sending:
     """
 
     __slots__ = (
-        "_clock",
         "_done",
         "_next_id",
-        "_note",
         "_ob1",
         "_rendezvous",
+        "_trace",
         "puts",
         "requests",
         "streaming",
@@ -93,8 +93,7 @@ class Sending:
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
-        self._note = ob1.trace.note
-        self._clock = ob1.trace.clock
+        self._trace = ob1.trace
         self._done = FragmentDone(self)
         self._next_id = 0
         self.requests: dict[int, SendRequest] = {}
@@ -115,27 +114,21 @@ class Sending:
 
         `blocking`: the caller will do nothing but wait for it, on a core of its own.
         """
-        ob1 = self._ob1
-        endpoint = ob1.endpoint(communicator.procs[target])
-        sequence = ob1.matching(communicator).next_sequence(target)
+        proc = communicator.procs[target]
+        made = proc.bml_endpoint
+        endpoint = made if isinstance(made, BmlEndpoint) else self._ob1.endpoint(proc)
+        matching = communicator.pml_state
+        assert isinstance(matching, Matching), f"{communicator.name} was never added"
+        sequence = matching.next_sequence(target)
         request = SendRequest(communicator, convertor, endpoint, target, tag, mode, sequence)
         request.blocking = blocking
-        if self._note is not None:
-            self._note(
-                (
-                    self._clock(),
-                    "> send",
-                    communicator.context_id,
-                    target,
-                    tag,
-                    sequence,
-                    convertor.size,
-                )
-            )
+        if self._trace.noting:
+            context_id = communicator.context_id
+            self._trace.note("> send", context_id, target, tag, sequence, convertor.size)
         if not self.start(request):
             if mode == BUFFERED:
                 convertor.keep(0)
-            ob1.pending.start(partial(self.start, request), endpoint)
+            self._ob1.pending.start(partial(self.start, request), endpoint)
         return request
 
     def start(self, request: SendRequest) -> bool:
@@ -177,7 +170,7 @@ class Sending:
     def _immediate(self, rail: Rail, request: SendRequest) -> bool:
         """Eager Send (Immediate), step A: header and payload in one call."""
         size = request.convertor.size
-        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
+        began = self._trace.clock() if self._trace.active else 0
         result = rail.module.sendi(
             rail.endpoint,
             request.convertor,
@@ -192,7 +185,7 @@ class Sending:
         request.delivered = size
         if request.id:
             self._close_rendezvous(request)
-        if self._ob1.trace.active:
+        if self._trace.active:
             steps, module = self._ob1.steps, rail.module
             steps.candidate(request, EAGER_IMMEDIATE, rail, at=began)
             steps.sender(
@@ -221,7 +214,7 @@ class Sending:
             return self._rendezvous.start(rail, request, None)
         if request.id:
             self._close_rendezvous(request)
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.candidate(request, EAGER_PREPARED, rail)
         descriptor.segment[:MATCH_SIZE] = self.match_header(request)
         return self.send_fragment(rail, request, descriptor, MATCH)
@@ -236,7 +229,7 @@ class Sending:
             return OUT_OF_RESOURCE
         if request.id:
             self._close_rendezvous(request)
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.candidate(request, Protocol.EAGER_ALLOCATED, rail)
         descriptor.segment[:MATCH_SIZE] = self.match_header(request)
         descriptor.payload_size = request.convertor.pack(0, descriptor.segment[MATCH_SIZE:])
@@ -268,20 +261,19 @@ class Sending:
         descriptor.context = request
         payload = descriptor.payload_size
         request.in_flight += 1
-        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
+        began = self._trace.clock() if self._trace.active else 0
         result = rail.module.send(rail.endpoint, descriptor, tag)
         if result < 0:
             request.in_flight -= 1
             rail.module.free(descriptor)
             return result
-        if tag != MATCH and self._note is not None:
-            rank = request.endpoint.proc.rank
-            self._note((self._clock(), SENT[tag], -1, rank, 0, 0, payload))
+        if tag != MATCH and self._trace.noting:
+            self._trace.note(SENT[tag], -1, request.endpoint.proc.rank, 0, 0, payload)
         if tag == RNDV:
             request.state = next_send_state(request.state, SendEvent.RNDV_SENT, request.story)
         elif tag == RGET:
             request.state = next_send_state(request.state, SendEvent.RGET_SENT, request.story)
-        if tag != FRAG and self._ob1.trace.active:
+        if tag != FRAG and self._trace.active:
             self._ob1.steps.sender(request, NAMES[tag], rail=rail.module, at=began, payload=payload)
         if result == COMPLETED and not descriptor.flags & SEND_ALWAYS_CALLBACK:
             self._account(request, tag, payload)
@@ -300,7 +292,7 @@ class Sending:
         request.in_flight -= 1
         request.delivered += payload
         if tag == MATCH:
-            if self._ob1.trace.active:
+            if self._trace.active:
                 self._ob1.steps.sender(request, COMPLETE)
             request.finish()
         elif tag == FRAG:
@@ -318,7 +310,7 @@ class Sending:
             and not request.complete
         ):
             request.state = next_send_state(request.state, SendEvent.DELIVERED, request.story)
-            if self._ob1.trace.active:
+            if self._trace.active:
                 self._ob1.steps.sender(request, COMPLETE)
             del self.requests[request.id]
             if request.registered:
@@ -354,9 +346,7 @@ class Sending:
 
     def match_header(self, request: SendRequest) -> bytes:
         """The header of an eager message."""
-        return MATCH_HEADER.pack(
-            MATCH, 0, request.context_id, request.own_rank, request.tag, request.sequence
-        )
+        return match_words(0, request.context_id, request.own_rank, request.tag, request.sequence)
 
     def frag_header(self, request: SendRequest, offset: int) -> bytes:
         """The header of a FRAG with the bytes from `offset` on."""

@@ -1,0 +1,25 @@
+cimport cython
+
+from ompy cimport raw
+from ompy.data.request cimport Waitable
+from ompy.engine.base cimport Engine
+
+cdef class RealEngine(Engine):
+    cdef object __weakref__
+    cdef public object wakeup
+    cdef object _bell
+    cdef object _driver
+    cdef public object _hub
+    cdef object _loop_kind
+    cdef object _owner
+    cdef long long _park_after
+    cdef int _sleepers
+    cdef long long _spin_for
+    cpdef long long now(self) except -1
+    @cython.locals(events_handled=int)
+    cpdef int progress(self) except -1
+    @cython.locals(deadline="long long", idle_since="long long", misses=long)
+    cpdef bint wait(self, Waitable waitable, long long timeout=*) except -1
+    @cython.locals(now="long long", idle="long long")
+    cdef bint _idle(self, Waitable waitable, long misses, long long idle_since, long long deadline) except -1
+    cdef _park(self, Waitable waitable, long long idle, long long remaining)

@@ -1,0 +1,3 @@
+cdef class State:
+    cdef object __weakref__
+    cdef public object number

@@ -1,0 +1,1 @@
+cpdef long long narrow(number) except? -99

@@ -1,0 +1,16 @@
+cimport cython
+
+from ompy.data.convertor cimport Convertor
+from ompy.data.request cimport Request as Operation
+from ompy.mpi.peers cimport narrow
+from ompy.mpi.spec cimport recv_convertor, send_convertor
+from ompy.mpi.state cimport CommState
+
+cpdef Operation begin_send(CommState state, Convertor convertor, target, tag, int mode)
+cpdef Operation begin_receive(CommState state, Convertor convertor, source, tag)
+cpdef bint has_target(CommState state, target, tag) except -1
+cpdef bint has_source(CommState state, source, tag) except -1
+@cython.locals(target="long long", label="long long")
+cpdef send_buffer(CommState state, buf, dest, tag)
+@cython.locals(origin="long long", label="long long", done=Operation)
+cpdef receive_buffer(CommState state, buf, source, tag, status)

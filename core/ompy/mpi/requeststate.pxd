@@ -1,0 +1,16 @@
+from ompy.data.request cimport Request
+from ompy.mpi.handles cimport State
+from ompy.mpi.state cimport CommState
+
+cdef class RequestState(State):
+    cdef public CommState comm
+    cdef public object world
+    cdef public Request operation
+    cdef public object keep
+    cdef public bint receives
+    cdef public bint watched
+    cpdef result(self, status)
+    cpdef value(self)
+    cpdef fill(self, status)
+
+cpdef Request nothing()

@@ -1,0 +1,9 @@
+cimport cython
+
+from ompy cimport raw
+from ompy.data.convertor cimport Convertor
+
+cpdef Convertor send_convertor(spec)
+cpdef Convertor recv_convertor(spec)
+@cython.locals(size=Py_ssize_t)
+cdef _plain_message(spec)

@@ -1,0 +1,55 @@
+# The functions of raw.py, in C, for the modules that are compiled. Keep the two alike.
+
+from cpython.buffer cimport PyBuffer_IsContiguous
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
+from libc.string cimport memcpy, strchr
+
+cdef extern from "time.h" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int CLOCK_MONOTONIC
+    int clock_gettime(int, timespec *)
+
+cdef inline long long clock() noexcept:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <long long>now.tv_sec * 1000000000 + now.tv_nsec
+
+cdef inline char *begin(object memory) except NULL:
+    if PyBytes_CheckExact(memory):
+        return PyBytes_AS_STRING(memory)
+    return <char *>PyMemoryView_GET_BUFFER(memory).buf
+
+cdef inline bytes two_words(unsigned long long first, unsigned long long second):
+    cdef unsigned long long[2] both
+    both[0] = first
+    both[1] = second
+    return PyBytes_FromStringAndSize(<char *>both, 16)
+
+cdef inline unsigned long long word(object view, Py_ssize_t at):
+    return (<unsigned long long *>(begin(view) + at))[0]
+
+cdef inline void copy(object target, Py_ssize_t at, object source, Py_ssize_t start, Py_ssize_t count):
+    memcpy(begin(target) + at, begin(source) + start, count)
+
+cdef inline object numbers(object buffer):
+    cdef Py_buffer *inside
+    try:
+        view = PyMemoryView_FromObject(buffer)
+    except TypeError:
+        return None
+    inside = PyMemoryView_GET_BUFFER(view)
+    if not PyBuffer_IsContiguous(inside, b"C"):
+        return None
+    if inside.format == NULL or (inside.format[0] == b"B" and inside.format[1] == 0):
+        if inside.ndim == 1:
+            return view
+        return view.cast("B") if inside.len else None
+    if inside.format[0] == 0 or inside.format[1] != 0 or not inside.len:
+        return None
+    return view.cast("B") if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) != NULL else None
+
+cdef inline bint is_writable(object view):
+    return not PyMemoryView_GET_BUFFER(view).readonly

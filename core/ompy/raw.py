@@ -1,0 +1,52 @@
+"""Words and bytes in memory: the few operations that are written twice.
+
+Interpreted, this module is used. In a compiled module the functions of the same names in
+`raw.pxd` take their place, in C: a slice of a `memoryview` is an object there, and a word an
+integer object. Views are of format B, contiguous and alive; places are bytes and lie inside:
+nothing is checked in C.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from time import monotonic_ns
+from typing import Any, Final
+
+_WORD: Final = Struct("<Q")
+_WORDS: Final = Struct("<QQ")
+_load = _WORD.unpack_from
+
+NATIVE: Final = frozenset("cbB?hHiIlLqQnNfdP")  # formats that memoryview.cast takes as its source
+
+clock = monotonic_ns
+two_words = _WORDS.pack
+
+
+def word(view: memoryview | bytes, at: int) -> int:
+    """The 64 bits at byte `at`, little-endian."""
+    value: int = _load(view, at)[0]
+    return value
+
+
+def copy(target: memoryview, at: int, source: memoryview | bytes, start: int, count: int) -> None:
+    """Copy `count` bytes of `source` from byte `start` on to byte `at` of `target`."""
+    target[at : at + count] = source[start : start + count]
+
+
+def numbers(buffer: Any) -> memoryview | None:
+    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        return None
+    if view.c_contiguous:
+        if view.format == "B" and view.ndim == 1:
+            return view
+        if view.format in NATIVE and view.nbytes:
+            return view.cast("B")
+    return None
+
+
+def is_writable(view: memoryview) -> bool:
+    """Whether what is under a view may be changed."""
+    return not view.readonly
