@@ -3,6 +3,8 @@
 from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.string cimport memcpy, strchr
 
 cdef extern from "time.h" nogil:
@@ -51,5 +53,19 @@ cdef inline object numbers(object buffer):
         return None
     return view.cast("B") if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) != NULL else None
 
+cdef inline Py_ssize_t size(object view):
+    return PyMemoryView_GET_BUFFER(view).len
+
 cdef inline bint is_writable(object view):
     return not PyMemoryView_GET_BUFFER(view).readonly
+
+cdef inline unsigned long thread():
+    return <unsigned long>PyThread_get_thread_ident()
+
+cdef inline long long small(object number) except? -99:
+    cdef int over = 0
+    cdef long long value
+    if not PyLong_CheckExact(number):
+        raise TypeError("not an int")
+    value = PyLong_AsLongLongAndOverflow(number, &over)
+    return value if not over and -(1 << 40) < value < (1 << 40) else 1 << 40

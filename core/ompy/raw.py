@@ -8,6 +8,7 @@ nothing is checked in C.
 
 from __future__ import annotations
 
+from _thread import get_ident
 from struct import Struct
 from time import monotonic_ns
 from typing import Any, Final
@@ -18,7 +19,10 @@ _load = _WORD.unpack_from
 
 NATIVE: Final = frozenset("cbB?hHiIlLqQnNfdP")  # formats that memoryview.cast takes as its source
 
+BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C integer
+
 clock = monotonic_ns
+thread = get_ident
 two_words = _WORDS.pack
 
 
@@ -47,6 +51,22 @@ def numbers(buffer: Any) -> memoryview | None:
     return None
 
 
+def size(view: memoryview) -> int:
+    """Bytes of a view."""
+    return len(view)
+
+
 def is_writable(view: memoryview) -> bool:
     """Whether what is under a view may be changed."""
     return not view.readonly
+
+
+def small(number: object) -> int:
+    """An int that is no further from 0 than `BEYOND`; `BEYOND` for any other.
+
+    Raises:
+        TypeError: it is no int.
+    """
+    if number.__class__ is not int:
+        raise TypeError("not an int")
+    return number if -BEYOND < number < BEYOND else BEYOND

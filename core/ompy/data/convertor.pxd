@@ -1,3 +1,5 @@
+cimport cython
+
 from ompy cimport raw
 
 cdef class Convertor:
@@ -23,3 +25,6 @@ cdef class GatherConvertor(Convertor):
     cdef list _pieces
     cdef list _starts
     cpdef long long pack(self, long long offset, target) except -1
+
+@cython.locals(made=ContiguousConvertor)
+cpdef ContiguousConvertor contiguous(view)

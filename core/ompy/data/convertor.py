@@ -122,6 +122,14 @@ class ContiguousConvertor(Convertor):
         return count
 
 
+def contiguous(view: memoryview) -> ContiguousConvertor:
+    """A convertor of one piece of memory. Made without `__init__`, as every message needs one."""
+    made = ContiguousConvertor.__new__(ContiguousConvertor)
+    made.view = view
+    made.size = len(view)
+    return made
+
+
 class GrowingConvertor(ContiguousConvertor):
     """Room for one message of any length, made when the message is known.
 

@@ -13,4 +13,5 @@ cdef class Request(Waitable):
     cdef public int error
     cdef public object detail
     cdef public bint cancelled
+    cpdef reset(self)
     cpdef fail(self, int error, detail)

@@ -58,6 +58,10 @@ class Request(Waitable):
     __slots__ = ("cancelled", "detail", "error", "length", "received", "source", "tag")
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Make it an operation that has not begun."""
         self.complete = False
         self._callbacks = None
         self.source = ANY_SOURCE

@@ -1,6 +1,7 @@
 cimport cython
 
 from ompy.data.request cimport Waitable
+from ompy.engine.lock cimport RankLock
 from ompy.engine.timers cimport TimerHeap
 
 cdef class Poller:
@@ -10,7 +11,7 @@ cdef class Poller:
 
 cdef class Engine:
     cdef public bint has_core
-    cdef public object lock
+    cdef public RankLock lock
     cdef public object random
     cdef public list _pollers
     cdef public bint _polling

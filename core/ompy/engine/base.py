@@ -7,11 +7,11 @@ protocols above cannot tell them apart.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from random import Random
 
 from ompy.data.request import Waitable
+from ompy.engine.lock import rank_lock
 from ompy.engine.timers import Timer, TimerHeap
 
 
@@ -55,7 +55,7 @@ class Engine:
     __slots__ = ("_pollers", "_polling", "_timers", "has_core", "lock", "random")
 
     def __init__(self, random: Random) -> None:
-        self.lock = threading.RLock()
+        self.lock = rank_lock()
         self.random = random
         self.has_core = False
         self._pollers: list[Poller] = []

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Final
 
 from ompy.data.constants import ANY_SOURCE, TAG_UB
 from ompy.data.errors import ERR_RANK, ERR_ROOT, ERR_TAG
 from ompy.mpi.errors import MPIException
 from ompy.mpi.state import CommState
-
-BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C integer
-
-
-def narrow(number: object) -> int:
-    """A rank or tag as a small int; `BEYOND` for what is no rank or tag in any case.
-
-    Raises:
-        TypeError: it is no number, or not a whole one.
-    """
-    if number.__class__ is not int:
-        number = whole(number)
-    return number if -BEYOND < number < BEYOND else BEYOND
 
 
 def whole(number: object) -> int:

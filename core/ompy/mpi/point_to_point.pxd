@@ -1,8 +1,8 @@
 cimport cython
 
+from ompy cimport raw
 from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request as Operation
-from ompy.mpi.peers cimport narrow
 from ompy.mpi.spec cimport recv_convertor, send_convertor
 from ompy.mpi.state cimport CommState
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from ompy import raw
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
 from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.errors import MPIError
@@ -14,7 +15,7 @@ from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.mpi import buffering
 from ompy.mpi.base import CommBase
 from ompy.mpi.matched import Message, no_process_message
-from ompy.mpi.peers import narrow, whole, wrong_source, wrong_target
+from ompy.mpi.peers import whole, wrong_source, wrong_target
 from ompy.mpi.request import Prequest, Request
 from ompy.mpi.requeststate import PersistentMessageState, RequestState, nothing
 from ompy.mpi.spec import message, recv_convertor, send_convertor
@@ -86,8 +87,8 @@ def send_buffer(state: CommState | None, buf: Any, dest: Any, tag: Any) -> None:
     """
     if state is None:
         raise null_communicator()
-    target = narrow(dest)
-    label = narrow(tag)
+    target = raw.small(dest if dest.__class__ is int else whole(dest))
+    label = raw.small(tag if tag.__class__ is int else whole(tag))
     if 0 <= target < state.size and 0 <= label <= TAG_UB:
         try:
             state.pml.send(state.communicator, send_convertor(buf), target, label, STANDARD)
@@ -107,8 +108,8 @@ def receive_buffer(
     """
     if state is None:
         raise null_communicator()
-    origin = narrow(source)
-    label = narrow(tag)
+    origin = raw.small(source if source.__class__ is int else whole(source))
+    label = raw.small(tag if tag.__class__ is int else whole(tag))
     if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
         try:
             done = state.pml.recv(state.communicator, recv_convertor(buf), origin, label)

@@ -1,7 +1,7 @@
 cimport cython
 
 from ompy cimport raw
-from ompy.data.convertor cimport Convertor
+from ompy.data.convertor cimport Convertor, contiguous
 
 cpdef Convertor send_convertor(spec)
 cpdef Convertor recv_convertor(spec)

@@ -13,7 +13,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from ompy import raw
-from ompy.data.convertor import ContiguousConvertor, Convertor
+from ompy.data.convertor import Convertor, contiguous
 from ompy.data.errors import ERR_TYPE
 from ompy.data.layout import Layout
 from ompy.data.message import Blocks, Message
@@ -47,7 +47,7 @@ def send_convertor(spec: Any) -> Convertor:
         view = _plain_message(spec)
     else:
         view = raw.numbers(spec)
-    return ContiguousConvertor(view) if view is not None else _convertor(spec, False)
+    return contiguous(view) if view is not None else _convertor(spec, False)
 
 
 def recv_convertor(spec: Any) -> Convertor:
@@ -57,7 +57,7 @@ def recv_convertor(spec: Any) -> Convertor:
     else:
         view = raw.numbers(spec)
     if view is not None and raw.is_writable(view):
-        return ContiguousConvertor(view)
+        return contiguous(view)
     return _convertor(spec, True)
 
 

@@ -26,6 +26,7 @@ cdef class RingReader:
     cdef public int kind
     cdef public unsigned long long reference
     cdef public long long payload
+    cdef public Py_ssize_t slot
     cpdef bint pending(self) except -1
     @cython.locals(start="long long", word="unsigned long long")
     cpdef bint peek(self) except -1

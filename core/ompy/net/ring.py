@@ -74,8 +74,8 @@ class RingWriter:
 class RingReader:
     """The consumer's end.
 
-    After `peek` has returned true the slot's `length`, `tag`, `kind`, `reference` and the byte
-    offset `payload` describe it, until `release`.
+    After `peek` has returned true the slot's number `slot`, its `length`, `tag`, `kind`,
+    `reference` and the byte offset `payload` describe it, until `release`.
     """
 
     __slots__ = (
@@ -89,6 +89,7 @@ class RingReader:
         "length",
         "payload",
         "reference",
+        "slot",
         "tag",
     )
 
@@ -101,7 +102,7 @@ class RingReader:
         self._slots = slots
         self._size = slot_size
         self._head = self._words[self._base + _HEAD]
-        self.length = self.tag = self.kind = self.reference = self.payload = 0
+        self.length = self.tag = self.kind = self.reference = self.payload = self.slot = 0
 
     def pending(self) -> bool:
         """Whether a slot has been published and not yet consumed."""
@@ -111,7 +112,8 @@ class RingReader:
         """Look at the oldest slot; false when there is none."""
         if self._words[self._base + _TAIL] == self._head:
             return False
-        start = self._first + (self._head % self._slots) * self._size
+        self.slot = self._head % self._slots
+        start = self._first + self.slot * self._size
         word = self._words[start >> 3]
         self.length = word & 0xFFFFFFFF
         self.tag = (word >> 32) & 0xFF

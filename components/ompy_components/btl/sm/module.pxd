@@ -10,6 +10,9 @@ from ompy_components.btl.sm.endpoint cimport SmDescriptor, SmEndpoint
 cdef class Inbox:
     cdef public SmEndpoint peer
     cdef public RingReader reader
+    cdef public list views
+    @cython.locals(reader=RingReader)
+    cdef payload(self, memory)
 
 cdef class SmModule(RdmaModule):
     cdef object _layout

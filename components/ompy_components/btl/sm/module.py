@@ -49,13 +49,30 @@ QUEUE_MAX: Final = 64  # arbitrary: beyond this the PML keeps what it wants to s
 
 
 class Inbox:
-    """The ring from one peer to us."""
+    """The ring from one peer to us.
 
-    __slots__ = ("peer", "reader")
+    Attributes:
+        peer: who writes it.
+        reader: our end.
+        views: by slot, the view last made of its payload. Messages of one length follow each
+            other, and a view is worth keeping: making one takes longer than reading it.
+    """
 
-    def __init__(self, peer: SmEndpoint, reader: RingReader) -> None:
+    __slots__ = ("peer", "reader", "views")
+
+    def __init__(self, peer: SmEndpoint, reader: RingReader, slots: int) -> None:
         self.peer = peer
         self.reader = reader
+        self.views = [memoryview(b"")] * slots
+
+    def payload(self, memory: memoryview) -> memoryview:
+        """What the slot just looked at carries."""
+        reader = self.reader
+        view = self.views[reader.slot]
+        if raw.size(view) != reader.length:
+            view = memory[reader.payload : reader.payload + reader.length]
+            self.views[reader.slot] = view
+        return view
 
 
 class SmModule(RdmaModule):
@@ -120,7 +137,7 @@ class SmModule(RdmaModule):
         endpoint = SmEndpoint(self, proc, writer, layout.parked_word(there), layout.table(there))
         self._endpoints[proc.rank] = endpoint
         reader = RingReader(self._memory, layout.ring(here, there), slots, size)
-        self._inboxes.append(Inbox(endpoint, reader))
+        self._inboxes.append(Inbox(endpoint, reader, slots))
 
     def reach(self, proc: Proc) -> SmEndpoint | None:
         """The ranks of this host that use sm too."""
@@ -272,13 +289,15 @@ class SmModule(RdmaModule):
         reader = inbox.reader
         count = 0
         while count < DRAIN_MAX and reader.peek():
-            start = reader.payload
-            if reader.kind == BLOCK:
-                start = reader.reference + CACHE_LINE
             handler = self._handlers[reader.tag]
             assert handler is not None, f"nobody registered for tag {reader.tag}"
-            data = self._memory[start : start + reader.length]
-            block = reader.reference >> 3 if reader.kind == BLOCK else 0
+            if reader.kind == BLOCK:
+                block = reader.reference >> 3
+                start = reader.reference + CACHE_LINE
+                data = self._memory[start : start + reader.length]
+            else:
+                block = 0
+                data = inbox.payload(self._memory)
             try:
                 handler.received(self, inbox.peer, reader.tag, data)
             finally:

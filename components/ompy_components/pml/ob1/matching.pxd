@@ -40,6 +40,7 @@ cdef class RecvRequest(Request):
     cdef public int sequence
     cdef public object protocol
     cdef public object incoming
+    cdef prepare(self, Communicator communicator, Convertor convertor, int source, long tag)
     cpdef open_rendezvous(self, unsigned long long id)
 
 cdef class PeerQueue:
@@ -70,6 +71,8 @@ cdef class Matching:
     @cython.locals(queue=PeerQueue, fragment=Fragment, size=Py_ssize_t, step=Py_ssize_t, rank=Py_ssize_t)
     cdef Fragment _find(self, int source, long tag, bint remove)
 
+@cython.locals(made=RecvRequest)
+cpdef RecvRequest receive_request(Communicator communicator, Convertor convertor, int source, long tag)
 cpdef bint fits(long wanted, long tag) except -1
 
 @cython.locals(request=RecvRequest, index=Py_ssize_t)

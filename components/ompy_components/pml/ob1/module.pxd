@@ -3,12 +3,13 @@ cimport cython
 from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request
 from ompy.engine.base cimport Engine
+from ompy.engine.lock cimport RankLock
 from ompy.frameworks.btl cimport BtlModule, Endpoint, ErrorCallback, ReceiveCallback
 from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport MatchedMessage, Pml
 from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.control cimport Control
-from ompy_components.pml.ob1.matching cimport Matching, RecvRequest
+from ompy_components.pml.ob1.matching cimport Matching, RecvRequest, receive_request
 from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.receiving cimport Receiving
 from ompy_components.pml.ob1.sending cimport Sending
@@ -28,7 +29,7 @@ cdef class Ob1(Pml):
     cdef object _bml
     cdef object _context
     cdef Engine _engine
-    cdef object _lock
+    cdef RankLock _lock
     cdef public Control control
     cdef public Rdma rdma
     cdef public Receiving receiving

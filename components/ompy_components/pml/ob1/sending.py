@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
+from ompy.data.request import Request
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -82,6 +83,8 @@ class Sending:
 
     __slots__ = (
         "_done",
+        "_gone",
+        "_immediate_flags",
         "_next_id",
         "_ob1",
         "_rendezvous",
@@ -95,6 +98,9 @@ class Sending:
         self._ob1 = ob1
         self._trace = ob1.trace
         self._done = FragmentDone(self)
+        self._gone = Request()
+        self._gone.finish()
+        self._immediate_flags = PRIORITY | BTL_OWNERSHIP
         self._next_id = 0
         self.requests: dict[int, SendRequest] = {}
         self.streaming = Streaming(ob1, self, values.send_pipeline_depth, values.max_send_per_range)
@@ -109,10 +115,19 @@ class Sending:
         tag: int,
         mode: int,
         blocking: bool = False,
-    ) -> SendRequest:
+    ) -> Request:
         """Number a message and start it; what finds no resources now is tried again.
 
-        `blocking`: the caller will do nothing but wait for it, on a core of its own.
+        Args:
+            communicator: it is sent in.
+            convertor: the message.
+            target: rank in the communicator.
+            tag: of the message.
+            mode: of sending.
+            blocking: the caller will do nothing but wait for it, on a core of its own.
+
+        Returns:
+            Its request. What went out at once has none: all such messages share a complete one.
         """
         proc = communicator.procs[target]
         made = proc.bml_endpoint
@@ -120,16 +135,47 @@ class Sending:
         matching = communicator.pml_state
         assert isinstance(matching, Matching), f"{communicator.name} was never added"
         sequence = matching.next_sequence(target)
-        request = SendRequest(communicator, convertor, endpoint, target, tag, mode, sequence)
-        request.blocking = blocking
         if self._trace.noting:
             context_id = communicator.context_id
             self._trace.note("> send", context_id, target, tag, sequence, convertor.size)
+        if not self._trace.active and self._at_once(
+            endpoint, communicator, convertor, tag, mode, sequence
+        ):
+            return self._gone
+        request = SendRequest(communicator, convertor, endpoint, target, tag, mode, sequence)
+        request.blocking = blocking
         if not self.start(request):
             if mode == BUFFERED:
                 convertor.keep(0)
             self._ob1.pending.start(partial(self.start, request), endpoint)
         return request
+
+    def _at_once(
+        self,
+        endpoint: BmlEndpoint,
+        communicator: Communicator,
+        convertor: Convertor,
+        tag: int,
+        mode: int,
+        sequence: int,
+    ) -> bool:
+        """Eager Send (Immediate) without a request, over the next rail; false if it cannot be.
+
+        Source: Open MPI 4.1, `send_inline` of pml_ob1_isend.c.
+        """
+        if not endpoint.eager.rails:
+            return False
+        rail = endpoint.eager.next()
+        module = rail.module
+        size = convertor.size
+        inplace = bool(module.flags & SEND_INPLACE)
+        eager_payload = module.eager_limit - UNION_SIZE
+        if choose(mode, size, eager_payload, rail.immediate, inplace) is not EAGER_IMMEDIATE:
+            return False
+        header = self.match_header(communicator.context_id, communicator.rank, tag, sequence)
+        flags = self._immediate_flags
+        there = rail.endpoint
+        return module.sendi(there, convertor, header, size, NO_ORDER, flags, MATCH) >= 0
 
     def start(self, request: SendRequest) -> bool:
         """Send the first fragment over one of the eager rails; false when none has room."""
@@ -174,10 +220,10 @@ class Sending:
         result = rail.module.sendi(
             rail.endpoint,
             request.convertor,
-            self.match_header(request),
+            self._header_of(request),
             size,
             NO_ORDER,
-            PRIORITY | BTL_OWNERSHIP,
+            self._immediate_flags,
             MATCH,
         )
         if result < 0:
@@ -216,7 +262,7 @@ class Sending:
             self._close_rendezvous(request)
         if self._trace.active:
             self._ob1.steps.candidate(request, EAGER_PREPARED, rail)
-        descriptor.segment[:MATCH_SIZE] = self.match_header(request)
+        descriptor.segment[:MATCH_SIZE] = self._header_of(request)
         return self.send_fragment(rail, request, descriptor, MATCH)
 
     def _allocated(self, rail: Rail, request: SendRequest) -> int:
@@ -231,7 +277,7 @@ class Sending:
             self._close_rendezvous(request)
         if self._trace.active:
             self._ob1.steps.candidate(request, Protocol.EAGER_ALLOCATED, rail)
-        descriptor.segment[:MATCH_SIZE] = self.match_header(request)
+        descriptor.segment[:MATCH_SIZE] = self._header_of(request)
         descriptor.payload_size = request.convertor.pack(0, descriptor.segment[MATCH_SIZE:])
         return self.send_fragment(rail, request, descriptor, MATCH)
 
@@ -344,9 +390,13 @@ class Sending:
             self._ob1.rdma.release(request.registered)
         request.fail(error, detail)
 
-    def match_header(self, request: SendRequest) -> bytes:
+    def _header_of(self, request: SendRequest) -> bytes:
+        rank, tag = request.own_rank, request.tag
+        return self.match_header(request.context_id, rank, tag, request.sequence)
+
+    def match_header(self, context_id: int, rank: int, tag: int, sequence: int) -> bytes:
         """The header of an eager message."""
-        return match_words(0, request.context_id, request.own_rank, request.tag, request.sequence)
+        return match_words(0, context_id, rank, tag, sequence)
 
     def frag_header(self, request: SendRequest, offset: int) -> bytes:
         """The header of a FRAG with the bytes from `offset` on."""

@@ -1,1 +1,0 @@
-cpdef long long narrow(number) except? -99
