@@ -7,6 +7,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any, Literal
 
+from ompy import raw
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
 from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
 from ompy.data.errors import MPIError
@@ -24,6 +25,53 @@ from ompy.mpi.state import CommState, null_communicator
 from ompy.mpi.status import Status
 
 
+def send_object(state: CommState | None, obj: Any, dest: Any, tag: Any) -> None:
+    """Send an object and wait: `Comm.send`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    if state is None:
+        raise null_communicator()
+    target = raw.small(dest if dest.__class__ is int else whole(dest))
+    label = raw.small(tag if tag.__class__ is int else whole(tag))
+    if 0 <= target < state.size and 0 <= label <= TAG_UB:
+        convertor = convertor_of(pickle.pieces(obj))
+        try:
+            state.pml.send(state.communicator, convertor, target, label, STANDARD)
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
+    elif target != PROC_NULL:
+        raise wrong_target(state, whole(dest), tag)
+
+
+def receive_object(state: CommState | None, source: Any, tag: Any, status: Status | None) -> Any:
+    """Receive an object: `Comm.recv`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    if state is None:
+        raise null_communicator()
+    origin = raw.small(source if source.__class__ is int else whole(source))
+    label = raw.small(tag if tag.__class__ is int else whole(tag))
+    if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
+        convertor = GrowingConvertor()
+        try:
+            done = state.pml.recv(state.communicator, convertor, origin, label)
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
+        if status is not None:
+            status._fill(done)
+        assert convertor.view is not None, "a received message has its memory"
+        return pickle.load(convertor.view)
+    if origin != PROC_NULL:
+        raise wrong_source(state, whole(source), tag)
+    if status is not None:
+        status._no_process()
+    return None
+
+
 class ObjectMessages(CommBase):
     """Sends and receives of objects. They are pickled: see `ompy.mpi.objects`."""
 
@@ -31,19 +79,7 @@ class ObjectMessages(CommBase):
 
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send an object."""
-        state: CommState | None = self._inner
-        if state is None:
-            raise null_communicator()
-        if dest.__class__ is not int:
-            dest = whole(dest)
-        if 0 <= dest < state.size and 0 <= tag <= TAG_UB:
-            convertor = convertor_of(pickle.pieces(obj))
-            try:
-                state.pml.send(state.communicator, convertor, dest, tag, STANDARD)
-            except MPIError as problem:
-                raise state.raised(problem) from problem.__cause__
-        elif dest != PROC_NULL:
-            raise wrong_target(state, dest, tag)
+        send_object(self._inner, obj, dest, tag)
 
     def recv(
         self,
@@ -60,28 +96,9 @@ class ObjectMessages(CommBase):
             tag: of the message, or ANY_TAG.
             status: filled with what is known about the message.
         """
-        state: CommState | None = self._inner
-        if state is None:
-            raise null_communicator()
         if buf is not None:
             _warn_about_buffer()
-        if source.__class__ is not int:
-            source = whole(source)
-        if ANY_SOURCE <= source < state.size and ANY_TAG <= tag <= TAG_UB:
-            convertor = GrowingConvertor()
-            try:
-                done = state.pml.recv(state.communicator, convertor, source, tag)
-            except MPIError as problem:
-                raise state.raised(problem) from problem.__cause__
-            if status is not None:
-                status._fill(done)
-            assert convertor.view is not None, "a received message has its memory"
-            return pickle.load(convertor.view)
-        if source != PROC_NULL:
-            raise wrong_source(state, source, tag)
-        if status is not None:
-            status._no_process()
-        return None
+        return receive_object(self._inner, source, tag, status)
 
     def _send_object(self, obj: Any, dest: int, tag: int, mode: int) -> RequestState:
         state = self._state()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from typing import Any, Final
 
-from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor
+from ompy.data.convertor import Convertor, GatherConvertor, contiguous
 
 PICKLED: Final = 0x80  # PEP 307: first byte of a pickle of protocol 2 and up
 MAGIC: Final = b"\x01ompy\xb5\x00\xff"  # arbitrary: begins no pickle, no JSON and no text
@@ -29,6 +29,7 @@ PLACE: Final = Struct("<QQ")
 ATOMIC: Final = frozenset((type(None), bool, int, float, complex, str, bytes))
 HIGHEST: Final = 5  # PEP 574: the protocol that keeps buffers out of the pickle
 
+_imported: Final[list[Any]] = []
 Pieces = Sequence[Any]  # a message in one or more buffers
 
 
@@ -73,17 +74,13 @@ class Pickle:
         """An object as bytes, all in one piece."""
         if self._dumps is not None:
             return self._dumps(obj) if self._protocol is None else self._dumps(obj, self._protocol)
-        from _pickle import dumps
-
-        return dumps(obj, self._protocol)
+        return _c_pickle().dumps(obj, self._protocol)
 
     def loads(self, data: Any) -> Any:
         """The object of some bytes."""
         if self._loads is not None:
             return self._loads(data)
-        from _pickle import loads
-
-        return loads(data)
+        return _c_pickle().loads(data)
 
     def dumps_oob(self, obj: Any) -> tuple[bytes, list[Any]]:
         """An object as bytes, and its large buffers beside them."""
@@ -94,14 +91,10 @@ class Pickle:
 
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """The object of `dumps_oob`."""
-        from _pickle import loads
-
-        return loads(data, buffers=buffers)
+        return _c_pickle().loads(data, buffers=buffers)
 
     def _split(self, obj: Any) -> tuple[bytes, list[memoryview]]:
         """The pickle, and the bytes of the large buffers that are not in it."""
-        from _pickle import dumps
-
         views: list[memoryview] = []
         threshold = self._threshold
 
@@ -112,7 +105,7 @@ class Pickle:
             views.append(view)
             return False
 
-        return dumps(obj, HIGHEST, buffer_callback=keep_inside), views
+        return _c_pickle().dumps(obj, HIGHEST, buffer_callback=keep_inside), views
 
     def pieces(self, obj: Any) -> Pieces:
         """An object as a message: one piece, or the pieces of a frame."""
@@ -145,6 +138,15 @@ class Pickle:
         return self.load(memoryview(joined(self.pieces(obj))))
 
 
+def _c_pickle() -> Any:
+    """The module `_pickle`, imported when the first object travels."""
+    if not _imported:
+        import _pickle
+
+        _imported.append(_pickle)
+    return _imported[0]
+
+
 def _frame(data: Any, views: list[memoryview]) -> Pieces:
     """The pieces of a frame, padded so that each buffer is aligned."""
     start = HEADER.size + len(views) * PLACE.size
@@ -170,7 +172,7 @@ def convertor_of(pieces: Pieces) -> Convertor:
     """The bytes of a message to send."""
     if len(pieces) == 1:
         view = memoryview(pieces[0])
-        return ContiguousConvertor(view if view.format == "B" else view.cast("B"))
+        return contiguous(view if view.format == "B" else view.cast("B"))
     return GatherConvertor([memoryview(piece) for piece in pieces])
 
 

@@ -3,6 +3,8 @@ cimport cython
 from ompy cimport raw
 from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request as Operation
+from ompy.mpi.request cimport request_of
+from ompy.mpi.requeststate cimport nothing
 from ompy.mpi.spec cimport recv_convertor, send_convertor
 from ompy.mpi.state cimport CommState
 
@@ -14,3 +16,5 @@ cpdef bint has_source(CommState state, source, tag) except -1
 cpdef send_buffer(CommState state, buf, dest, tag)
 @cython.locals(origin="long long", label="long long", done=Operation)
 cpdef receive_buffer(CommState state, buf, source, tag, status)
+cpdef begin_send_buffer(CommState state, buf, dest, tag, int mode)
+cpdef begin_receive_buffer(CommState state, buf, source, tag)

@@ -16,7 +16,7 @@ from ompy.mpi import buffering
 from ompy.mpi.base import CommBase
 from ompy.mpi.matched import Message, no_process_message
 from ompy.mpi.peers import whole, wrong_source, wrong_target
-from ompy.mpi.request import Prequest, Request
+from ompy.mpi.request import Prequest, Request, request_of
 from ompy.mpi.requeststate import PersistentMessageState, RequestState, nothing
 from ompy.mpi.spec import message, recv_convertor, send_convertor
 from ompy.mpi.state import CommState, null_communicator
@@ -124,6 +124,33 @@ def receive_buffer(
         raise wrong_source(state, whole(source), tag)
 
 
+def begin_send_buffer(state: CommState | None, buf: Any, dest: Any, tag: Any, mode: int) -> Request:
+    """Begin to send a buffer: `Comm.Isend` and its like.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    if state is None:
+        raise null_communicator()
+    if not has_target(state, dest, tag):
+        return request_of(state, nothing(), None, False)
+    return request_of(state, begin_send(state, send_convertor(buf), dest, tag, mode), buf, False)
+
+
+def begin_receive_buffer(state: CommState | None, buf: Any, source: Any, tag: Any) -> Request:
+    """Begin to receive into a buffer: `Comm.Irecv`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    if state is None:
+        raise null_communicator()
+    if not has_source(state, source, tag):
+        return request_of(state, nothing(), None, True)
+    done = begin_receive(state, recv_convertor(buf), source, tag)
+    return request_of(state, done, buf, True)
+
+
 class PointToPoint(CommBase):
     """Sends and receives of buffers."""
 
@@ -170,15 +197,11 @@ class PointToPoint(CommBase):
     # --- not blocking
 
     def _isend(self, buf: Any, dest: int, tag: int, mode: int) -> Request:
-        state = self._state()
-        if not has_target(state, dest, tag):
-            return Request._adopt(RequestState(state, nothing(), None))
-        done = begin_send(state, send_convertor(buf), dest, tag, mode)
-        return Request._adopt(RequestState(state, done, buf))
+        return begin_send_buffer(self._inner, buf, dest, tag, mode)
 
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send; leave the buffer alone until the request is complete."""
-        return self._isend(buf, dest, tag, STANDARD)
+        return begin_send_buffer(self._inner, buf, dest, tag, STANDARD)
 
     def Ibsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send a copy, for which there must be room in the attached buffer."""
@@ -194,11 +217,7 @@ class PointToPoint(CommBase):
 
     def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Begin to receive; leave the buffer alone until the request is complete."""
-        state = self._state()
-        if not has_source(state, source, tag):
-            return Request._adopt(RequestState(state, nothing(), None, receives=True))
-        done = begin_receive(state, recv_convertor(buf), source, tag)
-        return Request._adopt(RequestState(state, done, buf, receives=True))
+        return begin_receive_buffer(self._inner, buf, source, tag)
 
     # --- both ways
 

@@ -13,10 +13,12 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_IN_STATUS, ERR_REQUEST, MPIError
+from ompy.data.request import Request as Operation
 from ompy.mpi.completion import all_complete, poll, some_complete, wait_any, wait_for
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
-from ompy.mpi.requeststate import PersistentState, RequestState
+from ompy.mpi.requeststate import PersistentState, RequestState, request_state
+from ompy.mpi.state import CommState
 from ompy.mpi.status import Status
 from ompy.mpi.unsupported import absent
 
@@ -285,6 +287,21 @@ class Request(Handle):
         return places
 
     get_status_some = Get_status_some
+
+
+def request_of(comm: CommState, operation: Operation, keep: object, receives: bool) -> Request:
+    """A handle of an operation under way.
+
+    Args:
+        comm: where it is.
+        operation: as the PML completes it.
+        keep: what must stay alive until then.
+        receives: its status describes a message.
+    """
+    made = object.__new__(Request)
+    made._name = ""
+    made._inner = request_state(comm, operation, keep, receives)
+    return made
 
 
 class Prequest(Request):

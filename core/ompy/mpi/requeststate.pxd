@@ -1,3 +1,5 @@
+cimport cython
+
 from ompy.data.request cimport Request
 from ompy.mpi.handles cimport State
 from ompy.mpi.state cimport CommState
@@ -14,3 +16,5 @@ cdef class RequestState(State):
     cpdef fill(self, status)
 
 cpdef Request nothing()
+@cython.locals(made=RequestState)
+cpdef RequestState request_state(CommState comm, Request operation, keep, bint receives)

@@ -101,6 +101,21 @@ class RequestState(State):
         await waiting(self.operation)
 
 
+def request_state(
+    comm: CommState, operation: Request, keep: object, receives: bool
+) -> RequestState:
+    """A state of one message. Made without `__init__`, as every such message needs one."""
+    made = RequestState.__new__(RequestState)
+    made.number = 0
+    made.comm = comm
+    made.world = comm.world
+    made.operation = operation
+    made.keep = keep
+    made.receives = receives
+    made.watched = False
+    return made
+
+
 class PersistentState(RequestState):
     """An operation that can be started again and again.
 

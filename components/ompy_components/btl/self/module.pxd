@@ -1,8 +1,17 @@
-from ompy.frameworks.btl cimport Descriptor, Endpoint
+cimport cython
+
+from ompy cimport raw
+from ompy.data.convertor cimport Convertor
+from ompy.frameworks.btl cimport Descriptor, Endpoint, ReceiveCallback
 from ompy.frameworks.transfers cimport RdmaModule
 
 cdef class SelfModule(RdmaModule):
     cdef Endpoint _endpoint
+    cdef list _handlers
     cdef object _queue
     cdef public object registered
+    @cython.locals(begin=Py_ssize_t, descriptor=Descriptor)
+    cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
+    @cython.locals(count=int, descriptor=Descriptor, handler=ReceiveCallback)
+    cpdef int poll(self) except -1
     cpdef finalize(self)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from ompy import raw
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -38,12 +39,13 @@ class SelfModule(RdmaModule):
         registered: memory for puts and gets.
     """
 
-    __slots__ = ("_endpoint", "_queue", "registered")
+    __slots__ = ("_endpoint", "_handlers", "_queue", "registered")
 
     def __init__(self, context: RankContext, values: Values) -> None:
         super().__init__("self", context, values, SEND | PUT | GET | RDMA_COMPLETION)
         self.registration_handle_size = HANDLE_SIZE
         self._endpoint = Endpoint(self, context.me)
+        self._handlers = context.active_messages.handlers
         self._queue: deque[Descriptor] = deque()
         self.registered = RegistrationTable(context.rank)
 
@@ -68,9 +70,10 @@ class SelfModule(RdmaModule):
         tag: int,
     ) -> int:
         """Queue a copy of header and payload."""
-        segment = memoryview(bytearray(len(header) + payload_size))
-        segment[: len(header)] = header
-        convertor.pack(0, segment[len(header) :])
+        begin = len(header)
+        segment = memoryview(bytearray(begin + payload_size))
+        raw.copy(segment, 0, header, 0, begin)
+        convertor.pack_at(segment, begin, payload_size)
         descriptor = Descriptor(segment, flags, order)
         descriptor.tag = tag
         self._queue.append(descriptor)
@@ -103,7 +106,7 @@ class SelfModule(RdmaModule):
         queue = self._queue
         if not queue:
             return 0
-        handlers = self.context.active_messages.handlers
+        handlers = self._handlers
         count = min(len(queue), DELIVERIES_PER_POLL)
         for _ in range(count):
             descriptor = queue.popleft()

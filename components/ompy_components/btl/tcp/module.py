@@ -239,7 +239,7 @@ class TcpModule(RdmaModule):
     def poll(self) -> int:
         """Serve every socket that is ready."""
         events = 0
-        for ready in self.readiness.poll():
+        for ready in self.readiness.glance():
             owner = ready.owner
             events += owner.ready(readable=ready.readable, writable=ready.writable)  # type: ignore[attr-defined]
         return events

@@ -1,0 +1,3 @@
+from ompy.data.convertor cimport Convertor, contiguous
+
+cpdef Convertor convertor_of(pieces)

@@ -1,0 +1,1 @@
+# compiled as it is: a class that users may inherit from
