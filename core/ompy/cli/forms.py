@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import ompy
 
-INLINE = ("entries", "raw")  # what is compiled into others; see tools/compile_hot.py
+INLINE = ("entries", "raw", "vm")  # what is compiled into others; see tools/compile_hot.py
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

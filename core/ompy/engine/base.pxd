@@ -14,13 +14,16 @@ cdef class Engine:
     cdef public RankLock lock
     cdef public object random
     cdef public list _pollers
+    cdef public list _seldom
     cdef public bint _polling
     cdef public TimerHeap _timers
     cpdef long long now(self) except -1
     cpdef add_poller(self, Poller poller)
     cpdef remove_poller(self, Poller poller)
-    @cython.locals(poller=Poller, events=int)
+    @cython.locals(events=int)
     cpdef int poll_all(self) except -1
+    @cython.locals(poller=Poller, events=int)
+    cpdef int poll_these(self, list pollers) except -1
     cpdef int progress(self) except -1
     cpdef bint wait(self, Waitable waitable, long long timeout=*) except -1
     @cython.locals(poller=Poller)

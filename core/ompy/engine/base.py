@@ -52,13 +52,14 @@ class Engine:
         random: the only source of randomness protocols may use.
     """
 
-    __slots__ = ("_pollers", "_polling", "_timers", "has_core", "lock", "random")
+    __slots__ = ("_pollers", "_polling", "_seldom", "_timers", "has_core", "lock", "random")
 
     def __init__(self, random: Random) -> None:
         self.lock = rank_lock()
         self.random = random
         self.has_core = False
         self._pollers: list[Poller] = []
+        self._seldom: list[Poller] = []
         self._polling = False
         self._timers = TimerHeap()
 
@@ -70,9 +71,16 @@ class Engine:
         """Poll `poller` from now on."""
         self._pollers = [*self._pollers, poller]
 
+    def poll_seldom(self, poller: Poller, *, seldom: bool) -> None:
+        """Say of a poller whether its news are rare and may wait for some rounds.
+
+        An engine may go on polling it every round. A rank still sleeps only when it agrees.
+        """
+
     def remove_poller(self, poller: Poller) -> None:
         """Stop polling `poller`; harmless if it is not polled."""
         self._pollers = [other for other in self._pollers if other is not poller]
+        self._seldom = [other for other in self._seldom if other is not poller]
 
     def call_later(self, delay: int, callback: Callable[[], object]) -> Timer:
         """Call `callback` once, `delay` nanoseconds from now, from within `progress`."""
@@ -86,13 +94,24 @@ class Engine:
         """
         if self._polling:
             return 0
+        events = self.poll_these(self._pollers)
+        if self._timers.armed:
+            self._polling = True
+            try:
+                events += self._timers.run(self.now())
+            finally:
+                self._polling = False
+        return events
+
+    def poll_these(self, pollers: list[Poller]) -> int:
+        """Poll some of them once. Returns the events handled, none from inside a poller."""
+        if self._polling:
+            return 0
         self._polling = True
         events = 0
         try:
-            for poller in self._pollers:
+            for poller in pollers:
                 events += poller.poll()
-            if self._timers.armed:
-                events += self._timers.run(self.now())
         finally:
             self._polling = False
         return events
@@ -131,14 +150,14 @@ class Engine:
 
     def arm_pollers(self) -> bool:
         """Tell every poller that the rank is about to sleep; false if one has news."""
-        for poller in self._pollers:  # noqa: SIM110 - a closure would not compile
+        for poller in [*self._pollers, *self._seldom]:  # noqa: SIM110 - a closure would not compile
             if not poller.arm():
                 return False
         return True
 
     def disarm_pollers(self) -> None:
         """Tell every poller that the rank is awake."""
-        for poller in self._pollers:
+        for poller in [*self._pollers, *self._seldom]:
             poller.disarm()
 
 

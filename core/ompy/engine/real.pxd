@@ -14,6 +14,7 @@ cdef class RealEngine(Engine):
     cdef object _owner
     cdef long long _park_after
     cdef int _sleepers
+    cdef int _rounds
     cdef long long _spin_for
     cpdef long long now(self) except -1
     @cython.locals(events_handled=int)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.data.request import Waitable
-from ompy.engine.base import Engine
+from ompy.engine.base import Engine, Poller
 from ompy.engine.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SAFETY_NAP: Final = 0.010  # s; reference performance.md 3e: 10 ms net for the store/load race
 HUB_AFTER: Final = 0.100  # s; arbitrary: idle long enough that importing uvloop hurts nobody
+SELDOM: Final = 32  # rounds; arbitrary: a look that finds nothing then costs less than the others
 TURN_EVERY: Final = 1000  # empty polls; reference performance.md 3e: no visible cost
 
 
@@ -48,6 +49,7 @@ class RealEngine(Engine):
         "_loop_kind",
         "_owner",
         "_park_after",
+        "_rounds",
         "_sleepers",
         "_spin_for",
         "wakeup",
@@ -72,6 +74,7 @@ class RealEngine(Engine):
         self._hub: Hub | None = None
         self._driver: object | None = None
         self._sleepers = 0
+        self._rounds = 0
         self.has_core = ranks_here <= len(os.sched_getaffinity(0))
         self._spin_for = spin_us * 1000 if self.has_core else 0
         self._park_after = max(park_ms * 1_000_000, self._spin_for)
@@ -82,12 +85,26 @@ class RealEngine(Engine):
         """Nanoseconds of the monotonic clock."""
         return raw.clock()
 
+    def poll_seldom(self, poller: Poller, *, seldom: bool) -> None:
+        """Poll it every `SELDOM` rounds, or every round again."""
+        if seldom == any(other is poller for other in self._seldom):
+            return
+        self.remove_poller(poller)
+        if seldom:
+            self._seldom = [*self._seldom, poller]
+        else:
+            self.add_poller(poller)
+
     def progress(self) -> int:
         """Poll once, unless another thread of this rank is polling."""
         if not self.lock.acquire(False):
             return 0
         try:
             events_handled = self.poll_all()
+            self._rounds += 1
+            if self._rounds >= SELDOM and self._seldom:
+                self._rounds = 0
+                events_handled += self.poll_these(self._seldom)
         finally:
             self.lock.release()
         if events_handled and self._sleepers:

@@ -181,10 +181,6 @@ class Readiness:
         """What is ready now."""
         raise NotImplementedError
 
-    def glance(self) -> list[Ready]:
-        """What is ready now, or nothing: a set that expects little may look now and then only."""
-        return self.poll()
-
     def close(self) -> None:
         """Forget everything."""
         raise NotImplementedError

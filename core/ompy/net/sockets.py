@@ -190,16 +190,12 @@ def _merges(sock: socket.socket) -> bool:
     return True
 
 
-LISTENER_EVERY: Final = 32  # arbitrary: looks that find nothing then cost less than other polls
-
-
 class SocketReadiness(Readiness):
     """One poll set over many sockets, itself one of the rank's wake-up descriptors."""
 
-    __slots__ = ("_glances", "_owners", "_poll", "_wakeup")
+    __slots__ = ("_owners", "_poll", "_wakeup")
 
     def __init__(self, wakeup: Wakeup) -> None:
-        self._glances = 0
         self._poll = select.epoll()
         self._owners: dict[int, object] = {}
         self._wakeup = wakeup
@@ -233,14 +229,6 @@ class SocketReadiness(Readiness):
             for descriptor, mask in self._poll.poll(0)
             if descriptor in owners
         ]
-
-    def glance(self) -> list[Ready]:
-        """Ask the kernel; a listener alone is looked at once in a while."""
-        if len(self._owners) < 2:
-            self._glances += 1
-            if self._glances % LISTENER_EVERY:
-                return []
-        return self.poll()
 
     def close(self) -> None:
         """Close the poll set."""

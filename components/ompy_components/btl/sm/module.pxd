@@ -6,6 +6,7 @@ from ompy.frameworks.btl cimport Descriptor, Endpoint, ReceiveCallback
 from ompy.frameworks.transfers cimport RdmaModule
 from ompy.net.ring cimport RingReader, RingWriter
 from ompy_components.btl.sm.endpoint cimport SmDescriptor, SmEndpoint
+from ompy_components.btl.sm.remote cimport RemoteMemory
 
 cdef class Inbox:
     cdef public SmEndpoint peer
@@ -27,7 +28,7 @@ cdef class SmModule(RdmaModule):
     cdef bint _starved
     cdef dict _endpoints
     cdef list _inboxes
-    cdef public object remote
+    cdef public RemoteMemory remote
     cdef _connect(self, proc, int slots)
     cpdef Endpoint reach(self, proc)
     cpdef Descriptor alloc(self, Endpoint endpoint, int order, long long size, int flags)

@@ -210,7 +210,7 @@ class TcpEndpoint(Endpoint):
         nonce = context.network.entropy(NONCE_SIZE)
         rank, target = context.rank, self.proc.rank
         self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce)
-        self._owner.readiness.add(self._stream, self)
+        self._owner.watch(self._stream, self)
         self._want_write(wanted=True)
         self._later(self._owner.handshake_timeout, partial(self._retry, "no answer"))
 
@@ -259,7 +259,7 @@ class TcpEndpoint(Endpoint):
         """Use a proven connection that the peer opened; ours, if one is under way, is dropped."""
         self._drop_stream()
         self._stream = stream
-        self._owner.readiness.add(stream, self)
+        self._owner.watch(stream, self)
         self._connected()
 
     def prefers_own(self) -> bool:
@@ -390,7 +390,7 @@ class TcpEndpoint(Endpoint):
     def _drop_stream(self) -> None:
         self._no_timer()
         if self._stream is not None:
-            self._owner.readiness.remove(self._stream)
+            self._owner.unwatch(self._stream)
             self._stream.close()
             self._stream = None
         self._initiator = None

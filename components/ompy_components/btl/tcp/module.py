@@ -110,6 +110,7 @@ class TcpModule(RdmaModule):
         "_handlers",
         "_linger",
         "_visitors",
+        "_watched",
         "connect_tries",
         "handshake_timeout",
         "interface",
@@ -139,6 +140,7 @@ class TcpModule(RdmaModule):
         self._visitors: list[Visitor] = []
         first, count = values.port_min_v4, values.port_range_v4
         ports = range(first, min(first + count, 65536)) if first else (0,)
+        self._watched = 0
         self.listener = context.network.listen(interface.address, ports)
         self.readiness = context.network.readiness()
         self.readiness.add(self.listener, Door(self))
@@ -236,10 +238,24 @@ class TcpModule(RdmaModule):
         for remote in self.landing:
             remote.withdraw(registration)
 
+    def watch(self, stream: Stream, owner: object) -> None:
+        """Serve a connection from now on."""
+        self.readiness.add(stream, owner)
+        self._watched += 1
+        self.context.engine.poll_seldom(self, seldom=False)
+
+    def unwatch(self, stream: Stream) -> None:
+        """Serve it no longer. With no connection left, who may come is looked for seldom."""
+        self.readiness.remove(stream)
+        self._watched -= 1
+        self.context.engine.poll_seldom(self, seldom=not self._watched)
+
     def poll(self) -> int:
         """Serve every socket that is ready."""
+        if not self._watched:
+            self.context.engine.poll_seldom(self, seldom=True)
         events = 0
-        for ready in self.readiness.glance():
+        for ready in self.readiness.poll():
             owner = ready.owner
             events += owner.ready(readable=ready.readable, writable=ready.writable)  # type: ignore[attr-defined]
         return events
@@ -271,7 +287,7 @@ class TcpModule(RdmaModule):
         acceptor = Acceptor(context.job_key, context.job_id, context.rank, context.size, nonce)
         visitor = Visitor(self, stream, acceptor)
         self._visitors.append(visitor)
-        self.readiness.add(stream, visitor)
+        self.watch(stream, visitor)
         if len(self._visitors) > self._half_open_max:
             self.expel(self._visitors[0])
         return 1
@@ -313,7 +329,7 @@ class TcpModule(RdmaModule):
         elif acceptor.outcome is Outcome.TAKEN:
             self._visitors.remove(visitor)
             visitor.timer.cancel()
-            self.readiness.remove(visitor.stream)
+            self.unwatch(visitor.stream)
             self._endpoint(self.context.procs[acceptor.peer]).take(visitor.stream)
         else:
             self.readiness.want_write(visitor.stream, wanted=False)
@@ -323,7 +339,7 @@ class TcpModule(RdmaModule):
         if visitor in self._visitors:
             self._visitors.remove(visitor)
             visitor.timer.cancel()
-            self.readiness.remove(visitor.stream)
+            self.unwatch(visitor.stream)
             visitor.stream.close()
 
     # -- the end

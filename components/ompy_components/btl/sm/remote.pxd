@@ -1,0 +1,27 @@
+cimport cython
+
+from ompy.frameworks.btl cimport Descriptor, Endpoint
+from ompy.frameworks.registration cimport Registration, RegistrationTable
+from ompy_components.btl.sm.endpoint cimport SmEndpoint
+
+cdef class RemoteMemory:
+    cdef object _module
+    cdef object _context
+    cdef unsigned long long[::1] _words
+    cdef object _layout
+    cdef RegistrationTable _table
+    cdef object _emulation
+    cdef public bint single_copy
+    cdef object _copy
+    cdef object _probe
+    cdef long _own_line
+    cdef long _own_table
+    cdef list _free_slots
+    @cython.locals(slot=long, at=long, made=Registration)
+    cpdef Registration register(self, memory, int access)
+    @cython.locals(slot=long, at=long, removed=Registration)
+    cpdef deregister(self, handle)
+    cpdef int move(self, SmEndpoint endpoint, Descriptor descriptor, unsigned long long identity, long long offset, int access) except? -99
+    @cython.locals(at=long, address="unsigned long long", size="long long")
+    cdef _copy_once(self, SmEndpoint endpoint, local, long long offset, unsigned long long identity, int access)
+    cdef bint _may_copy(self, SmEndpoint endpoint) except -1

@@ -1,0 +1,83 @@
+"""The kernel's copy between processes, one call of it. Compiled, `vm.pxd` takes its place.
+
+process_vm_readv and process_vm_writev (Linux 3.2), without their lists of pieces: one here, one
+there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from struct import Struct
+from typing import Final
+
+_PIECES: Final = Struct("@PNPN")  # two of the kernel's struct iovec: here, and there
+_ONE: Final = ctypes.c_ulong(1)
+_NO_FLAGS: Final = ctypes.c_ulong(0)
+# used again for every call: making them costs more than a small copy
+_pieces: Final = bytearray(_PIECES.size)
+_addressof = ctypes.addressof
+_byte_at = ctypes.c_char.from_buffer
+_HERE: Final = ctypes.c_void_p(_addressof(_byte_at(_pieces)))
+_THERE: Final = ctypes.c_void_p(_addressof(_byte_at(_pieces)) + _PIECES.size // 2)
+_processes: Final[dict[int, ctypes.c_int]] = {}
+_library: Final = ctypes.CDLL(None, use_errno=True)
+THERE: Final = hasattr(_library, "process_vm_readv")  # this system has the calls
+if THERE:
+    _calls = (_library.process_vm_readv, _library.process_vm_writev)
+    for _call in _calls:
+        _call.restype = ctypes.c_ssize_t
+        _call.argtypes = [
+            ctypes.c_int,
+            ctypes.c_void_p,
+            ctypes.c_ulong,
+            ctypes.c_void_p,
+            ctypes.c_ulong,
+            ctypes.c_ulong,
+        ]
+
+
+def move(writes: bool, process: int, address: int, view: memoryview, done: int) -> int:
+    """Copy what of `view` lies behind byte `done`, as much as the kernel will at once.
+
+    Args:
+        writes: to the other process, rather than from it.
+        process: the other.
+        address: in it, of what belongs to byte 0 of `view`.
+        view: format B, contiguous, not empty.
+        done: bytes that are copied already.
+
+    Returns:
+        Bytes copied, or a negative error number.
+    """
+    peer = _processes.get(process)
+    if peer is None:
+        peer = _processes[process] = ctypes.c_int(process)
+    left = len(view) - done
+    _PIECES.pack_into(_pieces, 0, address_of(view) + done, left, address + done, left)
+    moved: int = _calls[writes](peer, _HERE, _ONE, _THERE, _ONE, _NO_FLAGS)
+    return moved if moved >= 0 else -ctypes.get_errno()
+
+
+class _Buffer(ctypes.Structure):
+    """Py_buffer, up to the fields read here and room for the rest."""
+
+    _fields_ = (
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("rest", ctypes.c_byte * 128),
+    )
+
+
+def address_of(view: memoryview) -> int:
+    """Virtual address of the first byte of `view`, read-only views included.
+
+    The address is good for as long as the memory under `view` is alive and not resized.
+    """
+    if not view.readonly and len(view):
+        return _addressof(_byte_at(view))  # a fraction of the time
+    buffer = _Buffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer), 0)
+    address = buffer.buf or 0
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))
+    return address
