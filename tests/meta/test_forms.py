@@ -11,10 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from ompy.cli.forms import INLINE
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOTS = (ROOT / "core", ROOT / "components")
-DECLARED = [(root, path) for root in ROOTS for path in sorted(root.rglob("*.pxd"))]
+EVERY = [(root, path) for root in ROOTS for path in sorted(root.rglob("*.pxd"))]
+DECLARED = [(root, path) for root, path in EVERY if path.stem not in INLINE]
+WRITTEN_TWICE = [path for _, path in EVERY if path.stem in INLINE]
 IDS = [str(path.relative_to(root)) for root, path in DECLARED]
 
 
@@ -52,6 +55,28 @@ def test_declaration_and_source_agree(root: Path, path: Path) -> None:
             if isinstance(item, ast.Assign) and item.targets[0].id == "__slots__"
         )
         assert set(slots) == attributes, f"{name}: __slots__ and declaration differ"
+
+
+@pytest.mark.parametrize("path", WRITTEN_TWICE, ids=lambda path: path.stem)
+def test_what_is_written_twice_has_the_same_functions(path: Path) -> None:
+    """Those a module takes from `raw` and its like, whichever form it has."""
+    tree = ast.parse(path.with_suffix(".py").read_text())
+    there = {node.name: len(node.args.args) for node in tree.body if is_function(node)}
+    inline = re.findall(r"^cdef inline .*?(\w+)\(([^)]*)\)", path.read_text(), re.MULTILINE)
+    declared = {name: len([part for part in row.split(",") if part]) for name, row in inline}
+    assert len(declared) > 1
+    for name, count in there.items():
+        assert declared.get(name) == count, f"{path.stem}.{name}"
+
+
+def is_function(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+
+
+def test_the_list_of_them_is_one() -> None:
+    tool = (ROOT / "tools" / "compile_hot.py").read_text()
+    listed = ast.literal_eval(re.search(r"^INLINE = (.*)$", tool, re.MULTILINE)[1])
+    assert {*listed} - {"__init__"} == {*INLINE} == {path.stem for path in WRITTEN_TWICE}
 
 
 @pytest.mark.parametrize(("root", "path"), DECLARED, ids=IDS)
