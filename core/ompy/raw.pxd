@@ -14,6 +14,23 @@ cdef extern from "time.h" nogil:
     int CLOCK_MONOTONIC
     int clock_gettime(int, timespec *)
 
+cdef extern from * nogil:
+    """
+    #if defined(__x86_64__) || defined(__i386__)
+    #define OMPY_PAUSE() __builtin_ia32_pause()
+    #elif defined(__aarch64__)
+    #define OMPY_PAUSE() __asm__ __volatile__("yield")
+    #else
+    #define OMPY_PAUSE() ((void)0)
+    #endif
+    """
+    void OMPY_PAUSE()
+
+cdef inline void pause(int times) noexcept:
+    cdef int each
+    for each in range(times):
+        OMPY_PAUSE()
+
 cdef inline long long clock() noexcept:
     cdef timespec now
     clock_gettime(CLOCK_MONOTONIC, &now)

@@ -56,6 +56,10 @@ def size(view: memoryview) -> int:
     return len(view)
 
 
+def pause(times: int) -> None:
+    """Let the processor's other thread have its units for a moment. Interpreted it has them."""
+
+
 def is_writable(view: memoryview) -> bool:
     """Whether what is under a view may be changed."""
     return not view.readonly

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 SAFETY_NAP: Final = 0.010  # s; reference performance.md 3e: 10 ms net for the store/load race
 HUB_AFTER: Final = 0.100  # s; arbitrary: idle long enough that importing uvloop hurts nobody
+# rounds without news, and pauses between rounds from then on: what takes so long is a peer that
+# copies, and cores that are threads of one processor copy at half the speed while the other spins
+LONG_WAIT: Final = 64  # arbitrary: some 10 us
+LONG_PAUSE: Final = 8  # arbitrary: half a microsecond, little beside such a wait
 SELDOM: Final = 32  # rounds; arbitrary: a look that finds nothing then costs less than the others
 TURN_EVERY: Final = 1000  # empty polls; reference performance.md 3e: no visible cost
 
@@ -141,6 +145,8 @@ class RealEngine(Engine):
             self._park(waitable, idle, deadline - now if deadline >= 0 else -1)
         elif idle >= self._spin_for:
             os.sched_yield()
+        else:
+            raw.pause(1 if misses < LONG_WAIT else LONG_PAUSE)
         return True
 
     def _park(self, waitable: Waitable, idle: int, remaining: int) -> None:
