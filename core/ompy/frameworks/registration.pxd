@@ -1,3 +1,5 @@
+from ompy cimport raw
+
 cdef class Registration:
     cdef bytes _wire
     cdef public int access
@@ -13,4 +15,4 @@ cdef class RegistrationTable:
     cpdef Registration get(self, unsigned long long identity)
     cpdef find(self, unsigned long long identity, long long offset, long long size, int access)
 
-cpdef unsigned long long identity_of(handle, int rank) except? 0
+cpdef unsigned long long identity_of(handle, unsigned long long rank) except? 0

@@ -11,17 +11,15 @@ handle that was forged, cut short or given back names nothing. Identities are ne
 from __future__ import annotations
 
 from collections import OrderedDict
-from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ompy import raw
 from ompy.data.errors import ERR_INTERN, MPIError
 
 if TYPE_CHECKING:
     from ompy.frameworks.btl import BtlModule, Endpoint
 
-_HANDLE: Final = Struct("<IIQ")
-HANDLE_SIZE: Final = _HANDLE.size
-assert HANDLE_SIZE == 16
+HANDLE_SIZE: Final = 16  # two words, as above
 _MAGIC: Final = 0x52504D4F  # arbitrary: "OMPR" in little-endian order
 
 
@@ -40,7 +38,7 @@ class Registration:
         self.memory = memory
         self.access = access
         self.identity = identity
-        self._wire = _HANDLE.pack(_MAGIC, rank, identity)
+        self._wire = raw.two_words(_MAGIC | rank << 32, identity)
 
     def __bytes__(self) -> bytes:
         return self._wire
@@ -50,8 +48,7 @@ def identity_of(handle: bytes, rank: int) -> int:
     """The identity in a handle that says it is of `rank`, or 0, which nothing has."""
     if len(handle) != HANDLE_SIZE:
         return 0
-    magic, owner, identity = _HANDLE.unpack(handle)
-    return int(identity) if (magic, owner) == (_MAGIC, rank) else 0
+    return raw.word(handle, 8) if raw.word(handle, 0) == _MAGIC | rank << 32 else 0
 
 
 class RegistrationTable:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1
 
 
+_POSTED: Final = ReceiveState.POSTED  # every message asks for it
+
+
 class RemoteMemory:
     """What a RGET says of the sender's memory.
 
@@ -161,7 +164,7 @@ class RecvRequest(Request):
         self.wanted_tag = tag
         self.posted = 0
         self.arrived = 0
-        self.state = ReceiveState.POSTED
+        self.state = _POSTED
         self.id = 0
         self.sequence = 0
 

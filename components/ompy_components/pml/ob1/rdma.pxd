@@ -2,9 +2,12 @@ cimport cython
 
 from ompy.data.request cimport Request
 from ompy.frameworks.bml cimport Rail
+from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.control cimport Control
 from ompy_components.pml.ob1.rails cimport RdmaRails, Share
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
+from ompy_components.pml.ob1.headers cimport parse
+from ompy_components.pml.ob1.states cimport next_rdma_state
 
 cdef class Expected:
     cdef public unsigned long long id
@@ -30,7 +33,7 @@ cdef class Rdma:
     cdef unsigned long long _next_id
     cdef object _ob1
     cdef dict _offers
-    cdef object _trace
+    cdef Trace _trace
     cdef public RdmaRails rails
     cpdef unsigned long long expect(self, Expected expected) except 0
     cpdef forget(self, Expected expected)

@@ -2,8 +2,9 @@ cimport cython
 
 from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
+from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.matching cimport RecvRequest, RemoteMemory
-from ompy_components.pml.ob1.rails cimport Share
+from ompy_components.pml.ob1.rails cimport Share, get_alignment, next_share, piece_of
 from ompy_components.pml.ob1.rdma cimport Rdma, RdmaFragment
 from ompy_components.pml.ob1.rdma_put cimport Incoming
 
@@ -13,7 +14,7 @@ cdef class Read(RdmaFragment):
 cdef class Gets(CompletionCallback):
     cdef object _ob1
     cdef Rdma _rdma
-    cdef object _trace
+    cdef Trace _trace
     @cython.locals(incoming=Incoming, share=Share, module=BtlModule, offset=cython.longlong, size=cython.longlong, result=int, alignment=long)
     cpdef bint proceed(self, RecvRequest request, RemoteMemory remote) except -1
     cpdef begin(self, RecvRequest request, RemoteMemory remote)

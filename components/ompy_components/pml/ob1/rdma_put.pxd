@@ -3,9 +3,11 @@ cimport cython
 from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
 from ompy_components.pml.ob1.matching cimport RecvRequest
-from ompy_components.pml.ob1.rails cimport Share
+from ompy_components.pml.ob1.rails cimport Share, find_rail, next_share, piece_of, put_alignment
 from ompy_components.pml.ob1.rdma cimport RdmaFragment
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
+from ompy_components.pml.ob1.headers cimport parse
+from ompy_components.pml.ob1.states cimport next_send_state
 
 cdef class Incoming:
     cdef public bint acknowledge

@@ -4,9 +4,10 @@ from ompy cimport raw
 from ompy.data.convertor cimport Convertor
 from ompy.frameworks.btl cimport BtlModule
 from ompy.trace.sink cimport Trace
-from ompy_components.pml.ob1.headers cimport as_signed, check
+from ompy_components.pml.ob1.headers cimport as_signed, check, parse, parse_registrations
 from ompy_components.pml.ob1.matching cimport Fragment, Matching, PeerQueue, RecvRequest
 from ompy_components.pml.ob1.rendezvous_receive cimport RendezvousReceive
+from ompy_components.pml.ob1.states cimport next_receive_state
 
 cdef class Receiving:
     cdef object _ob1

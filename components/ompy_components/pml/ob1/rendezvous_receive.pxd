@@ -3,9 +3,10 @@ cimport cython
 from ompy.data.convertor cimport Convertor
 from ompy.frameworks.bml cimport BmlEndpoint, Rail
 from ompy.frameworks.btl cimport BtlModule
+from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.control cimport Control
 from ompy_components.pml.ob1.matching cimport Fragment, RecvRequest, RemoteMemory
-from ompy_components.pml.ob1.rails cimport Share
+from ompy_components.pml.ob1.rails cimport Share, find_rail, get_alignment, heaviest_first, put_alignment, share_out
 from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.rdma_get cimport Gets
 from ompy_components.pml.ob1.rdma_put cimport Incoming, PutRequests
@@ -14,7 +15,7 @@ cdef class RendezvousReceive:
     cdef Control _control
     cdef object _ob1
     cdef Rdma _rdma
-    cdef object _trace
+    cdef Trace _trace
     cdef public Gets gets
     cdef public PutRequests puts
     @cython.locals(endpoint=BmlEndpoint)

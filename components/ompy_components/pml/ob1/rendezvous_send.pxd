@@ -3,15 +3,17 @@ cimport cython
 from ompy.data.convertor cimport Convertor
 from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, Descriptor
-from ompy_components.pml.ob1.rails cimport Share
+from ompy.trace.sink cimport Trace
+from ompy_components.pml.ob1.rails cimport Share, heaviest_first
 from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
+from ompy_components.pml.ob1.selection cimport first_payload
 
 cdef class RendezvousSend:
     cdef object _ob1
     cdef Rdma _rdma
     cdef object _sending
-    cdef object _trace
+    cdef Trace _trace
     cpdef int start(self, Rail rail, SendRequest request, protocol) except? -99
     @cython.locals(first=Share)
     cdef _protocol(self, SendRequest request)

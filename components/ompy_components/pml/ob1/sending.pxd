@@ -13,6 +13,7 @@ from ompy_components.pml.ob1.rdma_put cimport PutWrites
 from ompy_components.pml.ob1.rendezvous_send cimport RendezvousSend
 from ompy_components.pml.ob1.selection cimport choose
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
+from ompy_components.pml.ob1.states cimport next_send_state
 
 cdef class FragmentDone(CompletionCallback):
     cdef Sending _sending

@@ -45,7 +45,12 @@ from ompy_components.pml.ob1.headers import (
 from ompy_components.pml.ob1.matching import Matching
 from ompy_components.pml.ob1.rdma_put import PutWrites
 from ompy_components.pml.ob1.rendezvous_send import RendezvousSend
-from ompy_components.pml.ob1.selection import EAGER_IMMEDIATE, EAGER_PREPARED, Protocol, choose
+from ompy_components.pml.ob1.selection import (
+    EAGER_ALLOCATED,
+    EAGER_IMMEDIATE,
+    EAGER_PREPARED,
+    choose,
+)
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import SendEvent, SendState, next_send_state
 from ompy_components.pml.ob1.steps import COMPLETE
@@ -209,7 +214,7 @@ class Sending:
             protocol = choose(request.mode, size, eager_payload, False, inplace)
         if protocol is EAGER_PREPARED:
             return self._prepared(rail, request)
-        if protocol is Protocol.EAGER_ALLOCATED:
+        if protocol is EAGER_ALLOCATED:
             return self._allocated(rail, request)
         return self._rendezvous.start(rail, request, protocol)
 
@@ -276,7 +281,7 @@ class Sending:
         if request.id:
             self._close_rendezvous(request)
         if self._trace.active:
-            self._ob1.steps.candidate(request, Protocol.EAGER_ALLOCATED, rail)
+            self._ob1.steps.candidate(request, EAGER_ALLOCATED, rail)
         descriptor.segment[:MATCH_SIZE] = self._header_of(request)
         descriptor.payload_size = request.convertor.pack(0, descriptor.segment[MATCH_SIZE:])
         return self.send_fragment(rail, request, descriptor, MATCH)

@@ -20,9 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
 from ompy.data.errors import ERR_INTERN, MPIError
+
+E = TypeVar("E", bound=Enum)
 
 
 class _Quick(Enum):
@@ -31,6 +33,17 @@ class _Quick(Enum):
     __hash__ = object.__hash__
 
 
+def _direct(members: type[E]) -> type[E]:
+    """Make members plain attributes of their class, as they are from Python 3.12 on.
+
+    In 3.11 each is found by a hook that takes longer than the transition itself.
+    """
+    for name, member in members.__members__.items():
+        type.__setattr__(members, name, member)
+    return members
+
+
+@_direct
 class SendState(_Quick):
     """Of a send request with a rendezvous."""
 
@@ -41,6 +54,7 @@ class SendState(_Quick):
     DONE = "done"
 
 
+@_direct
 class SendEvent(_Quick):
     """What happens to a send request."""
 
@@ -53,6 +67,7 @@ class SendEvent(_Quick):
     DELIVERED = "every byte delivered"
 
 
+@_direct
 class ReceiveState(_Quick):
     """Of a receive request."""
 
@@ -62,6 +77,7 @@ class ReceiveState(_Quick):
     CANCELLED = "cancelled"
 
 
+@_direct
 class ReceiveEvent(_Quick):
     """What happens to a receive request."""
 
@@ -70,6 +86,7 @@ class ReceiveEvent(_Quick):
     CANCEL = "cancelled by the user"
 
 
+@_direct
 class RdmaState(_Quick):
     """Of one RDMA fragment, on the side that keeps it."""
 
@@ -80,6 +97,7 @@ class RdmaState(_Quick):
     FELL_BACK = "fell-back"
 
 
+@_direct
 class RdmaEvent(_Quick):
     """What happens to an RDMA fragment."""
 

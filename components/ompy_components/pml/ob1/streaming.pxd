@@ -1,6 +1,9 @@
 from ompy.frameworks.bml cimport BmlEndpoint, Rail
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
 from ompy_components.pml.ob1.sending cimport Sending
+from ompy_components.pml.ob1.headers cimport parse
+from ompy_components.pml.ob1.rails cimport heaviest_first, next_share, share_out
+from ompy_components.pml.ob1.states cimport next_send_state
 
 cdef class SendRange:
     cdef public long long offset
