@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -23,10 +23,11 @@ from ompy.frameworks.job import App, Job
 from ompy.mca.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from ompy.cli.hosts import Host
     from ompy.cli.mapping import Layout, MapBy
-    from ompy.frameworks.plm import PlmComponent
+    from ompy.frameworks.plm import PlmComponent, Target
     from ompy.mca.registry import Registry
-    from ompy.runtime.launcher import LaunchOptions
+    from ompy.runtime.launcher import LaunchOptions, Starts
 
 NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
@@ -230,8 +231,8 @@ def _not_found(name: str, here: str) -> str:
     return message
 
 
-def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
-    """Check all parameters of a command line and choose what starts agents.
+def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmComponent]]:
+    """Check all parameters of a command line and open what can start agents, the best first.
 
     Says which settings do not do what they seem to, and which components there are that cannot be
     used, as far as that is known here.
@@ -255,11 +256,37 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
     if not found:
         text = "no plm component can start processes here; ompy-info --plugins says why"
         raise CommandError(text, NOT_STARTED)
-    best, *others = found
-    assert isinstance(best, PlmComponent)
-    registry.select_over(best, others)
+    plms = [plm for plm in found if isinstance(plm, PlmComponent)]
     _settle(registry)
-    return registry, best
+    return registry, plms
+
+
+def choose_starters(
+    registry: Registry, plms: Sequence[PlmComponent], hosts: Sequence[Host]
+) -> list[tuple[PlmComponent, Target]]:
+    """For each host the plm component of highest priority that reaches it.
+
+    Raises:
+        CommandError: none does.
+    """
+    from ompy.frameworks.plm import Target
+
+    starts = []
+    for host in hosts:
+        target = Target(host.name, host.user, host.port)
+        reaching = [plm for plm in plms if plm.reaches(target)]
+        if not reaching:
+            names = ", ".join(plm.name for plm in plms)
+            text = f"no plm component starts agents on host {host.name}; in use: {names}"
+            raise CommandError(text, NOT_STARTED)
+        starts.append((reaching[0], target))
+    used = [plm for plm in plms if any(plm is chosen for chosen, _ in starts)]
+    for plm in plms:
+        if plm in used:
+            registry.select(plm)
+        else:
+            registry.pass_over(plm, "no host of this job is left for it")
+    return starts
 
 
 def _settle(registry: Registry) -> None:
@@ -294,9 +321,9 @@ def run(arguments: Sequence[str]) -> int:
 
     groups = parse(arguments)
     options = groups[0].options
-    seconds, source = timeout(options["timeout"], os.environ)
+    timeout(options["timeout"], os.environ)  # a mistake in it is found first
     try:
-        registry, plm = resolve(parameters(groups))
+        registry, plms = resolve(parameters(groups))
     except UsageError:
         # a program that is not there often explains the rest: it was taken for a value
         make_job(groups, socket.gethostname())
@@ -312,25 +339,31 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(job_map(job, slots, layout.slots), nl=False)
     if options["do_not_launch"]:
         return 0
+    starts = choose_starters(registry, plms, layout.hosts)
 
+    try:
+        return _launch(registry, starts, job, _launch_options(registry, options, universe))
+    finally:
+        registry.close()
+
+
+def _launch_options(registry: Registry, options: Mapping[str, Any], universe: int) -> LaunchOptions:
     from ompy.runtime.launcher import LaunchOptions
 
-    launch_options = LaunchOptions(
+    values = registry.values("plm")
+    seconds, source = timeout(options["timeout"], os.environ)
+    return LaunchOptions(
         universe=universe,
-        kill_grace_ms=registry.values("plm").kill_grace_ms,
+        kill_grace_ms=values.kill_grace_ms,
         tag=options["tag_output"],
         timestamp=options["timestamp_output"],
         timeout_s=seconds,
         timeout_source=source,
         quiet=options["quiet"],
     )
-    try:
-        return _launch(registry, plm, job, launch_options)
-    finally:
-        registry.close()
 
 
-def _launch(registry: Registry, plm: PlmComponent, job: Job, options: LaunchOptions) -> int:
+def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions) -> int:
     """Run the job, with all who want to know of it told. Returns the exit code."""
     from ompy.cli.traced_job import start_trace
     from ompy.mca.hooks import hook_caller
@@ -342,7 +375,7 @@ def _launch(registry: Registry, plm: PlmComponent, job: Job, options: LaunchOpti
     hooks.ompy_job_launching(job)
     _settle(registry)
     job = job._replace(mca=registry.snapshot())  # with what has become of the hooks
-    code = launch(job, plm, options)
+    code = launch(job, starts, options)
     hooks.ompy_job_finished(code)
     if trace is not None:
         trace.ended(code)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ompy.frameworks.job import Job
-from ompy.frameworks.plm import AgentLink, PlmComponent
+from ompy.frameworks.plm import AgentLink, PlmComponent, Target
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 
@@ -40,11 +40,19 @@ class LaunchOptions:
     quiet: bool = False
 
 
-def launch(job: Job, plm: PlmComponent, options: LaunchOptions) -> int:
+Starts = Sequence[tuple[PlmComponent, Target]]
+
+
+def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
     """Run a job to its end. Returns the exit code (reference openmpi.md 2.6).
 
     For a process of its own: it takes over signals and the standard streams, becomes the
     parent of everything the job leaves behind, and kills all its descendants in the end.
+
+    Args:
+        job: what runs.
+        starts: what starts the agent of each of its hosts.
+        options: how to go about it.
 
     Raises:
         NotAvailable: an agent could not be started on one of the hosts; none is left.
@@ -53,8 +61,8 @@ def launch(job: Job, plm: PlmComponent, options: LaunchOptions) -> int:
     become_subreaper()
     links: list[AgentLink] = []
     try:
-        for host in job.hosts:
-            links.append(plm.start(host))
+        for plm, target in starts:
+            links.append(plm.start_agent(target))
         _tell(job, links, options)
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.proc
 MAIN = """
 import sys
 from ompy.frameworks.job import App, Job, Placement
+from ompy.frameworks.plm import Target
 from ompy.runtime.launcher import LaunchOptions, launch
 from ompy_components.plm.local.component import LocalPlm
 
@@ -29,7 +30,8 @@ job = Job(
     tuple(Placement(rank, 0, rank // each, rank % each) for rank in range(hosts * each)),
     stdin_rank=int(sys.argv[4]),
 )
-sys.exit(launch(job, Everywhere(), LaunchOptions(universe=8, kill_grace_ms=1000, tag=True)))
+starts = [(Everywhere(), Target(host)) for host in job.hosts]
+sys.exit(launch(job, starts, LaunchOptions(universe=8, kill_grace_ms=1000, tag=True)))
 """
 HEAD = """
 import os, select, sys, time
