@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import socket
 from typing import Final, NoReturn
 
 from ompy.frameworks.job import Job
@@ -25,6 +24,7 @@ from ompy.runtime.control import (
 )
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 from ompy.runtime.environment import rank_environment
+from ompy.runtime.pipes import Connection
 from ompy.runtime.ranks import LocalRank
 from ompy.runtime.spawn import Spawned, raise_open_files, spawn
 
@@ -34,7 +34,7 @@ _SET_NAME: Final = 15  # Linux PR_SET_NAME
 LAUNCHER_GONE: Final = 1  # exit code nobody is left to read
 
 
-def serve(connection: socket.socket) -> NoReturn:
+def serve(connection: Connection) -> NoReturn:
     """Be an agent: run what the launcher at the other end says. Never returns."""
     code = LAUNCHER_GONE
     try:
@@ -65,7 +65,7 @@ def _become_agent() -> None:
     os.close(null)
 
 
-def _receive_start(connection: socket.socket, decoder: Decoder) -> Frame | None:
+def _receive_start(connection: Connection, decoder: Decoder) -> Frame | None:
     """The first message, or None when the launcher has gone."""
     while (frame := decoder.next()) is None:
         if not receive(connection, decoder):
@@ -75,7 +75,7 @@ def _receive_start(connection: socket.socket, decoder: Decoder) -> Frame | None:
     return frame
 
 
-def _run(connection: socket.socket, decoder: Decoder, start: Frame) -> int:
+def _run(connection: Connection, decoder: Decoder, start: Frame) -> int:
     """Start the ranks, then the loop that looks after them: it is imported while they start."""
     job = Job.from_dict(json.loads(start.body[KEY_SIZE:]))
     open_files = raise_open_files(OPEN_FILES)
@@ -100,10 +100,10 @@ def _run(connection: socket.socket, decoder: Decoder, start: Frame) -> int:
     return Supervisor(connection, decoder, job, ranks, start).run()
 
 
-def _tell_started(connection: socket.socket, rank: int, process: Spawned) -> None:
+def _tell_started(connection: Connection, rank: int, process: Spawned) -> None:
     send_all(connection, encode(Kind.STARTED, {"rank": rank, "pid": process.pid}))
 
 
-def _tell_unstarted(connection: socket.socket, rank: int, problem: OSError) -> None:
+def _tell_unstarted(connection: Connection, rank: int, problem: OSError) -> None:
     text = f"no process could be started: {problem.strerror}"
     send_all(connection, encode(Kind.UNSTARTED, {"rank": rank, "code": 1}, text.encode()))
