@@ -23,6 +23,7 @@ PATIENCE = 5.0  # s; arbitrary: sshd listens within some hundredths, killed proc
 TOOLS = ("ip", "tc", "nsenter", "unshare", "ssh", "ssh-keygen")
 SSHD = "/usr/sbin/sshd"
 SSHD_HOME = Path("/run/sshd")  # sshd will not start without it
+MADE_HOME = "made-sshd-home"  # the file that says so
 
 
 class LabError(Exception):
@@ -92,11 +93,19 @@ class Laboratory:
             time.sleep(0.01)
         for space in spaces:
             _run("ip", "netns", "delete", space)
-        made_home = (self.directory / "made-sshd-home").exists()
+        made_home = (self.directory / MADE_HOME).exists()
         shutil.rmtree(self.directory, ignore_errors=True)
         if made_home:
-            with contextlib.suppress(OSError):  # another laboratory's sshd may want it
-                SSHD_HOME.rmdir()
+            self._give_back_sshd_home()
+
+    def _give_back_sshd_home(self) -> None:
+        """Unless another laboratory's sshd still wants it, which then has to do it."""
+        for other in self.directory.parent.glob("ompy-lab-*"):
+            with contextlib.suppress(OSError):
+                (other / MADE_HOME).touch()
+                return
+        with contextlib.suppress(OSError):
+            SSHD_HOME.rmdir()
 
     def _spaces(self) -> Iterator[str]:
         for line in _run("ip", "netns", "list").splitlines():
@@ -181,7 +190,7 @@ class Laboratory:
     def _start_sshd(self, number: int) -> None:
         if not SSHD_HOME.exists():
             SSHD_HOME.mkdir(mode=0o755)
-            (self.directory / "made-sshd-home").touch()
+            (self.directory / MADE_HOME).touch()
         config = self.directory / f"sshd_config.h{number}"
         config.write_text(
             f"ListenAddress {self._address(number, 0)}\nHostKey {self.directory}/host_key\n"

@@ -27,6 +27,7 @@ from ompy.net.base import (
 if TYPE_CHECKING:
     import socket
 
+_ANY_PORT: Final = 9  # arbitrary: nothing is sent to it
 _GET_ADDRESS: Final = 0x8915  # Linux SIOCGIFADDR
 _GET_NETMASK: Final = 0x891B  # Linux SIOCGIFNETMASK
 _GET_MTU: Final = 0x8921  # Linux SIOCGIFMTU
@@ -100,6 +101,18 @@ class RealNetwork(Network):
         except (OSError, ValueError):
             raise LinkError(f"{network} is not a network such as 10.1.0.0/16") from None
         return int.from_bytes(inet_aton(address)) >> shift == there
+
+    def leads_to(self, interface: Interface, host: str) -> bool:
+        """Whether the kernel would send to `host` from the interface's address."""
+        import socket
+
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((host, _ANY_PORT))
+            except OSError:  # no way there at all
+                return False
+            found: str = probe.getsockname()[0]
+        return found == interface.address
 
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Listen for TCP connections."""

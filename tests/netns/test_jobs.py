@@ -1,0 +1,83 @@
+"""Jobs over four hosts with two rails, started by ssh."""
+
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.proc, pytest.mark.netns]
+
+FOUR = ("--host", "h1:2,h2:2,h3:2,h4:2")
+RAILS = ("--mca", "btl_tcp_if_include", "10.77.0.0/16")
+SIZE = 4_000_000
+
+PROGRAM = f"""
+import os, sys
+from ompy import MPI
+c = MPI.COMM_WORLD
+token = c.sendrecv(c.rank, dest=(c.rank + 1) % c.size, source=(c.rank - 1) % c.size)
+assert token == (c.rank - 1) % c.size
+assert c.allreduce(c.rank) == c.size * (c.size - 1) // 2
+big = bytearray([c.rank]) * {SIZE}
+there = bytearray({SIZE})
+c.Sendrecv(big, (c.rank + 2) % c.size, recvbuf=there, source=(c.rank - 2) % c.size)
+assert set(there) == {{(c.rank - 2) % c.size}}
+here = c.Split_type(MPI.COMM_TYPE_SHARED)
+print(os.uname().nodename, c.rank, here.size, flush=True)
+"""
+
+
+def test_ring_and_allreduce_over_four_hosts_and_two_rails(lab):
+    """Between hosts both rails carry, and the management network nothing of it."""
+    links = ("rail1", "rail2", "management")
+    before = {link: lab.sent("h2", link) for link in links}
+    code, out, err = lab.run(*FOUR, *RAILS, sys.executable, "-c", PROGRAM)
+    assert code == 0, err
+    assert sorted(out.splitlines()) == [f"h{1 + rank // 2} {rank} 2" for rank in range(8)]
+    sent = {link: lab.sent("h2", link) - before[link] for link in links}
+    assert 2 * SIZE < sent["rail1"] + sent["rail2"] < 3 * SIZE, sent
+    assert min(sent["rail1"], sent["rail2"]) > SIZE / 2, sent
+    assert sent["management"] < SIZE / 10, sent
+    lab.assert_empty()
+
+
+def test_neighbours_on_a_host_use_shared_memory(lab):
+    """Nothing but the start of the job is on any wire, as long as ranks 2 k and 2 k + 1 talk."""
+    program = (
+        "from ompy import MPI\n"
+        "c = MPI.COMM_WORLD\n"
+        f"big, there = bytearray({SIZE}), bytearray({SIZE})\n"
+        "c.Sendrecv(big, c.rank ^ 1, recvbuf=there, source=c.rank ^ 1)\n"
+    )
+    links = ("rail1", "rail2", "management", "lo")
+    before = {link: lab.sent("h2", link) for link in links}
+    code, _, err = lab.run("--host", "h1:2,h2:2", sys.executable, "-c", program)
+    assert code == 0, err
+    sent = {link: lab.sent("h2", link) - before[link] for link in links}
+    assert sum(sent.values()) < SIZE / 10, sent
+
+
+def test_one_rail_by_name_and_a_bridge_that_leads_nowhere(lab):
+    """docker0 has the same address on every host."""
+    for host in ("h3", "h4"):
+        lab("exec", host, "--", "sh", "-c",
+            "ip link add docker0 type bridge && ip addr add 172.17.0.1/16 dev docker0"
+            " && ip link set docker0 up")  # fmt: skip
+    program = (
+        "from ompy import MPI\nc = MPI.COMM_WORLD\n"
+        f"print(len(c.sendrecv(bytes({SIZE}), dest=1 - c.rank, source=1 - c.rank)))"
+    )
+    try:
+        before = lab.sent("h3", "rail1")
+        command = (sys.executable, "-c", program)
+        code, out, err = lab.run("--host", "h3,h4", *command)
+        assert (code, out) == (0, f"{SIZE}\n" * 2), err
+        assert lab.sent("h3", "rail1") > before
+        before = lab.sent("h3", "rail1")
+        code, out, err = lab.run(
+            "--host", "h3,h4", "--mca", "btl_tcp_if_include", "rail2", *command
+        )
+        assert (code, out) == (0, f"{SIZE}\n" * 2), err
+        assert lab.sent("h3", "rail1") - before < SIZE / 10
+    finally:
+        for host in ("h3", "h4"):
+            lab("exec", host, "--", "ip", "link", "delete", "docker0")
