@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+from tests.support.effort import THOROUGH
+
 pytestmark = [pytest.mark.proc, pytest.mark.netns]
 
 FOUR = ("--host", "h1:2,h2:2,h3:2,h4:2")
@@ -40,6 +42,7 @@ def test_ring_and_allreduce_over_four_hosts_and_two_rails(lab):
     lab.assert_empty()
 
 
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 def test_neighbours_on_a_host_use_shared_memory(lab):
     """Nothing but the start of the job is on any wire, as long as ranks 2 k and 2 k + 1 talk."""
     program = (
@@ -56,6 +59,7 @@ def test_neighbours_on_a_host_use_shared_memory(lab):
     assert sum(sent.values()) < SIZE / 10, sent
 
 
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 def test_one_rail_by_name_and_a_bridge_that_leads_nowhere(lab):
     """docker0 has the same address on every host."""
     for host in ("h3", "h4"):

@@ -231,7 +231,7 @@ class Laboratory:
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
                 if words and not ("[listener]" in words and words.startswith("sshd:")):
-                    found[pid] = words.strip()
+                    found[pid] = " ".join(words.split())
         return found
 
     @staticmethod

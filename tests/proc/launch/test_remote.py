@@ -10,9 +10,12 @@ import time
 
 import pytest
 
+from tests.support.effort import THOROUGH
+
 from .conftest import assert_gone
 
 pytestmark = pytest.mark.proc
+nightly = pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 
 SHELL = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do case "$1" in -l|-p|-o) shift;; esac; shift; done
@@ -83,33 +86,34 @@ def test_the_key_is_neither_on_a_command_line_nor_in_an_environment(hosts, proce
     assert running.end().code == 143
 
 
+@nightly
 def test_login_scripts_may_print(hosts):
     noisy = 'echo "Welcome, nothing to see"\n' + HERE
     assert hosts(MPI + "print(c.size)", last=noisy).out == "4\n" * 4
 
 
-@pytest.mark.parametrize(
-    ("last", "text"),
-    [
-        ("echo go away; exit 3\n", "remote shell ended with exit code 3"),
-        ("echo go away; exit 3\n", "it said: go away"),
-        ("kill -9 $$\n", "remote shell was killed by signal 9"),
-        ("exec sleep 1000\n", "it was not ready within 0.3 s"),
-        ("exec python3 -c 'while True: print(0)'\n", "no agent was started, only this was said"),
-        (
-            "exec " + sys.executable + ' -c "import os; from ompy.runtime import greeting as g;'
-            " from ompy.runtime.control import Kind, encode;"
-            " f = dict(version='0.0.1', pid=1, cores=1);"
-            ' os.write(1, g.BANNER + encode(Kind.READY, f))"\n',
-            "ompy is 0.0.1 on host a and",
-        ),
-        (
-            f"exec {sys.executable} -c 'import os; from ompy.runtime.greeting import BANNER;"
-            ' os.write(1, BANNER + b"x" * 100)\'\n',
-            "its agent talks nonsense",
-        ),
-    ],
-)
+REFUSALS = [
+    ("echo go away; exit 3\n", "remote shell ended with exit code 3"),
+    ("echo go away; exit 3\n", "it said: go away"),
+    ("kill -9 $$\n", "remote shell was killed by signal 9"),
+    ("exec sleep 1000\n", "it was not ready within 0.3 s"),
+    ("exec yes\n", "no agent was started, only this was said"),
+    (
+        "exec " + sys.executable + ' -c "import os; from ompy.runtime import greeting as g;'
+        " from ompy.runtime.control import Kind, encode;"
+        " f = dict(version='0.0.1', pid=1, cores=1);"
+        ' os.write(1, g.BANNER + encode(Kind.READY, f))"\n',
+        "ompy is 0.0.1 on host a and",
+    ),
+    (
+        f"exec {sys.executable} -c 'import os; from ompy.runtime.greeting import BANNER;"
+        ' os.write(1, BANNER + b"x" * 100)\'\n',
+        "its agent talks nonsense",
+    ),
+]
+
+
+@pytest.mark.parametrize(("last", "text"), REFUSALS if THOROUGH else REFUSALS[1:6:4])
 def test_a_host_without_an_agent_is_an_error_before_anything_runs(hosts, tmp_path, last, text):
     last = f'if [ "$OMPY_TEST_HOST" = b ]; then {HERE.strip()}; fi\n{last}'
     options = ["--mca", "plm_base_start_timeout_ms", "300"] if "sleep" in last else []
@@ -121,17 +125,22 @@ def test_a_host_without_an_agent_is_an_error_before_anything_runs(hosts, tmp_pat
     assert not (tmp_path / "ran").exists()
 
 
-def test_exit_codes_and_signals_are_those_of_the_rank(hosts):
-    result = hosts(MPI + "import os\nc.rank == 3 and os._exit(9)\nc.recv()")
-    assert result.code == 9
-    assert "Rank 3 ended with exit code 9" in result.err
-    assert "host        b" in result.err
-    result = hosts(MPI + "import os, signal\nc.rank == 1 and os.kill(0, signal.SIGSEGV)\nc.recv()")
-    assert result.code == 139
-    result = hosts(MPI + "c.rank == 2 and c.Abort(5)\nc.recv()")
-    assert result.code == 5
+ENDS = [
+    ("c.rank == 3 and os._exit(9)", 9, "Rank 3 ended with exit code 9"),
+    ("c.rank == 1 and os.kill(os.getpid(), 11)", 139, "Rank 1 was killed by signal 11"),
+    ("c.rank == 2 and c.Abort(5)", 5, "Rank 2 aborted the job with code 5"),
+]
 
 
+@pytest.mark.parametrize(("what", "code", "text"), ENDS if THOROUGH else ENDS[1:2])
+def test_exit_codes_and_signals_are_those_of_the_rank(hosts, what, code, text):
+    result = hosts(f"import os\n{MPI}{what}\nc.recv()")
+    assert result.code == code
+    assert text in result.err
+    assert f"host        {'a' if code == 139 else 'b'}" in result.err
+
+
+@nightly
 def test_what_cannot_be_executed_there_is_named_with_its_host(launch, shell, tmp_path):
     start = ["--mca", "plm_rsh_agent", shell(), "--host", "a", "-n", 1]
     result = launch(*start, "no-such-program")
@@ -142,12 +151,16 @@ def test_what_cannot_be_executed_there_is_named_with_its_host(launch, shell, tmp
     assert "host        a" in result.err
 
 
-def test_ctrl_c_and_timeouts_end_all_hosts(hosts):
+def test_ctrl_c_ends_all_hosts(hosts):
     running = hosts("print(1, flush=True)\nimport time; time.sleep(1000)", start=True)
     for _ in range(4):
         running.line()
     running.signal(signal.SIGINT)
     assert running.end().code == 130
+
+
+@nightly
+def test_timeouts_end_all_hosts(hosts):
     assert hosts("import time; time.sleep(1000)", "--timeout", "0.5").code == 110
 
 
@@ -171,7 +184,10 @@ def remote_processes(processes):
     return found
 
 
-@pytest.mark.parametrize("name", ["ompy-agent", "ompy-guard", "both", "launcher"])
+KILLED = ["ompy-agent", "ompy-guard", "launcher"]
+
+
+@pytest.mark.parametrize("name", KILLED if THOROUGH else KILLED[:1])
 def test_nothing_stays_whoever_is_killed(launch, hosts, processes, name):
     """A process that has left its session too, which only a guard or an agent can find."""
     code = (
@@ -187,14 +203,12 @@ def test_nothing_stays_whoever_is_killed(launch, hosts, processes, name):
     if name == "launcher":
         running.signal(signal.SIGKILL)
     else:
-        victims = there["ompy-agent"][:1] if name in there else there["ompy-guard"][:1]
-        victims = victims if name == "ompy-agent" else there["ompy-guard"][:1]
-        for pid in victims:
-            os.kill(pid, signal.SIGKILL)
+        os.kill(there[name][0], signal.SIGKILL)
     assert_gone(launch.environment["OMPY_TEST_TOKEN"])
     assert running.end().code == (-9 if name == "launcher" else 1)
 
 
+@nightly
 def test_an_agent_that_says_nothing_is_lost_in_two_seconds(hosts, processes):
     code = "import time; print(1, flush=True); time.sleep(1000)"
     running = hosts(code, start=True)
@@ -211,6 +225,7 @@ def test_an_agent_that_says_nothing_is_lost_in_two_seconds(hosts, processes):
     assert 1.0 < took < 10
 
 
+@nightly
 def test_an_agent_gives_up_a_launcher_that_says_nothing(hosts, processes):
     code = "import time; print(1, flush=True); time.sleep(1000)"
     running = hosts(code, "--mca", "plm_base_launcher_misses", "4", start=True)

@@ -49,7 +49,10 @@ def test_by_network_whatever_the_order():
 def test_an_address_that_both_hosts_have_is_no_way():
     own = [interface(DOCKER, "docker0", 16), interface("10.0.0.1")]
     assert chosen(own, [DOCKER, "10.0.0.2"]) == {"eth0": "10.0.0.2"}
-    assert chosen(own, [DOCKER]) == {}
+
+
+def test_one_machine_may_have_two_names():
+    assert chosen([interface("10.0.0.1")], ["10.0.0.1"]) == {"eth0": "10.0.0.1"}
 
 
 def test_on_one_host_it_is():

@@ -57,7 +57,7 @@ def pairs(context: RankContext, proc: Proc, own: list[Interface]) -> dict[int, A
     network = context.network
     if proc.node != context.me.node:
         ours = {interface.address for interface in network.interfaces()}
-        theirs = [address for address in theirs if address.host not in ours]
+        theirs = [address for address in theirs if address.host not in ours] or theirs
     found: dict[int, Address] = {}
     for position, interface in enumerate(own):
         for address in theirs:
