@@ -233,6 +233,10 @@ class TcpEndpoint(Endpoint):
             if initiator.outgoing:
                 taken = stream.send([memoryview(initiator.outgoing)])
                 initiator.outgoing = initiator.outgoing[taken:]
+                if not initiator.outgoing:
+                    # The peer's kernel has it. A rank that computes answers when it polls, and a
+                    # connection it may have taken by then must not be given up.
+                    self._no_timer()
             while initiator.outcome is Outcome.UNDER_WAY:
                 room = bytearray(initiator.wanted())
                 count = stream.receive_into(memoryview(room))
