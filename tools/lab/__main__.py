@@ -9,7 +9,8 @@
     python tools/lab crash h3                      all cables at once, the processes stay
     python tools/lab down                          leaves nothing
 
-Needs root, iproute2 and openssh-server; nftables for `loss`. `--name` keeps several apart.
+Needs root, iproute2 and openssh-server; nftables for `loss`, Slurm for `up --slurm`.
+`--name` keeps several apart.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="make it")
     up.add_argument("--hosts", type=int, default=4)
     up.add_argument("--rails", type=int, default=2)
+    up.add_argument("--slurm", action="store_true", help="with slurmctld on h1 and slurmds")
     run = commands.add_parser("exec", help="run a command on a host")
     run.add_argument("host")
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
@@ -60,7 +62,7 @@ def main() -> int:
         raise LabError(problem)
     lab = Laboratory(arguments.name)
     if arguments.command == "up":
-        lab.up(arguments.hosts, arguments.rails)
+        lab.up(arguments.hosts, arguments.rails, with_slurm=arguments.slurm)
         print(f"hosts: {', '.join(lab.hosts())}; python {sys.argv[0]} exec h1 -- COMMAND")
     elif arguments.command == "exec":
         become(lab, arguments.host, arguments.words)

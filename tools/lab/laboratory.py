@@ -16,10 +16,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import slurm
+
 MANAGEMENT = "management"
 HOSTS_MAX = 99  # arbitrary: numbers that fit an address and a name of an interface
 RAILS_MAX = 9  # arbitrary: same
 PATIENCE = 5.0  # s; arbitrary: sshd listens within some hundredths, killed processes go at once
+SLURM_PATIENCE = 30.0  # s; arbitrary: slurmds register within a few
 TOOLS = ("ip", "tc", "nsenter", "unshare", "ssh", "ssh-keygen")
 SSHD = "/usr/sbin/sshd"
 SSHD_HOME = Path("/run/sshd")  # sshd will not start without it
@@ -61,8 +64,10 @@ class Laboratory:
 
     # up and down
 
-    def up(self, hosts: int, rails: int) -> None:
+    def up(self, hosts: int, rails: int, *, with_slurm: bool = False) -> None:
         """Make it; what was made is taken down again if it fails."""
+        if with_slurm and slurm.missing():
+            raise LabError(f"not installed: {', '.join(slurm.missing())}")
         if not (1 <= hosts <= HOSTS_MAX and 0 <= rails <= RAILS_MAX):
             raise LabError(f"1 to {HOSTS_MAX} hosts and up to {RAILS_MAX} rails are possible")
         try:
@@ -76,6 +81,10 @@ class Laboratory:
                 self._start_sshd(number)
             for number in range(1, hosts + 1):
                 self._await_sshd(number)
+            if with_slurm:
+                addresses = [self._address(number, 0) for number in range(1, hosts + 1)]
+                slurm.up(self.directory, addresses, self._start_daemon)
+                self._await_slurm(hosts)
         except BaseException:
             self.down()
             raise
@@ -212,6 +221,36 @@ class Laboratory:
                 raise LabError(f"sshd of h{number} does not listen: {log.strip()}")
             time.sleep(0.02)
 
+    # daemons
+
+    def _start_daemon(self, host: str, words: Sequence[str], log: str) -> None:
+        """Begin something that stays, and is later found by its namespace."""
+        with (self.directory / f"{log}.out").open("wb") as output:
+            subprocess.Popen(
+                self.command(host, words),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env={**os.environ, **self.environment()},
+            )
+
+    def _await_slurm(self, hosts: int) -> None:
+        deadline = time.monotonic() + SLURM_PATIENCE
+        env = {**os.environ, **self.environment()}
+        command = self.command("h1", ["sinfo", "-h", "-N", "-t", "idle", "-o", "%N"])
+        while True:
+            done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+            if len(done.stdout.split()) == hosts:
+                return
+            if time.monotonic() > deadline:
+                logs = {
+                    path.name: path.read_text(errors="replace")[-1000:]
+                    for path in self.directory.glob("*.out")
+                }
+                raise LabError(f"Slurm does not come up: {done.stderr.strip()} {logs}")
+            time.sleep(0.1)
+
     # use
 
     def command(self, host: str, words: Sequence[str]) -> list[str]:
@@ -222,15 +261,20 @@ class Laboratory:
 
     def environment(self) -> dict[str, str]:
         """Variables that make ompy-run find the hosts."""
-        return {"OMPY_MCA_plm_ssh_args": f"-F {self.directory}/ssh_config"}
+        found = {"OMPY_MCA_plm_ssh_args": f"-F {self.directory}/ssh_config"}
+        config = self.directory / "slurm.conf"
+        return {**found, "SLURM_CONF": str(config)} if config.exists() else found
 
     def processes(self, host: str) -> dict[int, str]:
-        """Command lines of what runs on a host, sshd's listener excepted."""
+        """Command lines of what runs on a host, the laboratory's own daemons excepted."""
         found = {}
         for pid in self._pids(self._space(host)):
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-                if words and not ("[listener]" in words and words.startswith("sshd:")):
+                listener = words.startswith("sshd:") and "[listener]" in words
+                daemon = os.path.basename(words.partition(" ")[0]) in slurm.DAEMONS
+                daemon = daemon or words.strip(": \n") == slurm.SCRIPTS
+                if words and not listener and not daemon:
                     found[pid] = " ".join(words.split())
         return found
 

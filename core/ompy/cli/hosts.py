@@ -63,15 +63,20 @@ class _Mention(NamedTuple):
 
 
 def allocate(
-    host_options: Sequence[str], hostfiles: Sequence[str], here: str, cores: int
+    host_options: Sequence[str],
+    hostfiles: Sequence[str],
+    here: str,
+    cores: int,
+    managed: Sequence[tuple[str, int]] | None = None,
 ) -> Allocation | None:
-    """What `--host` and `--hostfile` of one program allow; None if neither is given.
+    """What `--host` and `--hostfile` of one program allow; None if nothing says anything.
 
     Args:
         host_options: values of `--host`.
         hostfiles: values of `--hostfile`.
         here: the name of this host.
         cores: of this host.
+        managed: hosts and slots that a resource manager has given; then no others.
 
     Raises:
         CommandError: they make no sense; the text names word, or file and line.
@@ -86,7 +91,11 @@ def allocate(
         raise CommandError("--host names no host; write --host a,b:2")
     listed = [mention for path in hostfiles for mention in _file(path, here)]
     if hostfiles:
-        return _merge(_only(listed, named, hostfiles) if named else listed)
+        listed = _only(listed, named, ", ".join(hostfiles)) if named else listed
+        named = listed
+    if managed is not None:
+        given = [_Mention(Host(_canonical(n, here), slots), counted=True) for n, slots in managed]
+        return _merge(_only(given, named, "the allocation of this job") if named else given)
     return _merge(named) if named else None
 
 
@@ -172,19 +181,15 @@ def _number(text: str, where: str, what: str, most: int = 1_000_000) -> int:
     return int(text)
 
 
-def _only(
-    listed: Sequence[_Mention], named: Sequence[_Mention], hostfiles: Sequence[str]
-) -> list[_Mention]:
-    """What `--host` takes of a hostfile: all slots of a host, or as many as it says."""
+def _only(listed: Sequence[_Mention], named: Sequence[_Mention], where: str) -> list[_Mention]:
+    """What is named of what there is: all slots of a host, or as many as the name says."""
     found = []
     known = {mention.host.name: mention for mention in _joined(listed)}
     for mention in _joined(named):
         name = mention.host.name
         if name not in known:
-            files = ", ".join(hostfiles)
-            raise CommandError(
-                f"--host names {name}, which is not in {files}{did_you_mean(name, list(known))}"
-            )
+            near = did_you_mean(name, list(known))
+            raise CommandError(f"host {name} is not in {where}{near}")
         there = known[name].host
         slots = mention.host.slots if mention.counted else there.slots
         user = mention.host.user or there.user

@@ -92,8 +92,10 @@ def _place(groups: Sequence[Group], host: str) -> tuple[list[int], Layout]:
 
     first = groups[0]
     map_by = _map_by(first)
+    managed = _managed()
     allocations = [
-        allocate(group.options["hosts"], _hostfiles(group), host, cores()) for group in groups
+        allocate(group.options["hosts"], _hostfiles(group), host, cores(), managed)
+        for group in groups
     ]
     oversubscribe = first.options["oversubscribe"]
     named = any(allocations)
@@ -115,6 +117,16 @@ def _place(groups: Sequence[Group], host: str) -> tuple[list[int], Layout]:
         _refuse_crowd(sum(counts), allowed=oversubscribe)
         allocations = [everything, *[None] * (len(groups) - 1)]
     return counts, place(counts, allocations, map_by, oversubscribe=oversubscribe)
+
+
+def _managed() -> list[tuple[str, int]] | None:
+    """What a resource manager has given."""
+    from ompy.runtime.allocation import allocated_hosts
+
+    try:
+        return allocated_hosts(os.environ)
+    except ValueError as problem:
+        raise CommandError(f"the allocation cannot be understood: {problem}") from None
 
 
 def _map_by(first: Group) -> MapBy:

@@ -9,12 +9,14 @@ from ompy.cli.command_line import CommandError, parse
 from ompy.cli.hosts import Allocation, Host, allocate
 from ompy.cli.launching import make_job, run
 from ompy.cli.mapping import MapBy, parse_map_by, place
+from ompy.runtime.allocation import expand
 
 
 @pytest.fixture(autouse=True)
 def three_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    monkeypatch.delenv("OMPI_MCA_orte_default_hostfile", raising=False)
+    for name in ("OMPI_MCA_orte_default_hostfile", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -142,8 +144,39 @@ def test_hostfiles_that_cannot_be_used(hostfile, tmp_path):
 def test_host_option_chooses_from_a_hostfile(hostfile):
     path = hostfile("a slots=4\nb slots=4 port=22 username=me\nc slots=4\n")
     assert hosts("b:2,a", files=[path]).hosts == (Host("b", 2, user="me", port=22), Host("a", 4))
-    with pytest.raises(CommandError, match=r"--host names bb, which is not in .*; did you mean b?"):
+    with pytest.raises(CommandError, match=r"host bb is not in .*; did you mean b?"):
         hosts("bb", files=[path])
+
+
+def test_an_allocation_says_which_hosts_there_are(hostfile, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2],here")
+    monkeypatch.setenv("SLURM_TASKS_PER_NODE", "2(x2),1")
+    assert where() == "n1 n1 n2 n2 here"
+    assert where("--host", "n2,here") == "n2 n2 here"
+    assert where("--host", "n2:1") == "n2"
+    assert where("--hostfile", hostfile("n1 slots=1\n")) == "n1"
+    with pytest.raises(CommandError, match="host n3 is not in the allocation of this job"):
+        job("--host", "n3")
+    monkeypatch.setenv("SLURM_TASKS_PER_NODE", "2")
+    with pytest.raises(CommandError, match="SLURM_TASKS_PER_NODE=2 are of different lengths"):
+        job()
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-")
+    with pytest.raises(CommandError, match="is no list of hosts"):
+        job()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("h1", "h1"),
+        ("h[1-3]", "h1 h2 h3"),
+        ("h[08-11],m", "h08 h09 h10 h11 m"),
+        ("a[1,3-4]b[1-2]", "a1b1 a1b2 a3b1 a3b2 a4b1 a4b2"),
+    ],
+)
+def test_names_as_slurm_writes_them(text, names):
+    assert expand(text) == names.split()
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
-import socket
-import sys
-from typing import ClassVar, Final, NoReturn
+from typing import ClassVar, Final
 
-from ompy.frameworks.plm import AGENT_MODULE, API, AgentLink, PlmComponent, Target
+from ompy.frameworks.plm import API, AgentLink, PlmComponent, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Synonym
-from ompy.runtime.descendants import die_with_parent
+from ompy.runtime.agent_command import agent_words, start_by
 
-NOT_EXECUTABLE: Final = 126  # as a shell has it
 # no X11, no terminal; and no question that nobody would answer
 SSH_OPTIONS: Final = ("-x", "-T", "-o", "BatchMode=yes")
 
@@ -67,14 +63,7 @@ class SshPlm(PlmComponent):
         Raises:
             NotAvailable: there is no remote shell.
         """
-        command = self.command(target)
-        ours, theirs = socket.socketpair()
-        launcher = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            _become(command, theirs, launcher)
-        theirs.close()
-        return AgentLink(target.name, ours, pid, remote=True)
+        return start_by(self.command(target), target.name)
 
     def start(self, host: str) -> AgentLink:
         """As `start_agent`, with nothing known of the host but its name."""
@@ -95,7 +84,9 @@ class SshPlm(PlmComponent):
         command += [*SSH_OPTIONS] if is_ssh else []
         command += ["-p", str(target.port)] if target.port else []
         command += ["-l", target.user] if target.user else []
-        return [*command, target.name, self._remote_command()]
+        # for the login shell of the other host, whichever that is
+        words = ["exec", *agent_words(self.values.python)]
+        return [*command, target.name, shlex.join(words)]
 
     def _shell(self) -> list[str]:
         tried = []
@@ -107,32 +98,6 @@ class SshPlm(PlmComponent):
                     return [path, *words[1:]]
                 tried.append(words[0])
         raise NotAvailable(f"no remote shell in PATH; plm_ssh_agent names {', '.join(tried)}")
-
-    def _remote_command(self) -> str:
-        """For the login shell of the other host, whichever that is."""
-        python = self.values.python or sys.executable
-        words = ["exec", "env"]
-        if os.environ.get("PYTHONPATH"):
-            words.append(f"PYTHONPATH={os.environ['PYTHONPATH']}")
-        return shlex.join([*words, python, "-m", AGENT_MODULE])
-
-
-def _become(command: list[str], connection: socket.socket, launcher: int) -> NoReturn:
-    """The child between fork and exec. Never returns, whatever happens.
-
-    It has a session of its own: Ctrl-C is for the launcher, which then ends the ranks in peace.
-    """
-    try:
-        os.setsid()
-        die_with_parent(launcher)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.dup2(connection.fileno(), 0)
-        os.dup2(connection.fileno(), 1)
-        os.execv(command[0], command)  # noqa: S606 - starting it is the task
-    except OSError as problem:
-        os.write(2, f"ompy-run: {command[0]}: {problem.strerror}\n".encode())
-    finally:
-        os._exit(NOT_EXECUTABLE)
 
 
 COMPONENT = SshPlm()
