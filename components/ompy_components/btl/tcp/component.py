@@ -115,8 +115,8 @@ class TcpComponent(BtlComponent):
             "handshake_timeout_ms",
             "int",
             5000,  # arbitrary: far beyond a round trip; a scanner never proves anything
-            "How long a connection may take to be made, and then, once its rank has been let in, to "
-            "prove that it belongs to the job. A peer that is busy may take any time to let it in.",
+            "How long a connection may take to be made, and then, once it has been let in, to prove "
+            "that it belongs to the job. A peer that is busy may take any time to let it in.",
             level=6,
             unit="ms",
             minimum=1,
