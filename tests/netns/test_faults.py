@@ -64,6 +64,14 @@ def named(lab, host, name):
     return [pid for pid in lab.processes(host) if name_of(pid) == name]
 
 
+def await_named(lab, host, name):
+    """As soon as there is one: a random moment may be before that."""
+    deadline = time.monotonic() + 20
+    while not (found := named(lab, host, name)):
+        assert time.monotonic() < deadline, lab.everything()
+    return found
+
+
 def test_a_dead_host_ends_the_job_everywhere(lab, tmp_path):
     """All its cables at once: no packet says so. Its own ranks end too, by themselves."""
     patience = ("--mca", "plm_base_launcher_misses", "8")
@@ -118,10 +126,10 @@ def test_no_orphan_whoever_is_killed_and_when(lab, seed):
         time.sleep(chance.random() * 2)
     kind = KINDS[seed % len(KINDS)]
     host = "h1" if kind in {"launcher", "ssh"} else chance.choice(["h2", "h3", "h4"])
-    found = [job.pid] if kind == "launcher" else named(lab, host, kind)
+    found = [job.pid] if kind == "launcher" else await_named(lab, host, kind)
     print(f"seed {seed}: SIGKILL to {kind} on {host}: {found}")
     with contextlib.suppress(ProcessLookupError):
-        os.kill(chance.choice(found or [job.pid]), signal.SIGKILL)
+        os.kill(chance.choice(found), signal.SIGKILL)
     job.communicate(timeout=30)
     assert job.returncode != 0
     lab.assert_empty()

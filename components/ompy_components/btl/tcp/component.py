@@ -115,7 +115,7 @@ class TcpComponent(BtlComponent):
             "handshake_timeout_ms",
             "int",
             5000,  # arbitrary: far beyond a round trip; a scanner never proves anything
-            "How long a connection may take to be made, and then, once it has been let in, to prove "
+            "How long a connection may take to be made, and then, once let in, to prove "
             "that it belongs to the job. A peer that is busy may take any time to let it in.",
             level=6,
             unit="ms",
