@@ -63,7 +63,8 @@ def main() -> int:
     lab = Laboratory(arguments.name)
     if arguments.command == "up":
         lab.up(arguments.hosts, arguments.rails, with_slurm=arguments.slurm)
-        print(f"hosts: {', '.join(lab.hosts())}; python {sys.argv[0]} exec h1 -- COMMAND")
+        name = "" if arguments.name == "lab" else f" --name {arguments.name}"
+        print(f"hosts: {', '.join(lab.hosts())}; python {sys.argv[0]}{name} exec h1 -- COMMAND")
     elif arguments.command == "exec":
         become(lab, arguments.host, arguments.words)
     elif arguments.command == "processes":

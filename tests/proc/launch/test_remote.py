@@ -238,3 +238,23 @@ def test_an_agent_gives_up_a_launcher_that_says_nothing(hosts, processes):
         time.sleep(0.01)
     running.signal(signal.SIGCONT)
     assert running.end().code == 1
+
+
+@nightly
+def test_ctrl_z_is_no_silence(hosts, processes):
+    """Launcher and ranks stop for longer than the agents' patience, and go on."""
+    code = (
+        "import sys, time\nprint(1, flush=True)\n"
+        "end = time.monotonic() + 3\n"
+        "while time.monotonic() < end: time.sleep(0.01)\n"
+        "print(2)"
+    )
+    running = hosts(code, "--mca", "plm_base_launcher_misses", "3", start=True)
+    for _ in range(4):
+        running.line()
+    running.signal(signal.SIGTSTP)
+    time.sleep(2.5)
+    assert len(remote_processes(processes)["ompy-agent"]) == 2
+    running.signal(signal.SIGCONT)
+    result = running.end()
+    assert (result.code, result.out) == (0, "2\n" * 4)
