@@ -89,6 +89,7 @@ def test_departures_reach_other_hosts(hosts):
         "if c.rank == 1: c.finalized(); sys.exit()\n"
         "gone = []\n"
         "c.on_departure = lambda rank, reason: gone.append((rank, reason))\n"
+        "c.on_readable()\n"  # what came with the answer to the fence
         "while not gone: select.select([c], [], []); c.on_readable()\n"
         "print(gone)\n"
         "try: c.fence()\n"
