@@ -85,3 +85,20 @@ def test_one_rail_by_name_and_a_bridge_that_leads_nowhere(lab):
     finally:
         for host in ("h3", "h4"):
             lab("exec", host, "--", "ip", "link", "delete", "docker0")
+
+
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+def test_a_cable_that_is_out_at_the_start_is_done_without(lab):
+    lab("cut", "h3", "rail2")
+    try:
+        command = (sys.executable, "-c", PROGRAM)
+        code, out, err = lab.run(*FOUR, *RAILS, *command)
+        assert code == 0, err
+        assert len(out.splitlines()) == 8
+        only = ("--mca", "btl_tcp_if_include", "rail2")
+        code, _, err = lab.run(*FOUR, *only, *command)
+        assert code == 1
+        assert "names rail2, which is not here or has no cable" in err
+        assert "host        h3" in err
+    finally:
+        lab("heal", "h3", "rail2")

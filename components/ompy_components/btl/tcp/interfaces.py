@@ -81,7 +81,9 @@ def _included(network: Network, found: list[Interface], include: str) -> list[In
         if not matching:
             names = ", ".join(f"{i.name} ({i.address}/{i.prefix})" for i in found)
             raise MPIError(
-                ERR_ARG, f"btl_tcp_if_include names {word}, which is not here; there are {names}"
+                ERR_ARG,
+                f"btl_tcp_if_include names {word}, which is not here or has no cable; in use "
+                f"are {names}",
             )
         chosen += [interface for interface in matching if interface not in chosen]
     return chosen
