@@ -102,3 +102,15 @@ def test_a_cable_that_is_out_at_the_start_is_done_without(lab):
         assert "host        h3" in err
     finally:
         lab("heal", "h3", "rail2")
+
+
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+def test_usnic_between_hosts_over_a_rail_that_loses(lab):
+    lab("loss", "h2", "rail1", 2)
+    rails = ("--mca", "btl", "self,sm,usnic", "--mca", "btl_usnic_if_include", "rail1,rail2")
+    try:
+        code, out, err = lab.run(*FOUR, *rails, sys.executable, "-c", PROGRAM)
+        assert code == 0, err
+        assert len(out.splitlines()) == 8
+    finally:
+        lab("loss", "h2", "rail1", 0)

@@ -214,7 +214,9 @@ def test_interfaces_by_list(settings: dict[str, str], expected: list[str]) -> No
 
 def test_interface_lists_that_cannot_be() -> None:
     rails = (Rail("a"), Rail("b"))
-    with pytest.raises(RankFailed, match="names c, which is not here or has no cable; in use are a .*, b "):
+    with pytest.raises(
+        RankFailed, match="names c, which is not here or has no cable; in use are a .*, b "
+    ):
         virtual(2, exchange, rails=rails, btl="self,tcp", btl_tcp_if_include="c")
     with pytest.raises(RankFailed, match="only one of btl_tcp_if_include and btl_tcp_if_exclude"):
         virtual(
