@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 from typing import Final, NoReturn
 
 from ompy.frameworks.job import Job
@@ -29,6 +30,7 @@ from ompy.runtime.ranks import LocalRank
 from ompy.runtime.spawn import Spawned, raise_open_files, spawn
 
 OPEN_FILES: Final = 8192  # arbitrary: six per rank, so more ranks than a host will run
+START_PATIENCE: Final = 600.0  # s; arbitrary: agents of other hosts may take long to be ready
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
 LAUNCHER_GONE: Final = 1  # exit code nobody is left to read
@@ -66,9 +68,10 @@ def _become_agent() -> None:
 
 
 def _receive_start(connection: Connection, decoder: Decoder) -> Frame | None:
-    """The first message, or None when the launcher has gone."""
+    """The first message, or None when the launcher has gone, or its host without a word."""
     while (frame := decoder.next()) is None:
-        if not receive(connection, decoder):
+        ready, _, _ = select.select([connection], [], [], START_PATIENCE)
+        if not ready or not receive(connection, decoder):
             return None
     if frame.kind is not Kind.START:
         raise ControlError(f"the first message is {frame.kind.name}, START was expected")

@@ -116,14 +116,17 @@ class Coordinator:
             agent.decoder,
         )
         if agent.link.remote and self._options.heartbeat_ms:
+            silence = self._options.heartbeat_ms * self._options.heartbeat_misses / 1000
             agent.heartbeat = Heartbeat(
                 self._loop,
                 self._options.heartbeat_ms / 1000,
                 self._options.heartbeat_misses,
                 lambda: agent.send(Kind.ALIVE),
-                lambda: self._agent_silent(agent),
+                lambda: self._agent_silent(agent, silence),
             )
             agent.heartbeat.begin()
+            patience = self._options.start_timeout_ms / 1000
+            self._loop.call_later(patience, self._see_whether_heard_of, agent, patience)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end everything."""
@@ -203,10 +206,14 @@ class Coordinator:
             agent.expected = True
             agent.heartbeat.watch(on=True)
 
-    def _agent_silent(self, agent: _Agent) -> None:
+    def _see_whether_heard_of(self, agent: _Agent, patience: float) -> None:
+        """It was ready, and then may never have begun."""
+        if not agent.expected:
+            self._agent_silent(agent, patience)
+
+    def _agent_silent(self, agent: _Agent, seconds: float) -> None:
         """The network to it is broken, or its host is down, or it has been stopped."""
         if agent.channel is not None:
-            seconds = self._options.heartbeat_ms * self._options.heartbeat_misses / 1000
             agent.channel.close()
             with suppress(ProcessLookupError):
                 os.kill(agent.link.pid, signal.SIGKILL)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink, PlmComponent, Target
+from ompy.mca.component import NotAvailable
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 
@@ -102,7 +102,11 @@ def _with_cores(job: Job, greetings: Mapping[int, Greeting]) -> Job:
 
 
 def _tell(job: Job, links: Sequence[AgentLink], options: LaunchOptions) -> None:
-    """Send each agent its job and the key all its processes share."""
+    """Send each agent its job and the key all its processes share.
+
+    Raises:
+        NotAvailable: a remote one does not read it.
+    """
     body = os.urandom(KEY_SIZE) + json.dumps(job.to_dict(), separators=(",", ":")).encode()
     for node, link in enumerate(links):
         header = {
@@ -112,5 +116,12 @@ def _tell(job: Job, links: Sequence[AgentLink], options: LaunchOptions) -> None:
             "heartbeat_ms": options.heartbeat_ms if link.remote else 0,
             "heartbeat_misses": options.launcher_misses,
         }
-        with suppress(OSError):  # it has ended already: its channel will say so
-            send_all(link.channel, encode(Kind.START, header, body))
+        frame = encode(Kind.START, header, body)
+        if link.remote:
+            link.channel.settimeout(options.start_timeout_ms / 1000)
+        try:
+            send_all(link.channel, frame)
+        except TimeoutError:
+            raise NotAvailable(f"the agent on host {link.host} does not take its job") from None
+        except OSError:  # it has ended already: its channel will say so
+            pass

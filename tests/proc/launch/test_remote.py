@@ -225,6 +225,21 @@ def test_an_agent_that_says_nothing_is_lost_in_two_seconds(hosts, processes):
     assert 1.0 < took < 10
 
 
+def test_an_agent_that_was_ready_and_never_begins(hosts):
+    mute = (
+        f"exec {sys.executable} -c 'import os, time; from ompy import __version__ as v;"
+        " from ompy.runtime.greeting import BANNER; from ompy.runtime.control import Kind, encode;"
+        " facts = dict(version=v, pid=1, cores=1);"
+        " os.write(1, BANNER + encode(Kind.READY, facts)); time.sleep(1000)'\n"
+    )
+    last = f'if [ "$OMPY_TEST_HOST" = b ]; then {HERE.strip()}; fi\n{mute}'
+    patience = ("--mca", "plm_base_start_timeout_ms", "2000")
+    result = hosts("import time; time.sleep(1000)", *patience, last=last)
+    assert result.code == 1
+    assert "host        a" in result.err
+    assert "Nothing was heard of it for 2 s" in result.err
+
+
 @nightly
 def test_an_agent_gives_up_a_launcher_that_says_nothing(hosts, processes):
     code = "import time; print(1, flush=True); time.sleep(1000)"
