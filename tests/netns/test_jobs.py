@@ -114,3 +114,22 @@ def test_usnic_between_hosts_over_a_rail_that_loses(lab):
         assert len(out.splitlines()) == 8
     finally:
         lab("loss", "h2", "rail1", 0)
+
+
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+def test_a_rail_that_takes_nothing_is_an_error_that_names_it(lab):
+    """No failover here: the message fails in bounded time, and says which rail it was."""
+    lab("loss", "h2", "rail2", 100)
+    program = (
+        "from ompy import MPI\nc = MPI.COMM_WORLD\n"
+        "b = bytearray(1000000)\n"
+        "c.Send(b, 1) if c.rank == 0 else c.Recv(b, 0)"
+    )
+    soon = ("--mca", "btl_tcp_handshake_timeout_ms", "500", "--mca", "btl_tcp_connect_tries", "3")
+    try:
+        code, _, err = lab.run("--host", "h1,h2", *RAILS, *soon, sys.executable, "-c", program)
+        assert code == 1
+        assert "MPI_ERR_PROC_FAILED" in err
+        assert "from rail2 (10.77.2." in " ".join(err.split())
+    finally:
+        lab("loss", "h2", "rail2", 0)

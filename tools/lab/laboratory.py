@@ -331,5 +331,5 @@ class Laboratory:
         _run(*nft, f"delete table inet {table}")
         if share:
             chain = "type filter hook prerouting priority -300"
-            dice = f"numgen random mod 100000 < {share} drop"
+            dice = "drop" if share == 100_000 else f"numgen random mod 100000 < {share} drop"
             _run(*nft, f"table inet {table} {{ chain in {{ {chain}; iifname {link} {dice}; }}; }}")

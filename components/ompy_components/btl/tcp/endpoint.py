@@ -286,7 +286,12 @@ class TcpEndpoint(Endpoint):
         self._drop_stream()
         self.state = State.CLOSED
         if self._attempts >= self._owner.connect_tries or self.proc.departed:
-            self._broken(f"cannot connect to {self.address}: {why}")
+            own, there = self._owner.interface, self.address
+            assert there is not None
+            self._broken(
+                f"cannot connect to {there.host} from {own.name} ({own.address}): {why}; "
+                "btl_tcp_if_include names the interfaces to use"
+            )
             return
         pause = min(FIRST_PAUSE << (self._attempts - 1), PAUSE_MAX)
         self._note("RETRY", why=why, pause=pause)
