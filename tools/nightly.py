@@ -13,6 +13,8 @@ from sweep import Step, sweep, tests
 KILLS = "tests/proc/launch/test_orphans.py"
 STEPS = [
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
+    tests("agents by a remote shell", "tests/proc/launch/test_remote.py", OMPY_EFFORT="2"),
+    tests("hosts, 50 kills of each", "tests/netns", OMPY_EFFORT="2", OMPY_KILL_TRIALS="250"),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="8"),
     tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8"),

@@ -121,6 +121,18 @@ def test_half_open_connections_are_dropped_in_time() -> None:
 
 
 @pytest.mark.parametrize("seed", range(effort(6)))
+def test_a_peer_that_computes_for_ten_minutes_is_no_lost_path(seed: int) -> None:
+    """It lets nobody in meanwhile; both have to find each other afterwards."""
+
+    def program(process: RankProcess) -> None:
+        if process.context.rank == 1:
+            process.context.engine.spend(600 * 10**9)  # type: ignore[attr-defined]
+        exchange(process)
+
+    virtual(3, program, seed=seed, btl="self,tcp")
+
+
+@pytest.mark.parametrize("seed", range(effort(6)))
 def test_a_lost_path_fails_what_waits_for_the_peer(seed: int) -> None:
     """No failover in ob1: requests fail in bounded time, they do not hang."""
 
@@ -202,7 +214,9 @@ def test_interfaces_by_list(settings: dict[str, str], expected: list[str]) -> No
 
 def test_interface_lists_that_cannot_be() -> None:
     rails = (Rail("a"), Rail("b"))
-    with pytest.raises(RankFailed, match="names c, which is not here; there are a .*, b "):
+    with pytest.raises(
+        RankFailed, match="names c, which is not here or has no cable; in use are a .*, b "
+    ):
         virtual(2, exchange, rails=rails, btl="self,tcp", btl_tcp_if_include="c")
     with pytest.raises(RankFailed, match="only one of btl_tcp_if_include and btl_tcp_if_exclude"):
         virtual(

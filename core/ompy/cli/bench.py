@@ -78,15 +78,29 @@ def parse_sizes(text: str) -> list[int]:
     shell_complete=complete_parameter,
     help="As for ompy-run.",
 )
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME[:N],...",
+    help="As for ompy-run; rank 0 has to be on this host.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print every round's figure as JSON.")
 def bench(
-    kind: str, ranks: int, sizes: str, rounds: int, mca: list[tuple[str, str]], as_json: bool
+    kind: str,
+    ranks: int,
+    sizes: str,
+    rounds: int,
+    mca: list[tuple[str, str]],
+    hosts: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Run one kind of measurement and print it."""
     if kind in BETWEEN_TWO and ranks != 2:
         raise click.BadParameter(f"{kind} is measured between 2 ranks", param_hint="-n")
     wanted = parse_sizes(sizes or SIZES[kind])
-    result = _measure(kind, ranks, wanted, rounds, mca)
+    where = [word for host in hosts for word in ("--host", host)]
+    result = _measure(kind, ranks, wanted, rounds, mca, where)
     report = {
         "benchmark": kind,
         "what": KINDS[kind],
@@ -96,6 +110,7 @@ def bench(
         "machine": f"{platform.system()} {platform.machine()}, "
         f"{len(os.sched_getaffinity(0))} cores",
         "ranks": ranks,
+        "hosts": ",".join(hosts),
         "mca": dict(mca),
         "rounds": rounds,
         "rows": [{"label": label, "seconds": times} for label, times in result["rows"]],
@@ -107,12 +122,17 @@ def bench(
 
 
 def _measure(
-    kind: str, ranks: int, sizes: list[int], rounds: int, mca: list[tuple[str, str]]
+    kind: str,
+    ranks: int,
+    sizes: list[int],
+    rounds: int,
+    mca: list[tuple[str, str]],
+    where: list[str],
 ) -> dict[str, Any]:
     """Run the loops in a job of their own. Exits with the job's code when it fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"
-        command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks)]
+        command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), *where]
         for name, value in mca:
             command += ["--mca", name, value]
         command += [sys.executable, "-m", "ompy.cli.loops", kind, json.dumps(sizes)]
@@ -127,7 +147,7 @@ def _print(report: dict[str, Any]) -> None:
     head = (
         f"ompy {report['ompy']}, Python {report['python']}, hot modules {report['form']}; "
         f"{report['machine']}; {report['ranks']} ranks"
-    )
+    ) + (f" on {report['hosts']}" if report["hosts"] else "")
     chosen = " ".join(f"{name}={value}" for name, value in report["mca"].items())
     click.echo(f"# {report['benchmark']}: {report['what']}")
     click.echo(f"# {head}{'; ' + chosen if chosen else ''}; {report['rounds']} rounds")

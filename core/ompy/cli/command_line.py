@@ -33,10 +33,13 @@ ALIASES: Final = {
     "-c": "-n",
     "--gmca": "--mca",
     "--wd": "--wdir",
+    "-H": "--host",
+    "--machinefile": "--hostfile",
+    "-N": "--npernode",
 }  # reference openmpi.md 2.4; any long option may also have one dash
 ABSENT: Final = (
-    "--host -H --hostfile --machinefile --map-by --rank-by --bind-to --report-bindings --rankfile "
-    "--npernode --pernode --npersocket -N --output-filename --merge-stderr-to-stdout --xml "
+    "--rank-by --bind-to --report-bindings --rankfile "
+    "--npersocket --output-filename --merge-stderr-to-stdout --xml "
     "--xterm --app --prefix --path --cpu-set --cpu-list --enable-recovery "
     "--max-restarts --debug --tv -d -v --report-pid --report-uri --preload-files --output "
     "--display --get-stack-traces --report-state-on-timeout"
@@ -50,6 +53,8 @@ JOB_WIDE: Final = {
     "timestamp_output",
     "stdin",
     "oversubscribe",
+    "map_by",
+    "npernode",
     "mpi4py",
     "display_map",
     "do_not_launch",
@@ -86,7 +91,36 @@ class CommandError(Exception):
     "count",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes to start. Default: as many as there are cores.",
+    help="Processes to start. Default: as many as the hosts have slots; this host has as many as "
+    "cores.",
+)
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME[:N],...",
+    help="Hosts to use and their slots, 1 if nothing is said. Repeatable. With --hostfile: "
+    "which of its hosts.",
+)
+@click.option(
+    "--hostfile",
+    "hostfiles",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Hosts to use: lines of NAME slots=N max_slots=N username=U port=P.",
+)
+@click.option(
+    "--map-by",
+    metavar="POLICY",
+    help="Which rank runs where: slot fills one host after the other (default), node goes round, "
+    "ppr:N:node has N on each, seq takes the hosts as they are named.",
+)
+@click.option(
+    "--npernode",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The same as --map-by ppr:N:node.",
 )
 @click.option(
     "--mca",
@@ -147,7 +181,7 @@ class CommandError(Exception):
 @click.option(
     "--oversubscribe/--nooversubscribe",
     default=True,
-    help="Whether there may be more processes than cores. Default: yes.",
+    help="Whether there may be more processes than slots. Default: only if no host is named.",
 )
 @click.option(
     "--no-mpi4py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -19,17 +19,20 @@ from ompy.cli.command_line import (
     parse,
 )
 from ompy.cli.exports import common_exports, environment
-from ompy.frameworks.job import App, Job, Placement
+from ompy.frameworks.job import App, Job
 from ompy.mca.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from ompy.frameworks.plm import PlmComponent
+    from ompy.cli.hosts import Host
+    from ompy.cli.mapping import Layout, MapBy
+    from ompy.frameworks.plm import PlmComponent, Target
     from ompy.mca.registry import Registry
-    from ompy.runtime.launcher import LaunchOptions
+    from ompy.runtime.launcher import LaunchOptions, Starts
 
 NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
 NOT_FOUND: Final = 127  # as a shell has it
+DEFAULT_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"  # reference ecosystem.md 6.1
 
 
 def cores() -> int:
@@ -37,8 +40,20 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str]] = ()) -> Job:
-    """The job a command line asks for, all on one host; parameters are still missing.
+class Plan(NamedTuple):
+    """A job before its parameters are known, and where it runs.
+
+    Attributes:
+        job: what runs.
+        layout: its hosts and their slots.
+    """
+
+    job: Job
+    layout: Layout
+
+
+def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str]] = ()) -> Plan:
+    """The job a command line asks for; parameters are still missing.
 
     Args:
         groups: the programs.
@@ -49,42 +64,121 @@ def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str
         CommandError: it cannot be run.
     """
     first = groups[0].options
-    apps = tuple(_make_app(group, common, alone=len(groups) == 1) for group in groups)
-    ranks = [app for app, count in enumerate(apps) for _ in range(count.ranks)]
-    if not first["oversubscribe"] and len(ranks) > cores():
-        raise CommandError(
-            f"{len(ranks)} processes were asked for, {cores()} cores are available and "
-            "--nooversubscribe was given"
-        )
-    return Job(
+    counts, layout = _place(groups, host)
+    elsewhere = any(there.name != host for there in layout.hosts)
+    here = {p.app for p in layout.placements if layout.hosts[p.node].name == host}
+    apps = tuple(
+        _make_app(group, count, common, check=app in here, elsewhere=elsewhere)
+        for app, (group, count) in enumerate(zip(groups, counts, strict=True))
+    )
+    limits = [cores() if there.name == host else there.slots for there in layout.hosts]
+    crowded = any(p.local_rank >= limits[p.node] for p in layout.placements)
+    job = Job(
         job_id=os.urandom(8).hex(),
         apps=apps,
-        hosts=(host,),
-        placements=tuple(Placement(rank, app, 0, rank) for rank, app in enumerate(ranks)),
-        stdin_rank=_stdin_rank(first["stdin"], len(ranks)),
+        hosts=tuple(there.name for there in layout.hosts),
+        placements=layout.placements,
+        stdin_rank=_stdin_rank(first["stdin"], len(layout.placements)),
         mpi4py=first["mpi4py"],
-        oversubscribed=len(ranks) > cores(),
+        oversubscribed=crowded,
     )
+    return Plan(job, layout)
 
 
-def _make_app(group: Group, common: Sequence[tuple[str, str]], *, alone: bool) -> App:
-    count = group.options["count"]
-    if count is None:
-        if not alone:
-            raise CommandError(f"each of several programs needs its -n: {group.argv[0]} has none")
-        count = cores()
+def _place(groups: Sequence[Group], host: str) -> tuple[list[int], Layout]:
+    """How many ranks each program has, and where all of them run."""
+    from ompy.cli.hosts import Allocation, Host, allocate
+    from ompy.cli.mapping import default_count, place
+
+    first = groups[0]
+    map_by = _map_by(first)
+    managed = _managed()
+    allocations = [
+        allocate(group.options["hosts"], _hostfiles(group), host, cores(), managed)
+        for group in groups
+    ]
+    oversubscribe = first.options["oversubscribe"]
+    named = any(allocations)
+    if map_by.oversubscribe is not None:
+        oversubscribe = map_by.oversubscribe
+    elif named and "oversubscribe" not in first.given:
+        oversubscribe = False
+    everything = Allocation((Host(host, cores()),), (host,) * cores())
+    if not named:
+        allocations = [everything] * len(groups)
+    counts = [group.options["count"] for group in groups]
+    if None in counts:
+        if len(groups) > 1:
+            missing = groups[counts.index(None)]
+            text = f"each of several programs needs its -n: {missing.argv[0]} has none"
+            raise CommandError(text)
+        counts = [default_count(allocations[0] or everything, map_by)]
+    if not named:
+        _refuse_crowd(sum(counts), allowed=oversubscribe)
+        allocations = [everything, *[None] * (len(groups) - 1)]
+    return counts, place(counts, allocations, map_by, oversubscribe=oversubscribe)
+
+
+def _managed() -> list[tuple[str, int]] | None:
+    """What a resource manager has given."""
+    from ompy.runtime.allocation import allocated_hosts
+
+    try:
+        return allocated_hosts(os.environ)
+    except ValueError as problem:
+        raise CommandError(f"the allocation cannot be understood: {problem}") from None
+
+
+def _map_by(first: Group) -> MapBy:
+    from ompy.cli.mapping import PPR, MapBy, parse_map_by
+
+    text, per_node = first.options["map_by"], first.options["npernode"]
+    if text and per_node:
+        raise CommandError("--map-by and --npernode exclude each other")
+    if per_node:
+        return MapBy(PPR, per_node)
+    return parse_map_by(text) if text else MapBy()
+
+
+def _hostfiles(group: Group) -> tuple[str, ...]:
+    """Those of the command line, or the one that Kubernetes' MPI operator gives its launcher."""
+    given: tuple[str, ...] = group.options["hostfiles"]
+    default = os.environ.get(DEFAULT_HOSTFILE, "")
+    return given or ((default,) if default and not group.options["hosts"] else ())
+
+
+def _refuse_crowd(count: int, *, allowed: bool) -> None:
+    if not allowed and count > cores():
+        raise CommandError(
+            f"{count} processes were asked for, {cores()} cores are available and "
+            "--nooversubscribe was given"
+        )
+
+
+def _make_app(
+    group: Group,
+    count: int,
+    common: Sequence[tuple[str, str]],
+    *,
+    check: bool,
+    elsewhere: bool,
+) -> App:
+    """One program. It is looked for if it runs here; elsewhere its agent finds out."""
     directory = group.options["wdir"] or ""
     if directory:
         directory = os.path.abspath(directory)
-        if not os.path.isdir(directory):
+        if check and not os.path.isdir(directory):
             raise CommandError(f"--wdir {group.options['wdir']}: there is no such directory")
     variables, warnings = environment(group.options["exports"], common, os.environ)
     for warning in warnings:
         say(f"warning: {warning}")
     try:
-        find_program(group.argv[0], tuple(variables.items()), directory)
+        if check:
+            find_program(group.argv[0], tuple(variables.items()), directory)
     except CommandError as problem:
         raise CommandError(f"{problem}{_swallowed(group)}", problem.exit_code) from None
+    if elsewhere and not directory:
+        directory = os.getcwd()
     return App(group.argv, count, tuple(variables.items()), directory)
 
 
@@ -149,8 +243,8 @@ def _not_found(name: str, here: str) -> str:
     return message
 
 
-def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
-    """Check all parameters of a command line and choose what starts agents.
+def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmComponent]]:
+    """Check all parameters of a command line and open what can start agents, the best first.
 
     Says which settings do not do what they seem to, and which components there are that cannot be
     used, as far as that is known here.
@@ -174,11 +268,37 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, PlmComponent]:
     if not found:
         text = "no plm component can start processes here; ompy-info --plugins says why"
         raise CommandError(text, NOT_STARTED)
-    best, *others = found
-    assert isinstance(best, PlmComponent)
-    registry.select_over(best, others)
+    plms = [plm for plm in found if isinstance(plm, PlmComponent)]
     _settle(registry)
-    return registry, best
+    return registry, plms
+
+
+def choose_starters(
+    registry: Registry, plms: Sequence[PlmComponent], hosts: Sequence[Host]
+) -> list[tuple[PlmComponent, Target]]:
+    """For each host the plm component of highest priority that reaches it.
+
+    Raises:
+        CommandError: none does.
+    """
+    from ompy.frameworks.plm import Target
+
+    starts = []
+    for host in hosts:
+        target = Target(host.name, host.user, host.port)
+        reaching = [plm for plm in plms if plm.reaches(target)]
+        if not reaching:
+            names = ", ".join(plm.name for plm in plms)
+            text = f"no plm component starts agents on host {host.name}; in use: {names}"
+            raise CommandError(text, NOT_STARTED)
+        starts.append((reaching[0], target))
+    used = [plm for plm in plms if any(plm is chosen for chosen, _ in starts)]
+    for plm in plms:
+        if plm in used:
+            registry.select(plm)
+        else:
+            registry.pass_over(plm, "no host of this job is left for it")
+    return starts
 
 
 def _settle(registry: Registry) -> None:
@@ -213,42 +333,53 @@ def run(arguments: Sequence[str]) -> int:
 
     groups = parse(arguments)
     options = groups[0].options
-    seconds, source = timeout(options["timeout"], os.environ)
+    timeout(options["timeout"], os.environ)  # a mistake in it is found first
     try:
-        registry, plm = resolve(parameters(groups))
+        registry, plms = resolve(parameters(groups))
     except UsageError:
         # a program that is not there often explains the rest: it was taken for a value
         make_job(groups, socket.gethostname())
         raise
     exports = [word for group in groups for word in group.options["exports"]]
-    job = make_job(groups, socket.gethostname(), common_exports(registry, exports))
+    job, layout = make_job(groups, socket.gethostname(), common_exports(registry, exports))
     job = job._replace(mca=registry.snapshot())
-    universe = max(cores(), len(job.placements))
+    universe = max(layout.slots, len(job.placements))
     if options["display_map"]:
         from ompy.runtime.report import job_map
 
-        click.echo(job_map(job, universe), nl=False)
+        slots = [(host.slots, host.max_slots) for host in layout.hosts]
+        click.echo(job_map(job, slots, layout.slots), nl=False)
     if options["do_not_launch"]:
         return 0
+    starts = choose_starters(registry, plms, layout.hosts)
 
+    try:
+        return _launch(registry, starts, job, _launch_options(registry, options, universe))
+    finally:
+        registry.close()
+
+
+def _launch_options(registry: Registry, options: Mapping[str, Any], universe: int) -> LaunchOptions:
     from ompy.runtime.launcher import LaunchOptions
 
-    launch_options = LaunchOptions(
+    values = registry.values("plm")
+    seconds, source = timeout(options["timeout"], os.environ)
+    return LaunchOptions(
         universe=universe,
-        kill_grace_ms=registry.values("plm").kill_grace_ms,
+        kill_grace_ms=values.kill_grace_ms,
         tag=options["tag_output"],
         timestamp=options["timestamp_output"],
         timeout_s=seconds,
         timeout_source=source,
         quiet=options["quiet"],
+        start_timeout_ms=values.start_timeout_ms,
+        heartbeat_ms=values.heartbeat_ms,
+        heartbeat_misses=values.heartbeat_misses,
+        launcher_misses=values.launcher_misses,
     )
-    try:
-        return _launch(registry, plm, job, launch_options)
-    finally:
-        registry.close()
 
 
-def _launch(registry: Registry, plm: PlmComponent, job: Job, options: LaunchOptions) -> int:
+def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions) -> int:
     """Run the job, with all who want to know of it told. Returns the exit code."""
     from ompy.cli.traced_job import start_trace
     from ompy.mca.hooks import hook_caller
@@ -260,7 +391,7 @@ def _launch(registry: Registry, plm: PlmComponent, job: Job, options: LaunchOpti
     hooks.ompy_job_launching(job)
     _settle(registry)
     job = job._replace(mca=registry.snapshot())  # with what has become of the hooks
-    code = launch(job, plm, options)
+    code = launch(job, starts, options)
     hooks.ompy_job_finished(code)
     if trace is not None:
         trace.ended(code)

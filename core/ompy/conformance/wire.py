@@ -77,6 +77,10 @@ class Wire(Network):
         """Of the network below, as everything that follows."""
         return self._inner.interfaces()
 
+    def leads_to(self, interface: Interface, host: str) -> bool:
+        """As the network below."""
+        return self._inner.leads_to(interface, host)
+
     def in_network(self, address: str, network: str) -> bool:
         """Passed on."""
         return self._inner.in_network(address, network)

@@ -126,6 +126,44 @@ CATALOG: Final = (
                 unit="ms",
                 minimum=0,
             ),
+            Parameter(
+                "start_timeout_ms",
+                "int",
+                60_000,  # arbitrary: for slow logins; reference ecosystem.md 6.3: 0.9 s
+                "How long agents on other hosts may take to be ready.",
+                level=5,
+                unit="ms",
+                minimum=1,
+            ),
+            Parameter(
+                "heartbeat_ms",
+                "int",
+                250,  # arbitrary: with the misses below a dead host is known in under 2 s
+                "How often the launcher and the agents on other hosts let each other hear from "
+                "them; 0 for never.",
+                level=5,
+                unit="ms",
+                minimum=0,
+            ),
+            Parameter(
+                "heartbeat_misses",
+                "int",
+                6,  # arbitrary: 1.5 s; an agent never computes, so only a fault takes as long
+                "After how many heartbeats without a word an agent on another host is lost.",
+                level=5,
+                unit="heartbeats",
+                minimum=1,
+            ),
+            Parameter(
+                "launcher_misses",
+                "int",
+                40,  # arbitrary: 10 s; a debugger may stop the launcher for a moment
+                "After how many heartbeats without a word an agent on another host gives the "
+                "launcher up and ends its ranks.",
+                level=5,
+                unit="heartbeats",
+                minimum=1,
+            ),
         ),
         contracts=(plm.PlmComponent,),
     ),

@@ -6,32 +6,53 @@ same for all of them (`ompy.runtime`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
     import socket
 
-API: Final[ApiVersion] = (2, 0)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
+API: Final[ApiVersion] = (2, 1)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
+AGENT_MODULE: Final = "ompy.runtime.remote_agent"  # what runs on another host: `python -m` it
+
+
+class Target(NamedTuple):
+    """A host an agent is wanted on.
+
+    Attributes:
+        name: as the user wrote it; this host by its own name.
+        user: to log in as, empty for the default.
+        port: of its remote shell, 0 for the default.
+    """
+
+    name: str
+    user: str = ""
+    port: int = 0
 
 
 class AgentLink:
-    """A started agent.
+    """A started agent, or one that is being started.
 
     Attributes:
         host: where it runs.
         channel: connected to it; when it ends, the agent is gone, and the agent ends when
             this end is closed.
         pid: of the local process that stands for it.
+        remote: it is no fork of the launcher: it says READY before it is told its job, and both
+            sides let each other hear from them all the time, because a network does not say
+            that a host is gone.
     """
 
-    __slots__ = ("channel", "host", "pid")
+    __slots__ = ("channel", "host", "pid", "remote")
 
-    def __init__(self, host: str, channel: socket.socket, pid: int) -> None:
+    def __init__(
+        self, host: str, channel: socket.socket, pid: int, *, remote: bool = False
+    ) -> None:
         self.host = host
         self.channel = channel
         self.pid = pid
+        self.remote = remote
 
 
 class PlmComponent(Component):
@@ -39,8 +60,28 @@ class PlmComponent(Component):
 
     framework: ClassVar[str] = "plm"
 
+    def reaches(self, target: Target) -> bool:
+        """Whether this component is for agents on that host. Starts and asks nothing.
+
+        The launcher takes the component of highest priority that says so, host by host. Since
+        contract 2.1; components of 2.0 are for every host.
+        """
+        return True
+
+    def start_agent(self, target: Target) -> AgentLink:
+        """Begin to start an agent; do not wait for it. Since contract 2.1.
+
+        A component that starts remote agents runs `AGENT_MODULE` there, with the other end of
+        the link's channel as its standard input and output. Nothing secret belongs on its command
+        line or in its environment.
+
+        Raises:
+            NotAvailable: this component cannot start anything there; the text says why.
+        """
+        return self.start(target.name)
+
     def start(self, host: str) -> AgentLink:
-        """Start an agent on `host`.
+        """Start an agent on `host`: all that components of contract 2.0 have.
 
         Raises:
             NotAvailable: this component cannot start anything there; the text says why.

@@ -264,6 +264,10 @@ class Network:
         """
         raise NotImplementedError
 
+    def leads_to(self, interface: Interface, host: str) -> bool:
+        """Whether packets to the address `host` would leave by that interface. Sends none."""
+        return True
+
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Listen at an interface's address, at the first of `ports` that is free; 0 is any.
 

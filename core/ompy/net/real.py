@@ -27,6 +27,10 @@ from ompy.net.base import (
 if TYPE_CHECKING:
     import socket
 
+_ANY_PORT: Final = 9  # arbitrary: nothing is sent to it
+_GET_FLAGS: Final = 0x8913  # Linux SIOCGIFFLAGS
+_UP: Final = 0x1  # Linux IFF_UP
+_RUNNING: Final = 0x40  # Linux IFF_RUNNING
 _GET_ADDRESS: Final = 0x8915  # Linux SIOCGIFADDR
 _GET_NETMASK: Final = 0x891B  # Linux SIOCGIFNETMASK
 _GET_MTU: Final = 0x8921  # Linux SIOCGIFMTU
@@ -71,7 +75,7 @@ class RealNetwork(Network):
         self._own_bell: int | None = None
 
     def interfaces(self) -> list[Interface]:
-        """The IPv4 interfaces of this host (network namespace)."""
+        """The IPv4 interfaces of this host (network namespace) that are up and have a carrier."""
         import socket
 
         found = []
@@ -79,8 +83,8 @@ class RealNetwork(Network):
             for _, name in socket.if_nameindex():
                 address = _interface_value(probe, name, _GET_ADDRESS)
                 mask = _interface_value(probe, name, _GET_NETMASK)
-                if address is None or mask is None:
-                    continue  # no IPv4 address
+                if address is None or mask is None or not _is_running(probe, name):
+                    continue  # no IPv4 address, or no cable
                 prefix = int.from_bytes(mask).bit_count()
                 text = socket.inet_ntoa(address)
                 mtu = int.from_bytes(
@@ -100,6 +104,18 @@ class RealNetwork(Network):
         except (OSError, ValueError):
             raise LinkError(f"{network} is not a network such as 10.1.0.0/16") from None
         return int.from_bytes(inet_aton(address)) >> shift == there
+
+    def leads_to(self, interface: Interface, host: str) -> bool:
+        """Whether the kernel would send to `host` from the interface's address."""
+        import socket
+
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((host, _ANY_PORT))
+            except OSError:  # no way there at all
+                return False
+            found: str = probe.getsockname()[0]
+        return found == interface.address
 
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Listen for TCP connections."""
@@ -175,6 +191,13 @@ class RealNetwork(Network):
     def _silence(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._own_bell or 0)
+
+
+def _is_running(probe: socket.socket, name: str) -> bool:
+    """Whether an interface is up, and there is something at the other end of its cable."""
+    value = _interface_value(probe, name, _GET_FLAGS, 16)
+    flags = int.from_bytes((value or b"")[:2], sys.byteorder)
+    return flags & (_UP | _RUNNING) == _UP | _RUNNING
 
 
 def _interface_value(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import socket
+import select
 from typing import Final, NoReturn
 
 from ompy.frameworks.job import Job
@@ -25,16 +25,18 @@ from ompy.runtime.control import (
 )
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 from ompy.runtime.environment import rank_environment
+from ompy.runtime.pipes import Connection
 from ompy.runtime.ranks import LocalRank
 from ompy.runtime.spawn import Spawned, raise_open_files, spawn
 
 OPEN_FILES: Final = 8192  # arbitrary: six per rank, so more ranks than a host will run
+START_PATIENCE: Final = 600.0  # s; arbitrary: agents of other hosts may take long to be ready
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
 LAUNCHER_GONE: Final = 1  # exit code nobody is left to read
 
 
-def serve(connection: socket.socket) -> NoReturn:
+def serve(connection: Connection) -> NoReturn:
     """Be an agent: run what the launcher at the other end says. Never returns."""
     code = LAUNCHER_GONE
     try:
@@ -65,17 +67,18 @@ def _become_agent() -> None:
     os.close(null)
 
 
-def _receive_start(connection: socket.socket, decoder: Decoder) -> Frame | None:
-    """The first message, or None when the launcher has gone."""
+def _receive_start(connection: Connection, decoder: Decoder) -> Frame | None:
+    """The first message, or None when the launcher has gone, or its host without a word."""
     while (frame := decoder.next()) is None:
-        if not receive(connection, decoder):
+        ready, _, _ = select.select([connection], [], [], START_PATIENCE)
+        if not ready or not receive(connection, decoder):
             return None
     if frame.kind is not Kind.START:
         raise ControlError(f"the first message is {frame.kind.name}, START was expected")
     return frame
 
 
-def _run(connection: socket.socket, decoder: Decoder, start: Frame) -> int:
+def _run(connection: Connection, decoder: Decoder, start: Frame) -> int:
     """Start the ranks, then the loop that looks after them: it is imported while they start."""
     job = Job.from_dict(json.loads(start.body[KEY_SIZE:]))
     open_files = raise_open_files(OPEN_FILES)
@@ -100,10 +103,10 @@ def _run(connection: socket.socket, decoder: Decoder, start: Frame) -> int:
     return Supervisor(connection, decoder, job, ranks, start).run()
 
 
-def _tell_started(connection: socket.socket, rank: int, process: Spawned) -> None:
+def _tell_started(connection: Connection, rank: int, process: Spawned) -> None:
     send_all(connection, encode(Kind.STARTED, {"rank": rank, "pid": process.pid}))
 
 
-def _tell_unstarted(connection: socket.socket, rank: int, problem: OSError) -> None:
+def _tell_unstarted(connection: Connection, rank: int, problem: OSError) -> None:
     text = f"no process could be started: {problem.strerror}"
     send_all(connection, encode(Kind.UNSTARTED, {"rank": rank, "code": 1}, text.encode()))

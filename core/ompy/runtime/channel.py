@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from ompy.runtime.control import (
     receive,
     send_some,
 )
+from ompy.runtime.pipes import Connection, writing_descriptor
 
 
 class Channel:
@@ -30,7 +30,7 @@ class Channel:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        connection: socket.socket,
+        connection: Connection,
         on_frame: Callable[[Frame], None],
         on_end: Callable[[str], None],
         decoder: Decoder | None = None,
@@ -39,7 +39,7 @@ class Channel:
 
         Args:
             loop: watches.
-            connection: a Unix stream socket.
+            connection: a Unix stream socket, or a pair of pipes.
             on_frame: called with each message.
             on_end: called once when the other end is gone or talks nonsense, with the reason,
                 empty for a plain end; not after `close`.
@@ -47,6 +47,7 @@ class Channel:
         """
         self._loop = loop
         self._connection = connection
+        self._writing = writing_descriptor(connection)
         self._on_frame = on_frame
         self._on_end = on_end
         self._decoder = decoder or Decoder()
@@ -73,7 +74,7 @@ class Channel:
         if len(self._queue) == 1:
             self._writable()
             if self._queue:
-                self._loop.add_writer(self._connection, self._writable)
+                self._loop.add_writer(self._writing, self._writable)
 
     def _writable(self) -> None:
         try:
@@ -90,7 +91,7 @@ class Channel:
             return
         except OSError:  # the reading side will see the end, after what is still to be read
             self._forget_unsent()
-        self._loop.remove_writer(self._connection)
+        self._loop.remove_writer(self._writing)
 
     def _forget_unsent(self) -> None:
         for _, descriptors in self._queue:
@@ -134,7 +135,7 @@ class Channel:
         if self._open:
             self._open = False
             self._loop.remove_reader(self._connection)
-            self._loop.remove_writer(self._connection)
+            self._loop.remove_writer(self._writing)
             self._forget_unsent()
             self._decoder.close()
             self._connection.close()

@@ -266,6 +266,8 @@ class AgentClient(WireUp):
         except ConnectionError:
             os._exit(AGENT_GONE)
         answer = self._answer(self._calls)
+        while (frame := self._decoder.next()) is not None:  # it would not be readable any more
+            self._notice(frame)
         self._hand_out()
         if answer.kind is Kind.REFUSED:
             raise MPIError(answer.header["code"], answer.body.decode())

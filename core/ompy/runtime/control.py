@@ -14,7 +14,10 @@ import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from ompy.runtime.pipes import Connection
 
 AGENT_FD: Final = "OMPY_AGENT_FD"  # variable with the number of a rank's inherited descriptor
 KEY_SIZE: Final = 32  # bytes; arbitrary: 256 bits of the kernel's random generator
@@ -52,7 +55,9 @@ class Kind(IntEnum):
     INPUT_TAKEN = 23  # so many bytes of standard input went into the rank
     INPUT_CLOSED = 24  # the rank reads no more
     FINISHED = 25  # no process is left here
+    READY = 26  # the first word of an agent that is no fork of the launcher: version, cores
     # both ways between L and A, in jobs of several hosts
+    ALIVE = 31  # nothing but that
     MODEX = 32  # what a rank elsewhere committed
     FENCED = 33  # all ranks there, or everywhere, have come to the fence
     DEPARTED = 34  # a rank elsewhere has gone; to R: a rank has gone; body: reason
@@ -184,11 +189,11 @@ def _parse_header(kind: Kind, text: bytes) -> dict[str, Any]:
     return header
 
 
-def receive(connection: socket.socket, decoder: Decoder, flags: int = 0) -> bool:
+def receive(connection: Connection, decoder: Decoder, flags: int = 0) -> bool:
     """Read once from `connection` into `decoder`. False at the end of the connection.
 
     Args:
-        connection: a Unix stream socket.
+        connection: a Unix stream socket, or a pair of pipes.
         decoder: gets the bytes and descriptors.
         flags: of `recvmsg`, as `MSG_DONTWAIT`.
 
@@ -207,7 +212,7 @@ def receive(connection: socket.socket, decoder: Decoder, flags: int = 0) -> bool
 
 
 def send_some(
-    connection: socket.socket, data: bytes | memoryview, descriptors: Sequence[int] = ()
+    connection: Connection, data: bytes | memoryview, descriptors: Sequence[int] = ()
 ) -> int:
     """Send the beginning of `data`, and `descriptors` with its first byte. How much went.
 
@@ -216,13 +221,14 @@ def send_some(
     """
     if not descriptors:
         return connection.send(data, socket.MSG_NOSIGNAL)
+    assert isinstance(connection, socket.socket), "pipes pass no descriptors"
     numbers = b"".join(map(_INT.pack, descriptors))
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)
     return connection.sendmsg([data], [rights], socket.MSG_NOSIGNAL)
 
 
-def send_all(connection: socket.socket, data: bytes, descriptors: Sequence[int] = ()) -> None:
-    """Send all of `data` over a socket that waits."""
+def send_all(connection: Connection, data: bytes, descriptors: Sequence[int] = ()) -> None:
+    """Send all of `data` over a connection that waits."""
     sent = send_some(connection, data, descriptors)
     rest = memoryview(data)[sent:]
     while rest:

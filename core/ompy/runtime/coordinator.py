@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-from typing import Any, Final
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink
@@ -12,6 +16,7 @@ from ompy.runtime.channel import Channel
 from ompy.runtime.control import Frame, Kind
 from ompy.runtime.descendants import kill_descendants
 from ompy.runtime.forwarding import OUTPUT_WINDOW
+from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.launcher import PATIENCE, LaunchOptions
 from ompy.runtime.printer import Printer
 from ompy.runtime.ranks import Stage
@@ -19,6 +24,10 @@ from ompy.runtime.report import failure_block
 from ompy.runtime.standard_input import StandardInput
 from ompy.runtime.verdict import Verdict
 
+if TYPE_CHECKING:
+    from ompy.runtime.greeting import Greeting
+
+SILENT: Final = "Nothing was heard of it for {:g} s: its host is down, or the way to it."
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FORWARDED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # reference openmpi.md 2.4.2
 REPORT_PATIENCE: Final = 0.5  # s; arbitrary: some hundred times what a rank takes to say it
@@ -28,11 +37,15 @@ _CREDIT_STEP: Final = OUTPUT_WINDOW // 8  # bytes; arbitrary: few messages, wind
 class _Agent:
     """An agent and the connection to it."""
 
-    def __init__(self, node: int, link: AgentLink) -> None:
+    def __init__(self, node: int, link: AgentLink, greeting: Greeting | None) -> None:
         self.node = node
         self.link = link
+        self.pid = greeting.pid if greeting else link.pid
+        self.decoder = greeting.decoder if greeting else None
+        self.heartbeat: Heartbeat | None = None
         self.channel: Channel | None = None
         self.done = False  # it has finished, or it has gone
+        self.expected = False  # it lets us hear from it
         self.uncredited = 0
 
     def send(self, kind: Kind, header: dict[str, Any] | None = None, body: bytes = b"") -> None:
@@ -43,7 +56,21 @@ class _Agent:
 class Coordinator:
     """One job from its start to its exit code."""
 
-    def __init__(self, job: Job, links: list[AgentLink], options: LaunchOptions) -> None:
+    def __init__(
+        self,
+        job: Job,
+        links: list[AgentLink],
+        options: LaunchOptions,
+        greetings: Mapping[int, Greeting] = MappingProxyType({}),
+    ) -> None:
+        """Prepare; `run` runs.
+
+        Args:
+            job: what runs.
+            links: its agents, by node; they have been told their job.
+            options: how to go about it.
+            greetings: what the remote ones said before.
+        """
         self._job = job
         self._options = options
         self._loop = asyncio.new_event_loop()
@@ -61,7 +88,7 @@ class Coordinator:
             on_written=self._written,
             on_change=self._output_changed,
         )
-        self._agents = [_Agent(node, link) for node, link in enumerate(links)]
+        self._agents = [_Agent(node, link, greetings.get(node)) for node, link in enumerate(links)]
         self._input: StandardInput | None = None
 
     def run(self) -> int:
@@ -86,7 +113,20 @@ class Coordinator:
             agent.link.channel,
             lambda frame: self._on_frame(agent, frame),
             lambda reason: self._agent_gone(agent, reason),
+            agent.decoder,
         )
+        if agent.link.remote and self._options.heartbeat_ms:
+            silence = self._options.heartbeat_ms * self._options.heartbeat_misses / 1000
+            agent.heartbeat = Heartbeat(
+                self._loop,
+                self._options.heartbeat_ms / 1000,
+                self._options.heartbeat_misses,
+                lambda: agent.send(Kind.ALIVE),
+                lambda: self._agent_silent(agent, silence),
+            )
+            agent.heartbeat.begin()
+            patience = self._options.start_timeout_ms / 1000
+            self._loop.call_later(patience, self._see_whether_heard_of, agent, patience)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end everything."""
@@ -98,7 +138,11 @@ class Coordinator:
 
     def _on_frame(self, agent: _Agent, frame: Frame) -> None:
         header = frame.header
+        if agent.heartbeat is not None:
+            agent.heartbeat.heard()
         match frame.kind:
+            case Kind.ALIVE:
+                self._expect(agent)
             case Kind.OUTPUT:
                 self._printer.show(agent.node, header["rank"], header["stream"], frame.body)
             case Kind.INPUT_TAKEN:
@@ -156,11 +200,32 @@ class Coordinator:
             if agent is not but:
                 agent.send(kind, header, body)
 
+    def _expect(self, agent: _Agent) -> None:
+        """It has begun to let us hear from it: from now on silence means something."""
+        if agent.heartbeat is not None and not agent.expected:
+            agent.expected = True
+            agent.heartbeat.watch(on=True)
+
+    def _see_whether_heard_of(self, agent: _Agent, patience: float) -> None:
+        """It was ready, and then may never have begun."""
+        if not agent.expected:
+            self._agent_silent(agent, patience)
+
+    def _agent_silent(self, agent: _Agent, seconds: float) -> None:
+        """The network to it is broken, or its host is down, or it has been stopped."""
+        if agent.channel is not None:
+            agent.channel.close()
+            with suppress(ProcessLookupError):
+                os.kill(agent.link.pid, signal.SIGKILL)
+            self._agent_gone(agent, SILENT.format(seconds))
+
     def _agent_gone(self, agent: _Agent, reason: str) -> None:
         agent.channel = None
+        if agent.heartbeat is not None:
+            agent.heartbeat.end()
         if not agent.done:
             agent.done = True
-            self._verdict.agent_lost(agent.link.host, agent.link.pid, reason)
+            self._verdict.agent_lost(agent.link.host, agent.pid, reason)
         self._see()
 
     # output and input

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.job import Job
-from ompy.frameworks.plm import AgentLink, PlmComponent
+from ompy.frameworks.plm import AgentLink, PlmComponent, Target
+from ompy.mca.component import NotAvailable
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
+
+if TYPE_CHECKING:
+    from ompy.runtime.greeting import Greeting
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 
@@ -29,6 +32,10 @@ class LaunchOptions:
         timeout_s: end the job after so many seconds; 0 for never.
         timeout_source: what set the timeout, for the message.
         quiet: say nothing about how the job ended.
+        start_timeout_ms: how long agents of other hosts may take to be ready.
+        heartbeat_ms: how often they and the launcher let each other hear from them.
+        heartbeat_misses: how often the launcher hears nothing before an agent is lost.
+        launcher_misses: the same for the launcher, with the agents.
     """
 
     universe: int
@@ -38,13 +45,25 @@ class LaunchOptions:
     timeout_s: float = 0.0
     timeout_source: str = ""
     quiet: bool = False
+    start_timeout_ms: int = 0
+    heartbeat_ms: int = 0
+    heartbeat_misses: int = 0
+    launcher_misses: int = 0
 
 
-def launch(job: Job, plm: PlmComponent, options: LaunchOptions) -> int:
+Starts = Sequence[tuple[PlmComponent, Target]]
+
+
+def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
     """Run a job to its end. Returns the exit code (reference openmpi.md 2.6).
 
     For a process of its own: it takes over signals and the standard streams, becomes the
     parent of everything the job leaves behind, and kills all its descendants in the end.
+
+    Args:
+        job: what runs.
+        starts: what starts the agent of each of its hosts.
+        options: how to go about it.
 
     Raises:
         NotAvailable: an agent could not be started on one of the hosts; none is left.
@@ -53,23 +72,56 @@ def launch(job: Job, plm: PlmComponent, options: LaunchOptions) -> int:
     become_subreaper()
     links: list[AgentLink] = []
     try:
-        for host in job.hosts:
-            links.append(plm.start(host))
+        for plm, target in starts:
+            links.append(plm.start_agent(target))
+        greetings: Mapping[int, Greeting] = {}
+        if any(link.remote for link in links):
+            from ompy.runtime.greeting import await_agents
+
+            greetings = await_agents(links, options.start_timeout_ms / 1000)
+            job = _with_cores(job, greetings)
         _tell(job, links, options)
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start
 
-        return Coordinator(job, links, options).run()
+        return Coordinator(job, links, options, greetings).run()
     finally:
         for link in links:
             link.channel.close()
         kill_descendants(PATIENCE)
 
 
+def _with_cores(job: Job, greetings: Mapping[int, Greeting]) -> Job:
+    """The job, now that the other hosts have said how many cores they have."""
+    crowded = any(
+        placement.local_rank >= greetings[placement.node].cores
+        for placement in job.placements
+        if placement.node in greetings
+    )
+    return job._replace(oversubscribed=job.oversubscribed or crowded)
+
+
 def _tell(job: Job, links: Sequence[AgentLink], options: LaunchOptions) -> None:
-    """Send each agent its job and the key all its processes share."""
+    """Send each agent its job and the key all its processes share.
+
+    Raises:
+        NotAvailable: a remote one does not read it.
+    """
     body = os.urandom(KEY_SIZE) + json.dumps(job.to_dict(), separators=(",", ":")).encode()
     for node, link in enumerate(links):
-        header = {"node": node, "universe": options.universe, "interactive": os.isatty(0)}
-        with suppress(OSError):  # it has ended already: its channel will say so
-            send_all(link.channel, encode(Kind.START, header, body))
+        header = {
+            "node": node,
+            "universe": options.universe,
+            "interactive": os.isatty(0),
+            "heartbeat_ms": options.heartbeat_ms if link.remote else 0,
+            "heartbeat_misses": options.launcher_misses,
+        }
+        frame = encode(Kind.START, header, body)
+        if link.remote:
+            link.channel.settimeout(options.start_timeout_ms / 1000)
+        try:
+            send_all(link.channel, frame)
+        except TimeoutError:
+            raise NotAvailable(f"the agent on host {link.host} does not take its job") from None
+        except OSError:  # it has ended already: its channel will say so
+            pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Final
 
 from ompy.frameworks.job import Job
@@ -35,14 +36,21 @@ def _wrap(text: str) -> str:
     return "\n".join(lines)
 
 
-def job_map(job: Job, slots: int) -> str:
-    """Which rank runs where, after `mpirun --display-map` (openmpi.md 2.5.6)."""
-    lines = [f" Data for JOB [{job.job_id},1] offset 0 Total slots allocated {slots}", ""]
+def job_map(job: Job, slots: Sequence[tuple[int, int]], total: int) -> str:
+    """Which rank runs where, after `mpirun --display-map` (openmpi.md 2.5.6).
+
+    Args:
+        job: what runs.
+        slots: slots and most slots (0 for any number) of each host of the job.
+        total: slots of all hosts that were allowed.
+    """
+    lines = [f" Data for JOB [{job.job_id},1] offset 0 Total slots allocated {total}", ""]
     lines += [" ========================   JOB MAP   ========================", ""]
     for node, host in enumerate(job.hosts):
         here = [placement for placement in job.placements if placement.node == node]
         lines.append(
-            f" Data for node: {host}\tNum slots: {slots}\tMax slots: 0\tNum procs: {len(here)}"
+            f" Data for node: {host}\tNum slots: {slots[node][0]}\tMax slots: {slots[node][1]}"
+            f"\tNum procs: {len(here)}"
         )
         lines += [
             f" \tProcess jobid: [{job.job_id},1] App: {placement.app} "

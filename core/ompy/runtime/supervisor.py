@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 from contextlib import suppress
 from typing import Any, Final
 
@@ -14,7 +13,9 @@ from ompy.runtime.channel import Channel
 from ompy.runtime.control import Decoder, Frame, Kind
 from ompy.runtime.descendants import catches, reap_all, signal_descendants
 from ompy.runtime.forwarding import InputForwarder, OutputForwarder
+from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.modex import ModexStore
+from ompy.runtime.pipes import Connection
 from ompy.runtime.rank_report import REPORT_SIGNAL
 from ompy.runtime.rank_server import RankServer
 from ompy.runtime.ranks import LocalRank, Stage
@@ -31,7 +32,7 @@ class Supervisor:
 
     def __init__(
         self,
-        connection: socket.socket,
+        connection: Connection,
         decoder: Decoder,
         job: Job,
         ranks: list[LocalRank],
@@ -63,8 +64,25 @@ class Supervisor:
         self._output = OutputForwarder(self._loop, self._launcher)
         self._input: InputForwarder | None = None
         self._server = RankServer(self._loop, self, self._modex, len(job.placements), start.body)
+        self._heartbeat = self._begin_heartbeat(start.header)
         for rank in ranks:
             self._adopt(rank)
+
+    def _begin_heartbeat(self, start: dict[str, Any]) -> Heartbeat | None:
+        """Agents on other hosts: the launcher's host may vanish without a word."""
+        interval_ms, misses = start["heartbeat_ms"], start["heartbeat_misses"]
+        if not interval_ms:
+            return None
+        made = Heartbeat(
+            self._loop,
+            interval_ms / 1000,
+            misses,
+            lambda: self._launcher.send(Kind.ALIVE),
+            self._loop.stop,
+        )
+        made.watch(on=True)
+        made.begin()
+        return made
 
     def _adopt(self, rank: LocalRank) -> None:
         stdout, stderr = rank.process.stdout, rank.process.stderr
@@ -98,6 +116,11 @@ class Supervisor:
         self._loop.stop()
 
     def _on_frame(self, frame: Frame) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.heard()
+        self._obey(frame)
+
+    def _obey(self, frame: Frame) -> None:
         header = frame.header
         match frame.kind:
             case Kind.CREDIT:
@@ -107,7 +130,7 @@ class Supervisor:
             case Kind.INPUT_END if self._input is not None:
                 self._input.end()
             case Kind.SIGNAL:
-                self._signal_groups(header["signal"])
+                self._signalled(header["signal"])
             case Kind.REPORT:
                 self._ask_for_reports()
             case Kind.END:
@@ -201,6 +224,12 @@ class Supervisor:
         self._modex.depart(rank, reason)
         if finalized:
             self._server.tell_departure(rank, reason)
+
+    def _signalled(self, number: int) -> None:
+        """The launcher passes a signal on. After SIGTSTP it stops, and says nothing for a while."""
+        self._signal_groups(number)
+        if self._heartbeat is not None and number in {signal.SIGTSTP, signal.SIGCONT}:
+            self._heartbeat.watch(on=number == signal.SIGCONT)
 
     def _signal_groups(self, number: int) -> frozenset[int]:
         """Signal the process groups of the ranks that run. Returns their leaders."""

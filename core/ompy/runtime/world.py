@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ompy.data.errors import ERR_RANK, MPIError
+from ompy.data.errors import ERR_OTHER, ERR_RANK, MPIError
 from ompy.engine.real import RealEngine
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
@@ -114,7 +114,11 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
 
 def _alone() -> RankProcess:
     from ompy.mca.settings import gather
+    from ompy.runtime.launchers import started_by_another
 
+    problem = started_by_another(os.environ)
+    if problem:
+        raise MPIError(ERR_OTHER, problem)
     registry = Registry(CATALOG, gather([], os.environ))
     registry.check()
     procs = [Proc(0, 0, 0, os.uname().nodename)]

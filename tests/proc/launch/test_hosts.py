@@ -12,6 +12,7 @@ pytestmark = pytest.mark.proc
 MAIN = """
 import sys
 from ompy.frameworks.job import App, Job, Placement
+from ompy.frameworks.plm import Target
 from ompy.runtime.launcher import LaunchOptions, launch
 from ompy_components.plm.local.component import LocalPlm
 
@@ -29,7 +30,8 @@ job = Job(
     tuple(Placement(rank, 0, rank // each, rank % each) for rank in range(hosts * each)),
     stdin_rank=int(sys.argv[4]),
 )
-sys.exit(launch(job, Everywhere(), LaunchOptions(universe=8, kill_grace_ms=1000, tag=True)))
+starts = [(Everywhere(), Target(host)) for host in job.hosts]
+sys.exit(launch(job, starts, LaunchOptions(universe=8, kill_grace_ms=1000, tag=True)))
 """
 HEAD = """
 import os, select, sys, time
@@ -87,6 +89,7 @@ def test_departures_reach_other_hosts(hosts):
         "if c.rank == 1: c.finalized(); sys.exit()\n"
         "gone = []\n"
         "c.on_departure = lambda rank, reason: gone.append((rank, reason))\n"
+        "c.on_readable()\n"  # what came with the answer to the fence
         "while not gone: select.select([c], [], []); c.on_readable()\n"
         "print(gone)\n"
         "try: c.fence()\n"

@@ -171,6 +171,7 @@ def test_departures_are_told_while_parked(launch):
         "if c.rank != 0: leave(); sys.exit()\n"
         "gone = []\n"
         "c.on_departure = lambda rank, reason: gone.append((rank, reason))\n"
+        "c.on_readable()\n"  # what came with the answer to the fence
         "while len(gone) < 2:\n"
         "    select.select([c], [], [])\n"
         "    c.on_readable()\n"

@@ -86,7 +86,7 @@ def test_several_programs():
         (["-nolocal", "x"], "there is no option -nolocal"),
         (["--zzzzzz", "x"], "there is no option --zzzzzz"),
         (["--bind-to", "none", "x"], "--bind-to is an option of mpirun that ompy-run does not"),
-        (["-hostfile", "f", "x"], "-hostfile is an option of mpirun that ompy-run does not"),
+        (["-rankfile", "f", "x"], "-rankfile is an option of mpirun that ompy-run does not"),
         (["--timeout", "0", "x"], "0.0 is not in the range"),
         (["--timeout", "soon", "x"], "'soon' is not a valid float"),
         (["-n", "1", "a", ":", "b", ":", "--bad", "c"], "program 3: there is no option --bad"),
@@ -116,7 +116,7 @@ def test_help_says_what_the_default_number_is(capsys):
 
 
 def job(*arguments):
-    return make_job(parse(arguments), "here")
+    return make_job(parse(arguments), "here").job
 
 
 def test_as_many_ranks_as_cores(monkeypatch):

@@ -138,7 +138,7 @@ def test_a_closed_pipe_is_not_worth_a_block(verdict):
 
 
 def test_job_map_names_every_rank():
-    text = job_map(make_job(), 4)
+    text = job_map(make_job(), [(4, 0)], 4)
     assert "Data for node: here\tNum slots: 4\tMax slots: 0\tNum procs: 3" in text
     assert text.count("Process rank:") == 3
 

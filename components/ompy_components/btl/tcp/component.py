@@ -114,8 +114,9 @@ class TcpComponent(BtlComponent):
         Parameter(
             "handshake_timeout_ms",
             "int",
-            5000,  # arbitrary: a busy peer answers within seconds, a scanner never does
-            "How long a connection may take to prove that it belongs to the job.",
+            5000,  # arbitrary: far beyond a round trip; a scanner never proves anything
+            "How long a connection may take to be made, and then, once let in, to prove "
+            "that it belongs to the job. A peer that is busy may take any time to let it in.",
             level=6,
             unit="ms",
             minimum=1,

@@ -233,6 +233,10 @@ class TcpEndpoint(Endpoint):
             if initiator.outgoing:
                 taken = stream.send([memoryview(initiator.outgoing)])
                 initiator.outgoing = initiator.outgoing[taken:]
+                if not initiator.outgoing:
+                    # The peer's kernel has it. A rank that computes answers when it polls, and a
+                    # connection it may have taken by then must not be given up.
+                    self._no_timer()
             while initiator.outcome is Outcome.UNDER_WAY:
                 room = bytearray(initiator.wanted())
                 count = stream.receive_into(memoryview(room))
@@ -282,7 +286,12 @@ class TcpEndpoint(Endpoint):
         self._drop_stream()
         self.state = State.CLOSED
         if self._attempts >= self._owner.connect_tries or self.proc.departed:
-            self._broken(f"cannot connect to {self.address}: {why}")
+            own, there = self._owner.interface, self.address
+            assert there is not None
+            self._broken(
+                f"cannot connect to {there.host} from {own.name} ({own.address}): {why}; "
+                "btl_tcp_if_include names the interfaces to use"
+            )
             return
         pause = min(FIRST_PAUSE << (self._attempts - 1), PAUSE_MAX)
         self._note("RETRY", why=why, pause=pause)

@@ -40,24 +40,38 @@ def publish(context: RankContext, addresses: list[tuple[str, int]]) -> None:
 
 
 def partner(context: RankContext, proc: Proc, own: list[Interface], index: int) -> Address | None:
-    """The address of `proc` that our `index`-th interface connects to, or None.
+    """The address of `proc` that our `index`-th interface connects to, or None."""
+    return pairs(context, proc, own).get(index)
+
+
+def pairs(context: RankContext, proc: Proc, own: list[Interface]) -> dict[int, Address]:
+    """Which address of `proc` each of our interfaces connects to, by position.
 
     Interfaces are paired by network, each address of the peer at most once; what is left over
-    is paired in order. Both sides compute the same pairs up to the order of their lists.
+    is paired in order, where packets would leave by that interface. An address that this host
+    has too is no way to another one: bridges such as docker0 have the same one everywhere. Both
+    sides compute the same pairs up to the order of their lists.
     """
     text = context.modex(proc).get(KEY, b"").decode()
     theirs = [Address(line.split()[0], int(line.split()[1])) for line in text.splitlines()]
-    pairs: dict[int, Address] = {}
+    network = context.network
+    if proc.node != context.me.node:
+        ours = {interface.address for interface in network.interfaces()}
+        theirs = [address for address in theirs if address.host not in ours] or theirs
+    found: dict[int, Address] = {}
     for position, interface in enumerate(own):
         for address in theirs:
-            if context.network.in_network(address.host, f"{interface.address}/{interface.prefix}"):
-                pairs[position] = address
+            if network.in_network(address.host, f"{interface.address}/{interface.prefix}"):
+                found[position] = address
                 theirs.remove(address)
                 break
-    for position in range(len(own)):
-        if position not in pairs and theirs:
-            pairs[position] = theirs.pop(0)
-    return pairs.get(index)
+    for position, interface in enumerate(own):
+        if position not in found:
+            leading = [a for a in theirs if network.leads_to(interface, a.host)]
+            if leading:
+                found[position] = leading[0]
+                theirs.remove(leading[0])
+    return found
 
 
 def _included(network: Network, found: list[Interface], include: str) -> list[Interface]:
@@ -67,7 +81,9 @@ def _included(network: Network, found: list[Interface], include: str) -> list[In
         if not matching:
             names = ", ".join(f"{i.name} ({i.address}/{i.prefix})" for i in found)
             raise MPIError(
-                ERR_ARG, f"btl_tcp_if_include names {word}, which is not here; there are {names}"
+                ERR_ARG,
+                f"btl_tcp_if_include names {word}, which is not here or has no cable; in use "
+                f"are {names}",
             )
         chosen += [interface for interface in matching if interface not in chosen]
     return chosen

@@ -6,7 +6,7 @@ import os
 import socket
 from typing import ClassVar
 
-from ompy.frameworks.plm import API, AgentLink, PlmComponent
+from ompy.frameworks.plm import API, AgentLink, PlmComponent, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter
 
@@ -28,13 +28,17 @@ class LocalPlm(PlmComponent):
         ),
     )
 
+    def reaches(self, target: Target) -> bool:
+        """This host."""
+        return _is_here(target.name)
+
     def start(self, host: str) -> AgentLink:
         """Fork an agent.
 
         Raises:
             NotAvailable: `host` is another host.
         """
-        if host not in {"localhost", socket.gethostname()}:
+        if not _is_here(host):
             raise NotAvailable(f"plm/local starts processes on this host only, not on {host}")
         ours, theirs = socket.socketpair()
         pid = os.fork()
@@ -42,6 +46,10 @@ class LocalPlm(PlmComponent):
             _be_agent(ours, theirs)
         theirs.close()
         return AgentLink(host, ours, pid)
+
+
+def _is_here(host: str) -> bool:
+    return host in {"localhost", socket.gethostname()}
 
 
 def _be_agent(launchers_end: socket.socket, connection: socket.socket) -> None:

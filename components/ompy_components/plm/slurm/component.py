@@ -1,0 +1,91 @@
+"""plm/slurm: agents on the hosts of a Slurm allocation, started by `srun`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from typing import ClassVar, Final
+
+from ompy.frameworks.plm import API, AgentLink, PlmComponent, Target
+from ompy.mca.component import ApiVersion, NotAvailable
+from ompy.mca.parameter import Parameter, Values
+from ompy.runtime.agent_command import agent_words, start_by
+from ompy.runtime.allocation import JOB_VARIABLE, allocated_hosts
+
+# One step on one host, beside other steps; each byte at once and as it is; no other wire-up.
+STEP: Final = ("--nodes=1", "--ntasks=1", "--overlap", "--unbuffered", "--quiet", "--mpi=none")
+
+
+class SlurmPlm(PlmComponent):
+    """Starts agents by srun, inside an allocation."""
+
+    name: ClassVar[str] = "slurm"
+    version: ClassVar[str] = "0.1.0"
+    api: ClassVar[ApiVersion] = API
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "priority",
+            "int",
+            30,  # arbitrary: above ssh, which an allocation may not allow, below local
+            "Which plm component is asked first; the highest is.",
+            level=9,
+            unit="points",
+        ),
+        Parameter(
+            "args",
+            "string",
+            "",
+            "Arguments for srun, after those it gets anyway.",
+            level=2,
+        ),
+        Parameter(
+            "python",
+            "string",
+            "",
+            "Python of the other hosts that has ompy; empty for the path of the launcher's own.",
+            level=2,
+        ),
+    )
+
+    def open(self, values: Values) -> None:
+        """Look whether this is an allocation.
+
+        Raises:
+            NotAvailable: it is none.
+        """
+        super().open(values)
+        if JOB_VARIABLE not in os.environ:
+            raise NotAvailable(f"this is no Slurm allocation: {JOB_VARIABLE} is not set")
+
+    def reaches(self, target: Target) -> bool:
+        """The hosts of the allocation."""
+        return any(host == target.name for host, _ in allocated_hosts(os.environ) or ())
+
+    def start_agent(self, target: Target) -> AgentLink:
+        """Run srun, with a socket as its standard input and output.
+
+        Raises:
+            NotAvailable: there is no srun.
+        """
+        return start_by(self.command(target), target.name)
+
+    def start(self, host: str) -> AgentLink:
+        """As `start_agent`, with nothing known of the host but its name."""
+        return self.start_agent(Target(host))
+
+    def command(self, target: Target) -> list[str]:
+        """The local command that starts an agent there. It names no secret.
+
+        Raises:
+            NotAvailable: there is no srun.
+        """
+        srun = shutil.which("srun")
+        if srun is None:
+            raise NotAvailable("there is no srun in PATH")
+        more = shlex.split(self.values.args)
+        words = agent_words(self.values.python)
+        return [srun, *STEP, f"--nodelist={target.name}", *more, *words]
+
+
+COMPONENT = SlurmPlm()

@@ -1,0 +1,62 @@
+"""Agents on other hosts by a local command: a remote shell, or a resource manager's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from typing import Final, NoReturn
+
+from ompy.frameworks.plm import AGENT_MODULE, AgentLink
+from ompy.runtime.descendants import die_with_parent
+
+NOT_EXECUTABLE: Final = 126  # as a shell has it
+
+
+def agent_words(python: str = "") -> list[str]:
+    """The command that is an agent, on the host it is for. It names no secret.
+
+    Args:
+        python: of that host; empty for the path of the launcher's own.
+    """
+    words = ["env"]
+    if os.environ.get("PYTHONPATH"):
+        words.append(f"PYTHONPATH={os.environ['PYTHONPATH']}")
+    return [*words, python or sys.executable, "-m", AGENT_MODULE]
+
+
+def start_by(command: list[str], host: str) -> AgentLink:
+    """Run a local command that starts an agent; a socket is its standard input and output.
+
+    It dies with the launcher. The caller has one thread and no running event loop.
+
+    Args:
+        command: an absolute path and arguments.
+        host: where the agent will be.
+    """
+    ours, theirs = socket.socketpair()
+    launcher = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become(command, theirs, launcher)
+    theirs.close()
+    return AgentLink(host, ours, pid, remote=True)
+
+
+def _become(command: list[str], connection: socket.socket, launcher: int) -> NoReturn:
+    """The child between fork and exec. Never returns, whatever happens.
+
+    It has a session of its own: Ctrl-C is for the launcher, which then ends the ranks in peace.
+    """
+    try:
+        os.setsid()
+        die_with_parent(launcher)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.dup2(connection.fileno(), 0)
+        os.dup2(connection.fileno(), 1)
+        os.execv(command[0], command)  # noqa: S606 - starting it is the task
+    except OSError as problem:
+        os.write(2, f"ompy-run: {command[0]}: {problem.strerror}\n".encode())
+    finally:
+        os._exit(NOT_EXECUTABLE)

@@ -1,0 +1,67 @@
+"""The agent as another host's remote shell starts it: `python -m ompy.runtime.remote_agent`.
+
+Its standard input and output are the control connection to the launcher. It is two processes:
+the agent proper, and a guard that is its parent. Whichever of them is killed, the other sees to
+it that nothing of the job stays on this host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from typing import Final, NoReturn
+
+from ompy import __version__
+from ompy.runtime.agent import LAUNCHER_GONE, PATIENCE, serve
+from ompy.runtime.control import Kind, encode, send_all
+from ompy.runtime.descendants import become_subreaper, kill_descendants
+from ompy.runtime.greeting import BANNER
+from ompy.runtime.pipes import PipePair
+
+_SET_NAME: Final = 15  # Linux PR_SET_NAME
+_SET_PDEATHSIG: Final = 1  # Linux PR_SET_PDEATHSIG
+_GUARD_NAME: Final = b"ompy-guard"
+
+
+def main() -> NoReturn:
+    """Be the guard, and the parent of the agent. Never returns."""
+    if os.isatty(0):
+        sys.exit("this is started by ompy-run on other hosts, and talks to it alone")
+    become_subreaper()
+    guard = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _be_agent(guard)
+    ctypes.CDLL(None).prctl(_SET_NAME, _GUARD_NAME, 0, 0, 0)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)  # or the launcher would not see the agent's end
+    os.dup2(null, 1)
+    _, status = os.waitpid(child, 0)
+    kill_descendants(PATIENCE)
+    os._exit(max(os.waitstatus_to_exitcode(status), 0) or int(status != 0))
+
+
+def _be_agent(guard: int) -> NoReturn:
+    """The agent proper. SIGTERM, which it also gets when the guard dies, ends it tidily."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    connection = PipePair(os.dup(0), os.dup(1))
+    try:
+        if os.getppid() != guard:  # it died before the line above the last
+            raise BrokenPipeError
+        send_all(connection, BANNER + encode(Kind.READY, _facts()))
+    except OSError:  # nobody is there to hear it
+        os._exit(LAUNCHER_GONE)
+    serve(connection)
+
+
+def _facts() -> dict[str, object]:
+    """What the launcher wants to know of this host before it sends a job."""
+    cores = len(os.sched_getaffinity(0))
+    return {"version": __version__, "pid": os.getpid(), "cores": cores}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""A laboratory of four hosts with two rails, made once and used by all tests here."""
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LAB = str(Path(__file__).parents[2] / "tools" / "lab")
+OMPY_RUN = [sys.executable, "-m", "ompy.cli.run"]
+PATIENCE = 60.0  # s; far beyond what anything here takes
+_names = itertools.count()
+
+
+class Lab:
+    """Uses `tools/lab` as a user does."""
+
+    hosts = ("h1", "h2", "h3", "h4")
+
+    def __init__(self, name):
+        self.name = name
+        self._started = []
+
+    def __call__(self, *words, **options):
+        command = [sys.executable, LAB, "--name", self.name, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, **options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self, host, *words):
+        """Begin a command on a host."""
+        command = [sys.executable, LAB, "--name", self.name, "exec", host, "--", *map(str, words)]
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        self._started.append(process)
+        return process
+
+    def ompy_run(self, *words):
+        """Begin a job; the launcher is on h1."""
+        return self.start("h1", *OMPY_RUN, *words)
+
+    def run(self, *words):
+        """Run a job to its end: exit code, output, errors."""
+        process = self.ompy_run(*words)
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out, err
+
+    def processes(self, host):
+        """What runs on a host, by process number."""
+        lines = self("processes", host).splitlines()
+        return {int(line.split()[0]): line.partition(" ")[2] for line in lines}
+
+    def everything(self):
+        return {host: found for host in self.hosts if (found := self.processes(host))}
+
+    def assert_empty(self, within=5.0, but=None):
+        """Nothing of a job is left on any host, soon; but processes of one program."""
+        deadline = time.monotonic() + within
+        while left := self.everything():
+            words = [text for found in left.values() for text in found.values()]
+            if but is not None and all(text.startswith(but) for text in words):
+                return
+            assert time.monotonic() < deadline, left
+            time.sleep(0.05)
+
+    def sent(self, host, link):
+        """Bytes a host has sent over a link."""
+        path = f"/sys/class/net/{link}/statistics/tx_bytes"
+        # ip netns exec, because it shows the namespace's own /sys
+        command = ["ip", "netns", "exec", f"{self.name}-{host}", "cat", path]
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    def clean(self):
+        """End what a test has left, so that the next begins with nothing."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self._started.clear()
+        for found in self.everything().values():
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def laboratory():
+    why = subprocess.run([sys.executable, LAB, "why-not"], capture_output=True, text=True)
+    if why.returncode:
+        pytest.skip(f"no laboratory here: {why.stdout.strip()}")
+    lab = Lab(f"t{os.getpid()}n{next(_names)}")
+    lab("up")
+    try:
+        yield lab
+    finally:
+        lab("down")
+        assert (
+            lab.name not in subprocess.run(["ip", "netns"], capture_output=True, text=True).stdout
+        )
+        assert not Path(f"/run/ompy-lab-{lab.name}").exists()
+
+
+@pytest.fixture
+def lab(laboratory):
+    yield laboratory
+    laboratory.clean()

@@ -1,0 +1,135 @@
+"""Hosts, agents and remote shells that go in the middle of a job.
+
+`OMPY_KILL_TRIALS` says how many random trials there are, `OMPY_KILL_SEED` where their seeds begin;
+a trial's name is its seed.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.effort import THOROUGH
+
+pytestmark = [pytest.mark.proc, pytest.mark.netns]
+
+FOUR = ("--host", "h1:2,h2:2,h3:2,h4:2")
+TRIALS = int(os.environ.get("OMPY_KILL_TRIALS", "2"))
+FIRST_SEED = int(os.environ.get("OMPY_KILL_SEED", "0"))
+
+# each rank says that it is up, and writes down when it was told to end
+WAITING = """
+import os, pathlib, signal, sys, time
+from ompy import MPI
+c = MPI.COMM_WORLD
+def end(*_):
+    pathlib.Path(sys.argv[1], str(c.rank)).write_text(str(time.monotonic()))
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+c.Barrier()
+print("up", flush=True)
+while True: time.sleep(1000)
+"""
+# computing, waiting for a message, and processes that have left their session
+BUSY = """
+import subprocess, time
+from ompy import MPI
+c = MPI.COMM_WORLD
+subprocess.Popen(["setsid", "sleep", "1000"])
+c.Barrier()
+print("up", flush=True)
+if c.rank % 2: c.recv(source=c.rank)
+while True: pass
+"""
+
+
+def await_up(process, count):
+    for _ in range(count):
+        assert process.stdout.readline() == "up\n", process.stderr.read()
+
+
+def name_of(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def named(lab, host, name):
+    return [pid for pid in lab.processes(host) if name_of(pid) == name]
+
+
+def await_named(lab, host, name):
+    """As soon as there is one: a random moment may be before that."""
+    deadline = time.monotonic() + 20
+    while not (found := named(lab, host, name)):
+        assert time.monotonic() < deadline, lab.everything()
+    return found
+
+
+def test_a_dead_host_ends_the_job_everywhere(lab, tmp_path):
+    """All its cables at once: no packet says so. Its own ranks end too, by themselves."""
+    patience = ("--mca", "plm_base_launcher_misses", "8")
+    job = lab.ompy_run(*FOUR, *patience, sys.executable, "-c", WAITING, tmp_path)
+    await_up(job, 8)
+    time.sleep(0.5)  # the first heartbeats
+    lab("crash", "h3")
+    died = time.monotonic()
+    try:
+        _, err = job.communicate(timeout=30)
+        assert job.returncode == 1
+        assert "host        h3" in err
+        assert "Nothing was heard of it for" in err
+        told = [float((tmp_path / str(rank)).read_text()) - died for rank in (0, 1, 2, 3, 6, 7)]
+        print(f"ranks were told after {min(told):.2f} to {max(told):.2f} s")
+        assert max(told) < 4  # under 2 s on a machine that does nothing else
+        lab.assert_empty(within=10, but="sshd")  # not ours, and waits for its own network
+    finally:
+        lab("revive", "h3")
+
+
+VICTIMS = ["ompy-agent", "ompy-guard", "sshd", "ssh"] if THOROUGH else ["ompy-agent"]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_dead_agent_or_shell_ends_the_job_everywhere(lab, tmp_path, victim):
+    job = lab.ompy_run("--host", "h2:2,h4", sys.executable, "-c", WAITING, tmp_path)
+    await_up(job, 3)
+    pid = named(lab, "h1" if victim == "ssh" else "h4", victim)[0]
+    died = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    _, err = job.communicate(timeout=30)
+    assert job.returncode == 1
+    assert "looks after the ranks of a host is gone" in err
+    told = [float(path.read_text()) - died for path in tmp_path.iterdir()]
+    print(f"{victim}: {len(told)} ranks were told after {max(told):.2f} s")
+    assert told
+    assert max(told) < 4  # as above
+    lab.assert_empty()
+
+
+KINDS = ("ompy-agent", "launcher", "ssh", "ompy-guard", "sshd")
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + TRIALS))
+def test_no_orphan_whoever_is_killed_and_when(lab, seed):
+    chance = random.Random(seed)
+    job = lab.ompy_run(*FOUR, sys.executable, "-c", BUSY)
+    if chance.random() < 0.5:
+        await_up(job, 8)
+    else:
+        time.sleep(chance.random() * 2)
+    kind = KINDS[seed % len(KINDS)]
+    host = "h1" if kind in {"launcher", "ssh"} else chance.choice(["h2", "h3", "h4"])
+    found = [job.pid] if kind == "launcher" else await_named(lab, host, kind)
+    print(f"seed {seed}: SIGKILL to {kind} on {host}: {found}")
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(chance.choice(found), signal.SIGKILL)
+    job.communicate(timeout=30)
+    assert job.returncode != 0
+    lab.assert_empty()
