@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -207,6 +207,36 @@ def timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float
     return seconds, f"MPIEXEC_TIMEOUT={text}"
 
 
+def fault_script(
+    options: Mapping[str, Any], job: Job, registry: Registry
+) -> tuple[Mapping[str, Any], ...]:
+    """The rules of all `--fault` options, for the ranks.
+
+    Raises:
+        UsageError: a script is wrong.
+        CommandError: the options make no sense together.
+    """
+    if not options["fault"]:
+        if options["fault_strict"]:
+            raise CommandError("--fault-strict: there is no --fault")
+        return ()
+    from ompy.runtime.fault_script import read_faults
+
+    rules = read_faults(options["fault"], len(job.placements))
+    if len(job.hosts) < len(job.placements) and _through_memory(str(registry.value("btl"))):
+        say(
+            "warning: --fault: ranks of one host talk through shared memory (btl sm), where there "
+            "is no wire for a fault to strike; --mca btl self,tcp or self,usnic takes the network"
+        )
+    return tuple(rule._asdict() for rule in rules)
+
+
+def _through_memory(btl: str) -> bool:
+    """Whether a value of the parameter `btl` lets sm in."""
+    names = set(btl.lstrip("^").split(","))
+    return not btl or bool({"sm", "vader"} & names) is not btl.startswith("^")
+
+
 def run(arguments: Sequence[str]) -> int:
     """Everything but the presentation of errors. Returns the exit code."""
     import socket
@@ -222,7 +252,7 @@ def run(arguments: Sequence[str]) -> int:
         raise
     exports = [word for group in groups for word in group.options["exports"]]
     job = make_job(groups, socket.gethostname(), common_exports(registry, exports))
-    job = job._replace(mca=registry.snapshot())
+    job = job._replace(mca=registry.snapshot(), faults=fault_script(options, job, registry))
     universe = max(cores(), len(job.placements))
     if options["display_map"]:
         from ompy.runtime.report import job_map
@@ -241,6 +271,7 @@ def run(arguments: Sequence[str]) -> int:
         timeout_s=seconds,
         timeout_source=source,
         quiet=options["quiet"],
+        fault_strict=options["fault_strict"],
     )
     try:
         return _launch(registry, plm, job, launch_options)

@@ -29,6 +29,7 @@ class LaunchOptions:
         timeout_s: end the job after so many seconds; 0 for never.
         timeout_source: what set the timeout, for the message.
         quiet: say nothing about how the job ended.
+        fault_strict: a fault of the script that never struck is an error.
     """
 
     universe: int
@@ -38,6 +39,7 @@ class LaunchOptions:
     timeout_s: float = 0.0
     timeout_source: str = ""
     quiet: bool = False
+    fault_strict: bool = False
 
 
 def launch(job: Job, plm: PlmComponent, options: LaunchOptions) -> int:

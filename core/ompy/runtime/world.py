@@ -23,6 +23,7 @@ from ompy.runtime.tracing import open_trace
 
 if TYPE_CHECKING:
     from ompy.runtime.client import AgentClient
+    from ompy.runtime.disturbance import Disturbance
 
 T = TypeVar("T")
 START_FAILED: Final = 1  # arbitrary: what an uncaught exception of Python ends with
@@ -159,9 +160,21 @@ def _launched(client: AgentClient) -> RankProcess:
     client.on_departure = departed
     client.on_abort = partial(context.trace.finish, "abort")
     engine.wakeup.add(client.fileno(), client.on_readable)
+    disturbance = _disturb(client, context) if job.faults else None
     process = RankProcess(context, registry, _warn if client.rank == 0 else None)
+    if disturbance is not None:
+        disturbance.process = process
     report_when_asked(process)
     return process
+
+
+def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
+    """Put the job's fault script to work in this rank."""
+    from ompy.runtime.disturbance import Disturbance
+
+    made = Disturbance(client.job.faults, context, client.tell_faults)
+    client.before_end = made.tell_now
+    return made
 
 
 def _warn(sentence: str) -> None:

@@ -149,6 +149,7 @@ class UsnicModule(BtlModule):
         if partner is None:
             return None
         index, record = partner
+        self.context.network.introduce(proc.rank, record.addresses)
         endpoint = UsnicEndpoint(
             self, proc, record.addresses, recipient(proc.rank, index), self._send_depth
         )
