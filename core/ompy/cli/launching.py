@@ -223,7 +223,7 @@ def fault_script(
     from ompy.runtime.fault_script import read_faults
 
     rules = read_faults(options["fault"], len(job.placements))
-    if len(job.hosts) < len(job.placements) and _through_memory(str(registry.value("btl"))):
+    if len(job.hosts) < len(job.placements) and through_memory(str(registry.value("btl"))):
         say(
             "warning: --fault: ranks of one host talk through shared memory (btl sm), where there "
             "is no wire for a fault to strike; --mca btl self,tcp or self,usnic takes the network"
@@ -231,7 +231,7 @@ def fault_script(
     return tuple(rule._asdict() for rule in rules)
 
 
-def _through_memory(btl: str) -> bool:
+def through_memory(btl: str) -> bool:
     """Whether a value of the parameter `btl` lets sm in."""
     names = set(btl.lstrip("^").split(","))
     return not btl or bool({"sm", "vader"} & names) is not btl.startswith("^")

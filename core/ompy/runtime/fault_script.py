@@ -19,7 +19,6 @@ from ompy.net.fault_rules import (
     FAULTS,
     LASTING_FAULTS,
     NEVER,
-    NIC_FAULTS,
     PACING_FAULTS,
     PACKET_FAULTS,
     FaultRule,
@@ -346,6 +345,26 @@ def _path(text: str) -> Path | None:
     return None
 
 
-def faults_of_nics(rules: Sequence[FaultRule]) -> bool:
-    """Whether any rule takes a link or a NIC away."""
-    return any(rule.what in NIC_FAULTS for rule in rules)
+def duration(text: str, where: str) -> int:
+    """Nanoseconds, of a text such as `10ms`.
+
+    Raises:
+        UsageError: it is none; the message begins with `where`.
+    """
+    return _option(text, where, TIMES, "10ms")
+
+
+def rate(text: str, where: str) -> int:
+    """Bits per second, of a text such as `10Mbit/s`.
+
+    Raises:
+        UsageError: it is none; the message begins with `where`.
+    """
+    return _option(text, where, RATES, "10Mbit/s")
+
+
+def _option(text: str, where: str, units: Mapping[str, int], example: str) -> int:
+    try:
+        return _quantity(text, units, example)
+    except ValueError as problem:
+        raise UsageError(f"{where} {text}: {problem}") from None

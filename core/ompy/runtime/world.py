@@ -66,6 +66,15 @@ class LonelyWireUp(WireUp):
         return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
 
+_given: Callable[[], RankProcess] | None = None
+
+
+def give(make: Callable[[], RankProcess]) -> None:
+    """Say how this process becomes a rank when it is no launched one: in a simulated world."""
+    global _given  # noqa: PLW0603 - the process is given to one world, once
+    _given = make
+
+
 def start() -> RankProcess:
     """Bring this process up as a rank: of the job that launched it, or of a world of one.
 
@@ -100,6 +109,8 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
     """
     from ompy.runtime.client import attach
 
+    if _given is not None:
+        return make(_given())
     client = attach()
     if client is None:
         return make(_alone())

@@ -140,6 +140,10 @@ class UsnicModule(BtlModule):
 
     # -- peers
 
+    def counters(self) -> dict[str, int]:
+        """The statistics that have counted anything."""
+        return {"retransmissions": self.statistics.num_resends, **self.statistics.nonzero()}
+
     def reach(self, proc: Proc) -> UsnicEndpoint | None:
         """Every rank one of whose modules is this one's partner."""
         found = self.endpoints.get(proc.rank)
