@@ -25,3 +25,7 @@ main.add_command(conformance)
 main.add_command(explain)
 main.add_command(sim)
 main.add_command(trace)
+
+
+if __name__ == "__main__":
+    main()

@@ -33,8 +33,8 @@ _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
     "sim",
     context_settings={"allow_interspersed_args": False},
     options_metavar="[options]",
-    epilog="Exit code: the program's own; 3 when --fault-strict has cause, 4 for a deadlock, 5 for a "
-    "world without end; with --seeds 1 when any seed failed. See docs/simulation.md.",
+    epilog="Exit code: the program's own; 3 when --fault-strict has cause, 4 for a deadlock, 5 for "
+    "a world without end; with --seeds 1 when any seed failed. See docs/simulation.md.",
 )
 @click.option("-n", "--ranks", type=click.IntRange(min=1), default=2, help="Ranks. Default: 2.")
 @click.option("--seed", type=int, default=0, help="Decides all that the program does not.")
@@ -90,9 +90,11 @@ def sim(context: click.Context, /, **options: Any) -> None:
 
 
 def prepare_interpreter() -> None:
-    """Start this interpreter anew with a fixed hash seed, and where the kernel lets us, with addresses
-    that do not differ from run to run: sets of strings and of objects keep their order then.
-    """  # noqa: D205
+    """Start this interpreter anew, with a fixed hash seed and addresses that are not randomized.
+
+    Sets of strings and of objects have the same order in every run then. Where the kernel does not
+    let us, only the first holds.
+    """
     if os.environ.pop(PREPARED, ""):
         return
     libc = ctypes.CDLL(None)
@@ -102,7 +104,7 @@ def prepare_interpreter() -> None:
     os.environ.setdefault("PYTHONHASHSEED", HASH_SEED)
     os.environ[PREPARED] = "1"
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
 
 
 def run(options: dict[str, Any]) -> int:

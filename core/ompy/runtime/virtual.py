@@ -38,6 +38,7 @@ class Board:
         self.size = size
 
     def changed(self) -> None:
+        """Wake all who may be waiting for it."""
         for engine in self.engines:
             engine.wake()
 
@@ -117,7 +118,7 @@ class VirtualJob:
         self._registry = registry
         self.conductor = Conductor(seed)
         where = list(hosts) if hosts is not None else [0] * ranks
-        self._procs = placements(where)
+        self._procs = _placements(where)
         fabric = Fabric(self.conductor, rails, where)
         self._board = Board(ranks)
         self._board.engines = [self.conductor.engine() for _ in range(ranks)]
@@ -202,7 +203,7 @@ class VirtualJob:
             writer.close("finalize")
 
 
-def placements(hosts: Sequence[int]) -> list[Proc]:
+def _placements(hosts: Sequence[int]) -> list[Proc]:
     counts: dict[int, int] = {}
     procs = []
     for rank, host in enumerate(hosts):

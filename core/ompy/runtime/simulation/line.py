@@ -20,7 +20,7 @@ class LineClosed(Exception):
 
 
 class Line:
-    """One end of a line. Values are those `marshal` knows: both ends are one interpreter's forks."""
+    """One end of a line. Values are those `marshal` knows: both ends are of one interpreter."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end

@@ -209,12 +209,7 @@ def _execute(job: Job) -> int:
     except SystemExit as end:
         code = _exit_code(end)
     except BaseException as problem:
-        sys.last_type, sys.last_value, sys.last_traceback = (
-            type(problem),
-            problem,
-            problem.__traceback__,
-        )
-        sys.excepthook(type(problem), problem, _below(problem))
+        _tell(problem)
         code = 1
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter's own end has it
     atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does in its forks
@@ -230,7 +225,9 @@ def _exit_code(end: SystemExit) -> int:
     return 1
 
 
-def _below(problem: BaseException) -> Any:
-    """The traceback without our own frame."""
+def _tell(problem: BaseException) -> None:
+    """As the interpreter does, without our own frame."""
     traceback = problem.__traceback__
-    return traceback.tb_next if traceback is not None else None
+    problem.__traceback__ = below = traceback.tb_next if traceback is not None else None
+    sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, below
+    sys.excepthook(type(problem), problem, below)

@@ -1,7 +1,7 @@
 """What a rank's process has in place of engine, network and wire-up: all of it is the conductor's.
 
 Between two answers of the conductor no time passes and nothing happens elsewhere, so what a rank
-asks for without needing an answer (a packet sent, a timer) waits for its next call and goes with it.
+asks for without needing an answer (a packet sent, a timer) waits for its next call and goes along.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ompy.runtime.simulation.line import Line, LineClosed
 
 ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
 BATCH: Final = 64  # calls; arbitrary: bounds what waits in memory
+_HARMLESS: Final = frozenset({"after", "transmit"})  # calls that change nothing that is ready here
 
 
 class Conducted:
@@ -45,6 +46,8 @@ class Conducted:
     Attributes:
         time: nanoseconds of the world's clock, which stands still between two answers.
         calling: a call is under way.
+        ready: what is ready in each set of sources, as of the last answer.
+        stale: something waits for the next call that may change that.
         on_news: told a rank and how it ended.
         where: asked for a report of this rank, as text.
         on_stop: called when the world ends around this rank; returns what it has to say at its end.
@@ -53,6 +56,8 @@ class Conducted:
     def __init__(self, line: Line) -> None:
         self.time = 0
         self.calling = False
+        self.ready: dict[int, list[tuple[int, bool, bool]]] = {}
+        self.stale = False
         self.on_news: Callable[[int, str], object] | None = None
         self.where: Callable[[], str] = str
         self.on_stop: Callable[[], dict[str, Any]] = dict
@@ -62,6 +67,7 @@ class Conducted:
     def later(self, *call: Any) -> None:
         """Have something done before the next call; it has no answer."""
         self._waiting.append(call)
+        self.stale = self.stale or call[0] not in _HARMLESS
         if len(self._waiting) >= BATCH:
             self.call("nothing")
 
@@ -89,7 +95,8 @@ class Conducted:
     def answer(self) -> Any:
         """Wait for the conductor, and do what it wants besides."""
         while True:
-            self.time, kind, value, news = self._line.receive()
+            self.time, kind, value, news, self.ready = self._line.receive()
+            self.stale = False
             if self.on_news is not None:
                 for rank, reason in news:
                     self.on_news(rank, reason)
@@ -292,7 +299,9 @@ class RemoteReadiness(Readiness):
 
     def poll(self) -> list[Ready]:
         """What is ready now."""
-        found = self._world.call("poll", self._number)
+        if self._world.stale:
+            self._world.call("nothing")
+        found = self._world.ready.get(self._number, ())
         return [Ready(self._owners[number], reads, writes) for number, reads, writes in found]
 
     def close(self) -> None:

@@ -1,13 +1,13 @@
 """What a user's program finds in place of clocks and chance: those of the world.
 
-Installed once, in the conductor's process before ranks are forked, so that whoever imports a function
-later has the stand-in. Outside of ranks they pass on to the real thing.
+Installed once, in the conductor's process before ranks are forked, so that whoever imports a
+function later has the stand-in. Outside of ranks they pass on to the real thing.
 
-- `time.time`, `monotonic`, `perf_counter` and their `_ns` forms, `process_time`: the world's clock, which
-  begins at `EPOCH`. To look costs `LOOK` of it, so that a loop which waits for a time ends.
-- `time.sleep`: virtual time passes, others run. `localtime`, `gmtime`, `ctime`: of the world's time.
-- `random`: seeded with the world's seed and the rank. `os.urandom`, and with it `secrets`, `uuid` and
-  numpy: drawn from the same.
+- `time.time`, `monotonic`, `perf_counter`, `process_time` and their `_ns` forms: the world's clock,
+  which begins at `EPOCH`. A look costs `LOOK`, so that a loop which waits for a time ends.
+- `time.sleep`: virtual time passes, others run. `localtime`, `gmtime`, `ctime`: the world's.
+- `random`: seeded with the world's seed and the rank. `os.urandom`, and with it `secrets`, `uuid`
+  and numpy: drawn from the same.
 
 Not replaced: `datetime.now` (a C type), `random.Random()` without a seed, other threads.
 """
@@ -40,7 +40,7 @@ class _Rank:
 
 
 def _look(real: Callable[[], Any], since: int, scale: int) -> Callable[[], Any]:
-    """A clock: the world's in a rank, `real` elsewhere; in units of `scale` ns, 1 for whole ones."""
+    """A clock: the world's in a rank, `real` elsewhere; in units of `scale` ns."""
 
     def clock() -> Any:
         now = _now()
@@ -95,7 +95,7 @@ def install() -> None:
         setattr(time, name, _look(getattr(time, name), since, SECOND))
         whole = f"{name}_ns"
         setattr(time, whole, _look(getattr(time, whole), since, 1))
-    time.sleep = _sleep(time.sleep)
+    time.sleep = _sleep(time.sleep)  # type: ignore[assignment]
     for name in ("localtime", "gmtime", "ctime"):
         setattr(time, name, _of_now(getattr(time, name)))
 

@@ -1,9 +1,9 @@
-"""Acts for a rank in the conductor's process: a program of the virtual world that does what a process
-at the other end of a line asks, on the simulated network of `ompy.net.virtual`.
+"""Acts for a rank in the conductor's process.
 
-Each stub is a greenlet of the conductor. While its rank's process runs the stub waits for it, and with
-it the whole world: that is why one rank runs at a time. A call that lets time pass gives the greenlet
-away, and another rank's process runs.
+A stub is a program of the virtual world: it does what a process at the other end of a line asks, on
+the simulated network of `ompy.net.virtual`. Each is a greenlet of the conductor. While its rank's
+process runs the stub waits for it, and with it the whole world: that is why one rank runs at a
+time. A call that lets time pass gives the core away, and another rank's process runs.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class RankStub:
         while not self.done:
             news, self.news = self.news, []
             try:
-                self._line.send((self._engine.now(), kind, value, news))
+                self._line.send((self._engine.now(), kind, value, news, self._ready()))
                 batch = self._line.receive(self._patience)
             except LineClosed:
                 raise RankEnded(1, "its process has gone") from None
@@ -118,7 +118,7 @@ class RankStub:
     def ask(self) -> str:
         """Where the rank's process is, which waits for an answer; empty when it does not say."""
         try:
-            self._line.send((self._engine.now(), "where", None, []))
+            self._line.send((self._engine.now(), "where", None, [], {}))
             ((_, text),) = self._line.receive(self._patience)
         except (LineClosed, TimeoutError, ValueError):
             return ""
@@ -128,7 +128,7 @@ class RankStub:
         """Have the rank's process end, which waits for an answer."""
         if not self.done:
             try:
-                self._line.send((self._engine.now(), "stop", None, []))
+                self._line.send((self._engine.now(), "stop", None, [], {}))
                 self._run(self._line.receive(self._patience))
             except (LineClosed, TimeoutError):
                 return
@@ -144,6 +144,15 @@ class RankStub:
         except MPIError as problem:
             return "refused", (problem.code, problem.detail)
         return "ok", value
+
+    def _ready(self) -> dict[int, list[tuple[Any, bool, bool]]]:
+        """What is ready in each set; nothing changes that before the rank's next call."""
+        found = {}
+        for number, members in self._sets.items():
+            ready = members.poll()
+            if ready:
+                found[number] = [(one.owner, one.readable, one.writable) for one in ready]
+        return found
 
     # -- engine and wire-up
 
@@ -288,9 +297,3 @@ class RankStub:
     def do_unwatch_all(self, number: int) -> None:
         """Empty a set."""
         self._sets[number].close()
-
-    def do_poll(self, number: int) -> list[tuple[Any, bool, bool]]:
-        """What is ready in a set."""
-        return [
-            (ready.owner, ready.readable, ready.writable) for ready in self._sets[number].poll()
-        ]

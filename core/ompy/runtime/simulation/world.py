@@ -16,7 +16,6 @@ from ompy.engine.virtual import Conductor, Deadlock, RankFailed
 from ompy.frameworks.job import Job
 from ompy.net.virtual import Fabric, Rail
 from ompy.runtime.control import KEY_SIZE
-from ompy.runtime.fault_report import FaultTally
 from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.rank import Part, run_rank
 from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
@@ -209,10 +208,10 @@ class World:
         counters: Counter[str] = Counter()
         for said in reports:
             counters.update(said.get("counters", {}))
-        tally = FaultTally(self._scenario.job.faults)
-        for stub in self._stubs:
-            if stub.report.get("delivered"):
-                tally.told(stub.rank, stub.report["delivered"])
+        delivered = [0] * len(self._scenario.job.faults)
+        for said in reports:
+            for index, count in enumerate(said.get("delivered", ())):
+                delivered[index] += count
         return Outcome(
             kind,
             code,
@@ -222,7 +221,7 @@ class World:
             sum(said.get("messages", 0) for said in reports),
             sum(said.get("bytes", 0) for said in reports),
             dict(sorted(counters.items())),
-            tally.totals(),
+            delivered,
             [tuple(strike) for said in reports for strike in said.get("strikes", ())],
         )
 
