@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,12 @@ PROGRAM: Final = "ompy sim"
 BTL: Final = "self,usnic"  # every fault strikes its packets, and what it resends is counted
 PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been started anew
 HASH_SEED: Final = "0"  # Python: strings hash as they are, the same in every run
+SHARED: Final = (  # modules that import nothing of a rank's own
+    "ompy.mpi.world",
+    "ompy.mpi.environment",
+    "ompy.mpi.communicators",
+    "ompy.mpi.objects",
+)
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
 _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
 
@@ -67,6 +74,20 @@ _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
     metavar="SECONDS",
     help="Real time a rank may compute without a call to MPI or a clock. Default: 60.",
 )
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run N seeds from --seed on, tell of those that fail, and shrink their faults.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Worlds at a time.")
+@click.option(
+    "--keep",
+    default="sim-failures",
+    metavar="DIR",
+    help="Where a sweep puts what failed. Default: sim-failures.",
+)
+@click.option("--shrink/--no-shrink", default=True, help="Whether a sweep shrinks faults.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about a world that ended well.")
 @click.argument("program", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -78,7 +99,12 @@ def sim(context: click.Context, /, **options: Any) -> None:
     interleaving: the same seed gives the same run, and the same trace.
     """
     prepare_interpreter()
+    options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
     try:
+        if options["seeds"]:
+            from ompy.cli.sim_sweep import run_sweep
+
+            context.exit(run_sweep(options))
         context.exit(run(options))
     except UsageError as problem:
         for text in problem.problems:
@@ -114,12 +140,20 @@ def run(options: dict[str, Any]) -> int:
         UsageError, ComponentError: what was asked for is wrong.
     """
     scenario = make_scenario(options)
-    from ompy.runtime.simulation import stand_ins
     from ompy.runtime.simulation.world import World
 
-    stand_ins.install()
+    preload()
     outcome = World(scenario).run()
     return tell(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
+
+
+def preload() -> None:
+    """Put clocks and chance in place, then import what every rank needs: forks share it."""
+    from ompy.runtime.simulation import stand_ins
+
+    stand_ins.install()
+    for name in SHARED:
+        import_module(name)
 
 
 def make_scenario(options: dict[str, Any]) -> Scenario:
@@ -203,7 +237,7 @@ def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
         )
     ranks = options["ranks"]
     return Job(
-        job_id=Random(options["seed"]).randbytes(8).hex(),  # noqa: S311 - the same for the same seed
+        job_id=job_id_of(options["seed"]),
         apps=(App((options["program"], *options["arguments"]), ranks),),
         hosts=tuple(f"host{rank}" for rank in range(ranks)),
         placements=tuple(Placement(rank, 0, rank, 0) for rank in range(ranks)),
@@ -211,6 +245,11 @@ def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
         stdin_rank=-1,
         faults=tuple(faults),
     )
+
+
+def job_id_of(seed: int) -> str:
+    """The id of the job in a world of this seed."""
+    return Random(seed).randbytes(8).hex()  # noqa: S311 - the same for the same seed
 
 
 def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> int:

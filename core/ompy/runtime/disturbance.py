@@ -29,7 +29,7 @@ class Disturbance:
         self,
         script: Sequence[Mapping[str, Any]],
         context: RankContext,
-        tell: Callable[[Sequence[int]], object],
+        tell: Callable[[Sequence[int]], object] | None,
         *,
         seed: int = 0,
     ) -> None:
@@ -38,7 +38,8 @@ class Disturbance:
         Args:
             script: the rules, as `FaultRule._asdict` has them.
             context: of the rank.
-            tell: is told how often each rule has struck, now and then and by `tell_now`.
+            tell: is told how often each rule has struck, now and then and by `tell_now`; None when
+                nobody wants to know before the end, which sets no timer.
             seed: of the world.
         """
         rules = [FaultRule.from_dict(dict(values)) for values in script]
@@ -56,7 +57,8 @@ class Disturbance:
             trace=context.trace,
             seed=seed,
         )
-        self.faults.on_delivered = self._delivered
+        if tell is not None:
+            self.faults.on_delivered = self._delivered
         context.network.install(self.faults)
         if any(rule.message for rule in rules):
             self._record = context.trace.note
@@ -65,7 +67,7 @@ class Disturbance:
     def tell_now(self) -> None:
         """Say what has not been said."""
         self._due = False
-        if self._told != self.faults.delivered:
+        if self._tell is not None and self._told != self.faults.delivered:
             self._told = list(self.faults.delivered)
             self._tell(self._told)
 

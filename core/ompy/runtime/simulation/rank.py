@@ -131,7 +131,7 @@ class _Rank:
             job_key=part.key,
         )
         if part.job.faults:
-            self._disturbance = Disturbance(part.job.faults, context, _nobody, seed=part.seed)
+            self._disturbance = Disturbance(part.job.faults, context, None, seed=part.seed)
             self._disturbance.faults.record = part.record
         self._process = RankProcess(context, registry)
         if self._disturbance is not None:
@@ -185,10 +185,6 @@ class _Rank:
             "delivered": list(faults.delivered) if faults is not None else [],
             "strikes": [tuple(strike) for strike in faults.strikes] if faults is not None else [],
         }
-
-
-def _nobody(_delivered: Sequence[int]) -> None:
-    """The conductor is told at the end."""
 
 
 def _execute(job: Job) -> int:

@@ -15,7 +15,6 @@ from ompy.data.errors import MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
 from ompy.engine.timers import Timer
-from ompy.engine.virtual import POLL_COST
 from ompy.frameworks.proc import Modex
 from ompy.frameworks.wireup import WireUp
 from ompy.net.base import (
@@ -36,6 +35,10 @@ from ompy.net.base import (
 from ompy.runtime.simulation.line import Line, LineClosed
 
 ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
+# ns of virtual time; arbitrary: about what a round of polling takes a rank, so that a program which
+# tests in a loop gets on as fast as it would
+POLL_COST: Final = 5_000
+SETTLE: Final = 50  # ns of virtual time; arbitrary: enough for others to get in between two polls
 BATCH: Final = 64  # calls; arbitrary: bounds what waits in memory
 _HARMLESS: Final = frozenset({"after", "transmit"})  # calls that change nothing that is ready here
 
@@ -148,7 +151,7 @@ class RemoteEngine(Engine):
         while not waitable.complete:
             if self.poll_all():
                 if self.random.random() < 0.25:  # arbitrary: let others in between two polls
-                    self.spend(POLL_COST)
+                    self.spend(SETTLE)
                 continue
             if 0 <= deadline <= self.now():
                 return waitable.complete
