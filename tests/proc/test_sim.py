@@ -152,3 +152,43 @@ def test_the_program_is_the_users(sim: Sim, tmp_path: Path) -> None:
     done = sim(code, "-n", 1, program=("--seed", "x"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["__main__ ['--seed', 'x'] True", "last 42"]
+
+
+IMPATIENT = (
+    BEGIN
+    + """
+if comm.rank == 0:
+    request = comm.irecv(source=1)
+    deadline = MPI.Wtime() + 0.05
+    while not request.test()[0]:
+        assert MPI.Wtime() < deadline, "rank 1 is dead"
+        time.sleep(0.001)
+else:
+    comm.send(1, dest=0)
+"""
+)
+
+
+def test_a_sweep_keeps_failures_and_shrinks_their_faults(sim: Sim, tmp_path: Path) -> None:
+    """A program that takes a slow peer for a dead one: a single lost packet is enough."""
+    keep = tmp_path / "kept"
+    script = "drop:probability=0.4;reorder:probability=0.5;duplicate:probability=0.3"
+    options = ["--fault", script, "--seeds", 6, "--seed", 20, "--keep", keep]
+    done = sim(IMPATIENT, *options, "--fault-strict")
+    assert done.returncode == 1, done.stderr
+    seeds = sorted(int(path.name.removeprefix("seed-")) for path in keep.iterdir())
+    assert seeds
+    assert set(seeds) < set(range(20, 26))
+    assert re.search(r"6 seeds in [\d.]+ s: \d ended, \d failed", done.stderr)
+    first = keep / f"seed-{seeds[0]}"
+    assert "rank 1 is dead" in (first / "output.txt").read_text()
+    least = (first / "faults.toml").read_text()
+    assert least.count("[[fault]]") == 1
+    assert 'what = "drop"\nrank = 1\npeer = 0\nrail = "rail0"\nnth = 1\n' in least
+    # the script replays, and what the sweep traced is what the seed alone gives
+    again = sim(IMPATIENT, "--seed", seeds[0], "--fault", first / "faults.toml", "--fault-strict")
+    assert again.returncode == 1
+    assert "rank 1 is dead" in again.stderr
+    alone = sim(IMPATIENT, "--seed", seeds[0], "--fault", script, "--trace", tmp_path / "alone")
+    assert alone.returncode == 1
+    assert files(tmp_path / "alone") == files(first / "trace")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,11 +27,15 @@ PROGRAM: Final = "ompy sim"
 BTL: Final = "self,usnic"  # every fault strikes its packets, and what it resends is counted
 PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been started anew
 HASH_SEED: Final = "0"  # Python: strings hash as they are, the same in every run
+IN_RANKS: Final = {"pml", "bml", "btl", "nic", "coll"}  # frameworks whose modules a rank imports
 SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.mpi.world",
     "ompy.mpi.environment",
     "ompy.mpi.communicators",
     "ompy.mpi.objects",
+    "ompy.mpi.cartesian",
+    "ompy.mpi.intracomm",
+    "ompy.runtime.process",
 )
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
 _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
@@ -142,18 +147,29 @@ def run(options: dict[str, Any]) -> int:
     scenario = make_scenario(options)
     from ompy.runtime.simulation.world import World
 
-    preload()
+    preload(scenario.job)
     outcome = World(scenario).run()
     return tell(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
 
 
-def preload() -> None:
-    """Put clocks and chance in place, then import what every rank needs: forks share it."""
+def preload(job: Job) -> None:
+    """Put clocks and chance in place, then import what every rank needs: forks share it.
+
+    Of components, ours that the selection allows; strangers' are imported in the ranks only.
+    """
+    from ompy.mca.records import ComponentRecord, State
     from ompy.runtime.simulation import stand_ins
 
+    allowed = {State.FOUND, State.LOADED}
     stand_ins.install()
     for name in SHARED:
         import_module(name)
+    for values in job.mca["components"]:
+        record = ComponentRecord.from_dict(values)
+        if record.in_tree and record.framework in IN_RANKS and record.state in allowed:
+            package = import_module(record.target.partition(":")[0].rpartition(".")[0])
+            for module in iter_modules(package.__path__, f"{package.__name__}."):
+                import_module(module.name)
 
 
 def make_scenario(options: dict[str, Any]) -> Scenario:

@@ -20,6 +20,7 @@ from ompy.runtime.simulation.shrinking import Shrunk, events, shrink
 from ompy.runtime.simulation.sweep import Trial, attempt, attempts
 
 if TYPE_CHECKING:
+    from ompy.frameworks.job import Job
     from ompy.runtime.simulation.world import Scenario
 
 FAILED: Final = 1  # exit code: at least one world failed
@@ -37,6 +38,11 @@ class Sweep:
         self._kinds: Counter[str] = Counter()
         self._failures: list[Trial] = []
         self._keep = Path(options["keep"])
+
+    @property
+    def job(self) -> Job:
+        """What each world runs."""
+        return self._first.job
 
     def run(self) -> int:
         """Run all seeds, keep and shrink what failed. Returns the exit code."""
@@ -161,5 +167,5 @@ def run_sweep(options: dict[str, Any]) -> int:
         UsageError, ComponentError: what was asked for is wrong.
     """
     sweep = Sweep(options)
-    preload()
+    preload(sweep.job)
     return sweep.run()

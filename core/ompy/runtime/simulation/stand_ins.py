@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ompy.runtime.simulation.remote import Conducted, RemoteEngine
 
-EPOCH: Final = (
-    1_577_836_800_000_000_000  # ns; arbitrary: 2020-01-01T00:00:00Z, never the wall clock
-)
+# ns; arbitrary: 2020-01-01T00:00:00Z, never the wall clock
+EPOCH: Final = 1_577_836_800_000_000_000
 LOOK: Final = 1_000  # ns; arbitrary: about what a look at a clock takes Python, many times over
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
 
