@@ -43,6 +43,7 @@ class FaultRule(NamedTuple):
         buffer: bytes that wait for their turn; what does not fit is lost.
         mode: of a corruption: `bit` or `byte`.
         bit: which one; `NEVER` draws it.
+        above: of datagrams, only those of more bytes; 0 for all.
         gives_up: how long a connection waits in a black hole before it fails.
         origin: where the user wrote it.
         text: as the user would write it in one line.
@@ -68,6 +69,7 @@ class FaultRule(NamedTuple):
     buffer: int = 0
     mode: str = "bit"
     bit: int = NEVER
+    above: int = 0
     gives_up: int = NEVER
     origin: str = ""
     text: str = ""

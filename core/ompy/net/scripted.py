@@ -227,6 +227,8 @@ class ScriptedFaults(Middleware):
             rule = self.rules[index]
             if rule.what in NIC_FAULTS or (ordered and rule.what == "duplicate"):
                 continue
+            if rule.above and (ordered or size <= rule.above):
+                continue
             if not rule.concerns(self.rank, flow.receiver, flow.rail):
                 continue
             if self._strikes(index, rule, flow, size):

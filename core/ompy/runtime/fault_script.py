@@ -37,7 +37,7 @@ NO_WIRE: Final = {"sm", "self"}  # rails people may name that are none
 _WHERE: Final = {"what", "rank", "rail", "from", "until"}
 _FLOW: Final = _WHERE | {"peer", "direction"}
 _WHICH: Final = {"nth", "message", "byte"}
-_CHANCE: Final = _FLOW | _WHICH | {"probability", "seed", "times"}
+_CHANCE: Final = _FLOW | _WHICH | {"probability", "seed", "times", "above"}
 KEYS: Final[Mapping[str, set[str]]] = {
     "drop": _CHANCE,
     "duplicate": _CHANCE,
@@ -46,7 +46,7 @@ KEYS: Final[Mapping[str, set[str]]] = {
     "corrupt": _CHANCE | {"mode", "bit"},
     "rate_limit": _FLOW | {"rate", "buffer"},
     "slow_receiver": _FLOW - {"direction"} | {"rate", "buffer"},
-    "black_hole": _FLOW | _WHICH | {"lasts", "gives_up"},
+    "black_hole": _FLOW | _WHICH | {"lasts", "gives_up", "above"},
     "link_down": _WHERE | _WHICH | {"lasts"},
     "nic_gone": _WHERE | _WHICH,
 }
@@ -108,6 +108,7 @@ class Entry(BaseModel):
     buffer: Annotated[int, Field(ge=0)] = BUFFER
     mode: Literal["bit", "byte"] = "bit"
     bit: Annotated[int, Field(ge=0)] | None = None
+    above: Annotated[int, Field(ge=0)] = 0
     gives_up: Duration = Field(_quantity(GIVES_UP, TIMES, ""))
 
 
@@ -174,6 +175,7 @@ def _rule(entry: Entry, origin: str, text: str) -> FaultRule:
         buffer=entry.buffer,
         mode=entry.mode,
         bit=NEVER if entry.bit is None else entry.bit,
+        above=entry.above,
         gives_up=entry.gives_up,
         origin=origin,
         text=text,

@@ -143,6 +143,12 @@ def test_the_other_peers_and_rails_are_left_alone(world: World) -> None:
     assert made.delivered == [0, 0, 0, 1]
 
 
+def test_large_packets_alone(world: World) -> None:
+    made = faults(world, FaultRule("black_hole", above=20))
+    assert sorted(arrivals(world, [bytes(20), bytes(21), bytes(19)])) == [bytes(19), bytes(20)]
+    assert made.delivered == [1]
+
+
 def test_pacing_loses_what_finds_no_room(world: World) -> None:
     made = faults(world, FaultRule("rate_limit", rate=1_000_000, buffer=200))
     # 20 bytes take 160 us; while more than 200 bytes wait, there is no room

@@ -21,7 +21,7 @@ SPECS = (
     "black_hole:rank=1,nth=4,lasts=2s,gives_up=3s",
     "link_down:rank=0,from=10ms,until=20ms",
     "nic_gone:rank=0,rail=rail1,message=2",
-    "drop:probability=0.5,seed=9",
+    "drop:probability=0.5,seed=9,above=1200",
 )
 
 
