@@ -227,8 +227,8 @@ class Coordinator:
 
     def _report_faults(self) -> None:
         strict = self._options.fault_strict
-        if not self._options.quiet or (strict and self._faults.silent):
-            lines = self._faults.lines(strict=strict)
+        lines = self._faults.lines(strict=strict)
+        if lines and (not self._options.quiet or (strict and self._faults.silent)):
             self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
 
     def _time_out(self) -> None:

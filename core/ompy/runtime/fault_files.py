@@ -9,7 +9,17 @@ from ompy.net.fault_rules import NEVER, FaultRule
 
 _DEFAULT: Final = FaultRule("drop")
 _TIMES: Final = ("since", "until", "lasts", "delay", "jitter")
-_PLAIN: Final = ("direction", "message", "byte", "probability", "seed", "times", "mode", "bit", "above")
+_PLAIN: Final = (
+    "direction",
+    "message",
+    "byte",
+    "probability",
+    "seed",
+    "times",
+    "mode",
+    "bit",
+    "above",
+)
 _LISTS: Final = (("rank", "ranks"), ("peer", "peers"), ("rail", "rails"), ("nth", "nth"))
 
 

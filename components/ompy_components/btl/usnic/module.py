@@ -35,6 +35,8 @@ from ompy_components.btl.usnic import interfaces, modex
 from ompy_components.btl.usnic.allowance import LEAST
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.component import EAGER_ALONE
+from ompy_components.btl.usnic.connectivity import MS, Connectivity
+from ompy_components.btl.usnic.connectivity import Limits as ProbeLimits
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import BYE
 from ompy_components.btl.usnic.packets import (
@@ -66,6 +68,8 @@ class UsnicModule(BtlModule):
         statistics: its counters.
         isn: number of the first packet to any peer.
         endpoints: by rank.
+        max_packet: bytes of the largest packet, MAC and header included.
+        connectivity: pings peers, and answers them.
     """
 
     def __init__(
@@ -115,6 +119,15 @@ class UsnicModule(BtlModule):
         )
         self.puts = Puts(self)
         self.registration_handle_size = HANDLE_SIZE
+        self.max_packet = data.max_message
+        self.connectivity = Connectivity(
+            self,
+            ProbeLimits(
+                values.connectivity_check,
+                values.connectivity_ack_timeout * MS,
+                values.connectivity_error_num_retries,
+            ),
+        )
         self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
         self._set_limits(values, count)
 
@@ -166,6 +179,7 @@ class UsnicModule(BtlModule):
             verdict=lambda: _verdict(proc),
         )
         self.endpoints[proc.rank] = endpoint
+        self.connectivity.begin(endpoint)
         return endpoint
 
     # -- sending
@@ -209,7 +223,8 @@ class UsnicModule(BtlModule):
         descriptor.tag = tag
         descriptor.accepted = True
         self.statistics.pml_module_sends += 1
-        if self.sending.may_send_fast(endpoint, descriptor):
+        # what the device has said unasked is dealt with in `poll`, where paths are failed in order
+        if not self.nic.eventful and self.sending.may_send_fast(endpoint, descriptor):
             now = self.context.engine.now()
             self.sending.send_fast(endpoint, descriptor, now)
             self.timer_at(now + self._limits.retrans_timeout)
@@ -320,6 +335,7 @@ class UsnicModule(BtlModule):
     def _expire(self, now: int) -> None:
         """Look at all timers that may run."""
         self._due = None
+        self.connectivity.expire(now)
         for endpoint in list(self.sending.active):
             reliability = endpoint.reliability
             reliability.expire(now)
@@ -378,7 +394,8 @@ class UsnicModule(BtlModule):
                 self._say_goodbye(endpoint)
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), LINGER)
         for endpoint in list(self.sending.owing):
-            self.sending.send_ack(endpoint)
+            if not self.nic.gone:
+                self.sending.send_ack(endpoint)
         self._finalized = True
         for endpoint in every:
             endpoint.gone = endpoint.gone or "this rank has ended"
