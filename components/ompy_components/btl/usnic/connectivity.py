@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ompy_components.btl.usnic.headers import HEADER_SIZE, MAC_SIZE, PING, PONG, Header
 
 if TYPE_CHECKING:
+    from ompy.mca.parameter import Values
+
     from ompy_components.btl.usnic.endpoint import UsnicEndpoint
     from ompy_components.btl.usnic.module import UsnicModule
 
@@ -40,6 +42,15 @@ class Limits(NamedTuple):
     enabled: bool
     timeout: int
     retries: int
+
+
+def probe_limits(values: Values) -> Limits:
+    """From the component's parameters."""
+    return Limits(
+        values.connectivity_check,
+        values.connectivity_ack_timeout * MS,
+        values.connectivity_error_num_retries,
+    )
 
 
 class Probe:

@@ -35,8 +35,7 @@ from ompy_components.btl.usnic import interfaces, modex
 from ompy_components.btl.usnic.allowance import LEAST
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.component import EAGER_ALONE
-from ompy_components.btl.usnic.connectivity import MS, Connectivity
-from ompy_components.btl.usnic.connectivity import Limits as ProbeLimits
+from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import BYE
 from ompy_components.btl.usnic.packets import (
@@ -120,14 +119,7 @@ class UsnicModule(BtlModule):
         self.puts = Puts(self)
         self.registration_handle_size = HANDLE_SIZE
         self.max_packet = data.max_message
-        self.connectivity = Connectivity(
-            self,
-            ProbeLimits(
-                values.connectivity_check,
-                values.connectivity_ack_timeout * MS,
-                values.connectivity_error_num_retries,
-            ),
-        )
+        self.connectivity = Connectivity(self, probe_limits(values))
         self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
         self._set_limits(values, count)
 
