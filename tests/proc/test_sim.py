@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from ompy.cli.sim import HASH_SEED, PREPARED
 
 pytestmark = pytest.mark.proc
 
@@ -38,11 +40,15 @@ class Sim:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def __call__(self, code: str, *options: object, program: tuple[str, ...] = ()):
+    def __call__(
+        self, code: str, *options: object, program: tuple[str, ...] = (), anew: bool = False
+    ):
+        """Run it; `anew` in an interpreter started anew, as users do, which takes longer."""
         path = self.folder / "program.py"
         path.write_text(code)
         command = [*OMPY, "sim", *map(str, options), str(path), *program]
-        return subprocess.run(command, capture_output=True, text=True, timeout=100)
+        env = os.environ if anew else {**os.environ, PREPARED: "1", "PYTHONHASHSEED": HASH_SEED}
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, env=env)
 
 
 @pytest.fixture
@@ -62,7 +68,7 @@ def test_the_same_seed_is_the_same_world(sim: Sim, tmp_path: Path, btl: str) -> 
     for run, seed in enumerate(seeds):
         trace = tmp_path / f"trace{run}"
         options = ["-n", 3, "--seed", seed, "--mca", "btl", btl, "--fault", script]
-        done = sim(TRAFFIC, *options, "--fault-strict", "--trace", trace)
+        done = sim(TRAFFIC, *options, "--fault-strict", "--trace", trace, anew=True)
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)
     first, second, *other = (files(tmp_path / f"trace{run}") for run in range(len(seeds)))

@@ -15,7 +15,7 @@ from ompy.runtime.fault_script import read_faults
 from ompy.runtime.virtual import VirtualJob
 
 from tests.sim.p2p import programs
-from tests.support.effort import effort
+from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import registry
 
 RANKS = 3
@@ -73,8 +73,11 @@ def delivered(faults: list[ScriptedFaults]) -> list[int]:
     return [sum(counts) for counts in zip(*(one.delivered for one in faults), strict=True)]
 
 
-@pytest.mark.parametrize("btl", ["self,usnic", "self,tcp"])
-@pytest.mark.parametrize("script", HIDDEN)
+@pytest.mark.parametrize(
+    ("script", "btl"),
+    [(script, "self,usnic") for script in HIDDEN]
+    + [(script, "self,tcp") for script in (HIDDEN if THOROUGH else HIDDEN[::3])],
+)
 def test_hidden(script: str, btl: str) -> None:
     for seed in range(effort(1)):
         world, faults = job(script, btl, seed)
@@ -106,7 +109,7 @@ def test_told(script: str, btl: str) -> None:
     assert world.conductor.time < 10_000 * MS
 
 
-@pytest.mark.parametrize("nth", range(1, effort(12) + 1))
+@pytest.mark.parametrize("nth", range(1, effort(8) + 1))
 def test_a_nic_that_goes_at_any_packet(nth: int) -> None:
     """Whatever the module was about to do with it, the program gets an MPI error."""
     world, faults = job(f"nic_gone:rank=1,nth={nth}", "self,usnic", seed=1)
