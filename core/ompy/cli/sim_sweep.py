@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.cli.sim import PROGRAM, job_id_of, make_scenario, preload, say
 from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import Strike
+from ompy.net.flows import Strike
 from ompy.runtime.fault_files import toml
 from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.simulation.shrinking import Shrunk, events, shrink

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import Strike
+from ompy.net.flows import Strike
 from ompy.runtime.simulation.shrinking import events, shrink
 
 from tests.support.effort import effort

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from ompy.net.fault_rules import PACKET_FAULTS, FaultRule
-from ompy.net.scripted import UNKNOWN, Strike
+from ompy.net.flows import UNKNOWN, Strike
 
 T = TypeVar("T")
 RUNS: Final = 400  # worlds; arbitrary: some minutes of a small program
