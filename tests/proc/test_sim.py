@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -144,6 +145,24 @@ def test_worlds_without_end(sim: Sim) -> None:
     assert "has computed for 1 s" in done.stderr
     for process in done.stdout.split():
         assert not Path("/proc", process).exists(), "nothing is left"
+
+
+@pytest.mark.parametrize("to_all", [False, True], ids=["to one", "to all, as a terminal does"])
+def test_interrupts_leave_nothing(sim: Sim, to_all: bool) -> None:
+    path = sim.folder / "program.py"
+    path.write_text(f"{BEGIN}print(os.getpid(), flush=True)\nwhile True: comm.barrier()\n")
+    command = [*OMPY, "sim", "-n", "2", str(path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
+        ranks = [int(process.stdout.readline()) for _ in range(2)]
+        (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "Traceback" not in said
+    deadline = time.monotonic() + 10
+    while any(Path("/proc", str(rank)).exists() for rank in ranks):
+        assert time.monotonic() < deadline, "a rank is left"
+        time.sleep(0.05)
 
 
 def test_the_program_is_the_users(sim: Sim, tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ class Part(NamedTuple):
 def run_rank(part: Part, line: Line) -> NoReturn:
     """Be a rank: wait for the first turn, run the program, tell how it went. Never returns."""
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the conductor, and that ends us
     code = ENDED
     try:
         code = _Rank(part, Conducted(line)).run()

@@ -167,6 +167,8 @@ class World:
                 return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
             if isinstance(cause, Stuck):
                 return "stuck", BEYOND, str(cause)
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None  # it came while a stub waited for its rank
             raise
         except Deadlock as problem:
             if not problem.waits:  # turns without end
