@@ -123,7 +123,7 @@ def test_a_deadlock_says_who_waits_for_what(sim: Sim) -> None:
     [
         ("raise ValueError('mine') if comm.rank else 0\ncomm.barrier()", 1, "ValueError: mine"),
         ("comm.Abort(9) if comm.rank else comm.barrier()", 9, "called Abort(9)"),
-        ("sys.exit(7) if comm.rank else comm.barrier()", 7, "ended with exit code 7"),
+        ("sys.exit(7) if comm.rank else comm.barrier()", 7, "ended with exit code 7\n"),
         ("os._exit(3) if comm.rank else comm.barrier()", 1, "its process has gone"),
     ],
     ids=["exception", "Abort", "exit", "_exit"],
@@ -208,6 +208,7 @@ def test_a_sweep_keeps_failures_and_shrinks_their_faults(sim: Sim, tmp_path: Pat
     first = keep / f"seed-{seeds[0]}"
     assert "rank 1 is dead" in (first / "output.txt").read_text()
     least = (first / "faults.toml").read_text()
+    assert "exit code 1, AssertionError: rank 1 is dead" in least.splitlines()[0]
     assert least.count("[[fault]]") == 1
     assert 'what = "drop"\nrank = 1\npeer = 0\nrail = "rail0"\nnth = 1\n' in least
     # the script replays, and what the sweep traced is what the seed alone gives

@@ -93,7 +93,7 @@ class Sweep:
 
     def _different(self) -> list[Trial]:
         """The failure with the lowest seed of each kind."""
-        found: dict[tuple[str, int], Trial] = {}
+        found: dict[tuple[str, int, str], Trial] = {}
         for trial in sorted(self._failures, key=lambda failed: failed.scenario.seed):
             found.setdefault(trial.signature, trial)
         return list(found.values())

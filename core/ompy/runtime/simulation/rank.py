@@ -103,10 +103,10 @@ class _Rank:
         give(self._bring_up)
         self._world.answer()
         stand_ins.adopt(self._world, self._engine, self._chance)
-        code = _execute(part.job)
+        code, why = _execute(part.job)
         if self._process is not None:
             self._process.context.trace.finish("exit")  # unless it has finalized
-        self._world.end(code, self._report())
+        self._world.end(code, {**self._report(), "why": why})
         return code
 
     def _bring_up(self) -> RankProcess:
@@ -188,8 +188,8 @@ class _Rank:
         }
 
 
-def _execute(job: Job) -> int:
-    """Run the program as the interpreter would. Returns its exit code."""
+def _execute(job: Job) -> tuple[int, str]:
+    """Run the program as the interpreter would. Returns its exit code, and what it raised."""
     program, *arguments = job.apps[0].argv
     sys.argv = [program, *arguments]
     sys.path[0] = str(Path(program).resolve().parent)
@@ -200,19 +200,19 @@ def _execute(job: Job) -> int:
     module = ModuleType("__main__")
     module.__file__ = program
     sys.modules["__main__"] = module
-    code = 0
+    code, why = 0, ""
     try:
         exec(compile(Path(program).read_bytes(), program, "exec"), module.__dict__)  # noqa: S102 - the user's own
     except SystemExit as end:
         code = _exit_code(end)
     except BaseException as problem:
         _tell(problem)
-        code = 1
+        code, why = 1, f"{type(problem).__name__}: {problem}".partition("\n")[0]
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter's own end has it
     atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does in its forks
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    return code
+    return code, why
 
 
 def _exit_code(end: SystemExit) -> int:

@@ -195,7 +195,8 @@ class RankStub:
         self.report = report
         self.done = True
         if code:
-            raise RankEnded(code, f"it ended with exit code {code}")
+            why = report["why"]
+            raise RankEnded(code, f"it ended with exit code {code}{why and ', ' + why}")
 
     def do_report(self, report: dict[str, Any]) -> None:
         """What the rank has to say before it ends the world."""

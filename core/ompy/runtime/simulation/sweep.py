@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import marshal
 import os
+import re
 import signal
 import sys
 import traceback
@@ -41,9 +42,13 @@ class Trial(NamedTuple):
         return bool(self.outcome.code)
 
     @property
-    def signature(self) -> tuple[str, int]:
-        """What two failures have in common that are taken for the same."""
-        return self.outcome.kind, self.outcome.code
+    def signature(self) -> tuple[str, int, str]:
+        """What two failures have in common that are taken for the same.
+
+        How the world ended, its exit code, and the name of the exception if there was one.
+        """
+        raised = re.search(r"exit code \d+, (\w+)", self.outcome.text)
+        return self.outcome.kind, self.outcome.code, raised[1] if raised else ""
 
 
 class WorldBroke(RuntimeError):
