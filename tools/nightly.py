@@ -11,6 +11,19 @@ from __future__ import annotations
 from sweep import Step, sweep, tests
 
 KILLS = "tests/proc/launch/test_orphans.py"
+SIM = [
+    "-m",
+    "ompy.cli.main",
+    "sim",
+    "-n",
+    "4",
+    "--seeds",
+    "1000",
+    "--fault",
+    "lossy",
+    "--fault-strict",
+]
+WORKERS = "examples/master_worker.py"
 STEPS = [
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
     tests("agents by a remote shell", "tests/proc/launch/test_remote.py", OMPY_EFFORT="2"),
@@ -18,6 +31,7 @@ STEPS = [
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="8"),
     tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8"),
+    Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),
     tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
     tests("usnic's kit", "tests/conformance/test_in_tree.py", "-k", "Usnic", OMPY_EFFORT="4"),
     tests("messages beyond 4 GiB", "tests/proc/test_large_messages.py", OMPY_EFFORT="2"),

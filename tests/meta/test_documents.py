@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/deviations.md", "docs/seeing.md")
+GUIDES = ("docs/faults.md", "docs/seeing.md", "docs/simulation.md")
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/deviations.md", *GUIDES)
 # where the documents' short paths begin
 BASES = (ROOT, ROOT / "docs", ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
 OUTPUT = "the token went around 4 rank(s) and collected 6"

@@ -60,6 +60,8 @@ JOB_WIDE: Final = {
     "do_not_launch",
     "quiet",
     "trace",
+    "fault",
+    "fault_strict",
 }  # options that stand before the first program
 
 
@@ -83,7 +85,7 @@ class CommandError(Exception):
     options_metavar="[options]",
     epilog="Several programs make one job: ompy-run -n 1 python a.py : -n 3 python b.py. "
     "Parameters for --mca: ompy-info --all. Exit code: that of the first rank that failed, "
-    "128 plus the signal that killed it, 110 after a timeout.",
+    "128 plus the signal that killed it, 110 after a timeout, 3 when --fault-strict has cause.",
 )
 @click.option(
     "-n",
@@ -195,6 +197,17 @@ class CommandError(Exception):
     "--trace",
     metavar="DIR",
     help="Write the events of all ranks to DIR, for `ompy trace DIR`.",
+)
+@click.option(
+    "--fault",
+    multiple=True,
+    metavar="SPEC|FILE",
+    shell_complete=complete_file,
+    help="Disturb the network on purpose: a script, its name, or drop:probability=0.01,rank=0. "
+    "Repeatable. See docs/faults.md.",
+)
+@click.option(
+    "--fault-strict", is_flag=True, help="A fault that never struck is an error, exit code 3."
 )
 @click.option("--display-map", is_flag=True, help="Show which rank runs where.")
 @click.option("--do-not-launch", is_flag=True, help="Check everything and stop.")

@@ -327,6 +327,36 @@ def timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float
     return seconds, f"MPIEXEC_TIMEOUT={text}"
 
 
+def fault_script(
+    options: Mapping[str, Any], job: Job, registry: Registry
+) -> tuple[Mapping[str, Any], ...]:
+    """The rules of all `--fault` options, for the ranks.
+
+    Raises:
+        UsageError: a script is wrong.
+        CommandError: the options make no sense together.
+    """
+    if not options["fault"]:
+        if options["fault_strict"]:
+            raise CommandError("--fault-strict: there is no --fault")
+        return ()
+    from ompy.runtime.fault_script import read_faults
+
+    rules = read_faults(options["fault"], len(job.placements))
+    if len(job.hosts) < len(job.placements) and through_memory(str(registry.value("btl"))):
+        say(
+            "warning: --fault: ranks of one host talk through shared memory (btl sm), where there "
+            "is no wire for a fault to strike; --mca btl self,tcp or self,usnic takes the network"
+        )
+    return tuple(rule._asdict() for rule in rules)
+
+
+def through_memory(btl: str) -> bool:
+    """Whether a value of the parameter `btl` lets sm in."""
+    names = set(btl.lstrip("^").split(","))
+    return not btl or bool({"sm", "vader"} & names) is not btl.startswith("^")
+
+
 def run(arguments: Sequence[str]) -> int:
     """Everything but the presentation of errors. Returns the exit code."""
     import socket
@@ -342,7 +372,7 @@ def run(arguments: Sequence[str]) -> int:
         raise
     exports = [word for group in groups for word in group.options["exports"]]
     job, layout = make_job(groups, socket.gethostname(), common_exports(registry, exports))
-    job = job._replace(mca=registry.snapshot())
+    job = job._replace(mca=registry.snapshot(), faults=fault_script(options, job, registry))
     universe = max(layout.slots, len(job.placements))
     if options["display_map"]:
         from ompy.runtime.report import job_map
@@ -376,6 +406,7 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
         heartbeat_ms=values.heartbeat_ms,
         heartbeat_misses=values.heartbeat_misses,
         launcher_misses=values.launcher_misses,
+        fault_strict=options["fault_strict"],
     )
 
 

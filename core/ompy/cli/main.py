@@ -9,6 +9,7 @@ from ompy.cli.bench import bench
 from ompy.cli.completion_scripts import completion
 from ompy.cli.conformance import conformance
 from ompy.cli.explain import explain
+from ompy.cli.sim import sim
 from ompy.cli.trace import trace
 
 
@@ -22,4 +23,9 @@ main.add_command(bench)
 main.add_command(completion)
 main.add_command(conformance)
 main.add_command(explain)
+main.add_command(sim)
 main.add_command(trace)
+
+
+if __name__ == "__main__":
+    main()

@@ -85,6 +85,14 @@ class Wire(Network):
         """Passed on."""
         return self._inner.in_network(address, network)
 
+    def introduce(self, rank: int, addresses: Iterable[Address]) -> None:
+        """Passed on."""
+        self._inner.introduce(rank, addresses)
+
+    def rank_at(self, address: Address) -> int:
+        """Passed on."""
+        return self._inner.rank_at(address)
+
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Passed on; the listener is watched."""
         return WatchedListener(self, self._inner.listen(host, ports))

@@ -58,6 +58,7 @@ cdef class BtlModule(Poller):
     cpdef free(self, Descriptor descriptor)
     cpdef Descriptor prepare_src(self, Endpoint endpoint, Convertor convertor, long long offset, int order, int reserve, long long size, int flags)
     cpdef int send(self, Endpoint endpoint, Descriptor descriptor, int tag) except? -99
+    cpdef dict counters(self)
     cpdef int finish(self, Endpoint endpoint, Descriptor descriptor) except? -99
     cpdef dispatch(self, Endpoint endpoint, int tag, fragment)
     cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99

@@ -374,6 +374,13 @@ class BtlModule(Poller):
         """Send a fragment. See the module's docstring for the results."""
         raise NotImplementedError
 
+    def counters(self) -> dict[str, int]:
+        """What it has counted since it began, by name, for reports; 0 may be left out.
+
+        A transport of its own has `retransmissions` among them.
+        """
+        return {}
+
     def finish(self, endpoint: Endpoint, descriptor: Descriptor) -> int:
         """For a `send` that is done already: tell who wants to be told, return `COMPLETED`."""
         if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:

@@ -123,7 +123,10 @@ class JobDatagrams:
         if proc.rank not in self._addresses:
             text = self._context.modex(proc).get(self._name, b"").decode()
             host, _, port = text.partition(" ")
-            self._addresses[proc.rank] = Address(host, int(port)) if text else None
+            address = Address(host, int(port)) if text else None
+            self._addresses[proc.rank] = address
+            if address is not None:
+                self._context.network.introduce(proc.rank, [address])
         return self._addresses[proc.rank]
 
     def _next(self) -> memoryview | None:

@@ -51,6 +51,7 @@ class Job(NamedTuple):
         stdin_rank: the rank that gets the launcher's standard input, or -1.
         mpi4py: put the drop-in `mpi4py` package in front.
         oversubscribed: a host has more ranks than cores.
+        faults: rules of a fault script (`ompy.net.fault_rules`), as plain values.
     """
 
     job_id: str
@@ -61,6 +62,7 @@ class Job(NamedTuple):
     stdin_rank: int = 0
     mpi4py: bool = True
     oversubscribed: bool = False
+    faults: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values JSON can carry."""
@@ -83,6 +85,6 @@ class Job(NamedTuple):
             for app in values["apps"]
         )
         placements = tuple(Placement(**placement) for placement in values["placements"])
-        names = ("job_id", "mca", "stdin_rank", "mpi4py", "oversubscribed")
+        names = ("job_id", "mca", "stdin_rank", "mpi4py", "oversubscribed", "faults")
         rest = {key: values[key] for key in names}
         return cls(apps=apps, hosts=tuple(values["hosts"]), placements=placements, **rest)

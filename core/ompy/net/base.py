@@ -26,6 +26,10 @@ class LinkError(Exception):
     """A stream or datagram socket failed; what it carried may or may not have arrived."""
 
 
+class DeviceGone(LinkError):
+    """The device under a socket has gone, and will not come back."""
+
+
 class Interface(NamedTuple):
     """One network interface of a host.
 
@@ -89,6 +93,9 @@ class Stream(Source):
         What has arrived can still be taken. Faults call this; a protocol calls `close`.
         """
         raise NotImplementedError
+
+    def belongs_to(self, rank: int) -> None:
+        """The owner knows by now which rank is at the other end. Faults that name ranks need it."""
 
 
 class Listener(Source):
@@ -247,10 +254,20 @@ class Network:
 
     def __init__(self) -> None:
         self._middleware: list[Middleware] = []
+        self._ranks: dict[Address, int] = {}
 
     def install(self, middleware: Middleware) -> None:
         """Wrap every stream and datagram socket made from now on; the last one is outermost."""
         self._middleware.append(middleware)
+
+    def introduce(self, rank: int, addresses: Iterable[Address]) -> None:
+        """Say which rank has these datagram sockets. Faults that name ranks need it."""
+        for address in addresses:
+            self._ranks[address] = rank
+
+    def rank_at(self, address: Address) -> int:
+        """The rank that has this address, as far as is known; -1 otherwise."""
+        return self._ranks.get(address, -1)
 
     def interfaces(self) -> list[Interface]:
         """The host's interfaces, loopback ones included."""

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from ompy.data.errors import ERR_OTHER, MPIError
@@ -103,6 +103,7 @@ class AgentClient(WireUp):
         on_departure: told rank and reason when another rank has ended after finalizing.
             Called from within `on_readable`, or at the end of another call.
         on_abort: called when this rank ends the job, before it does.
+        before_end: called when this rank has finalized or ends the job: the last chance to tell.
     """
 
     def __init__(self, connection: socket.socket, decoder: Decoder, welcome: Frame) -> None:
@@ -111,6 +112,7 @@ class AgentClient(WireUp):
         self.job_key = welcome.body[:KEY_SIZE]
         self.on_departure: Callable[[int, str], None] | None = None
         self.on_abort: Callable[[], object] | None = None
+        self.before_end: Callable[[], object] | None = None
         self._connection = connection
         self._decoder = decoder
         self._departures: list[tuple[int, str]] = []
@@ -169,7 +171,21 @@ class AgentClient(WireUp):
 
     def finalized(self) -> None:
         """This rank has finalized MPI: it may end, and others are told when it does."""
+        if self.before_end is not None:
+            self.before_end()
         self._call(Kind.FINALIZED, {})
+
+    def tell_faults(self, delivered: Sequence[int]) -> None:
+        """Say how often each fault of the job's script has struck at this rank; waits for nothing.
+
+        An agent that has gone is none of its business: the next call finds out.
+        """
+        if self._why_closed:
+            return
+        try:  # noqa: SIM105 - contextlib is not worth its import in a rank
+            self._send(encode(Kind.FAULTS, {"delivered": list(delivered)}))
+        except OSError:
+            pass
 
     def abort(self, code: int, reason: str) -> NoReturn:
         """End the whole job with exit code `code` modulo 256; any thread may call it.
@@ -180,6 +196,8 @@ class AgentClient(WireUp):
         self._check_open()
         if self.on_abort is not None:
             self.on_abort()
+        if self.before_end is not None:
+            self.before_end()
         for stream in (sys.stdout, sys.stderr):
             try:  # noqa: SIM105 - contextlib is not worth its import in a rank
                 stream.flush()

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink
+from ompy.net.fault_rules import FaultRule
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Frame, Kind
 from ompy.runtime.descendants import kill_descendants
+from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.forwarding import OUTPUT_WINDOW
 from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.launcher import PATIENCE, LaunchOptions
@@ -76,6 +78,7 @@ class Coordinator:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(self._failed)
         self._verdict = Verdict(job)
+        self._faults = FaultTally([FaultRule.from_dict(dict(rule)) for rule in job.faults])
         self._broken = False
         self._ending = False
         self._finished = False
@@ -105,7 +108,8 @@ class Coordinator:
             self._loop.run_forever()
         finally:
             self._loop.close()
-        return self._verdict.exit_code or int(self._broken)
+        strict = NEVER_FIRED if self._options.fault_strict and self._faults.silent else 0
+        return self._verdict.exit_code or int(self._broken) or strict
 
     def _listen(self, agent: _Agent) -> None:
         agent.channel = Channel(
@@ -151,6 +155,8 @@ class Coordinator:
                 self._input_taken(0)
             case Kind.MODEX | Kind.FENCED:
                 self._relay(agent, frame)
+            case Kind.FAULTS:
+                self._faults.told(header["rank"], header["delivered"])
             case Kind.FINISHED:
                 agent.done = True
             case _:
@@ -280,8 +286,15 @@ class Coordinator:
             kill_descendants(PATIENCE)
             if self._verdict.failure is not None and not self._options.quiet:
                 self._printer.say(failure_block(self._verdict.failure))
+            self._report_faults()
         if self._printer.idle:
             self._loop.stop()
+
+    def _report_faults(self) -> None:
+        strict = self._options.fault_strict
+        lines = self._faults.lines(strict=strict)
+        if lines and (not self._options.quiet or (strict and self._faults.silent)):
+            self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
 
     def _time_out(self) -> None:
         """End the job, but first let the ranks say where they are."""

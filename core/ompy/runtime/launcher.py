@@ -36,6 +36,7 @@ class LaunchOptions:
         heartbeat_ms: how often they and the launcher let each other hear from them.
         heartbeat_misses: how often the launcher hears nothing before an agent is lost.
         launcher_misses: the same for the launcher, with the agents.
+        fault_strict: a fault of the script that never struck is an error.
     """
 
     universe: int
@@ -49,6 +50,7 @@ class LaunchOptions:
     heartbeat_ms: int = 0
     heartbeat_misses: int = 0
     launcher_misses: int = 0
+    fault_strict: bool = False
 
 
 Starts = Sequence[tuple[PlmComponent, Target]]

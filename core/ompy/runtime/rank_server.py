@@ -40,6 +40,9 @@ class RankEvents(Protocol):
     def aborted(self, rank: LocalRank, code: int, reason: str) -> None:
         """It ends the job."""
 
+    def disturbed(self, rank: LocalRank, delivered: Sequence[int]) -> None:
+        """It has told how often each fault has struck there."""
+
     def unexecutable(self, rank: LocalRank, code: int, reason: str) -> None:
         """Its program could not be executed."""
 
@@ -83,6 +86,7 @@ class RankServer:
             Kind.DOORBELL: self._doorbell,
             Kind.FINALIZED: self._finalized,
             Kind.ABORT: self._abort,
+            Kind.FAULTS: self._faults,
         }
 
     def add(self, rank: LocalRank) -> None:
@@ -202,6 +206,9 @@ class RankServer:
     def _finalized(self, call: _Call) -> None:
         self._advance(call.rank, Stage.FINALIZED)
         call.reply()
+
+    def _faults(self, call: _Call) -> None:
+        self._events.disturbed(call.rank, call.header["delivered"])
 
     def _abort(self, call: _Call) -> None:
         reason = call.frame.body.decode(errors="replace")

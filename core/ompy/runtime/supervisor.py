@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -181,6 +182,10 @@ class Supervisor:
             rank, code, reason = self._abort
             header = {"rank": rank.rank, "pid": rank.client_pid, "code": code}
             self._launcher.send(Kind.ABORTED, header, reason.encode())
+
+    def disturbed(self, rank: LocalRank, delivered: Sequence[int]) -> None:
+        """Faults have struck at a rank."""
+        self._launcher.send(Kind.FAULTS, {"rank": rank.rank, "delivered": list(delivered)})
 
     def unexecutable(self, rank: LocalRank, code: int, reason: str) -> None:
         """A program could not be executed; its process ends by itself."""

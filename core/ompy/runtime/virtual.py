@@ -28,7 +28,7 @@ class Aborted(RuntimeError):
     """A rank ended the job."""
 
 
-class _Board:
+class Board:
     """What the ranks of one world have published, and who waits for it."""
 
     def __init__(self, size: int) -> None:
@@ -38,6 +38,7 @@ class _Board:
         self.size = size
 
     def changed(self) -> None:
+        """Wake all who may be waiting for it."""
         for engine in self.engines:
             engine.wake()
 
@@ -45,7 +46,7 @@ class _Board:
 class VirtualWireUp(WireUp):
     """put, fence and get through the common board."""
 
-    def __init__(self, board: _Board, rank: int, engine: VirtualEngine) -> None:
+    def __init__(self, board: Board, rank: int, engine: VirtualEngine) -> None:
         self._board = board
         self._rank = rank
         self._engine = engine
@@ -119,7 +120,7 @@ class VirtualJob:
         where = list(hosts) if hosts is not None else [0] * ranks
         self._procs = _placements(where)
         fabric = Fabric(self.conductor, rails, where)
-        self._board = _Board(ranks)
+        self._board = Board(ranks)
         self._board.engines = [self.conductor.engine() for _ in range(ranks)]
         self.networks = [
             VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)

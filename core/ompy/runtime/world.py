@@ -23,6 +23,7 @@ from ompy.runtime.tracing import open_trace
 
 if TYPE_CHECKING:
     from ompy.runtime.client import AgentClient
+    from ompy.runtime.disturbance import Disturbance
 
 T = TypeVar("T")
 START_FAILED: Final = 1  # arbitrary: what an uncaught exception of Python ends with
@@ -65,6 +66,15 @@ class LonelyWireUp(WireUp):
         return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
 
+_given: Callable[[], RankProcess] | None = None
+
+
+def give(make: Callable[[], RankProcess]) -> None:
+    """Say how this process becomes a rank when it is no launched one: in a simulated world."""
+    global _given  # noqa: PLW0603 - the process is given to one world, once
+    _given = make
+
+
 def start() -> RankProcess:
     """Bring this process up as a rank: of the job that launched it, or of a world of one.
 
@@ -99,6 +109,8 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
     """
     from ompy.runtime.client import attach
 
+    if _given is not None:
+        return make(_given())
     client = attach()
     if client is None:
         return make(_alone())
@@ -163,9 +175,21 @@ def _launched(client: AgentClient) -> RankProcess:
     client.on_departure = departed
     client.on_abort = partial(context.trace.finish, "abort")
     engine.wakeup.add(client.fileno(), client.on_readable)
+    disturbance = _disturb(client, context) if job.faults else None
     process = RankProcess(context, registry, _warn if client.rank == 0 else None)
+    if disturbance is not None:
+        disturbance.process = process
     report_when_asked(process)
     return process
+
+
+def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
+    """Put the job's fault script to work in this rank."""
+    from ompy.runtime.disturbance import Disturbance
+
+    made = Disturbance(client.job.faults, context, client.tell_faults)
+    client.before_end = made.tell_now
+    return made
 
 
 def _warn(sentence: str) -> None:

@@ -8,6 +8,8 @@ cdef class Trace:
     cdef public object clock
     cdef bint _monotonic
     cdef list _events
+    cdef list _listeners
+    cdef bint _room
     cdef object _recent
     cdef long long _noted
     cdef object _writer

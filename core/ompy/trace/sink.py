@@ -63,6 +63,9 @@ class Recent(NamedTuple):
     size: int
 
 
+Listener = Callable[[str, int, int, int, int, int], object]  # the values of a Recent but its time
+
+
 class EventWriter(Protocol):
     """Where a trace spills what it would otherwise have to keep in memory."""
 
@@ -83,14 +86,16 @@ class Trace:
         active: somebody listens.
         rank: whose.
         clock: the rank's.
-        noting: there is a flight recorder.
+        noting: there is a flight recorder, or somebody who listens to it.
     """
 
     __slots__ = (
         "_events",
+        "_listeners",
         "_monotonic",
         "_noted",
         "_recent",
+        "_room",
         "_writer",
         "active",
         "clock",
@@ -113,6 +118,8 @@ class Trace:
         self._writer: EventWriter | None = None
         self._monotonic = clock is monotonic_ns
         self._recent = entries.ring(recent)
+        self._room = recent > 0
+        self._listeners: list[Listener] = []
         self._noted = 0
         self.noting = recent > 0
 
@@ -156,9 +163,18 @@ class Trace:
 
     def note(self, what: str, context: int, peer: int, tag: int, sequence: int, size: int) -> None:
         """Add an entry to the flight recorder, see `Recent`. Call only while `noting`."""
+        for listener in self._listeners:
+            listener(what, context, peer, tag, sequence, size)
+        if not self._room:
+            return
         time = raw.clock() if self._monotonic else self.clock()
         entries.put(self._recent, self._noted, time, what, context, peer, tag, sequence, size)
         self._noted += 1
+
+    def listen(self, listener: Listener) -> None:
+        """Have `listener` called with every entry, also where none is kept."""
+        self._listeners.append(listener)
+        self.noting = True
 
     def recent(self) -> list[Recent]:
         """What the flight recorder holds, the oldest first."""

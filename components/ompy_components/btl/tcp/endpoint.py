@@ -207,6 +207,7 @@ class TcpEndpoint(Endpoint):
             return
         from ompy_components.btl.tcp.handshake import NONCE_SIZE
 
+        self._stream.belongs_to(self.proc.rank)
         nonce = context.network.entropy(NONCE_SIZE)
         rank, target = context.rank, self.proc.rank
         self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce)
@@ -263,6 +264,7 @@ class TcpEndpoint(Endpoint):
         """Use a proven connection that the peer opened; ours, if one is under way, is dropped."""
         self._drop_stream()
         self._stream = stream
+        stream.belongs_to(self.proc.rank)
         self._owner.watch(stream, self)
         self._connected()
 

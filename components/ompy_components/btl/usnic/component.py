@@ -144,6 +144,31 @@ class UsnicComponent(BtlComponent):
             minimum=1,
         ),
         Parameter(
+            "connectivity_check",
+            "bool",
+            True,  # reference usnic.md 17
+            "Whether each new peer is pinged with packets of two sizes, to find an MTU black hole.",
+            level=5,
+        ),
+        Parameter(
+            "connectivity_ack_timeout",
+            "int",
+            250,  # reference usnic.md 17
+            "How long a ping has for its answer before the next one is sent.",
+            level=6,
+            unit="ms",
+            minimum=1,
+        ),
+        Parameter(
+            "connectivity_error_num_retries",
+            "int",
+            40,  # reference usnic.md 17
+            "Pings of the full size that may stay without answer while small ones get theirs.",
+            level=6,
+            unit="pings",
+            minimum=0,
+        ),
+        Parameter(
             "free_list_max",
             "int",
             -1,

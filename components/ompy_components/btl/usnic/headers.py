@@ -2,10 +2,10 @@
 
     MAC      16 bytes, see `seal.py`
     sender    8  job and rank of who sent it
-    pkt_seq   2  number of the packet; of an ACK nothing
+    pkt_seq   2  number of the packet; of an ACK nothing, of a PING or PONG which size is asked for
     ack_seq   2  acknowledges this number and all before it, if ack_present
     length    2  bytes of payload: the wire may pad
-    type      1  ACK, FRAG or CHUNK
+    type      1  ACK, FRAG or CHUNK; PING or PONG
     ack_present 1
     put_addr  8  registration a PUT goes to; 0 is no PUT
     tag       1  active message tag
@@ -34,6 +34,10 @@ CHUNK_HEADER_SIZE: Final = HEADER_SIZE + CHUNK_FIELDS.size
 ACK: Final = 1
 FRAG: Final = 2
 CHUNK: Final = 3  # reference usnic.md 1: payload types on the wire
+PING: Final = (
+    4  # reference usnic.md 14 has pings on a socket of their own; here they share this one
+)
+PONG: Final = 5  # values of the same field: the answer
 DONE: Final = 0x22  # reference usnic.md 4: another such tag; what became of a put
 BYE: Final = 0x21  # reference usnic.md 4: tags 0x20 on are BTLs' own; its sender needs nothing more
 PAYLOAD_MAX: Final = 0xFFFF  # reference usnic.md 4: payload_len has 16 bits
@@ -52,7 +56,7 @@ class Header(NamedTuple):
 
     Attributes:
         sender: job and rank.
-        kind: `ACK`, `FRAG` or `CHUNK`.
+        kind: `ACK`, `FRAG`, `CHUNK`, `PING` or `PONG`.
         sequence: of the packet; 0 in an ACK.
         acknowledged: number acknowledged, or None.
         length: bytes of payload.
@@ -119,7 +123,7 @@ def parse(packet: memoryview) -> Header:
     header = Header(sender, kind, sequence, acknowledged, length, put_address, tag)
     if kind == CHUNK:
         header = _chunk(header, packet)
-    elif kind not in (ACK, FRAG):
+    elif kind not in (ACK, FRAG, PING, PONG):
         raise BadPacket(f"there is no packet type {kind}")
     if kind == ACK and (length or acknowledged is None):
         raise BadPacket("an ACK has no payload and acknowledges something")

@@ -35,6 +35,7 @@ from ompy_components.btl.usnic import interfaces, modex
 from ompy_components.btl.usnic.allowance import LEAST
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.component import EAGER_ALONE
+from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import BYE
 from ompy_components.btl.usnic.packets import (
@@ -66,6 +67,8 @@ class UsnicModule(BtlModule):
         statistics: its counters.
         isn: number of the first packet to any peer.
         endpoints: by rank.
+        max_packet: bytes of the largest packet, MAC and header included.
+        connectivity: pings peers, and answers them.
     """
 
     def __init__(
@@ -115,6 +118,8 @@ class UsnicModule(BtlModule):
         )
         self.puts = Puts(self)
         self.registration_handle_size = HANDLE_SIZE
+        self.max_packet = data.max_message
+        self.connectivity = Connectivity(self, probe_limits(values))
         self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
         self._set_limits(values, count)
 
@@ -140,6 +145,10 @@ class UsnicModule(BtlModule):
 
     # -- peers
 
+    def counters(self) -> dict[str, int]:
+        """The statistics that have counted anything."""
+        return {"retransmissions": self.statistics.num_resends, **self.statistics.nonzero()}
+
     def reach(self, proc: Proc) -> UsnicEndpoint | None:
         """Every rank one of whose modules is this one's partner."""
         found = self.endpoints.get(proc.rank)
@@ -149,6 +158,7 @@ class UsnicModule(BtlModule):
         if partner is None:
             return None
         index, record = partner
+        self.context.network.introduce(proc.rank, record.addresses)
         endpoint = UsnicEndpoint(
             self, proc, record.addresses, recipient(proc.rank, index), self._send_depth
         )
@@ -161,6 +171,7 @@ class UsnicModule(BtlModule):
             verdict=lambda: _verdict(proc),
         )
         self.endpoints[proc.rank] = endpoint
+        self.connectivity.begin(endpoint)
         return endpoint
 
     # -- sending
@@ -204,7 +215,8 @@ class UsnicModule(BtlModule):
         descriptor.tag = tag
         descriptor.accepted = True
         self.statistics.pml_module_sends += 1
-        if self.sending.may_send_fast(endpoint, descriptor):
+        # what the device has said unasked is dealt with in `poll`, where paths are failed in order
+        if not self.nic.eventful and self.sending.may_send_fast(endpoint, descriptor):
             now = self.context.engine.now()
             self.sending.send_fast(endpoint, descriptor, now)
             self.timer_at(now + self._limits.retrans_timeout)
@@ -315,6 +327,7 @@ class UsnicModule(BtlModule):
     def _expire(self, now: int) -> None:
         """Look at all timers that may run."""
         self._due = None
+        self.connectivity.expire(now)
         for endpoint in list(self.sending.active):
             reliability = endpoint.reliability
             reliability.expire(now)
@@ -373,7 +386,8 @@ class UsnicModule(BtlModule):
                 self._say_goodbye(endpoint)
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), LINGER)
         for endpoint in list(self.sending.owing):
-            self.sending.send_ack(endpoint)
+            if not self.nic.gone:
+                self.sending.send_ack(endpoint)
         self._finalized = True
         for endpoint in every:
             endpoint.gone = endpoint.gone or "this rank has ended"

@@ -18,7 +18,7 @@ from ompy.frameworks.nic.datagram import Completion, Status, Work
 
 from ompy_components.btl.usnic.channel import PRIORITY, Channel, ReceiveSegment
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
-from ompy_components.btl.usnic.headers import BYE, CHUNK, DONE, FRAG, BadPacket, Header, parse
+from ompy_components.btl.usnic.headers import ACK, BYE, CHUNK, DONE, FRAG, BadPacket, Header, parse
 from ompy_components.btl.usnic.packets import Packet
 from ompy_components.btl.usnic.receive_window import Arrival
 from ompy_components.btl.usnic.seal import Seal
@@ -138,9 +138,12 @@ class ReceiveEngine:
                 self._deliver(endpoint, header.tag, data)
         elif header.kind == CHUNK:
             self._receive_chunk(endpoint, header, data, now)
-        else:
+        elif header.kind == ACK:
             self._statistics.num_ack_recvs += 1
             self._take_ack(endpoint, header, now)
+        else:
+            self._statistics.num_probe_recvs += 1
+            self._module.connectivity.receive(endpoint, header)
 
     def _take(self, endpoint: UsnicEndpoint, header: Header, now: int) -> bool:
         """The bookkeeping for a packet with a number; whether it is new."""

@@ -269,6 +269,24 @@ class SendEngine:
         self._count(self._priority)
         self._priority.post(self._ack, endpoint.addresses[0], None, inline=True)
 
+    def send_probe(self, endpoint: UsnicEndpoint, kind: int, which: int, length: int) -> None:
+        """Send a PING or PONG with so many bytes of padding, if there is a credit for it.
+
+        It has no number, no timer, and is never sent again.
+        """
+        if self._data.credits <= CREDITS_KEPT:
+            return
+        packet = self.pool.take()
+        packet.endpoint, packet.length = endpoint, length
+        packet.retired, packet.posted = True, 1
+        pack_into(Header(self._sender, kind, which, None, length), packet.buffer[MAC_SIZE:])
+        self._seal.close(packet.bytes, endpoint.recipient)
+        endpoint.credits -= 1
+        self._statistics.num_probe_sends += 1
+        self._count(self._data)
+        self._data.post(packet.bytes, endpoint.addresses[self._data.index], packet, inline=False)
+        self._data.ring()
+
     def _count(self, channel: Channel) -> None:
         self._statistics.num_total_sends += 1
         if channel is self._priority:

@@ -41,6 +41,8 @@ class Statistics:
     # ours
     num_window_full: int = 0  # a send found the window, or its allowance, used up
     num_bad_acks: int = 0  # ACKs of what was never sent
+    num_probe_sends: int = 0  # pings of the connectivity checker, and answers
+    num_probe_recvs: int = 0
     num_silent_extensions: int = 0  # retries beyond the limit, towards a peer that is alive
 
     def nonzero(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from ompy.frameworks.nic.datagram import (
     Registration,
 )
 from ompy.mca.parameter import Values
-from ompy.net.base import RUN_MAX, Interface, LinkError, Network
+from ompy.net.base import RUN_MAX, DeviceGone, Interface, LinkError, Network
 
 from ompy_components.nic.vic.queues import VicCompletionQueue, VicQueuePair
 
@@ -66,7 +66,9 @@ class Vic(DatagramNic):
         self.report_link(LinkState.UP, f"{self.identity.interface} takes packets again")
 
     def failed(self, problem: LinkError) -> None:
-        """The wire has refused a packet."""
+        """The wire has refused a packet, or the device behind it has gone."""
+        if isinstance(problem, DeviceGone):
+            self.report_fatal(f"{self.identity.interface}: {problem}")
         self.report_link(LinkState.DOWN, f"{self.identity.interface}: {problem}")
 
 

@@ -186,7 +186,7 @@ def test_headers(header: Header, wire: str) -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        Header(1, 4),
+        Header(1, 6),
         Header(1, 0),
         Header(1, ACK),
         Header(1, ACK, 0, 1, 1),

@@ -1,0 +1,299 @@
+"""`ompy sim`: a whole program in the virtual world, on one seed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ompy.cli.completion import complete_file, complete_parameter
+from ompy.mca.errors import ComponentError, UsageError
+
+if TYPE_CHECKING:
+    from ompy.frameworks.job import Job
+    from ompy.net.fault_rules import FaultRule
+    from ompy.net.virtual import Rail
+    from ompy.runtime.simulation.world import Outcome, Scenario
+
+PROGRAM: Final = "ompy sim"
+BTL: Final = "self,usnic"  # every fault strikes its packets, and what it resends is counted
+PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been started anew
+HASH_SEED: Final = "0"  # Python: strings hash as they are, the same in every run
+IN_RANKS: Final = {"pml", "bml", "btl", "nic", "coll"}  # frameworks whose modules a rank imports
+SHARED: Final = (  # modules that import nothing of a rank's own
+    "ompy.mpi.world",
+    "ompy.mpi.environment",
+    "ompy.mpi.communicators",
+    "ompy.mpi.objects",
+    "ompy.mpi.cartesian",
+    "ompy.mpi.intracomm",
+    "ompy.runtime.process",
+)
+_NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
+_QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
+
+
+@click.command(
+    "sim",
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[options]",
+    epilog="Exit code: the program's own; 3 when --fault-strict has cause, 4 for a deadlock, 5 for "
+    "a world without end; with --seeds 1 when any seed failed. See docs/simulation.md.",
+)
+@click.option("-n", "--ranks", type=click.IntRange(min=1), default=2, help="Ranks. Default: 2.")
+@click.option("--seed", type=int, default=0, help="Decides all that the program does not.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="SPEC|FILE",
+    shell_complete=complete_file,
+    help="A fault script, its name, or a SPEC (docs/faults.md). Repeatable.",
+)
+@click.option("--fault-strict", is_flag=True, help="A fault that never struck is an error.")
+@click.option(
+    "--mca",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    shell_complete=complete_parameter,
+    help=f"Set an MCA parameter. Repeatable. btl is {BTL} unless it is set.",
+)
+@click.option("--rails", type=click.IntRange(min=1), default=1, help="Networks: rail0, rail1, ...")
+@click.option("--latency", default="10us", metavar="TIME", help="Of a rail. Default: 10us.")
+@click.option("--bandwidth", default="10Gbit/s", metavar="RATE", help="Default: 10Gbit/s.")
+@click.option("--trace", metavar="DIR", help="Write the events to DIR, for `ompy trace DIR`.")
+@click.option("--limit", default="60min", metavar="TIME", help="Virtual time it may take.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    metavar="SECONDS",
+    help="Real time a rank may compute without a call to MPI or a clock. Default: 60.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run N seeds from --seed on, tell of those that fail, and shrink their faults.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Worlds at a time.")
+@click.option(
+    "--keep",
+    default="sim-failures",
+    metavar="DIR",
+    help="Where a sweep puts what failed. Default: sim-failures.",
+)
+@click.option("--shrink/--no-shrink", default=True, help="Whether a sweep shrinks faults.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing about a world that ended well.")
+@click.argument("program", type=click.Path(exists=True, dir_okay=False))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def sim(context: click.Context, /, **options: Any) -> None:
+    """Run PROGRAM as the ranks of a job in a virtual world.
+
+    Time jumps, one rank runs at a time, and one seed decides every delay, every fault and every
+    interleaving: the same seed gives the same run, and the same trace.
+    """
+    prepare_interpreter()
+    options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
+    try:
+        if options["seeds"]:
+            from ompy.cli.sim_sweep import run_sweep
+
+            context.exit(run_sweep(options))
+        context.exit(run(options))
+    except UsageError as problem:
+        for text in problem.problems:
+            say(f"error: {text}")
+        context.exit(problem.exit_code)
+    except ComponentError as problem:
+        say(f"error: {problem}")
+        context.exit(problem.exit_code)
+
+
+def prepare_interpreter() -> None:
+    """Start this interpreter anew, with a fixed hash seed and addresses that are not randomized.
+
+    Sets of strings and of objects have the same order in every run then. Where the kernel does not
+    let us, only the first holds.
+    """
+    if os.environ.pop(PREPARED, ""):
+        return
+    libc = ctypes.CDLL(None)
+    persona = libc.personality(_QUERY)
+    if persona >= 0:
+        libc.personality(persona | _NO_RANDOMIZE)
+    os.environ.setdefault("PYTHONHASHSEED", HASH_SEED)
+    os.environ[PREPARED] = "1"
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
+
+
+def run(options: dict[str, Any]) -> int:
+    """One world. Returns the exit code.
+
+    Raises:
+        UsageError, ComponentError: what was asked for is wrong.
+    """
+    scenario = make_scenario(options)
+    from ompy.runtime.simulation.world import World
+
+    preload(scenario.job)
+    outcome = World(scenario).run()
+    return tell(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
+
+
+def preload(job: Job) -> None:
+    """Put clocks and chance in place, then import what every rank needs: forks share it.
+
+    Of components, ours that the selection allows; strangers' are imported in the ranks only.
+    """
+    from ompy.mca.records import ComponentRecord, State
+    from ompy.runtime.simulation import stand_ins
+
+    allowed = {State.FOUND, State.LOADED}
+    stand_ins.install()
+    for name in SHARED:
+        import_module(name)
+    for values in job.mca["components"]:
+        record = ComponentRecord.from_dict(values)
+        if record.in_tree and record.framework in IN_RANKS and record.state in allowed:
+            package = import_module(record.target.partition(":")[0].rpartition(".")[0])
+            for module in iter_modules(package.__path__, f"{package.__name__}."):
+                import_module(module.name)
+
+
+def make_scenario(options: dict[str, Any]) -> Scenario:
+    """What the options describe.
+
+    Raises:
+        UsageError: they are wrong.
+        ComponentError: a component that they name cannot be used.
+    """
+    from ompy.runtime.fault_script import duration, read_faults
+    from ompy.runtime.simulation.world import Scenario
+
+    rails = make_rails(options["rails"], options["latency"], options["bandwidth"])
+    rules = read_faults(options["faults"], options["ranks"])
+    _check_rails(rules, rails)
+    job = make_job(options, [rule._asdict() for rule in rules])
+    directory = os.path.abspath(options["trace"]) if options["trace"] else ""
+    return Scenario(
+        job=job,
+        seed=options["seed"],
+        rails=rails,
+        trace_directory=directory,
+        limit=duration(options["limit"], "--limit"),
+        patience=options["patience"],
+    )
+
+
+def make_rails(count: int, latency: str, bandwidth: str) -> list[Rail]:
+    """The networks of a world.
+
+    Raises:
+        UsageError: a text is no time, or no rate.
+    """
+    from ompy.net.virtual import Rail
+    from ompy.runtime.fault_script import duration, rate
+
+    delay = duration(latency, "--latency")
+    mbits = max(1, rate(bandwidth, "--bandwidth") // 1_000_000)
+    names = [f"rail{number}" for number in range(count)]
+    return [Rail(name, latency=delay, jitter=delay // 2, bandwidth=mbits) for name in names]
+
+
+def _check_rails(rules: Sequence[FaultRule], rails: Sequence[Rail]) -> None:
+    from ompy.mca.errors import did_you_mean
+
+    names = [rail.name for rail in rails]
+    problems = [
+        f"{rule.origin}: there is no rail {rail}{did_you_mean(rail, names)}; "
+        f"this world has {', '.join(names)} (--rails)"
+        for rule in rules
+        for rail in rule.rails
+        if rail not in names
+    ]
+    if problems:
+        raise UsageError(*problems)
+
+
+def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
+    """The job: each rank on a host of its own, parameters resolved.
+
+    Raises:
+        UsageError: a parameter is wrong, or lets shared memory in.
+        ComponentError: a component that is named cannot be used.
+    """
+    from ompy.cli.launching import through_memory
+    from ompy.frameworks.catalog import CATALOG
+    from ompy.frameworks.job import App, Job, Placement
+    from ompy.mca.registry import Registry
+    from ompy.mca.settings import gather
+
+    pairs = list(options["mca"])
+    registry = Registry(CATALOG, gather(pairs, os.environ))
+    if registry.variable("btl").origin.source == "default":
+        registry = Registry(CATALOG, gather([*pairs, ("btl", BTL)], os.environ))
+    registry.check()
+    if through_memory(str(registry.value("btl"))):
+        where = registry.variable("btl").origin.place
+        raise UsageError(
+            f"{where}: btl = {registry.value('btl')}: ranks of a simulated world share no memory; "
+            f"name what they may use, as --mca btl {BTL} or self,tcp"
+        )
+    ranks = options["ranks"]
+    return Job(
+        job_id=job_id_of(options["seed"]),
+        apps=(App((options["program"], *options["arguments"]), ranks),),
+        hosts=tuple(f"host{rank}" for rank in range(ranks)),
+        placements=tuple(Placement(rank, 0, rank, 0) for rank in range(ranks)),
+        mca=registry.snapshot(),
+        stdin_rank=-1,
+        faults=tuple(faults),
+    )
+
+
+def job_id_of(seed: int) -> str:
+    """The id of the job in a world of this seed."""
+    return Random(seed).randbytes(8).hex()  # noqa: S311 - the same for the same seed
+
+
+def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> int:
+    """Say how a world went. Returns the exit code."""
+    from ompy.net.fault_rules import FaultRule
+    from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
+
+    tally = FaultTally([FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults])
+    tally.told(0, outcome.delivered)
+    code = outcome.code or (NEVER_FIRED if strict and tally.silent else 0)
+    if quiet and not code:
+        return 0
+    if outcome.text:
+        say(outcome.text)
+    ranks = len(scenario.job.placements)
+    resent = outcome.counters.get("retransmissions", 0)
+    say(
+        f"{outcome.kind} at {outcome.time / 1e6:.6f} ms of virtual time; seed {scenario.seed}, "
+        f"{ranks} ranks, {outcome.turns} turns"
+    )
+    say(f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions")
+    for line in tally.lines(strict=strict):
+        say(line)
+    if scenario.trace_directory:
+        say(f"the trace is in {Path(scenario.trace_directory)}; see ompy trace")
+    return code
+
+
+def say(text: str) -> None:
+    """Tell the user, on standard error."""
+    click.echo(f"{PROGRAM}: {text}", err=True)

@@ -1,0 +1,171 @@
+"""`ompy sim --seeds N`: many worlds, the failures among them, and the least that each needs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ompy.cli.sim import PROGRAM, job_id_of, make_scenario, preload, say
+from ompy.net.fault_rules import FaultRule
+from ompy.net.flows import Strike
+from ompy.runtime.fault_files import toml
+from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
+from ompy.runtime.simulation.shrinking import Shrunk, events, shrink
+from ompy.runtime.simulation.sweep import Trial, attempt, attempts
+
+if TYPE_CHECKING:
+    from ompy.frameworks.job import Job
+    from ompy.runtime.simulation.world import Scenario
+
+FAILED: Final = 1  # exit code: at least one world failed
+SHOWN: Final = 20  # failing seeds that are told of one by one; arbitrary: a screen
+
+
+class Sweep:
+    """One sweep and what came of it so far."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._first = make_scenario({**options, "trace": None})
+        self._rules = [FaultRule.from_dict(dict(rule)) for rule in self._first.job.faults]
+        self._tally = FaultTally(self._rules)
+        self._kinds: Counter[str] = Counter()
+        self._failures: list[Trial] = []
+        self._keep = Path(options["keep"])
+
+    @property
+    def job(self) -> Job:
+        """What each world runs."""
+        return self._first.job
+
+    def run(self) -> int:
+        """Run all seeds, keep and shrink what failed. Returns the exit code."""
+        begun = time.monotonic()
+        jobs = self._options["jobs"] or len(os.sched_getaffinity(0))
+        for trial in attempts(self._scenarios(), jobs):
+            self._take(trial)
+        took = time.monotonic() - begun
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._kinds.items()))
+        say(f"{self._options['seeds']} seeds in {took:.1f} s: {kinds}")
+        strict = self._options["fault_strict"]
+        for line in self._tally.lines(strict=strict):
+            say(line)
+        for trial in sorted(self._different(), key=lambda found: found.scenario.seed):
+            self._look_into(trial)
+        if self._failures:
+            return FAILED
+        return NEVER_FIRED if strict and self._tally.silent else 0
+
+    def _scenarios(self) -> Iterator[Scenario]:
+        first = self._options["seed"]
+        for seed in range(first, first + self._options["seeds"]):
+            yield self._first._replace(
+                seed=seed, job=self._first.job._replace(job_id=job_id_of(seed))
+            )
+
+    def _take(self, trial: Trial) -> None:
+        seed, outcome = trial.scenario.seed, trial.outcome
+        self._tally.told(seed, outcome.delivered)
+        self._kinds[outcome.kind] += 1
+        if not trial.failed:
+            return
+        self._failures.append(trial)
+        folder = self._folder(trial)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "output.txt").write_text(trial.output)
+        (folder / "outcome.txt").write_text(
+            f"{outcome.kind} at {outcome.time} ns: {outcome.text}\n"
+        )
+        if len(self._failures) <= SHOWN:
+            said = outcome.text.splitlines()[0]
+            say(f"seed {seed}: {outcome.kind} at {outcome.time / 1e6:.6f} ms: {said} ({folder})")
+        elif len(self._failures) == SHOWN + 1:
+            say(f"there are more; see {self._keep}")
+
+    def _folder(self, trial: Trial) -> Path:
+        return self._keep / f"seed-{trial.scenario.seed}"
+
+    def _different(self) -> list[Trial]:
+        """The failure with the lowest seed of each kind."""
+        found: dict[tuple[str, int, str], Trial] = {}
+        for trial in sorted(self._failures, key=lambda failed: failed.scenario.seed):
+            found.setdefault(trial.signature, trial)
+        return list(found.values())
+
+    def _look_into(self, trial: Trial) -> None:
+        """Trace a failure, and find the faults that it needs."""
+        folder = self._folder(trial)
+        attempt(trial.scenario._replace(trace_directory=str(folder / "trace")))
+        seed = trial.scenario.seed
+        if not self._rules:
+            say(f"seed {seed}: again by: {self._command(seed)}")
+        elif self._options["shrink"]:
+            self._shrink(trial, folder)
+
+    def _shrink(self, trial: Trial, folder: Path) -> None:
+        seed = trial.scenario.seed
+        recorded = attempt(trial.scenario._replace(record=True))
+        every = events(self._rules, [Strike(*strike) for strike in recorded.outcome.strikes])
+        fails = partial(_fails, trial)
+        if not fails(every):
+            every = list(self._rules)  # what a rule does hangs on more than its strikes
+        if recorded.signature != trial.signature or not fails(every):
+            say(f"seed {seed}: it does not fail again: the program has chance of its own")
+            return
+        found = shrink(every, fails)
+        rules = [rule for rule in found.items if isinstance(rule, FaultRule)]
+        path = folder / "faults.toml"
+        text = toml(rules, self._heading(trial, found, len(every), path))
+        path.write_text(text)
+        least = "" if found.complete else ", not the least: the budget was used up"
+        say(
+            f"seed {seed}: {len(rules)} of {len(every)} faults are enough "
+            f"({found.runs} worlds tried{least}):"
+        )
+        for line in text.splitlines():
+            say(f"  {line}".rstrip())
+
+    def _heading(self, trial: Trial, found: Shrunk, of: int, path: Path) -> Sequence[str]:
+        outcome = trial.outcome
+        faults = "It fails without any fault." if not found.items else "What makes it fail."
+        return (
+            f"{faults} {outcome.kind}: {outcome.text.splitlines()[0]}",
+            f"Found among {of} faults that struck. Again by:",
+            self._command(trial.scenario.seed, path if found.items else None),
+        )
+
+    def _command(self, seed: int, script: Path | None = None) -> str:
+        """The command that runs one of the worlds alone."""
+        options = self._options
+        words = [*PROGRAM.split(), "-n", str(options["ranks"]), "--seed", str(seed)]
+        for name in ("rails", "latency", "bandwidth", "limit"):
+            if options[name] != options["defaults"][name]:
+                words += [f"--{name}", str(options[name])]
+        for pair in options["mca"]:
+            words += ["--mca", *pair]
+        if script is not None:
+            words += ["--fault", str(script)]
+        return shlex.join([*words, options["program"], *options["arguments"]])
+
+
+def _fails(trial: Trial, rules: Sequence[FaultRule]) -> bool:
+    """Whether a world with these faults alone ends as the one of `trial` did."""
+    job = trial.scenario.job._replace(faults=tuple(rule._asdict() for rule in rules))
+    return attempt(trial.scenario._replace(job=job)).signature == trial.signature
+
+
+def run_sweep(options: dict[str, Any]) -> int:
+    """A sweep over seeds. Returns the exit code.
+
+    Raises:
+        UsageError, ComponentError: what was asked for is wrong.
+    """
+    sweep = Sweep(options)
+    preload(sweep.job)
+    return sweep.run()

@@ -1,0 +1,229 @@
+"""A rank's process in a simulated world: from the fork to the end of the user's program."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+import ompy
+from ompy.frameworks.catalog import CATALOG
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+from ompy.mca.registry import Registry
+from ompy.net.base import Interface
+from ompy.runtime.disturbance import BEGINS, Disturbance
+from ompy.runtime.environment import rank_environment
+from ompy.runtime.process import RankProcess
+from ompy.runtime.rank_report import report
+from ompy.runtime.simulation import stand_ins
+from ompy.runtime.simulation.line import Line, LineClosed
+from ompy.runtime.simulation.remote import (
+    ENDED,
+    Conducted,
+    RemoteEngine,
+    RemoteNetwork,
+    RemoteWireUp,
+)
+from ompy.runtime.world import give
+from ompy.trace.sink import Trace
+
+if TYPE_CHECKING:
+    from ompy.frameworks.job import Job
+
+SHOWN: Final = 8  # entries of the flight recorder; arbitrary: enough to see what a rank was at
+_DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG
+
+
+class Part(NamedTuple):
+    """What a rank needs to know of its world.
+
+    Attributes:
+        job: the program, the parameters, the faults.
+        rank: which one this is.
+        seed: of the world.
+        key: of the job.
+        interfaces: of this rank.
+        trace_directory: where its events go; empty for nowhere.
+        record: keep which packets faults have struck.
+    """
+
+    job: Job
+    rank: int
+    seed: int
+    key: bytes
+    interfaces: Sequence[Interface]
+    trace_directory: str
+    record: bool
+
+
+def run_rank(part: Part, line: Line) -> NoReturn:
+    """Be a rank: wait for the first turn, run the program, tell how it went. Never returns."""
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the conductor, and that ends us
+    code = ENDED
+    try:
+        code = _Rank(part, Conducted(line)).run()
+    except LineClosed:  # the world has ended
+        pass
+    finally:
+        os._exit(code)
+
+
+class _Rank:
+    """The rank of this process."""
+
+    def __init__(self, part: Part, world: Conducted) -> None:
+        self._part = part
+        self._world = world
+        self._chance = f"{part.seed}/{part.rank}"
+        self._process: RankProcess | None = None
+        self._disturbance: Disturbance | None = None
+        self._messages = [0, 0]  # how many, and bytes
+        self._engine = RemoteEngine(world, Random(f"{self._chance}/engine"))  # noqa: S311
+        world.where = self._where
+        world.on_stop = self._stopped
+
+    def run(self) -> int:
+        part = self._part
+        placement = part.job.placements[part.rank]
+        os.environ.update(
+            rank_environment(part.job, placement, os.environ, len(part.job.placements))
+        )
+        give(self._bring_up)
+        self._world.answer()
+        stand_ins.adopt(self._world, self._engine, self._chance)
+        code, why = _execute(part.job)
+        if self._process is not None:
+            self._process.context.trace.finish("exit")  # unless it has finalized
+        self._world.end(code, {**self._report(), "why": why})
+        return code
+
+    def _bring_up(self) -> RankProcess:
+        part, world = self._part, self._world
+        registry = Registry.from_snapshot(CATALOG, dict(part.job.mca))
+        procs = [
+            Proc(p.rank, p.node, p.local_rank, part.job.hosts[p.node]) for p in part.job.placements
+        ]
+
+        def departed(rank: int, reason: str) -> None:
+            procs[rank].departed = reason
+
+        world.on_news = departed
+        network = RemoteNetwork(world, part.interfaces, Random(f"{self._chance}/entropy"))  # noqa: S311
+        context = RankContext(
+            part.rank,
+            procs,
+            engine=self._engine,
+            network=network,
+            wireup=RemoteWireUp(world),
+            trace=self._trace(registry, procs[part.rank]),
+            job_id=bytes.fromhex(part.job.job_id),
+            job_key=part.key,
+        )
+        if part.job.faults:
+            self._disturbance = Disturbance(part.job.faults, context, None, seed=part.seed)
+            self._disturbance.faults.record = part.record
+        self._process = RankProcess(context, registry)
+        if self._disturbance is not None:
+            self._disturbance.process = self._process
+        return self._process
+
+    def _trace(self, registry: Registry, me: Proc) -> Trace:
+        trace = Trace(me.rank, self._engine.now, registry.values("trace").recent)
+        if self._part.trace_directory:
+            from ompy.trace.files import RankHeader, TraceWriter
+
+            limit = registry.values("trace").limit
+            header = RankHeader(me.rank, me.node, me.hostname)
+            trace.start(TraceWriter(self._part.trace_directory, header, limit))
+        trace.listen(self._note)
+        return trace
+
+    def _note(
+        self, what: str, context_id: int, target: int, tag: int, sequence: int, size: int
+    ) -> None:
+        """Count the messages that begin; collectives' are not the program's."""
+        del context_id, target, sequence
+        if what == BEGINS and tag >= 0:
+            self._messages[0] += 1
+            self._messages[1] += size
+
+    def _where(self) -> str:
+        """Where this rank stands, for the report of a deadlock."""
+        if self._process is None:
+            return f"ompy: rank {self._part.rank} has not initialised MPI\n"
+        return report(self._process, sys._getframe(), SHOWN)  # noqa: SLF001 - the program's frames are below
+
+    def _stopped(self) -> dict[str, Any]:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        if self._process is not None:
+            self._process.context.trace.finish("the world ended")
+        return self._report()
+
+    def _report(self) -> dict[str, Any]:
+        """Plain values for the conductor."""
+        counters: dict[str, int] = {}
+        if self._process is not None:
+            for module in self._process.context.btls:
+                for name, count in module.counters().items():
+                    counters[name] = counters.get(name, 0) + count
+        faults = self._disturbance.faults if self._disturbance is not None else None
+        return {
+            "messages": self._messages[0],
+            "bytes": self._messages[1],
+            "counters": counters,
+            "delivered": list(faults.delivered) if faults is not None else [],
+            "strikes": [tuple(strike) for strike in faults.strikes] if faults is not None else [],
+        }
+
+
+def _execute(job: Job) -> tuple[int, str]:
+    """Run the program as the interpreter would. Returns its exit code, and what it raised."""
+    program, *arguments = job.apps[0].argv
+    sys.argv = [program, *arguments]
+    sys.path[0] = str(Path(program).resolve().parent)
+    if job.mpi4py:
+        sys.path.insert(1, str(Path(ompy.__file__).parent / "dropin"))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    module = ModuleType("__main__")
+    module.__file__ = program
+    sys.modules["__main__"] = module
+    code, why = 0, ""
+    try:
+        exec(compile(Path(program).read_bytes(), program, "exec"), module.__dict__)  # noqa: S102 - the user's own
+    except SystemExit as end:
+        code = _exit_code(end)
+    except BaseException as problem:
+        _tell(problem)
+        code, why = 1, f"{type(problem).__name__}: {problem}".partition("\n")[0]
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter's own end has it
+    atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does in its forks
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    return code, why
+
+
+def _exit_code(end: SystemExit) -> int:
+    if end.code is None or isinstance(end.code, int):
+        return (end.code or 0) % 256
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def _tell(problem: BaseException) -> None:
+    """As the interpreter does, without our own frame."""
+    traceback = problem.__traceback__
+    problem.__traceback__ = below = traceback.tb_next if traceback is not None else None
+    sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, below
+    sys.excepthook(type(problem), problem, below)

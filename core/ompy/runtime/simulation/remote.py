@@ -1,0 +1,391 @@
+"""What a rank's process has in place of engine, network and wire-up: all of it is the conductor's.
+
+Between two answers of the conductor no time passes and nothing happens elsewhere, so what a rank
+asks for without needing an answer (a packet sent, a timer) waits for its next call and goes along.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Any, Final
+
+from ompy.data.errors import MPIError
+from ompy.data.request import Waitable
+from ompy.engine.base import Engine
+from ompy.engine.timers import Timer
+from ompy.frameworks.proc import Modex
+from ompy.frameworks.wireup import WireUp
+from ompy.net.base import (
+    WOULD_BLOCK,
+    Address,
+    Datagram,
+    Doorbell,
+    Interface,
+    LinkError,
+    Listener,
+    Network,
+    ProcessCopy,
+    Readiness,
+    Ready,
+    Source,
+    Stream,
+)
+from ompy.runtime.simulation.line import Line, LineClosed
+
+ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
+# ns of virtual time; arbitrary: about what a round of polling takes a rank, so that a program which
+# tests in a loop gets on as fast as it would
+POLL_COST: Final = 5_000
+SETTLE: Final = 50  # ns of virtual time; arbitrary: enough for others to get in between two polls
+BATCH: Final = 64  # calls; arbitrary: bounds what waits in memory
+_HARMLESS: Final = frozenset({"after", "transmit"})  # calls that change nothing that is ready here
+
+
+class Conducted:
+    """This process's line to the conductor, and what the conductor says besides.
+
+    Attributes:
+        time: nanoseconds of the world's clock, which stands still between two answers.
+        calling: a call is under way.
+        ready: what is ready in each set of sources, as of the last answer.
+        stale: something waits for the next call that may change that.
+        on_news: told a rank and how it ended.
+        where: asked for a report of this rank, as text.
+        on_stop: called when the world ends around this rank; returns what it has to say at its end.
+    """
+
+    def __init__(self, line: Line) -> None:
+        self.time = 0
+        self.calling = False
+        self.ready: dict[int, list[tuple[int, bool, bool]]] = {}
+        self.stale = False
+        self.on_news: Callable[[int, str], object] | None = None
+        self.where: Callable[[], str] = str
+        self.on_stop: Callable[[], dict[str, Any]] = dict
+        self._line = line
+        self._waiting: list[tuple[Any, ...]] = []
+
+    def later(self, *call: Any) -> None:
+        """Have something done before the next call; it has no answer."""
+        self._waiting.append(call)
+        self.stale = self.stale or call[0] not in _HARMLESS
+        if len(self._waiting) >= BATCH:
+            self.call("nothing")
+
+    def call(self, *call: Any) -> Any:
+        """Have something done and wait for its answer. Others may run meanwhile.
+
+        Raises:
+            LinkError, MPIError: as the conductor's side raised.
+        """
+        self._waiting.append(call)
+        batch, self._waiting = self._waiting, []
+        self.calling = True
+        try:
+            self._line.send(batch)
+            return self.answer()
+        except LineClosed:
+            os._exit(ENDED)
+        finally:
+            self.calling = False
+
+    def end(self, code: int, report: dict[str, Any]) -> None:
+        """The program has ended, and this process will."""
+        self._line.send([*self._waiting, ("end", code, report)])
+
+    def answer(self) -> Any:
+        """Wait for the conductor, and do what it wants besides."""
+        while True:
+            self.time, kind, value, news, self.ready = self._line.receive()
+            self.stale = False
+            if self.on_news is not None:
+                for rank, reason in news:
+                    self.on_news(rank, reason)
+            match kind:
+                case "link":
+                    raise LinkError(value)
+                case "refused":
+                    raise MPIError(*value)
+                case "where":
+                    self._line.send([("here", self.where())])
+                case "stop":
+                    self._line.send([("report", self.on_stop())])
+                    os._exit(ENDED)
+                case _:
+                    return value
+
+
+class RemoteEngine(Engine):
+    """Drives the rank of this process, on the conductor's clock."""
+
+    def __init__(self, world: Conducted, random: Random) -> None:
+        super().__init__(random)
+        self._world = world
+
+    def now(self) -> int:
+        """Nanoseconds of the world's clock."""
+        return self._world.time
+
+    def call_later(self, delay: int, callback: Callable[[], object]) -> Timer:
+        """Call `callback` later; the conductor knows when to wake this rank."""
+        timer = super().call_later(delay, callback)
+        self._world.later("after", delay)
+        return timer
+
+    def spend(self, duration: int) -> None:
+        """Compute, or sleep, for `duration` nanoseconds; others run meanwhile."""
+        self._world.call("spend", duration)
+
+    def progress(self) -> int:
+        """Poll once, which costs a little virtual time."""
+        self.spend(POLL_COST)
+        return self.poll_all()
+
+    def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
+        """Let the rank sleep until `waitable` is complete, polling whenever there is news."""
+        deadline = self.now() + timeout if timeout >= 0 else -1
+        if deadline >= 0:
+            self._world.later("after", timeout)
+        while not waitable.complete:
+            if self.poll_all():
+                if self.random.random() < 0.25:  # arbitrary: let others in between two polls
+                    self.spend(SETTLE)
+                continue
+            if 0 <= deadline <= self.now():
+                return waitable.complete
+            if self.arm_pollers():
+                self._world.call("pause")
+            self.disarm_pollers()
+        return True
+
+
+class RemoteWireUp(WireUp):
+    """put, fence and get through the conductor's board."""
+
+    def __init__(self, world: Conducted) -> None:
+        self._world = world
+        self._mine: dict[str, bytes] = {}
+
+    def publish(self, key: str, value: bytes) -> None:
+        """Keep until `commit`."""
+        self._mine[key] = bytes(value)
+
+    def commit(self) -> None:
+        """Put on the board."""
+        self._world.call("commit", dict(self._mine))
+
+    def lookup(self, rank: int) -> Modex:
+        """Wait for a rank's entry."""
+        found: dict[str, bytes] = self._world.call("lookup", rank)
+        return found
+
+    def fence(self) -> None:
+        """Wait for everybody."""
+        self._world.call("fence")
+
+    def abort(self, code: int, reason: str) -> None:
+        """End the world, this process with it."""
+        self._world.call("abort", code, reason)
+
+
+class RemoteSource(Source):
+    """A source that lives at the conductor.
+
+    Attributes:
+        number: what the conductor calls it.
+    """
+
+    __slots__ = ("_world", "number")
+
+    def __init__(self, world: Conducted, number: int) -> None:
+        self._world = world
+        self.number = number
+
+    def close(self) -> None:
+        """Close it."""
+        self._world.later("close", self.number)
+
+
+class RemoteStream(RemoteSource, Stream):
+    """One end of a simulated connection."""
+
+    __slots__ = ()
+
+    def send(self, pieces: Sequence[memoryview]) -> int:
+        """Hand bytes to the conductor."""
+        taken: int = self._world.call("send", self.number, b"".join(pieces))
+        return taken
+
+    def receive_into(self, view: memoryview) -> int:
+        """Take bytes that have arrived."""
+        data: bytes | None = self._world.call("receive", self.number, len(view))
+        if data is None:
+            return WOULD_BLOCK
+        view[: len(data)] = data
+        return len(data)
+
+    def fail(self, why: str) -> None:
+        """Break this end."""
+        self._world.later("fail", self.number, why)
+
+
+class RemoteListener(RemoteSource, Listener):
+    """Accepts simulated connections."""
+
+    __slots__ = ("_network", "address")
+
+    def __init__(self, network: RemoteNetwork, number: int, address: Address) -> None:
+        super().__init__(network.world, number)
+        self._network = network
+        self.address = address
+
+    def accept(self) -> Stream | None:
+        """The oldest connection not yet accepted, or None."""
+        found = self._world.call("accept", self.number)
+        if found is None:
+            return None
+        number, host, port = found
+        return self._network.wrap_stream(RemoteStream(self._world, number), Address(host, port))
+
+
+class RemoteDatagram(RemoteSource, Datagram):
+    """A simulated datagram socket."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, world: Conducted, number: int, address: Address) -> None:
+        super().__init__(world, number)
+        self.address = address
+
+    def send(self, packet: memoryview, address: Address) -> bool:
+        """Send one packet: there is always room."""
+        self._world.later("transmit", self.number, bytes(packet), tuple(address))
+        return True
+
+    def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
+        """The oldest packet that is here."""
+        found = self._world.call("take", self.number, len(view))
+        if found is None:
+            return None
+        data, host, port = found
+        view[: len(data)] = data
+        return len(data), Address(host, port)
+
+
+class RemoteReadiness(Readiness):
+    """A set that the conductor keeps."""
+
+    def __init__(self, world: Conducted, number: int) -> None:
+        self._world = world
+        self._number = number
+        self._owners: dict[int, object] = {}
+
+    def add(self, source: Source, owner: object) -> None:
+        """Watch a source of this module, or one wrapped around it."""
+        number = _number_of(source)
+        self._owners[number] = owner
+        self._world.later("watch", self._number, number)
+
+    def want_write(self, source: Source, *, wanted: bool) -> None:
+        """Watch for room to write, or no longer."""
+        number = _number_of(source)
+        if number in self._owners:
+            self._world.later("want_write", self._number, number, wanted)
+
+    def remove(self, source: Source) -> None:
+        """Forget a source."""
+        number = _number_of(source)
+        if self._owners.pop(number, None) is not None:
+            self._world.later("unwatch", self._number, number)
+
+    def poll(self) -> list[Ready]:
+        """What is ready now."""
+        if self._world.stale:
+            self._world.call("nothing")
+        found = self._world.ready.get(self._number, ())
+        return [Ready(self._owners[number], reads, writes) for number, reads, writes in found]
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._owners.clear()
+        self._world.later("unwatch_all", self._number)
+
+
+class RemoteNetwork(Network):
+    """This rank's way to the others.
+
+    Attributes:
+        world: the conductor.
+    """
+
+    def __init__(self, world: Conducted, interfaces: Sequence[Interface], random: Random) -> None:
+        super().__init__()
+        self.world = world
+        self._interfaces = list(interfaces)
+        self._random = random
+        self._sets = 0
+
+    def rank_at(self, address: Address) -> int:
+        """It stands in every address here."""
+        return int(address.host.partition("/")[2])
+
+    def interfaces(self) -> list[Interface]:
+        """One per rail."""
+        return list(self._interfaces)
+
+    def in_network(self, address: str, network: str) -> bool:
+        """Whether both are on the same rail."""
+        return address.partition("/")[0] == network.partition("/")[0]
+
+    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+        """Listen at one of this rank's addresses."""
+        number, port = self.world.call("listen", host, tuple(ports))
+        return RemoteListener(self, number, Address(host, port))
+
+    def connect(self, address: Address, source: str = "") -> Stream:
+        """Begin a connection."""
+        number = self.world.call("connect", tuple(address), source)
+        return self._wrap_stream(RemoteStream(self.world, number), address)
+
+    def wrap_stream(self, stream: Stream, peer: Address) -> Stream:
+        """For listeners: what they accept passes the middleware, too."""
+        return self._wrap_stream(stream, peer)
+
+    def datagram(self, host: str, port: int = 0) -> Datagram:
+        """A datagram socket at one of this rank's addresses."""
+        number, port = self.world.call("datagram", host, port)
+        return self._wrap_datagram(RemoteDatagram(self.world, number, Address(host, port)))
+
+    def readiness(self) -> Readiness:
+        """An empty set."""
+        self._sets += 1
+        self.world.later("readiness", self._sets)
+        return RemoteReadiness(self.world, self._sets)
+
+    def segment(self, name: str, size: int) -> memoryview:
+        """There is none: every rank is on a host of its own."""
+        raise LinkError("ranks of a simulated world share no memory")
+
+    def doorbell(self, local_rank: int) -> Doorbell:
+        """There is none."""
+        raise LinkError("ranks of a simulated world share no memory")
+
+    def process_copy(self) -> ProcessCopy | None:
+        """There is none."""
+        return None
+
+    def entropy(self, count: int) -> bytes:
+        """Bytes drawn from the seed."""
+        return self._random.randbytes(count)
+
+    def close(self) -> None:
+        """Nothing to give back: the world ends as a whole."""
+
+
+def _number_of(source: Source) -> int:
+    """Of the simulated source under any middleware."""
+    while not isinstance(source, RemoteSource):
+        source = source.inner  # type: ignore[attr-defined]
+    return source.number

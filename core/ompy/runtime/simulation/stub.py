@@ -1,0 +1,300 @@
+"""Acts for a rank in the conductor's process.
+
+A stub is a program of the virtual world: it does what a process at the other end of a line asks, on
+the simulated network of `ompy.net.virtual`. Each is a greenlet of the conductor. While its rank's
+process runs the stub waits for it, and with it the whole world: that is why one rank runs at a
+time. A call that lets time pass gives the core away, and another rank's process runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ompy.data.errors import MPIError
+from ompy.engine.virtual import VirtualEngine
+from ompy.frameworks.wireup import WireUp
+from ompy.net.base import Address, LinkError, Stream
+from ompy.net.virtual import (
+    VirtualDatagram,
+    VirtualListener,
+    VirtualNetwork,
+    VirtualReadiness,
+    VirtualSource,
+    VirtualStream,
+)
+from ompy.runtime.simulation.line import Line, LineClosed
+
+
+class RankEnded(Exception):
+    """A rank's process has ended the world.
+
+    Attributes:
+        code: the exit code of the job.
+        aborted: it was on purpose.
+    """
+
+    def __init__(self, code: int, text: str, *, aborted: bool = False) -> None:
+        super().__init__(text)
+        self.code = code
+        self.aborted = aborted
+
+
+class Stuck(Exception):
+    """A rank's process has run for too long without a call: time cannot go on."""
+
+
+class ServedNetwork(VirtualNetwork):
+    """A network that remembers who is at the other end of an accepted connection."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.peers: dict[Stream, Address] = {}
+
+    def _wrap_stream(self, stream: Stream, peer: Address) -> Stream:
+        self.peers[stream] = peer
+        return stream
+
+
+class RankStub:
+    """One rank, as the conductor's process has it.
+
+    Attributes:
+        rank: which.
+        news: ranks that have ended, to be told with the next answer.
+        report: what the rank said at its end: counts and strikes.
+        done: its process has come to its end.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        engine: VirtualEngine,
+        network: ServedNetwork,
+        wireup: WireUp,
+        patience: float,
+    ) -> None:
+        """Act for the process at the other end of `line`.
+
+        Args:
+            line: to it.
+            engine: the rank's.
+            network: the rank's.
+            wireup: the rank's.
+            patience: seconds of real time it may run without a call.
+        """
+        self.rank = engine.rank
+        self.news: list[tuple[int, str]] = []
+        self.report: dict[str, Any] = {}
+        self.done = False
+        self._line = line
+        self._engine = engine
+        self._network = network
+        self._wireup = wireup
+        self._patience = patience
+        self._sources: dict[int, VirtualSource] = {}
+        self._sets: dict[int, VirtualReadiness] = {}
+        self._last = 0
+
+    def serve(self) -> None:
+        """Let the rank's process run and do what it asks, until it ends.
+
+        Raises:
+            RankEnded: it has ended the world.
+            Stuck: it does not come back.
+        """
+        kind, value = "ok", None
+        while not self.done:
+            news, self.news = self.news, []
+            try:
+                self._line.send((self._engine.now(), kind, value, news, self._ready()))
+                batch = self._line.receive(self._patience)
+            except LineClosed:
+                raise RankEnded(1, "its process has gone") from None
+            except TimeoutError:
+                raise Stuck(f"rank {self.rank} has computed for {self._patience:g} s") from None
+            kind, value = self._run(batch)
+
+    def ask(self) -> str:
+        """Where the rank's process is, which waits for an answer; empty when it does not say."""
+        try:
+            self._line.send((self._engine.now(), "where", None, [], {}))
+            ((_, text),) = self._line.receive(self._patience)
+        except (LineClosed, TimeoutError, ValueError):
+            return ""
+        return str(text)
+
+    def stop(self) -> None:
+        """Have the rank's process end, which waits for an answer."""
+        if not self.done:
+            try:
+                self._line.send((self._engine.now(), "stop", None, [], {}))
+                self._run(self._line.receive(self._patience))
+            except (LineClosed, TimeoutError):
+                return
+
+    def _run(self, batch: list[tuple[Any, ...]]) -> tuple[str, Any]:
+        value = None
+        try:
+            for name, *arguments in batch:
+                call: Callable[..., Any] = getattr(self, f"do_{name}")
+                value = call(*arguments)
+        except LinkError as problem:
+            return "link", str(problem)
+        except MPIError as problem:
+            return "refused", (problem.code, problem.detail)
+        return "ok", value
+
+    def _ready(self) -> dict[int, list[tuple[Any, bool, bool]]]:
+        """What is ready in each set; nothing changes that before the rank's next call."""
+        found = {}
+        for number, members in self._sets.items():
+            ready = members.poll()
+            if ready:
+                found[number] = [(one.owner, one.readable, one.writable) for one in ready]
+        return found
+
+    # -- engine and wire-up
+
+    def do_nothing(self) -> None:
+        """Take a batch in."""
+
+    def do_after(self, delay: int) -> None:
+        """Wake the rank later."""
+        self._engine.conductor.after(delay, self._engine.wake)
+
+    def do_spend(self, duration: int) -> None:
+        """Let time pass."""
+        self._engine.spend(duration)
+
+    def do_pause(self) -> None:
+        """Let others run until there is news for the rank."""
+        if not self.news:
+            self._engine.pause("news")
+
+    def do_commit(self, entries: dict[str, bytes]) -> None:
+        """Put on the board."""
+        for key, entry in entries.items():
+            self._wireup.publish(key, entry)
+        self._wireup.commit()
+
+    def do_lookup(self, rank: int) -> dict[str, bytes]:
+        """Wait for a rank's entry."""
+        return dict(self._wireup.lookup(rank))
+
+    def do_fence(self) -> None:
+        """Wait for everybody."""
+        self._wireup.fence()
+
+    def do_abort(self, code: int, reason: str) -> None:
+        """End the world."""
+        raise RankEnded(code % 256, reason, aborted=True)
+
+    def do_end(self, code: int, report: dict[str, Any]) -> None:
+        """The program has come to its end."""
+        self.report = report
+        self.done = True
+        if code:
+            why = report["why"]
+            raise RankEnded(code, f"it ended with exit code {code}{why and ', ' + why}")
+
+    def do_report(self, report: dict[str, Any]) -> None:
+        """What the rank has to say before it ends the world."""
+        self.report = report
+
+    # -- network
+
+    def _keep(self, source: VirtualSource) -> int:
+        self._last += 1
+        self._sources[self._last] = source
+        return self._last
+
+    def _stream(self, number: int) -> VirtualStream:
+        source = self._sources[number]
+        assert isinstance(source, VirtualStream)
+        return source
+
+    def _datagram(self, number: int) -> VirtualDatagram:
+        source = self._sources[number]
+        assert isinstance(source, VirtualDatagram)
+        return source
+
+    def do_listen(self, host: str, ports: tuple[int, ...]) -> tuple[int, int]:
+        """Number and port of a listener."""
+        listener = self._network.listen(host, ports)
+        assert isinstance(listener, VirtualListener)
+        return self._keep(listener), listener.address.port
+
+    def do_accept(self, number: int) -> tuple[int, str, int] | None:
+        """Number and peer of a connection."""
+        listener = self._sources[number]
+        assert isinstance(listener, VirtualListener)
+        stream = listener.accept()
+        if stream is None:
+            return None
+        assert isinstance(stream, VirtualStream)
+        return self._keep(stream), *self._network.peers[stream]
+
+    def do_connect(self, address: tuple[str, int], source: str) -> int:
+        """Number of a connection that is being made."""
+        stream = self._network.connect(Address(*address), source)
+        assert isinstance(stream, VirtualStream)
+        return self._keep(stream)
+
+    def do_datagram(self, host: str, port: int) -> tuple[int, int]:
+        """Number and port of a datagram socket."""
+        socket = self._network.datagram(host, port)
+        assert isinstance(socket, VirtualDatagram)
+        return self._keep(socket), socket.address.port
+
+    def do_send(self, number: int, data: bytes) -> int:
+        """Bytes taken."""
+        return self._stream(number).send([memoryview(data)])
+
+    def do_receive(self, number: int, size: int) -> bytes | None:
+        """Bytes that have arrived; None for none, empty at the end."""
+        room = bytearray(size)
+        count = self._stream(number).receive_into(memoryview(room))
+        return None if count < 0 else bytes(room[:count])
+
+    def do_fail(self, number: int, why: str) -> None:
+        """Break a connection."""
+        self._stream(number).fail(why)
+
+    def do_transmit(self, number: int, packet: bytes, address: tuple[str, int]) -> None:
+        """Send a packet."""
+        self._datagram(number).send(memoryview(packet), Address(*address))
+
+    def do_take(self, number: int, size: int) -> tuple[bytes, str, int] | None:
+        """A packet and its sender."""
+        room = bytearray(size)
+        found = self._datagram(number).receive_into(memoryview(room))
+        if found is None:
+            return None
+        count, sender = found
+        return bytes(room[:count]), *sender
+
+    def do_close(self, number: int) -> None:
+        """Close a source."""
+        self._sources.pop(number).close()
+
+    def do_readiness(self, number: int) -> None:
+        """A set of sources."""
+        self._sets[number] = VirtualReadiness()
+
+    def do_watch(self, number: int, source: int) -> None:
+        """Add to a set."""
+        self._sets[number].add(self._sources[source], source)
+
+    def do_want_write(self, number: int, source: int, wanted: bool) -> None:
+        """Watch for room, or no longer."""
+        self._sets[number].want_write(self._sources[source], wanted=wanted)
+
+    def do_unwatch(self, number: int, source: int) -> None:
+        """Take out of a set."""
+        if source in self._sources:
+            self._sets[number].remove(self._sources[source])
+
+    def do_unwatch_all(self, number: int) -> None:
+        """Empty a set."""
+        self._sets[number].close()

@@ -1,0 +1,245 @@
+"""A simulated world of processes: forks the ranks, conducts them, says how it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from ompy.engine.virtual import Conductor, Deadlock, RankFailed
+from ompy.frameworks.job import Job
+from ompy.net.virtual import Fabric, Rail
+from ompy.runtime.control import KEY_SIZE
+from ompy.runtime.simulation.line import Line
+from ompy.runtime.simulation.rank import Part, run_rank
+from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
+from ompy.runtime.virtual import NEWS, Board, VirtualWireUp
+
+DEADLOCK: Final = 4  # exit code; arbitrary: none of a program's usual ones, nor another of ours
+BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
+
+
+class Scenario(NamedTuple):
+    """Everything a world is made of; the same scenario gives the same world.
+
+    Attributes:
+        job: program, ranks, parameters and faults; every rank is on a host of its own.
+        seed: decides all that the program does not.
+        rails: the networks.
+        trace_directory: where the events go; empty for nowhere.
+        limit: ns of virtual time after which the world is ended.
+        patience: seconds of real time a rank may compute without a call.
+        output: descriptor that replaces the ranks' standard streams; -1 leaves them.
+        record: keep which packets faults have struck.
+    """
+
+    job: Job
+    seed: int
+    rails: Sequence[Rail]
+    trace_directory: str = ""
+    limit: int = 3_600_000_000_000
+    patience: float = 60.0
+    output: int = -1
+    record: bool = False
+
+
+class Outcome(NamedTuple):
+    """How a world ended.
+
+    Attributes:
+        kind: `ended`, `failed`, `aborted`, `deadlock`, `limit` or `stuck`.
+        code: exit code.
+        text: what happened, for people; empty when it ended well.
+        time: ns of virtual time.
+        turns: how often a rank was given its turn.
+        messages: the program has begun.
+        bytes: in them.
+        counters: what the transports counted, summed over ranks.
+        delivered: how often each fault has struck.
+        strikes: packets that were struck, as `Strike` tuples, if they were recorded.
+    """
+
+    kind: str
+    code: int
+    text: str
+    time: int
+    turns: int
+    messages: int
+    bytes: int
+    counters: dict[str, int]
+    delivered: list[int]
+    strikes: list[tuple[Any, ...]]
+
+
+class _Conductor(Conductor):
+    """A conductor that ends a world which goes on for too long."""
+
+    def __init__(self, seed: int, limit: int) -> None:
+        super().__init__(seed)
+        self._limit = limit
+
+    def _step(self) -> None:
+        super()._step()
+        if self.time > self._limit:
+            raise TimeoutError(f"no end after {self._limit / 1e9:g} s of virtual time")
+
+
+class World:
+    """One world. Call `run` once."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._conductor = _Conductor(scenario.seed, scenario.limit)
+        size = len(scenario.job.placements)
+        fabric = Fabric(self._conductor, scenario.rails, range(size))
+        self._board = Board(size)
+        self._board.engines = [self._conductor.engine() for _ in range(size)]
+        self._networks = [
+            ServedNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
+        ]
+        self._stubs: list[RankStub] = []
+        self._lines: list[Line] = []
+        self._processes: list[int] = []
+
+    def run(self) -> Outcome:
+        """Fork the ranks, run them to the end, leave none."""
+        if self._scenario.trace_directory:
+            self._begin_trace()
+        try:
+            self._fork()
+            kind, code, text = self._conduct()
+        finally:
+            self._leave_none()
+        return self._outcome(kind, code, text)
+
+    def _fork(self) -> None:
+        key = Random(self._scenario.seed).randbytes(KEY_SIZE)  # noqa: S311 - the same for the same seed
+        for rank, (engine, network) in enumerate(
+            zip(self._board.engines, self._networks, strict=True)
+        ):
+            ours, theirs = socket.socketpair()
+            part = Part(
+                self._scenario.job,
+                rank,
+                self._scenario.seed,
+                key,
+                network.interfaces(),
+                self._scenario.trace_directory,
+                self._scenario.record,
+            )
+            process = os.fork()
+            if not process:
+                self._become(part, ours, theirs)
+            theirs.close()
+            self._processes.append(process)
+            line = Line(ours)
+            self._lines.append(line)
+            wireup = VirtualWireUp(self._board, rank, engine)
+            self._stubs.append(RankStub(line, engine, network, wireup, self._scenario.patience))
+
+    def _become(self, part: Part, ours: socket.socket, theirs: socket.socket) -> None:
+        """In the child: no end of any other rank's line stays open."""
+        ours.close()
+        for line in self._lines:
+            line.close()
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        if self._scenario.output >= 0:
+            os.dup2(self._scenario.output, 1)
+            os.dup2(self._scenario.output, 2)
+        run_rank(part, Line(theirs))
+
+    def _conduct(self) -> tuple[str, int, str]:
+        """Run the stubs. Returns how it ended."""
+        try:
+            self._conductor.run([partial(self._serve, stub) for stub in self._stubs])
+        except RankFailed as failure:
+            cause = failure.__cause__
+            if isinstance(cause, RankEnded):
+                kind = "aborted" if cause.aborted else "failed"
+                return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
+            if isinstance(cause, Stuck):
+                return "stuck", BEYOND, str(cause)
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None  # it came while a stub waited for its rank
+            raise
+        except Deadlock as problem:
+            if not problem.waits:  # turns without end
+                return "limit", BEYOND, str(problem) + "\n" + self._where()
+            ranks = ", ".join(str(rank) for rank in problem.waits)
+            text = f"deadlock: nothing can happen any more, and rank {ranks} waits"
+            return "deadlock", DEADLOCK, f"{text}\n{self._where()}"
+        except TimeoutError as problem:
+            return "limit", BEYOND, f"{problem}\n{self._where()}"
+        return "ended", 0, ""
+
+    def _serve(self, stub: RankStub) -> None:
+        stub.serve()
+        self._conductor.after(NEWS, partial(self._tell_departure, stub.rank))
+
+    def _tell_departure(self, rank: int) -> None:
+        """The others hear what a host's agent would tell them."""
+        for stub, engine in zip(self._stubs, self._board.engines, strict=True):
+            if stub.rank != rank and not stub.done:
+                stub.news.append((rank, "it has ended"))
+                engine.wake()
+
+    def _where(self) -> str:
+        return "".join(stub.ask() for stub in self._stubs if not stub.done).rstrip("\n")
+
+    def _leave_none(self) -> None:
+        for stub in self._stubs:
+            stub.stop()
+        for line in self._lines:
+            line.close()
+        for stub, process in zip(self._stubs, self._processes, strict=False):
+            if not stub.done:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+
+    def _outcome(self, kind: str, code: int, text: str) -> Outcome:
+        reports = [stub.report for stub in self._stubs]
+        counters: Counter[str] = Counter()
+        for said in reports:
+            counters.update(said.get("counters", {}))
+        delivered = [0] * len(self._scenario.job.faults)
+        for said in reports:
+            for index, count in enumerate(said.get("delivered", ())):
+                delivered[index] += count
+        return Outcome(
+            kind,
+            code,
+            text,
+            self._conductor.time,
+            self._conductor.steps,
+            sum(said.get("messages", 0) for said in reports),
+            sum(said.get("bytes", 0) for said in reports),
+            dict(sorted(counters.items())),
+            delivered,
+            [tuple(strike) for said in reports for strike in said.get("strikes", ())],
+        )
+
+    def _begin_trace(self) -> None:
+        """The facts of the job; nothing in them differs from run to run."""
+        from ompy.trace.files import prepare, write_job
+
+        job = self._scenario.job
+        prepare(self._scenario.trace_directory)
+        facts = {
+            "world": "virtual",
+            "seed": self._scenario.seed,
+            "hosts": list(job.hosts),
+            "program": list(job.apps[0].argv),
+            "ranks": [{"rank": p.rank, "node": p.node} for p in job.placements],
+            "rails": [rail.name for rail in self._scenario.rails],
+            "faults": [rule["text"] for rule in job.faults],
+        }
+        write_job(self._scenario.trace_directory, facts)

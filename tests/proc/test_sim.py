@@ -1,0 +1,220 @@
+"""`ompy sim`: whole programs in the virtual world, twice the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ompy.cli.sim import HASH_SEED, PREPARED
+
+pytestmark = pytest.mark.proc
+
+OMPY = [sys.executable, "-m", "ompy.cli.main"]
+BEGIN = "import os, sys, time\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
+TRAFFIC = (
+    BEGIN
+    + """
+import random, uuid
+data = bytes(range(256)) * 300
+for i in range(3):
+    assert comm.allreduce(i) == i * comm.size
+    if comm.rank == 0:
+        comm.Send(data, dest=1)
+    elif comm.rank == 1:
+        room = bytearray(len(data))
+        comm.Recv(room, source=0)
+        assert room == data
+print(comm.rank, time.time(), MPI.Wtime(), random.random(), uuid.uuid4(), list({"a", "b", "c"}))
+"""
+)
+
+
+class Sim:
+    """Runs `ompy sim` on a program's text."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(
+        self, code: str, *options: object, program: tuple[str, ...] = (), anew: bool = False
+    ):
+        """Run it; `anew` in an interpreter started anew, as users do, which takes longer."""
+        path = self.folder / "program.py"
+        path.write_text(code)
+        command = [*OMPY, "sim", *map(str, options), str(path), *program]
+        env = os.environ if anew else {**os.environ, PREPARED: "1", "PYTHONHASHSEED": HASH_SEED}
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, env=env)
+
+
+@pytest.fixture
+def sim(tmp_path: Path) -> Sim:
+    return Sim(tmp_path)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("btl", ["self,usnic", "self,tcp"])
+def test_the_same_seed_is_the_same_world(sim: Sim, tmp_path: Path, btl: str) -> None:
+    script = "drop:probability=0.1;reorder:probability=0.1;corrupt:probability=0.05"
+    said = []
+    seeds = (7, 7, 8) if btl == "self,usnic" else (7, 7)
+    for run, seed in enumerate(seeds):
+        trace = tmp_path / f"trace{run}"
+        options = ["-n", 3, "--seed", seed, "--mca", "btl", btl, "--fault", script]
+        done = sim(TRAFFIC, *options, "--fault-strict", "--trace", trace, anew=True)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    first, second, *other = (files(tmp_path / f"trace{run}") for run in range(len(seeds)))
+    assert set(first) == {"job.json", "rank-0.jsonl", "rank-1.jsonl", "rank-2.jsonl"}
+    assert first == second
+    assert b"DROP" in b"".join(first.values())
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == 3
+    assert re.search(r"ended at \d+\.\d{6} ms of virtual time; seed \d, 3 ranks", done.stderr)
+    if other:
+        assert first["rank-1.jsonl"] != other[0]["rank-1.jsonl"]
+        assert said[2] != said[0]
+        assert int(re.search(r"(\d+) retransmissions", done.stderr)[1]) > 0
+
+
+def test_time_is_the_worlds(sim: Sim) -> None:
+    begun = time.monotonic()
+    done = sim(
+        BEGIN
+        + """
+before = time.monotonic()
+if comm.rank == 0:
+    time.sleep(1000)
+    comm.send("late", dest=1)
+else:
+    assert comm.recv(source=0) == "late"
+    assert 1000 < time.monotonic() - before < 1001
+end = time.time() + 0.001
+while time.time() < end:
+    pass
+print(time.gmtime().tm_year, comm.rank)
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["2020 0", "2020 1"]
+    assert time.monotonic() - begun < 90
+
+
+def test_a_deadlock_says_who_waits_for_what(sim: Sim) -> None:
+    done = sim(BEGIN + "if comm.rank < 2:\n    comm.recv(source=1 - comm.rank, tag=5)\n", "-n", 3)
+    assert done.returncode == 4
+    assert "deadlock: nothing can happen any more, and rank 0, 1 waits" in done.stderr
+    for rank in (0, 1):
+        assert f"ompy: rank {rank}" in done.stderr
+        assert f"receive from rank {1 - rank} with tag 5 in MPI_COMM_WORLD" in done.stderr
+    assert "program.py:5 in <module>: comm.recv(source=1 - comm.rank, tag=5)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "ends", "said"),
+    [
+        ("raise ValueError('mine') if comm.rank else 0\ncomm.barrier()", 1, "ValueError: mine"),
+        ("comm.Abort(9) if comm.rank else comm.barrier()", 9, "called Abort(9)"),
+        ("sys.exit(7) if comm.rank else comm.barrier()", 7, "ended with exit code 7\n"),
+        ("os._exit(3) if comm.rank else comm.barrier()", 1, "its process has gone"),
+    ],
+    ids=["exception", "Abort", "exit", "_exit"],
+)
+def test_failures(sim: Sim, tmp_path: Path, code: str, ends: int, said: str) -> None:
+    done = sim(f"{BEGIN}comm.barrier()\n{code}", "--trace", tmp_path / "trace")
+    assert done.returncode == ends, done.stderr
+    assert said in done.stderr
+    assert "rank.py" not in done.stderr, "no frame of ours in a program's traceback"
+    assert '"end"' in (tmp_path / "trace" / "rank-0.jsonl").read_text().splitlines()[-1]
+
+
+def test_worlds_without_end(sim: Sim) -> None:
+    done = sim(BEGIN + "while True: time.sleep(1)", "--limit", "10min")
+    assert done.returncode == 5
+    assert "no end after 600 s of virtual time" in done.stderr
+    done = sim("import os, time\nprint(os.getpid(), flush=True)\nwhile True: pass", "--patience", 1)
+    assert done.returncode == 5
+    assert "has computed for 1 s" in done.stderr
+    for process in done.stdout.split():
+        assert not Path("/proc", process).exists(), "nothing is left"
+
+
+@pytest.mark.parametrize("to_all", [False, True], ids=["to one", "to all, as a terminal does"])
+def test_interrupts_leave_nothing(sim: Sim, to_all: bool) -> None:
+    path = sim.folder / "program.py"
+    path.write_text(f"{BEGIN}print(os.getpid(), flush=True)\nwhile True: comm.barrier()\n")
+    command = [*OMPY, "sim", "-n", "2", str(path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
+        ranks = [int(process.stdout.readline()) for _ in range(2)]
+        (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "Traceback" not in said
+    deadline = time.monotonic() + 10
+    while any(Path("/proc", str(rank)).exists() for rank in ranks):
+        assert time.monotonic() < deadline, "a rank is left"
+        time.sleep(0.05)
+
+
+def test_the_program_is_the_users(sim: Sim, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("ANSWER = 42\n")
+    code = (
+        "import sys, os, atexit, beside\n"
+        "class Thing: pass\n" + BEGIN + "import pickle\n"
+        "assert pickle.loads(pickle.dumps(Thing())).__class__ is Thing\n"
+        "atexit.register(print, 'last', beside.ANSWER)\n"
+        "print(__name__, sys.argv[1:], os.environ['OMPI_COMM_WORLD_RANK'] == str(comm.rank))\n"
+    )
+    done = sim(code, "-n", 1, program=("--seed", "x"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["__main__ ['--seed', 'x'] True", "last 42"]
+
+
+IMPATIENT = (
+    BEGIN
+    + """
+if comm.rank == 0:
+    request = comm.irecv(source=1)
+    deadline = MPI.Wtime() + 0.05
+    while not request.test()[0]:
+        assert MPI.Wtime() < deadline, "rank 1 is dead"
+        time.sleep(0.001)
+else:
+    comm.send(1, dest=0)
+"""
+)
+
+
+def test_a_sweep_keeps_failures_and_shrinks_their_faults(sim: Sim, tmp_path: Path) -> None:
+    """A program that takes a slow peer for a dead one: a single lost packet is enough."""
+    keep = tmp_path / "kept"
+    script = "drop:probability=0.4;reorder:probability=0.5;duplicate:probability=0.3"
+    options = ["--fault", script, "--seeds", 6, "--seed", 20, "--keep", keep]
+    done = sim(IMPATIENT, *options, "--fault-strict")
+    assert done.returncode == 1, done.stderr
+    seeds = sorted(int(path.name.removeprefix("seed-")) for path in keep.iterdir())
+    assert seeds
+    assert set(seeds) < set(range(20, 26))
+    assert re.search(r"6 seeds in [\d.]+ s: \d ended, \d failed", done.stderr)
+    first = keep / f"seed-{seeds[0]}"
+    assert "rank 1 is dead" in (first / "output.txt").read_text()
+    least = (first / "faults.toml").read_text()
+    assert "exit code 1, AssertionError: rank 1 is dead" in least.splitlines()[0]
+    assert least.count("[[fault]]") == 1
+    assert 'what = "drop"\nrank = 1\npeer = 0\nrail = "rail0"\nnth = 1\n' in least
+    # the script replays, and what the sweep traced is what the seed alone gives
+    again = sim(IMPATIENT, "--seed", seeds[0], "--fault", first / "faults.toml", "--fault-strict")
+    assert again.returncode == 1
+    assert "rank 1 is dead" in again.stderr
+    alone = sim(IMPATIENT, "--seed", seeds[0], "--fault", script, "--trace", tmp_path / "alone")
+    assert alone.returncode == 1
+    assert files(tmp_path / "alone") == files(first / "trace")
