@@ -7,7 +7,7 @@ from ompy_components.pml.ob1.control cimport Control
 from ompy_components.pml.ob1.rails cimport RdmaRails, Share
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
 from ompy_components.pml.ob1.headers cimport parse
-from ompy_components.pml.ob1.states cimport next_rdma_state
+from ompy_components.pml.ob1.states cimport next_rdma_state, next_send_state
 
 cdef class Expected:
     cdef public unsigned long long id

@@ -16,8 +16,13 @@ from ompy.mca.parameter import Values
 from ompy_components.pml.ob1.headers import FIN, FIN_HEADER, parse
 from ompy_components.pml.ob1.rails import RdmaRails, Share
 from ompy_components.pml.ob1.sendrequest import SendRequest
-from ompy_components.pml.ob1.states import RdmaEvent, RdmaState, SendEvent, next_rdma_state
-from ompy_components.pml.ob1.states import next_send_state as next_send
+from ompy_components.pml.ob1.states import (
+    RdmaEvent,
+    RdmaState,
+    SendEvent,
+    next_rdma_state,
+    next_send_state,
+)
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -83,7 +88,8 @@ class Offer(Expected):
     __slots__ = ("_rdma",)
 
     def __init__(self, rdma: Rdma, request: SendRequest) -> None:
-        super().__init__(request)
+        self.id = 0
+        self.request = request
         self._rdma = rdma
 
     def finished(self, size: int) -> None:
@@ -169,7 +175,7 @@ class Rdma:
 
     def got(self, request: SendRequest, size: int) -> None:
         """The receiver has read `size` bytes of a message offered to it."""
-        request.state = next_send(request.state, SendEvent.FIN, request.story)
+        request.state = next_send_state(request.state, SendEvent.FIN, request.story)
         if self._trace.active:
             self._ob1.steps.sender(request, "FIN", size=size)
         request.delivered += size

@@ -72,7 +72,7 @@ class SendRequest(Request):
         mode: int,
         sequence: int,
     ) -> None:
-        super().__init__()
+        self.reset()
         self.context_id = communicator.context_id
         self.own_rank = communicator.rank
         self.convertor = convertor
