@@ -19,7 +19,7 @@ from ompy.data.errors import ERR_INTERN, MPIError
 if TYPE_CHECKING:
     from ompy.frameworks.btl import BtlModule, Endpoint
 
-HANDLE_SIZE: Final = 16  # source: the layout above
+HANDLE_SIZE: Final = 16  # arbitrary: two words, see above
 _MAGIC: Final = 0x52504D4F  # arbitrary: "OMPR" in little-endian order
 
 
