@@ -29,7 +29,7 @@ WORLDS = ("virtual", "real")
 
 
 @cache
-def _offered() -> Sequence[ComponentRecord]:
+def _offered(path: tuple[str, ...]) -> Sequence[ComponentRecord]:
     """What is installed, looked for once: thousands of worlds are made of it."""
     frameworks = (*(framework for framework in CATALOG if framework.api is not None), HOOKS)
     return scan(frozenset(framework.name for framework in frameworks))
@@ -38,7 +38,9 @@ def _offered() -> Sequence[ComponentRecord]:
 def registry(**settings: object) -> Registry:
     """A registry with these parameters and nothing from files or the environment."""
     pairs = [(name, str(value)) for name, value in settings.items()]
-    records = [deepcopy(record) for record in _offered()]  # a registry changes their states
+    records = [
+        deepcopy(record) for record in _offered(tuple(sys.path))
+    ]  # a registry changes their states
     return Registry(CATALOG, gather(pairs, {}, files=[]), records=records)
 
 

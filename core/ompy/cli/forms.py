@@ -6,12 +6,12 @@ Counted on disk: nothing of them is imported, and next to nothing else.
 from __future__ import annotations
 
 import os
-from importlib import metadata
+import sys
 from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
 
 import ompy
 
+PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
 INLINE = ("entries", "raw", "vm")  # what is compiled into others; see tools/compile_hot.py
 
 TYPE_CHECKING = False
@@ -40,13 +40,10 @@ def hot_modules() -> Iterator[str]:
 
 
 def _roots() -> Iterator[str]:
-    """Folders of our own packages: ompy, and what its distribution's entry points name."""
-    points = metadata.distribution("ompy").entry_points
-    offers = [point for point in points if point.group.startswith("ompy.")]
-    modules = {point.module for point in offers if not point.group.endswith(".aliases")}
-    for package in sorted({"ompy"} | {module.partition(".")[0] for module in modules}):
-        spec = find_spec(package)
-        yield from (spec and spec.submodule_search_locations) or ()
+    """Folders of the packages this distribution ships, where Python finds them first."""
+    for package in PACKAGES:
+        folders = (os.path.join(entry, package) for entry in sys.path)
+        yield from [folder for folder in folders if os.path.isdir(folder)][:1]
 
 
 def _is_compiled(stem: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -127,6 +128,8 @@ def prepare_interpreter() -> None:
     let us, only the first holds.
     """
     if os.environ.pop(PREPARED, ""):
+        # a shell that starts it in the background has it ignore what is to end it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         return
     libc = ctypes.CDLL(None)
     persona = libc.personality(_QUERY)
