@@ -213,10 +213,6 @@ class Descriptor:
     )
 
     def __init__(self, segment: memoryview, flags: int, order: int) -> None:
-        self.prepare(segment, flags, order)
-
-    def prepare(self, segment: memoryview, flags: int, order: int) -> None:
-        """Set what a fragment begins with; for a subclass, quicker than `super().__init__`."""
         self.segment = segment
         self.payload: memoryview | None = None
         self.payload_size = 0

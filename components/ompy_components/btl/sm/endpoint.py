@@ -21,7 +21,7 @@ class SmDescriptor(Descriptor):
     __slots__ = ("block", "endpoint")
 
     def __init__(self, segment: memoryview, flags: int, order: int, block: int) -> None:
-        self.prepare(segment, flags, order)
+        Descriptor.__init__(self, segment, flags, order)
         self.block = block
         self.endpoint: SmEndpoint | None = None
 
