@@ -9,7 +9,7 @@ cdef class RemoteMemory:
     cdef object _context
     cdef unsigned long long[::1] _words
     cdef object _layout
-    cdef RegistrationTable _table
+    cdef public RegistrationTable _table
     cdef object _emulation
     cdef public bint single_copy
     cdef object _copy
