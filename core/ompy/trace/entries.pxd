@@ -10,6 +10,8 @@ cdef inline object ring(Py_ssize_t size):
 
 cdef inline void put(object into, long long number, long long time, str what, long long context, long long peer, long long tag, long long sequence, long long size):
     cdef object names = <object>PyTuple_GET_ITEM(into, 0)
+    if not PyList_GET_SIZE(names):
+        return
     cdef object values = <object>PyTuple_GET_ITEM(into, 1)
     cdef Py_ssize_t at = number % PyList_GET_SIZE(names)
     cdef long long *value = <long long *>PyByteArray_AS_STRING(values) + at * 6

@@ -9,7 +9,6 @@ cdef class Trace:
     cdef bint _monotonic
     cdef list _events
     cdef list _listeners
-    cdef bint _room
     cdef object _recent
     cdef long long _noted
     cdef object _writer

@@ -95,7 +95,6 @@ class Trace:
         "_monotonic",
         "_noted",
         "_recent",
-        "_room",
         "_writer",
         "active",
         "clock",
@@ -118,7 +117,6 @@ class Trace:
         self._writer: EventWriter | None = None
         self._monotonic = clock is monotonic_ns
         self._recent = entries.ring(recent)
-        self._room = recent > 0
         self._listeners: list[Listener] = []
         self._noted = 0
         self.noting = recent > 0
@@ -163,10 +161,9 @@ class Trace:
 
     def note(self, what: str, context: int, peer: int, tag: int, sequence: int, size: int) -> None:
         """Add an entry to the flight recorder, see `Recent`. Call only while `noting`."""
-        for listener in self._listeners:
-            listener(what, context, peer, tag, sequence, size)
-        if not self._room:
-            return
+        if self._listeners:
+            for listener in self._listeners:
+                listener(what, context, peer, tag, sequence, size)
         time = raw.clock() if self._monotonic else self.clock()
         entries.put(self._recent, self._noted, time, what, context, peer, tag, sequence, size)
         self._noted += 1
