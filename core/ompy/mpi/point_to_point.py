@@ -196,24 +196,21 @@ class PointToPoint(CommBase):
 
     # --- not blocking
 
-    def _isend(self, buf: Any, dest: int, tag: int, mode: int) -> Request:
-        return begin_send_buffer(self._inner, buf, dest, tag, mode)
-
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send; leave the buffer alone until the request is complete."""
         return begin_send_buffer(self._inner, buf, dest, tag, STANDARD)
 
     def Ibsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send a copy, for which there must be room in the attached buffer."""
-        return self._isend(buf, dest, tag, BUFFERED)
+        return begin_send_buffer(self._inner, buf, dest, tag, BUFFERED)
 
     def Issend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send; complete when the receive has begun."""
-        return self._isend(buf, dest, tag, SYNCHRONOUS)
+        return begin_send_buffer(self._inner, buf, dest, tag, SYNCHRONOUS)
 
     def Irsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send to a receive that has been posted."""
-        return self._isend(buf, dest, tag, READY)
+        return begin_send_buffer(self._inner, buf, dest, tag, READY)
 
     def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Begin to receive; leave the buffer alone until the request is complete."""

@@ -245,10 +245,9 @@ class TcpModule(RdmaModule):
         self.context.engine.poll_seldom(self, seldom=False)
 
     def unwatch(self, stream: Stream) -> None:
-        """Serve it no longer. With no connection left, who may come is looked for seldom."""
+        """Serve it no longer. With no connection left, `poll` asks to be called seldom."""
         self.readiness.remove(stream)
         self._watched -= 1
-        self.context.engine.poll_seldom(self, seldom=not self._watched)
 
     def poll(self) -> int:
         """Serve every socket that is ready."""
