@@ -47,8 +47,31 @@ cdef inline bytes two_words(unsigned long long first, unsigned long long second)
     both[1] = second
     return PyBytes_FromStringAndSize(<char *>both, 16)
 
+cdef inline bytes three_words(unsigned long long first, unsigned long long second, unsigned long long third):
+    cdef unsigned long long[3] words
+    words[0] = first
+    words[1] = second
+    words[2] = third
+    return PyBytes_FromStringAndSize(<char *>words, 24)
+
+cdef inline bytes six_words(unsigned long long first, unsigned long long second, unsigned long long third, unsigned long long fourth, unsigned long long fifth, unsigned long long sixth):
+    cdef unsigned long long[6] words
+    words[0] = first
+    words[1] = second
+    words[2] = third
+    words[3] = fourth
+    words[4] = fifth
+    words[5] = sixth
+    return PyBytes_FromStringAndSize(<char *>words, 48)
+
 cdef inline unsigned long long word(object view, Py_ssize_t at):
     return (<unsigned long long *>(begin(view) + at))[0]
+
+cdef inline long long signed_word(object view, Py_ssize_t at):
+    return (<long long *>(begin(view) + at))[0]
+
+cdef inline bytes part(object view, Py_ssize_t at, Py_ssize_t count):
+    return PyBytes_FromStringAndSize(begin(view) + at, count)
 
 cdef inline void copy(object target, Py_ssize_t at, object source, Py_ssize_t start, Py_ssize_t count):
     memcpy(begin(target) + at, begin(source) + start, count)
@@ -69,6 +92,12 @@ cdef inline object numbers(object buffer):
     if inside.format[0] == 0 or inside.format[1] != 0 or not inside.len:
         return None
     return view.cast("B") if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) != NULL else None
+
+cdef inline object flat(object view):
+    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
+    if inside.ndim == 1 and inside.format != NULL and inside.format[0] == b"B" and inside.format[1] == 0:
+        return view
+    return view.cast("B")
 
 cdef inline Py_ssize_t size(object view):
     return PyMemoryView_GET_BUFFER(view).len

@@ -15,6 +15,9 @@ from typing import Any, Final
 
 _WORD: Final = Struct("<Q")
 _WORDS: Final = Struct("<QQ")
+_THREE_WORDS: Final = Struct("<QQQ")
+_WORD_MASK: Final = (1 << 64) - 1  # C: unsigned long long, all ones
+_SIGNED: Final = Struct("<q")
 _load = _WORD.unpack_from
 
 NATIVE: Final = frozenset("cbB?hHiIlLqQnNfdP")  # formats that memoryview.cast takes as its source
@@ -24,12 +27,29 @@ BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C
 clock = monotonic_ns
 thread = get_ident
 two_words = _WORDS.pack
+six_words = Struct("<QQQQQQ").pack
 
 
 def word(view: memoryview | bytes, at: int) -> int:
     """The 64 bits at byte `at`, little-endian."""
     value: int = _load(view, at)[0]
     return value
+
+
+def three_words(first: int, second: int, third: int) -> bytes:
+    """Three words; a negative number becomes its two's complement, as in C."""
+    return _THREE_WORDS.pack(first & _WORD_MASK, second & _WORD_MASK, third & _WORD_MASK)
+
+
+def signed_word(view: memoryview | bytes, at: int) -> int:
+    """The same 64 bits as a number with a sign."""
+    value: int = _SIGNED.unpack_from(view, at)[0]
+    return value
+
+
+def part(view: memoryview, at: int, count: int) -> bytes:
+    """A copy of `count` bytes from byte `at` on."""
+    return bytes(view[at : at + count])
 
 
 def copy(target: memoryview, at: int, source: memoryview | bytes, start: int, count: int) -> None:
@@ -49,6 +69,11 @@ def numbers(buffer: Any) -> memoryview | None:
         if view.format in NATIVE and view.nbytes:
             return view.cast("B")
     return None
+
+
+def flat(view: memoryview) -> memoryview:
+    """The view, or one of format B and a single dimension of the same bytes."""
+    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 
 
 def size(view: memoryview) -> int:

@@ -1,3 +1,7 @@
+
+# the module's constants, in C
+cdef long long ANY_SOURCE
+cdef long long ANY_TAG
 cdef class Waitable:
     cdef public bint complete
     cdef public list _callbacks

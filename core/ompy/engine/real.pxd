@@ -4,6 +4,12 @@ from ompy cimport raw
 from ompy.data.request cimport Waitable
 from ompy.engine.base cimport Engine
 
+# the module's constants, in C
+cdef long long LONG_WAIT
+cdef long long LONG_PAUSE
+cdef long long SELDOM
+cdef long long TURN_EVERY
+
 cdef class RealEngine(Engine):
     cdef object __weakref__
     cdef public object wakeup

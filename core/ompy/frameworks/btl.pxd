@@ -25,6 +25,7 @@ cdef class Descriptor:
     cdef public CompletionCallback callback
     cdef public object context
     cdef public int tag
+    cpdef prepare(self, segment, int flags, int order)
 
 cdef class ErrorCallback:
     cpdef failed(self, BtlModule module, int flags, proc, reason)

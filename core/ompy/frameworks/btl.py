@@ -213,6 +213,10 @@ class Descriptor:
     )
 
     def __init__(self, segment: memoryview, flags: int, order: int) -> None:
+        self.prepare(segment, flags, order)
+
+    def prepare(self, segment: memoryview, flags: int, order: int) -> None:
+        """Set what a descriptor begins with, also one that is used again."""
         self.segment = segment
         self.payload: memoryview | None = None
         self.payload_size = 0

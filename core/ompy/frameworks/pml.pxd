@@ -2,6 +2,9 @@ from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request
 from ompy.frameworks.communicator cimport Communicator
 
+# the module's constants, in C
+cdef long long ERR_UNSUPPORTED_OPERATION
+
 cdef class MatchedMessage:
     cdef public long source
     cdef public long tag

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from ompy.frameworks.btl import BtlModule, Endpoint
 
 HANDLE_SIZE: Final = 16  # arbitrary: two words, see above
+_SIZE: Final = HANDLE_SIZE
 _MAGIC: Final = 0x52504D4F  # arbitrary: "OMPR" in little-endian order
+
+_NOTHING: Final = memoryview(b"")
 
 
 class Registration:
@@ -32,32 +35,32 @@ class Registration:
         identity: its number in the owner's table.
     """
 
-    __slots__ = ("_wire", "access", "identity", "memory")
+    __slots__ = ("access", "identity", "memory", "wire")
 
-    def __init__(self, rank: int, identity: int, memory: memoryview, access: int) -> None:
-        self.memory = memory
-        self.access = access
-        self.identity = identity
-        self._wire = raw.two_words(_MAGIC | rank << 32, identity)
+    memory: memoryview
+    access: int
+    identity: int
+    wire: bytes
 
     def __bytes__(self) -> bytes:
-        return self._wire
+        return self.wire
 
 
 def identity_of(handle: bytes, rank: int) -> int:
     """The identity in a handle that says it is of `rank`, or 0, which nothing has."""
-    if len(handle) != HANDLE_SIZE:
+    if len(handle) != _SIZE:
         return 0
-    return raw.word(handle, 8) if raw.word(handle, 0) == _MAGIC | rank << 32 else 0
+    first: int = raw.word(handle, 0)
+    return raw.word(handle, 8) if first == _MAGIC | rank << 32 else 0
 
 
 class RegistrationTable:
     """What one module has registered, by identity."""
 
-    __slots__ = ("_entries", "_next", "_rank")
+    __slots__ = ("_entries", "_first_word", "_next")
 
     def __init__(self, rank: int) -> None:
-        self._rank = rank
+        self._first_word = _MAGIC | rank << 32
         self._entries: dict[int, Registration] = {}
         self._next = 1
 
@@ -75,8 +78,12 @@ class RegistrationTable:
         """
         identity = self._next << bits | low
         self._next += 1
-        flat = memory.cast("B") if memory.format != "B" or memory.ndim != 1 else memory
-        made = self._entries[identity] = Registration(self._rank, identity, flat, access)
+        made = Registration.__new__(Registration)
+        made.memory = raw.flat(memory)
+        made.access = access
+        made.identity = identity
+        made.wire = raw.two_words(self._first_word, identity)
+        self._entries[identity] = made
         return made
 
     def remove(self, handle: object) -> Registration:
@@ -85,12 +92,12 @@ class RegistrationTable:
         Raises:
             MPIError: ERR_INTERN, it is none of this table, or was given back already.
         """
-        known = isinstance(handle, Registration) and self._entries.get(handle.identity) is handle
-        if not known or not isinstance(handle, Registration):
+        known = handle if isinstance(handle, Registration) else None
+        if known is None or self._entries.get(known.identity) is not known:
             raise MPIError(ERR_INTERN, f"deregister_mem: {handle!r} is not registered here (now)")
-        del self._entries[handle.identity]
-        handle.memory = memoryview(b"")
-        return handle
+        del self._entries[known.identity]
+        known.memory = _NOTHING
+        return known
 
     def get(self, identity: int) -> Registration | None:
         """A registration, or None if there is none of that identity now."""

@@ -97,7 +97,8 @@ def _descriptor(
     context: object,
 ) -> Descriptor:
     """What the completion callback is given."""
-    made = Descriptor(local, flags, order)
+    made = Descriptor.__new__(Descriptor)
+    made.prepare(local, flags, order)
     made.payload_size = len(local)
     made.callback = callback
     made.context = context

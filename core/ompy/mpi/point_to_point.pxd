@@ -8,6 +8,16 @@ from ompy.mpi.requeststate cimport nothing
 from ompy.mpi.spec cimport recv_convertor, send_convertor
 from ompy.mpi.state cimport CommState
 
+# the module's constants, in C
+cdef long long ANY_SOURCE
+cdef long long ANY_TAG
+cdef long long PROC_NULL
+cdef long long TAG_UB
+cdef long long BUFFERED
+cdef long long READY
+cdef long long STANDARD
+cdef long long SYNCHRONOUS
+
 cpdef Operation begin_send(CommState state, Convertor convertor, target, tag, int mode)
 cpdef Operation begin_receive(CommState state, Convertor convertor, source, tag)
 cpdef bint has_target(CommState state, target, tag) except -1

@@ -2,4 +2,9 @@ from ompy.data.request cimport Request as Operation
 from ompy.mpi.requeststate cimport RequestState, request_state
 from ompy.mpi.state cimport CommState
 
+# the module's constants, in C
+cdef long long UNDEFINED
+cdef long long ERR_IN_STATUS
+cdef long long ERR_REQUEST
+
 cpdef request_of(CommState comm, Operation operation, keep, bint receives)

@@ -4,6 +4,11 @@ from ompy.data.request cimport Request
 from ompy.mpi.handles cimport State
 from ompy.mpi.state cimport CommState
 
+# the module's constants, in C
+cdef long long ANY_TAG
+cdef long long PROC_NULL
+cdef long long ERR_REQUEST
+
 cdef class RequestState(State):
     cdef public CommState comm
     cdef public object world

@@ -3,6 +3,9 @@ cimport cython
 from ompy cimport raw
 from ompy.data.convertor cimport Convertor, contiguous
 
+# the module's constants, in C
+cdef long long ERR_TYPE
+
 cpdef Convertor send_convertor(spec)
 cpdef Convertor recv_convertor(spec)
 @cython.locals(size=Py_ssize_t)

@@ -2,6 +2,9 @@ from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport Pml
 from ompy.mpi.handles cimport State
 
+# the module's constants, in C
+cdef long long ERR_COMM
+
 cdef class CommState(State):
     cdef public object api
     cdef public object world

@@ -1,5 +1,11 @@
 cimport cython
 
+# the module's constants, in C
+cdef long long HEADER_SIZE
+cdef long long _TAIL
+cdef long long _HEAD
+cdef long long _SLOT_HEADER
+
 cdef class RingWriter:
     cdef object _bytes
     cdef unsigned long long[::1] _words

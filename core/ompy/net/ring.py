@@ -23,6 +23,7 @@ CACHE_LINE: Final = 64  # bytes; x86 and most aarch64
 SLOT_HEADER: Final = 16
 _TAIL: Final = 0
 _HEAD: Final = CACHE_LINE // 8
+_SLOT_HEADER: Final = SLOT_HEADER
 assert _HEAD * 8 + 8 <= HEADER_SIZE
 
 
@@ -60,7 +61,7 @@ class RingWriter:
             self._head = self._words[self._base + _HEAD]
             if self._tail - self._head >= self._slots:
                 return -1
-        return self._first + (self._tail % self._slots) * self._size + SLOT_HEADER
+        return self._first + (self._tail % self._slots) * self._size + _SLOT_HEADER
 
     def publish(self, length: int, tag: int, kind: int, reference: int) -> None:
         """Hand the slot last reserved to the consumer; its payload is written already."""
@@ -119,7 +120,7 @@ class RingReader:
         self.tag = (word >> 32) & 0xFF
         self.kind = (word >> 40) & 0xFF
         self.reference = self._words[(start >> 3) + 1]
-        self.payload = start + SLOT_HEADER
+        self.payload = start + _SLOT_HEADER
         return True
 
     def release(self) -> None:

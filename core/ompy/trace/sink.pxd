@@ -1,6 +1,9 @@
 from ompy cimport raw
 from ompy.trace cimport entries
 
+# the module's constants, in C
+cdef long long RECENT
+
 cdef class Trace:
     cdef public bint active
     cdef public bint noting

@@ -74,6 +74,17 @@ def test_recorded_bytes(header) -> None:
     assert headers.parse(header, fields[0], memoryview(data + b"payload")) == fields
 
 
+def test_what_is_packed_as_words_has_the_same_bytes() -> None:
+    for source, tag in ((0, 0), (-2, 7), (3, -17), (2**31 - 1, 2**31 - 1)):
+        fields = (0x12, 0x1234, source, tag, 0xFFFE)
+        assert headers.match_words(*fields) == headers.MATCH_HEADER.pack(headers.MATCH, *fields)
+        rest = (2**63 + 1, 9, 6)
+        recorded = headers.RGET_HEADER.pack(headers.RGET, *fields, *rest, 0)
+        assert headers.rget_words(*fields, *rest) == recorded
+    for size in (0, -16, 2**62):
+        assert headers.fin_words(size, 6) == headers.FIN_HEADER.pack(headers.FIN, 0, size, 6)
+
+
 @pytest.mark.parametrize("header", list(RECORDED), ids=lambda header: str(header.format))
 def test_short_and_mislabelled(header) -> None:
     fields, text = RECORDED[header]

@@ -20,10 +20,17 @@ class SmDescriptor(Descriptor):
 
     __slots__ = ("block", "endpoint")
 
-    def __init__(self, segment: memoryview, flags: int, order: int, block: int) -> None:
-        Descriptor.__init__(self, segment, flags, order)
-        self.block = block
-        self.endpoint: SmEndpoint | None = None
+    block: int
+    endpoint: SmEndpoint | None
+
+
+def descriptor_of(segment: memoryview, flags: int, order: int, block: int) -> SmDescriptor:
+    """A descriptor that was not sent. No `__init__`: it costs compiled callers the most."""
+    made = SmDescriptor.__new__(SmDescriptor)
+    made.prepare(segment, flags, order)
+    made.block = block
+    made.endpoint = None
+    return made
 
 
 class SmEndpoint(Endpoint):

@@ -5,8 +5,32 @@ from ompy.data.convertor cimport Convertor
 from ompy.frameworks.btl cimport Descriptor, Endpoint, ReceiveCallback
 from ompy.frameworks.transfers cimport RdmaModule
 from ompy.net.ring cimport RingReader, RingWriter
-from ompy_components.btl.sm.endpoint cimport SmDescriptor, SmEndpoint
+from ompy_components.btl.sm.endpoint cimport SmDescriptor, SmEndpoint, descriptor_of
 from ompy_components.btl.sm.remote cimport RemoteMemory
+
+# the module's constants, in C
+cdef long long BTL_OWNERSHIP
+cdef long long COMPLETED
+cdef long long GET
+cdef long long NOT_AVAILABLE
+cdef long long PUT
+cdef long long QUEUED
+cdef long long RDMA_COMPLETION
+cdef long long SEND
+cdef long long SEND_ALWAYS_CALLBACK
+cdef long long UNREACHABLE
+cdef long long HANDLE_SIZE
+cdef long long CACHE_LINE
+cdef long long AWAKE
+cdef long long FREE
+cdef long long HUNGRY
+cdef long long PARKED
+cdef long long TAKEN
+cdef long long INLINE
+cdef long long BLOCK
+cdef long long DRAIN_MAX
+cdef long long SPARES_MAX
+cdef long long QUEUE_MAX
 
 cdef class Inbox:
     cdef public SmEndpoint peer
@@ -25,6 +49,7 @@ cdef class SmModule(RdmaModule):
     cdef list _free
     cdef list _in_flight
     cdef long _waiting
+    cdef dict _spares
     cdef bint _starved
     cdef dict _endpoints
     cdef list _inboxes
@@ -32,10 +57,12 @@ cdef class SmModule(RdmaModule):
     cdef _connect(self, proc, int slots)
     cpdef Endpoint reach(self, proc)
     cpdef Descriptor alloc(self, Endpoint endpoint, int order, long long size, int flags)
-    cdef SmDescriptor _descriptor(self, Endpoint endpoint, long long size, int flags, int order)
+    @cython.locals(spare=SmDescriptor)
+    cdef SmDescriptor _descriptor(self, SmEndpoint endpoint, long long size, int flags, int order)
     cpdef free(self, Descriptor descriptor)
     cpdef Descriptor prepare_src(self, Endpoint endpoint, Convertor convertor, long long offset, int order, int reserve, long long size, int flags)
     cpdef int send(self, Endpoint endpoint, Descriptor descriptor, int tag) except? -99
+    cdef int _send(self, SmEndpoint endpoint, SmDescriptor descriptor, int tag) except? -99
     @cython.locals(writer=RingWriter, begin="long long", total="long long", at="long long")
     cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
     @cython.locals(at="long long", size="long long", start="long long")

@@ -15,6 +15,7 @@ from typing import Final
 from ompy import raw
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
+    BTL_OWNERSHIP,
     COMPLETED,
     GET,
     NOT_AVAILABLE,
@@ -36,7 +37,7 @@ from ompy.mca.parameter import Values
 from ompy.net.ring import CACHE_LINE, RingReader, RingWriter
 
 from ompy_components.btl.sm.component import SINGLE_COPY
-from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint
+from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor_of
 from ompy_components.btl.sm.layout import AWAKE, FREE, HUNGRY, PARKED, TAKEN, SharedLayout
 from ompy_components.btl.sm.remote import RemoteMemory
 
@@ -45,6 +46,7 @@ INLINE: Final = 0
 BLOCK: Final = 1
 
 DRAIN_MAX: Final = 16  # arbitrary: bounded work a poll, so that no peer starves the others
+SPARES_MAX: Final = 8  # arbitrary: control messages have few sizes
 QUEUE_MAX: Final = 64  # arbitrary: beyond this the PML keeps what it wants to send
 
 
@@ -92,6 +94,7 @@ class SmModule(RdmaModule):
         "_local_rank",
         "_memory",
         "_own_parked",
+        "_spares",
         "_starved",
         "_waiting",
         "_words",
@@ -116,6 +119,7 @@ class SmModule(RdmaModule):
         self._free = list(range(blocks))
         self._in_flight: list[SmDescriptor] = []
         self._waiting = 0
+        self._spares: dict[int, SmDescriptor] = {}  # sent ones in private memory, by size
         self._starved = False
         self._endpoints: dict[int, SmEndpoint] = {}
         self._inboxes: list[Inbox] = []
@@ -148,23 +152,27 @@ class SmModule(RdmaModule):
 
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """Private memory for what fits a slot, else a block."""
+        assert isinstance(endpoint, SmEndpoint)
         return self._descriptor(endpoint, size, flags, order)
 
     def _descriptor(
-        self, endpoint: Endpoint, size: int, flags: int, order: int
+        self, endpoint: SmEndpoint, size: int, flags: int, order: int
     ) -> SmDescriptor | None:
-        assert isinstance(endpoint, SmEndpoint)
         if len(endpoint.queue) >= QUEUE_MAX:
             self._starved = True
             return None
         if size <= endpoint.writer.room:
-            return SmDescriptor(memoryview(bytearray(size)), flags, order, -1)
+            spare = self._spares.pop(size, None)
+            if spare is None:
+                return descriptor_of(memoryview(bytearray(size)), flags, order, -1)
+            spare.prepare(spare.segment, flags, order)
+            return spare
         if not self._free:
             self._starved = True
             return None
         block = self._free.pop()
         start = self._layout.block(self._local_rank, block) + CACHE_LINE
-        return SmDescriptor(self._memory[start : start + size], flags, order, block)
+        return descriptor_of(self._memory[start : start + size], flags, order, block)
 
     def free(self, descriptor: Descriptor) -> None:
         """Give an unsent block back."""
@@ -184,6 +192,7 @@ class SmModule(RdmaModule):
         flags: int,
     ) -> Descriptor | None:
         """Pack the payload behind the header's room."""
+        assert isinstance(endpoint, SmEndpoint)
         size = min(size, convertor.size - offset, self._layout.block_room - reserve)
         descriptor = self._descriptor(endpoint, reserve + size, flags, order)
         if descriptor is not None and size > 0:
@@ -194,16 +203,22 @@ class SmModule(RdmaModule):
         """Put the fragment into the ring, or queue it behind those that found it full."""
         assert isinstance(endpoint, SmEndpoint)
         assert isinstance(descriptor, SmDescriptor)
+        return self._send(endpoint, descriptor, tag)
+
+    def _send(self, endpoint: SmEndpoint, descriptor: SmDescriptor, tag: int) -> int:
         descriptor.tag = tag
         descriptor.endpoint = endpoint
-        if endpoint.queue or not self._push(endpoint, descriptor):
+        if (self._waiting and endpoint.queue) or not self._push(endpoint, descriptor):
             endpoint.queue.append(descriptor)
             self._waiting += 1
             return QUEUED
         if descriptor.block >= 0:
             return QUEUED
-        if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
-            descriptor.callback.completed(self, endpoint, descriptor, 0)
+        if descriptor.flags & SEND_ALWAYS_CALLBACK:
+            if descriptor.callback is not None:
+                descriptor.callback.completed(self, endpoint, descriptor, 0)
+        elif descriptor.flags & BTL_OWNERSHIP and len(self._spares) < SPARES_MAX:
+            self._spares[len(descriptor.segment)] = descriptor
         return COMPLETED
 
     def sendi(

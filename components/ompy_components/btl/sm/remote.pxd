@@ -4,6 +4,24 @@ from ompy.frameworks.btl cimport Descriptor, Endpoint
 from ompy.frameworks.registration cimport Registration, RegistrationTable
 from ompy_components.btl.sm.endpoint cimport SmEndpoint
 
+# the module's constants, in C
+cdef long long BAD_PARAM
+cdef long long REMOTE_READ
+cdef long long REMOTE_WRITE
+cdef long long GET_PIECE
+cdef long long PUT_PIECE
+cdef long long ACCESS
+cdef long long ADDRESS
+cdef long long IDENTITY
+cdef long long LEFT
+cdef long long PROBE
+cdef long long PROBE_ADDRESS
+cdef long long PROCESS
+cdef long long SIZE
+cdef long long SLOT_WORDS
+cdef long long TABLE_BITS
+cdef long long NO_SLOT
+
 cdef class RemoteMemory:
     cdef object _module
     cdef object _context
@@ -14,6 +32,9 @@ cdef class RemoteMemory:
     cdef public bint single_copy
     cdef object _copy
     cdef object _probe
+    cdef object _read
+    cdef object _write
+    cdef bint _forgets
     cdef long _own_line
     cdef long _own_table
     cdef list _free_slots

@@ -56,14 +56,17 @@ class RemoteMemory:
         "_context",
         "_copy",
         "_emulation",
+        "_forgets",
         "_free_slots",
         "_layout",
         "_module",
         "_own_line",
         "_own_table",
         "_probe",
+        "_read",
         "_table",
         "_words",
+        "_write",
         "single_copy",
     )
 
@@ -73,11 +76,14 @@ class RemoteMemory:
         self._module = module
         self._context = module.context
         self._words = words
+        unopened = ProcessCopy()
+        self._read, self._write = unopened.read, unopened.write
         self._layout = layout
         self._table = RegistrationTable(module.context.rank)
         self._emulation = EmulatedTransfers(module, self._table, self._gone)
         self.single_copy = single_copy
         self._copy: ProcessCopy | None = None
+        self._forgets = False
         self._probe = memoryview(bytearray(8))
         self._own_line = layout.parked_word(module.context.me.local_rank)
         self._own_table = layout.table(module.context.me.local_rank)
@@ -111,7 +117,8 @@ class RemoteMemory:
         if slot != NO_SLOT and self._copy is not None:
             at = self._own_table + slot * SLOT_WORDS
             self._words[at + IDENTITY] = 0
-            self._copy.forget(self._words[at + ADDRESS])
+            if self._forgets:
+                self._copy.forget(self._words[at + ADDRESS])
             self._free_slots.append(slot)
 
     def _open(self) -> ProcessCopy | None:
@@ -122,6 +129,8 @@ class RemoteMemory:
                 self._refuse(None, "this system has no cross-process copy")
                 self.single_copy = False
                 return None
+            self._read, self._write = self._copy.read, self._copy.write
+            self._forgets = type(self._copy).forget is not ProcessCopy.forget
             self._probe[:] = self._context.network.entropy(8)
             self._probe[0] |= 1  # never all zero
             line = self._own_line
@@ -165,12 +174,10 @@ class RemoteMemory:
             return BAD_PARAM
         if offset < 0 or offset + len(local) > size:
             return BAD_PARAM
-        copy = self._copy
-        assert copy is not None
         process = words[endpoint.parked + PROCESS]
         try:
             if len(local):
-                move = copy.read if access == REMOTE_READ else copy.write
+                move = self._read if access == REMOTE_READ else self._write
                 move(process, address + offset, local)
         except LinkError as problem:
             endpoint.copies = 0

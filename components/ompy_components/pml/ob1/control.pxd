@@ -3,6 +3,15 @@ cimport cython
 from ompy.frameworks.bml cimport BmlEndpoint, Rail
 from ompy.frameworks.btl cimport BtlModule, Descriptor
 from ompy.trace.sink cimport Trace
+from ompy_components.pml.ob1.headers cimport place
+
+# the module's constants, in C
+cdef long long BTL_OWNERSHIP
+cdef long long NO_ORDER
+cdef long long OUT_OF_RESOURCE
+cdef long long PRIORITY
+cdef long long SIGNAL
+cdef long long UNREACHABLE
 
 cdef class Control:
     cdef object _ob1

@@ -15,7 +15,7 @@ from ompy.frameworks.btl import (
     UNREACHABLE,
 )
 
-from ompy_components.pml.ob1.headers import SENT
+from ompy_components.pml.ob1.headers import SENT, place
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -60,7 +60,7 @@ class Control:
         )
         if descriptor is None:
             return _unsent(rail, OUT_OF_RESOURCE)
-        descriptor.segment[: len(message)] = message
+        place(descriptor, message)
         result = module.send(rail.endpoint, descriptor, tag)
         if result < 0:
             module.free(descriptor)

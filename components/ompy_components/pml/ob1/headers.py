@@ -14,7 +14,7 @@ from typing import Final
 
 from ompy import raw
 from ompy.data.errors import ERR_INTERN, MPIError
-from ompy.frameworks.btl import TAG_PML
+from ompy.frameworks.btl import TAG_PML, Descriptor
 
 # header types; each is also the BTL tag its fragments travel under
 MATCH: Final = TAG_PML + 1
@@ -77,6 +77,7 @@ assert UNION_SIZE == 56
 MATCH_SIZE: Final = MATCH_HEADER.size
 RNDV_SIZE: Final = RNDV_HEADER.size
 FRAG_SIZE: Final = FRAG_HEADER.size
+FIN_SIZE: Final = FIN_HEADER.size
 RGET_SIZE: Final = RGET_HEADER.size
 PUT_SIZE: Final = PUT_HEADER.size
 assert max(MATCH_SIZE, RNDV_SIZE, RGET_SIZE, FRAG_SIZE, ACK_HEADER.size) <= UNION_SIZE
@@ -86,10 +87,37 @@ RECORD: Final = Struct("<BH")
 assert RECORD.size == 3
 
 
+# What most messages need is packed and read as words: compiled, that is a tenth of what `struct`
+# takes. The structs above say the same, and the tests compare them.
+
+
 def match_words(flags: int, context_id: int, source: int, tag: int, sequence: int) -> bytes:
-    """A MATCH header, packed as two words: compiled, that is a tenth of what `struct` takes."""
-    first = MATCH | flags << 8 | context_id << 16 | (source & 0xFFFFFFFF) << 32
+    """A MATCH header."""
+    kind = MATCH
+    first = kind | flags << 8 | context_id << 16 | (source & 0xFFFFFFFF) << 32
     return raw.two_words(first, tag & 0xFFFFFFFF | sequence << 32)
+
+
+def rget_words(
+    flags: int,
+    context_id: int,
+    source: int,
+    tag: int,
+    sequence: int,
+    length: int,
+    send_id: int,
+    fragment_id: int,
+) -> bytes:
+    """A RGET header of a message that begins where the registered memory does."""
+    kind = RGET
+    first = kind | flags << 8 | context_id << 16 | (source & 0xFFFFFFFF) << 32
+    second = tag & 0xFFFFFFFF | sequence << 32
+    return raw.six_words(first, second, length, send_id, fragment_id, 0)
+
+
+def fin_words(size: int, fragment_id: int) -> bytes:
+    """A FIN."""
+    return raw.three_words(FIN, size, fragment_id)
 
 
 def as_signed(low: int) -> int:
@@ -118,7 +146,7 @@ def check(tag: int, size: int, data: memoryview) -> None:
     Raises:
         MPIError: as `parse`.
     """
-    if len(data) < size:
+    if raw.size(data) < size:
         raise MPIError(
             ERR_INTERN,
             f"ob1: a {NAMES.get(tag, tag)} fragment of {len(data)} bytes is shorter than its "
@@ -128,6 +156,14 @@ def check(tag: int, size: int, data: memoryview) -> None:
         raise MPIError(
             ERR_INTERN, f"ob1: a fragment under tag {tag} has a header of type {data[0]}"
         )
+
+
+def place(descriptor: Descriptor, header: bytes) -> None:
+    """Write a header where a fragment begins."""
+    segment: memoryview = descriptor.segment
+    size = len(header)
+    assert size <= raw.size(segment), "a BTL gave less memory than it was asked for"
+    raw.copy(segment, 0, header, 0, size)
 
 
 def pack_registrations(registrations: Sequence[tuple[bytes, bytes]]) -> bytes:

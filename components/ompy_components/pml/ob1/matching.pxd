@@ -6,6 +6,9 @@ from ompy.frameworks.btl cimport BtlModule
 from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport MatchedMessage
 
+# the module's constants, in C
+cdef long long ANY_SOURCE
+
 cdef class RemoteMemory:
     cdef public unsigned long long address
     cdef public unsigned long long fragment_id
@@ -23,6 +26,9 @@ cdef class Fragment:
     cdef public unsigned long long sender_request
     cdef public object payload
     cdef public RemoteMemory remote
+
+@cython.locals(made=Fragment)
+cpdef Fragment fragment_of(int kind, int flags, int source, long tag, int sequence, long long length, unsigned long long sender_request, bytes payload)
 
 cdef class Message(MatchedMessage):
     cdef public Communicator communicator

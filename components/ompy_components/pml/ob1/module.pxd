@@ -14,6 +14,20 @@ from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.receiving cimport Receiving
 from ompy_components.pml.ob1.sending cimport Sending
 
+# the module's constants, in C
+cdef long long ERR_ARG
+cdef long long ERR_INTERN
+cdef long long ERROR_FATAL
+cdef long long SEND
+cdef long long ACK
+cdef long long FIN
+cdef long long FRAG
+cdef long long MATCH
+cdef long long PUT
+cdef long long RGET
+cdef long long RNDV
+cdef long long UNION_SIZE
+
 cdef class Arrivals(ReceiveCallback):
     cdef Receiving _receiving
     cdef Sending _sending

@@ -2,6 +2,10 @@ cimport cython
 
 from ompy.frameworks.bml cimport BmlEndpoint, Rail, RailArray
 from ompy.frameworks.btl cimport BtlModule
+from ompy_components.pml.ob1.selection cimport suits_direct
+
+# the module's constants, in C
+cdef long long PUT
 
 cdef class Share:
     cdef public object handle
@@ -19,6 +23,8 @@ cdef class RdmaRails:
     @cython.locals(rail=Rail)
     cdef list _usable(self, BmlEndpoint endpoint, int need)
 
+@cython.locals(made=Share)
+cpdef Share share_of(Rail rail, long long left, handle)
 @cython.locals(rail=Rail)
 cpdef Rail find_rail(RailArray array, BtlModule module)
 cpdef list heaviest_first(list rails)

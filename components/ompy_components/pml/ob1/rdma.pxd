@@ -1,13 +1,20 @@
 cimport cython
 
+from ompy cimport raw
 from ompy.data.request cimport Request
 from ompy.frameworks.bml cimport Rail
 from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.control cimport Control
-from ompy_components.pml.ob1.rails cimport RdmaRails, Share
+from ompy_components.pml.ob1.rails cimport RdmaRails, Share, share_of
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
-from ompy_components.pml.ob1.headers cimport parse
+from ompy_components.pml.ob1.halves cimport SenderHalf
+from ompy_components.pml.ob1.headers cimport check, fin_words
 from ompy_components.pml.ob1.states cimport next_rdma_state, next_send_state
+
+# the module's constants, in C
+cdef long long ERR_INTERN
+cdef long long FIN
+cdef long long FIN_SIZE
 
 cdef class Expected:
     cdef public unsigned long long id
@@ -20,10 +27,11 @@ cdef class RdmaFragment(Expected):
     cdef public Rail rail
     cdef public long long size
     cdef public object state
+    cpdef plan(self, Request request, Rail rail, long long offset, long long size)
     cpdef advance(self, event)
 
 cdef class Offer(Expected):
-    cdef Rdma _rdma
+    cdef Rdma rdma
     @cython.locals(request=SendRequest)
     cpdef finished(self, long long size)
 
@@ -32,9 +40,9 @@ cdef class Rdma:
     cdef dict _expected
     cdef unsigned long long _next_id
     cdef object _ob1
-    cdef dict _offers
     cdef Trace _trace
     cdef public RdmaRails rails
+    cdef public SenderHalf sender
     cpdef unsigned long long expect(self, Expected expected) except 0
     cpdef forget(self, Expected expected)
     @cython.locals(offer=Offer)
@@ -42,7 +50,7 @@ cdef class Rdma:
     @cython.locals(offer=Offer)
     cpdef withdraw(self, SendRequest request)
     cpdef drop(self, Request request)
-    @cython.locals(expected=Expected)
+    @cython.locals(expected=Expected, size="long long", fragment_id="unsigned long long")
     cpdef fin_arrived(self, data)
     cpdef send_fin(self, Rail rail, unsigned long long fragment_id, long long size)
     cpdef got(self, SendRequest request, long long size)

@@ -6,15 +6,17 @@ Source: reference openmpi.md 3.4 to 3.6.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ompy import raw
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import Rail
 from ompy.mca.parameter import Values
 
-from ompy_components.pml.ob1.headers import FIN, FIN_HEADER, parse
-from ompy_components.pml.ob1.rails import RdmaRails, Share
+from ompy_components.pml.ob1.halves import SenderHalf
+from ompy_components.pml.ob1.headers import FIN, FIN_SIZE, check, fin_words
+from ompy_components.pml.ob1.rails import RdmaRails, Share, share_of
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import (
     RdmaEvent,
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
 
+_PLANNED: Final = RdmaState.PLANNED  # every fragment asks for it
+_FIN: Final = SendEvent.FIN
+
+
 class Expected:
     """Something a FIN tells of.
 
@@ -38,9 +44,8 @@ class Expected:
 
     __slots__ = ("id", "request")
 
-    def __init__(self, request: Request) -> None:
-        self.id = 0
-        self.request = request
+    id: int
+    request: Request
 
     def finished(self, size: int) -> None:
         """A FIN arrived.
@@ -63,18 +68,19 @@ class RdmaFragment(Expected):
 
     __slots__ = ("handle", "offset", "rail", "size", "state")
 
-    def __init__(self, request: Request, rail: Rail, offset: int, size: int) -> None:
+    def plan(self, request: Request, rail: Rail, offset: int, size: int) -> None:
+        """Set what it begins with."""
         self.id = 0
         self.request = request
         self.rail = rail
         self.offset = offset
         self.size = size
         self.handle: object | None = None
-        self.state = RdmaState.PLANNED
+        self.state = _PLANNED
 
     def advance(self, event: RdmaEvent) -> None:
         """The state after `event`; an event that cannot be is an error with the story."""
-        self.state = next_rdma_state(self.state, event, self.story)
+        self.state = next_rdma_state(self.state, event, self)
 
     def story(self) -> str:
         """What is known of it, for messages to people."""
@@ -83,20 +89,21 @@ class RdmaFragment(Expected):
 
 
 class Offer(Expected):
-    """A whole message that its receiver may get; every get ends with a FIN."""
+    """A whole message that its receiver may get; every get ends with a FIN.
 
-    __slots__ = ("_rdma",)
+    Attributes:
+        rdma: that made it.
+    """
 
-    def __init__(self, rdma: Rdma, request: SendRequest) -> None:
-        self.id = 0
-        self.request = request
-        self._rdma = rdma
+    __slots__ = ("rdma",)
+
+    rdma: Rdma
 
     def finished(self, size: int) -> None:
         """RDMA Direct Get, steps F and G."""
         request = self.request
         assert isinstance(request, SendRequest)
-        self._rdma.got(request, size)
+        self.rdma.got(request, size)
 
 
 class Rdma:
@@ -104,9 +111,12 @@ class Rdma:
 
     Attributes:
         rails: chooses them.
+        sender: the half that messages are completed by; it sets it.
     """
 
-    __slots__ = ("_control", "_expected", "_next_id", "_ob1", "_offers", "_trace", "rails")
+    __slots__ = ("_control", "_expected", "_next_id", "_ob1", "_trace", "rails", "sender")
+
+    sender: SenderHalf
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
@@ -114,7 +124,6 @@ class Rdma:
         self._trace = ob1.trace
         self._next_id = 0
         self._expected: dict[int, Expected] = {}
-        self._offers: dict[int, Offer] = {}  # by id of the send request
         self.rails = RdmaRails(
             values.max_rdma_per_request, values.use_all_rdma, values.leave_pinned == "1"
         )
@@ -140,13 +149,17 @@ class Rdma:
         A RGET that found no room was not sent: its offer is made anew.
         """
         self.withdraw(request)
-        offer = self._offers[request.id] = Offer(self, request)
+        offer = Offer.__new__(Offer)
+        offer.rdma = self
+        offer.request = request
+        request.offer = offer
         return self.expect(offer)
 
     def withdraw(self, request: SendRequest) -> None:
         """No part of a message will be got any more."""
-        offer = self._offers.pop(request.id, None)
+        offer = request.offer
         if offer is not None:
+            request.offer = None
             self.forget(offer)
 
     def drop(self, request: Request) -> None:
@@ -161,7 +174,9 @@ class Rdma:
 
     def fin_arrived(self, data: memoryview) -> None:
         """A FIN: bytes were moved, or could not be."""
-        _, _, size, fragment_id = parse(FIN_HEADER, FIN, data)
+        check(FIN, FIN_SIZE, data)
+        size = raw.signed_word(data, 8)
+        fragment_id = raw.word(data, 16)
         expected = self._expected.get(fragment_id)
         if expected is None:
             raise MPIError(
@@ -171,15 +186,15 @@ class Rdma:
 
     def send_fin(self, rail: Rail, fragment_id: int, size: int) -> None:
         """Tell the peer about its fragment, behind the put on the same rail."""
-        self._control.send_on(rail, FIN_HEADER.pack(FIN, 0, size, fragment_id), FIN)
+        self._control.send_on(rail, fin_words(size, fragment_id), FIN)
 
     def got(self, request: SendRequest, size: int) -> None:
         """The receiver has read `size` bytes of a message offered to it."""
-        request.state = next_send_state(request.state, SendEvent.FIN, request.story)
+        request.state = next_send_state(request.state, _FIN, request)
         if self._trace.active:
             self._ob1.steps.sender(request, "FIN", size=size)
         request.delivered += size
-        self._ob1.sending.finish_if_delivered(request)
+        self.sender.finish_if_delivered(request)
 
     def register(self, rail: Rail, memory: memoryview, access: int) -> object | None:
         """A registration for put and get over a rail; None when there is no room for it."""
@@ -194,7 +209,7 @@ class Rdma:
         for rail in rails:
             handle = self.register(rail, memory, access)
             if handle is not None:
-                shares.append(Share(rail, 0, handle))
+                shares.append(share_of(rail, 0, handle))
         return shares
 
     def release(self, shares: list[Share]) -> None:

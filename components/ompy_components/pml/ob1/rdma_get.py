@@ -9,7 +9,7 @@ Source: seed ob1-protocols, RDMA Direct Get steps C to G; reference openmpi.md 3
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
@@ -24,14 +24,20 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.btl import PUT as CAN_PUT
 
+from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.matching import RecvRequest, RemoteMemory
 from ompy_components.pml.ob1.rails import Share, get_alignment, next_share, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment
+from ompy_components.pml.ob1.rdma_put import PutRequests
 from ompy_components.pml.ob1.states import RdmaEvent
 from ompy_components.pml.ob1.steps import READ
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
+
+# members of enums are found by a call; every message asks for these
+_STARTED: Final = RdmaEvent.STARTED
+_MOVED: Final = RdmaEvent.MOVED
 
 
 class Read(RdmaFragment):
@@ -43,10 +49,12 @@ class Read(RdmaFragment):
 class Gets(CompletionCallback):
     """The receiver's half of get for one rank."""
 
-    __slots__ = ("_ob1", "_rdma", "_trace")
+    __slots__ = ("_ob1", "_puts", "_rdma", "_receiver", "_trace")
 
-    def __init__(self, ob1: Ob1) -> None:
+    def __init__(self, ob1: Ob1, receiver: ReceiverHalf, puts: PutRequests) -> None:
         self._ob1 = ob1
+        self._receiver = receiver
+        self._puts = puts
         self._rdma = ob1.rdma
         self._trace = ob1.trace
 
@@ -83,8 +91,9 @@ class Gets(CompletionCallback):
     ) -> int:
         incoming = request.incoming
         assert incoming is not None
-        fragment = Read(request, share.rail, offset, size)
-        fragment.advance(RdmaEvent.STARTED)
+        fragment = Read.__new__(Read)
+        fragment.plan(request, share.rail, offset, size)
+        fragment.advance(_STARTED)
         fragment.id = remote.fragment_id  # the sender's: a FIN back names it
         incoming.outstanding += 1
         began = self._trace.clock() if self._trace.active else 0
@@ -130,17 +139,15 @@ class Gets(CompletionCallback):
         incoming.outstanding -= 1
         if status < 0:
             fragment.advance(RdmaEvent.FAILED)
-            self._ob1.receiving.rendezvous.ask_for_fragments(
-                request, fragment.offset, fragment.size
-            )
+            self._receiver.ask_for_fragments(request, fragment.offset, fragment.size)
             return
-        fragment.advance(RdmaEvent.MOVED)
+        fragment.advance(_MOVED)
         if self._trace.active:
             self._ob1.steps.receiver(request, "FIN", offset=fragment.offset, size=fragment.size)
         self._rdma.send_fin(fragment.rail, fragment.id, fragment.size)
         request.arrived += fragment.size
         request.received += fragment.size
-        self._ob1.receiving.finish_if_here(request)
+        self._receiver.finish_if_here(request)
 
     def _otherwise(
         self, request: RecvRequest, share: Share, offset: int, size: int, result: int
@@ -148,12 +155,11 @@ class Gets(CompletionCallback):
         """What cannot be got is asked for: by PUT when it is only not available, or as FRAGs."""
         rail: Rail = share.rail
         module = rail.module
-        rendezvous = self._ob1.receiving.rendezvous
         if result != NOT_AVAILABLE or not module.flags & CAN_PUT:
-            rendezvous.ask_for_fragments(request, offset, size)
+            self._receiver.ask_for_fragments(request, offset, size)
             return
         end = offset + size
         while offset < end:
             piece = piece_of(end - offset, module.put_limit, module.put_alignment)
-            rendezvous.puts.ask(request, share, offset, piece)
+            self._puts.ask(request, share, offset, piece)
             offset += piece

@@ -2,12 +2,27 @@ cimport cython
 
 from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
+from ompy.trace.sink cimport Trace
+from ompy_components.pml.ob1.control cimport Control
+from ompy_components.pml.ob1.halves cimport ReceiverHalf, SenderHalf
 from ompy_components.pml.ob1.matching cimport RecvRequest
 from ompy_components.pml.ob1.rails cimport Share, find_rail, next_share, piece_of, put_alignment
-from ompy_components.pml.ob1.rdma cimport RdmaFragment
+from ompy_components.pml.ob1.rdma cimport Rdma, RdmaFragment
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
 from ompy_components.pml.ob1.headers cimport parse
 from ompy_components.pml.ob1.states cimport next_send_state
+
+# the module's constants, in C
+cdef long long ERR_INTERN
+cdef long long COMPLETED
+cdef long long NO_ORDER
+cdef long long NOT_AVAILABLE
+cdef long long OUT_OF_RESOURCE
+cdef long long REMOTE_READ
+cdef long long REMOTE_WRITE
+cdef long long FLAG_ACK
+cdef long long PUT
+cdef long long PUT_SIZE
 
 cdef class Incoming:
     cdef public bint acknowledge
@@ -17,13 +32,20 @@ cdef class Incoming:
     cdef public list shares
     cdef public object view
 
+@cython.locals(made=Incoming)
+cpdef Incoming incoming_by_rdma(unsigned long long send_id, view, list shares, long long offset)
+
 cdef class Wanted(RdmaFragment):
-    cdef PutRequests _puts
+    cdef PutRequests puts
     cpdef finished(self, long long size)
 
 cdef class PutRequests:
+    cdef Control _control
     cdef int _depth
     cdef object _ob1
+    cdef Rdma _rdma
+    cdef ReceiverHalf _receiver
+    cdef Trace _trace
     @cython.locals(incoming=Incoming, share=Share, module=BtlModule, limit=cython.longlong, size=cython.longlong, frag_size=cython.longlong)
     cpdef schedule(self, RecvRequest request)
     cdef Share _next_share(self, Incoming incoming)
@@ -39,7 +61,9 @@ cdef class Write(RdmaFragment):
 
 cdef class PutWrites(CompletionCallback):
     cdef object _ob1
-    cdef object _sending
+    cdef Rdma _rdma
+    cdef SenderHalf _sending
+    cdef Trace _trace
     @cython.locals(request=SendRequest, rail=Rail, fragment=Write)
     cpdef arrived(self, BtlModule module, Endpoint endpoint, data)
     @cython.locals(request=SendRequest, rail=Rail)

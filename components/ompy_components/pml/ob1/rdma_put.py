@@ -11,10 +11,9 @@ reference openmpi.md 3.6.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.data.errors import ERR_INTERN, MPIError
-from ompy.data.request import Request
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
     COMPLETED,
@@ -29,6 +28,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 
+from ompy_components.pml.ob1.halves import ReceiverHalf, SenderHalf
 from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_HEADER, PUT_SIZE, parse
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rails import Share, find_rail, next_share, piece_of, put_alignment
@@ -40,7 +40,13 @@ from ompy_components.pml.ob1.steps import WRITE
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
-    from ompy_components.pml.ob1.sending import Sending
+
+# members of enums are found by a call; every message asks for these
+_ASKED: Final = RdmaEvent.ASKED
+_STARTED: Final = RdmaEvent.STARTED
+_MOVED: Final = RdmaEvent.MOVED
+_PUT: Final = SendEvent.PUT
+_PUT_ACK: Final = SendEvent.PUT_ACK
 
 
 class Incoming:
@@ -57,36 +63,49 @@ class Incoming:
 
     __slots__ = ("acknowledge", "offset", "outstanding", "send_id", "shares", "view")
 
-    def __init__(self, send_id: int, view: memoryview, shares: list[Share], offset: int) -> None:
-        self.send_id = send_id
-        self.view = view
-        self.shares = shares
-        self.offset = offset
-        self.outstanding = 0
-        self.acknowledge = False
+    send_id: int
+    view: memoryview
+    shares: list[Share]
+    offset: int
+    outstanding: int
+    acknowledge: bool
+
+
+def incoming_by_rdma(send_id: int, view: memoryview, shares: list[Share], offset: int) -> Incoming:
+    """What a receive gets by RDMA, from byte `offset` on."""
+    made = Incoming.__new__(Incoming)
+    made.send_id = send_id
+    made.view = view
+    made.shares = shares
+    made.offset = offset
+    made.outstanding = 0
+    made.acknowledge = False
+    return made
 
 
 class Wanted(RdmaFragment):
     """A piece that the sender was asked to put."""
 
-    __slots__ = ("_puts",)
+    __slots__ = ("puts",)
 
-    def __init__(self, puts: PutRequests, request: Request, rail: Rail, offset: int, size: int):
-        super().__init__(request, rail, offset, size)
-        self._puts = puts
+    puts: PutRequests
 
     def finished(self, size: int) -> None:
         """Steps H and I."""
-        self._puts.finished(self, size)
+        self.puts.finished(self, size)
 
 
 class PutRequests:
     """The receiver's half of put for one rank."""
 
-    __slots__ = ("_depth", "_ob1")
+    __slots__ = ("_control", "_depth", "_ob1", "_rdma", "_receiver", "_trace")
 
-    def __init__(self, ob1: Ob1, depth: int) -> None:
+    def __init__(self, ob1: Ob1, receiver: ReceiverHalf, depth: int) -> None:
         self._ob1 = ob1
+        self._receiver = receiver
+        self._control = ob1.control
+        self._rdma = ob1.rdma
+        self._trace = ob1.trace
         self._depth = depth
 
     def schedule(self, request: RecvRequest) -> None:
@@ -109,7 +128,7 @@ class PutRequests:
             if not self.ask(request, share, incoming.offset, size):
                 if incoming.outstanding:
                     return  # the next FIN gives room
-                self._ob1.receiving.rendezvous.ask_for_fragments(request, incoming.offset, size)
+                self._receiver.ask_for_fragments(request, incoming.offset, size)
             share.left -= size
             incoming.offset += size
 
@@ -120,35 +139,37 @@ class PutRequests:
         """Ask for one piece over a rail; false when its memory could not be registered."""
         incoming, rail = request.incoming, share.rail
         assert incoming is not None
-        fragment = Wanted(self, request, rail, offset, size)
+        fragment = Wanted.__new__(Wanted)
+        fragment.plan(request, rail, offset, size)
+        fragment.puts = self
         address, handle = offset, share.handle
         if handle is None:
             memory = incoming.view[offset : offset + size]
-            address, handle = 0, self._ob1.rdma.register(rail, memory, REMOTE_WRITE)
+            address, handle = 0, self._rdma.register(rail, memory, REMOTE_WRITE)
             if handle is None:
                 return False
             fragment.handle = handle
         flags = FLAG_ACK if incoming.acknowledge else 0
         incoming.acknowledge = False
         incoming.outstanding += 1
-        fragment.advance(RdmaEvent.ASKED)
-        number = self._ob1.rdma.expect(fragment)
+        fragment.advance(_ASKED)
+        number = self._rdma.expect(fragment)
         header = PUT_HEADER.pack(
             PUT, flags, incoming.send_id, number, request.id, offset, address, size
         )
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.receiver(request, "PUT", offset=offset, size=size, rail=rail.module)
-        self._ob1.control.send_on(rail, header + bytes(handle), PUT)  # type: ignore[call-overload]
+        self._control.send_on(rail, header + bytes(handle), PUT)  # type: ignore[call-overload]
         return True
 
     def finished(self, fragment: Wanted, size: int) -> None:
         """A FIN: the piece is here, or it will come as FRAGs."""
         request = fragment.request
         assert isinstance(request, RecvRequest)
-        self._ob1.rdma.forget(fragment)
-        self._ob1.rdma.release_one(fragment)
-        fragment.advance(RdmaEvent.FAILED if size < 0 else RdmaEvent.MOVED)
-        if self._ob1.trace.active:
+        self._rdma.forget(fragment)
+        self._rdma.release_one(fragment)
+        fragment.advance(RdmaEvent.FAILED if size < 0 else _MOVED)
+        if self._trace.active:
             # where a get was not available this is a step of put all the same
             put = RDMA_DIRECT_PUT if request.protocol is RDMA_DIRECT_GET else request.protocol
             self._ob1.steps.receiver(
@@ -161,7 +182,7 @@ class PutRequests:
             request.arrived += size
             request.received += size
         self.schedule(request)
-        self._ob1.receiving.finish_if_here(request)
+        self._receiver.finish_if_here(request)
 
 
 class Write(RdmaFragment):
@@ -175,20 +196,20 @@ class Write(RdmaFragment):
 
     __slots__ = ("address", "peer_fragment", "remote_handle")
 
-    def __init__(self, request: SendRequest, rail: Rail, offset: int, size: int) -> None:
-        super().__init__(request, rail, offset, size)
-        self.peer_fragment = 0
-        self.address = 0
-        self.remote_handle = b""
+    peer_fragment: int
+    address: int
+    remote_handle: bytes
 
 
 class PutWrites(CompletionCallback):
     """The sender's half of put for one rank."""
 
-    __slots__ = ("_ob1", "_sending")
+    __slots__ = ("_ob1", "_rdma", "_sending", "_trace")
 
-    def __init__(self, ob1: Ob1, sending: Sending) -> None:
+    def __init__(self, ob1: Ob1, sending: SenderHalf) -> None:
         self._ob1 = ob1
+        self._rdma = ob1.rdma
+        self._trace = ob1.trace
         self._sending = sending
 
     def arrived(self, module: BtlModule, endpoint: Endpoint, data: memoryview) -> None:
@@ -198,10 +219,10 @@ class PutWrites(CompletionCallback):
         request = self._sending.requests.get(send_id)
         if request is None:
             raise MPIError(ERR_INTERN, f"ob1: PUT for send {send_id}, which is not waiting for it")
-        event = SendEvent.PUT_ACK if flags & FLAG_ACK else SendEvent.PUT
-        request.state = next_send_state(request.state, event, request.story)
+        event = _PUT_ACK if flags & FLAG_ACK else _PUT
+        request.state = next_send_state(request.state, event, request)
         request.peer_request = receive_id
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.sender(request, "PUT", offset=offset, size=size, rail=module)
         if offset + size > request.convertor.size:
             raise MPIError(
@@ -209,7 +230,8 @@ class PutWrites(CompletionCallback):
                 f"ob1: PUT asks for bytes {offset} to {offset + size}: {request.story()}",
             )
         rail = find_rail(request.endpoint.rdma, module)
-        fragment = Write(request, rail or Rail(module, endpoint), offset, size)
+        fragment = Write.__new__(Write)
+        fragment.plan(request, rail or Rail(module, endpoint), offset, size)
         fragment.peer_fragment = peer_fragment
         fragment.address = address
         fragment.remote_handle = bytes(data[PUT_SIZE:])
@@ -223,7 +245,7 @@ class PutWrites(CompletionCallback):
         request = fragment.request
         assert isinstance(request, SendRequest)
         if request.complete:  # it failed while this waited for room
-            self._ob1.rdma.release_one(fragment)
+            self._rdma.release_one(fragment)
             return True
         rail, view = fragment.rail, request.convertor.view
         assert view is not None, "a PUT answers a message that said it is contiguous"
@@ -231,12 +253,12 @@ class PutWrites(CompletionCallback):
         handle = fragment.handle or _registration(request, rail)
         needed = fragment.size > rail.module.local_registration_threshold
         if handle is None and needed:
-            handle = fragment.handle = self._ob1.rdma.register(rail, local, REMOTE_READ)
+            handle = fragment.handle = self._rdma.register(rail, local, REMOTE_READ)
         if handle is None and needed:
             self._fall_back(fragment, NOT_AVAILABLE)
             return True
-        fragment.advance(RdmaEvent.STARTED)
-        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
+        fragment.advance(_STARTED)
+        began = self._trace.clock() if self._trace.active else 0
         result = rail.module.put(
             rail.endpoint,
             local,
@@ -251,7 +273,7 @@ class PutWrites(CompletionCallback):
         if result == OUT_OF_RESOURCE and not rail.endpoint.proc.departed:
             fragment.advance(RdmaEvent.NO_ROOM)
             return False
-        if result >= 0 and self._ob1.trace.active:
+        if result >= 0 and self._trace.active:
             self._ob1.steps.sender(
                 request,
                 WRITE,
@@ -275,16 +297,16 @@ class PutWrites(CompletionCallback):
     def _done(self, fragment: Write, status: int) -> None:
         request = fragment.request
         assert isinstance(request, SendRequest)
-        self._ob1.rdma.release_one(fragment)
+        self._rdma.release_one(fragment)
         if request.complete:
             return  # its peer is lost
         if status < 0:
             self._fall_back(fragment, status)
             return
-        fragment.advance(RdmaEvent.MOVED)
-        if self._ob1.trace.active:
+        fragment.advance(_MOVED)
+        if self._trace.active:
             self._ob1.steps.sender(request, "FIN", offset=fragment.offset, size=fragment.size)
-        self._ob1.rdma.send_fin(fragment.rail, fragment.peer_fragment, fragment.size)
+        self._rdma.send_fin(fragment.rail, fragment.peer_fragment, fragment.size)
         request.delivered += fragment.size
         self._sending.finish_if_delivered(request)
 
@@ -293,9 +315,9 @@ class PutWrites(CompletionCallback):
         request = fragment.request
         assert isinstance(request, SendRequest)
         fragment.advance(RdmaEvent.FAILED)
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.sender(request, "FIN", offset=fragment.offset, size=status)
-        self._ob1.rdma.send_fin(fragment.rail, fragment.peer_fragment, status)
+        self._rdma.send_fin(fragment.rail, fragment.peer_fragment, status)
         self._sending.streaming.add_range(request, fragment.offset, fragment.size)
         self._sending.streaming.schedule(request)
         self._sending.finish_if_delivered(request)

@@ -4,17 +4,35 @@ from ompy cimport raw
 from ompy.data.convertor cimport Convertor
 from ompy.frameworks.btl cimport BtlModule
 from ompy.trace.sink cimport Trace
+from ompy_components.pml.ob1.halves cimport ReceiverHalf
 from ompy_components.pml.ob1.headers cimport as_signed, check, parse, parse_registrations
-from ompy_components.pml.ob1.matching cimport Fragment, Matching, PeerQueue, RecvRequest
+from ompy_components.pml.ob1.matching cimport Fragment, Matching, PeerQueue, RecvRequest, RemoteMemory, fragment_of
+from ompy_components.pml.ob1.rdma cimport Rdma
+from ompy_components.pml.ob1.rdma_put cimport Incoming
 from ompy_components.pml.ob1.rendezvous_receive cimport RendezvousReceive
 from ompy_components.pml.ob1.states cimport next_receive_state
 
-cdef class Receiving:
+# the module's constants, in C
+cdef long long ERR_INTERN
+cdef long long ERR_PROC_FAILED
+cdef long long ERR_TRUNCATE
+cdef long long FLAG_ACK
+cdef long long FRAG
+cdef long long FRAG_SIZE
+cdef long long MATCH
+cdef long long MATCH_SIZE
+cdef long long RGET
+cdef long long RGET_SIZE
+cdef long long RNDV
+cdef long long RNDV_SIZE
+cdef long long SEQUENCE_MASK
+
+cdef class Receiving(ReceiverHalf):
     cdef object _ob1
     cdef Trace _trace
     cdef public dict matchings
     cdef unsigned long long _next_id
-    cdef public dict requests
+    cdef Rdma _rdma
     cdef public RendezvousReceive rendezvous
     cdef dict _orphans
     @cython.locals(matching=Matching, fragment=Fragment)
@@ -22,6 +40,7 @@ cdef class Receiving:
     @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", context_id=int, source=int, tag=long, sequence=int, matching=Matching, queue=PeerQueue, request=RecvRequest)
     cpdef match_arrived(self, data)
     cpdef rndv_arrived(self, data)
+    @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", send_id="unsigned long long", context_id=int, source=int, tag=long, sequence=int, fragment=Fragment)
     cpdef rget_arrived(self, BtlModule module, data)
     @cython.locals(queue=PeerQueue, following=Fragment)
     cdef _arrived(self, Matching matching, int context_id, Fragment fragment)
@@ -34,10 +53,13 @@ cdef class Receiving:
     cdef _rendezvous(self, RecvRequest request, Fragment fragment, payload)
     @cython.locals(request=RecvRequest)
     cpdef fragment_arrived(self, data)
+    @cython.locals(incoming=Incoming)
     cpdef finish_if_here(self, RecvRequest request)
     cdef _truncated(self, RecvRequest request)
     cpdef cancel(self, RecvRequest request)
     cpdef fail_peer(self, proc, reason)
     cdef _note_arrived(self, int kind, int context_id, int source, long tag, int sequence, long long size)
 
+@cython.locals(made=RemoteMemory, size=int, left="long long")
+cdef RemoteMemory _remote(BtlModule module, data)
 cdef Fragment _whole(int flags, int source, long tag, int sequence, data)

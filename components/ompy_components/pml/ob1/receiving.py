@@ -5,7 +5,7 @@ Source: seed ob1-protocols (steps are named in comments), reference openmpi.md 3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
@@ -13,6 +13,7 @@ from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
+from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
     FRAG,
@@ -22,7 +23,6 @@ from ompy_components.pml.ob1.headers import (
     MATCH_SIZE,
     NAMES,
     RGET,
-    RGET_HEADER,
     RGET_SIZE,
     RNDV,
     RNDV_HEADER,
@@ -39,6 +39,7 @@ from ompy_components.pml.ob1.matching import (
     PeerQueue,
     RecvRequest,
     RemoteMemory,
+    fragment_of,
 )
 from ompy_components.pml.ob1.rendezvous_receive import RendezvousReceive
 from ompy_components.pml.ob1.selection import EAGER_ALLOCATED
@@ -48,24 +49,28 @@ from ompy_components.pml.ob1.steps import COMPLETE
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+# members of enums are found by a call; every message asks for these
+_MATCHED: Final = ReceiveEvent.MATCHED
+_ALL_HERE: Final = ReceiveEvent.ALL_HERE
 
-class Receiving:
+
+class Receiving(ReceiverHalf):
     """The receiver's half of ob1 for one rank.
 
     Attributes:
-        requests: matched receives of which more is to come, by id.
         matchings: the matching state of every communicator, by context id.
         rendezvous: decides what becomes of a RNDV or RGET.
     """
 
-    __slots__ = ("_next_id", "_ob1", "_orphans", "_trace", "matchings", "rendezvous", "requests")
+    __slots__ = ("_next_id", "_ob1", "_orphans", "_rdma", "_trace", "matchings", "rendezvous")
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
         self._trace = ob1.trace
-        self.rendezvous = RendezvousReceive(ob1, values)
+        self._rdma = ob1.rdma
+        self.rendezvous = RendezvousReceive(ob1, self, values)
         self._next_id = 0
-        self.requests: dict[int, RecvRequest] = {}
+        self.requests = {}
         self.matchings: dict[int, Matching] = {}
         # fragments of communicators this rank has not made yet, by context id
         self._orphans: dict[int, list[Fragment]] = {}
@@ -117,21 +122,26 @@ class Receiving:
         if self._trace.active:
             self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
         payload = bytes(data[RNDV_SIZE:])
-        fragment = Fragment(RNDV, flags, source, tag, sequence, length, send_id, payload)
+        fragment = fragment_of(RNDV, flags, source, tag, sequence, length, send_id, payload)
         self._arrived(self.matchings.get(context_id), context_id, fragment)
 
     def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
         """A RGET: a message that may be read from the sender's memory."""
-        fields = parse(RGET_HEADER, RGET, data)
-        _, flags, context_id, source, tag, sequence, length, send_id, number, address = fields
+        check(RGET, RGET_SIZE, data)
+        first = raw.word(data, 0)
+        second = raw.word(data, 8)
+        context_id = first >> 16 & 0xFFFF
+        source = as_signed(first >> 32)
+        tag = as_signed(second)
+        sequence = second >> 32 & SEQUENCE_MASK
+        length = raw.word(data, 16)
         if self._trace.noting:
             self._trace.note("< RGET", context_id, source, tag, sequence, length)
         if self._trace.active:
             self._note_arrived(RGET, context_id, source, tag, sequence, 0)
-        fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, b"")
-        end = RGET_SIZE + module.registration_handle_size
-        others = parse_registrations(bytes(data[end:]))
-        fragment.remote = RemoteMemory(module, number, address, bytes(data[RGET_SIZE:end]), others)
+        send_id = raw.word(data, 24)
+        fragment = fragment_of(RGET, first >> 8 & 0xFF, source, tag, sequence, length, send_id, b"")
+        fragment.remote = _remote(module, data)
         self._arrived(self.matchings.get(context_id), context_id, fragment)
 
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
@@ -195,9 +205,9 @@ class Receiving:
         request.tag = fragment.tag
         request.length = fragment.length
         request.convertor.bind(fragment.length)
-        request.state = next_receive_state(request.state, ReceiveEvent.MATCHED, request.story)
-        request.received = request.convertor.unpack(0, payload) if len(payload) else 0
+        request.state = next_receive_state(request.state, _MATCHED, request)
         request.arrived = len(payload)
+        request.received = request.convertor.unpack(0, payload) if request.arrived else 0
         self._next_id += 1
         request.open_rendezvous(self._next_id)
         self.requests[request.id] = request
@@ -221,6 +231,10 @@ class Receiving:
         request.arrived += len(payload)
         self.finish_if_here(request)
 
+    def ask_for_fragments(self, request: RecvRequest, offset: int, size: int) -> None:
+        """What RDMA could not bring."""
+        self.rendezvous.ask_for_fragments(request, offset, size)
+
     def finish_if_here(self, request: RecvRequest) -> None:
         """The request is complete when all bytes of the message have arrived (3.2.5).
 
@@ -228,12 +242,13 @@ class Receiving:
         """
         if request.arrived < request.length:
             return
-        if request.incoming is not None and request.incoming.outstanding:
+        incoming = request.incoming
+        if incoming is not None and incoming.outstanding:
             return
-        request.state = next_receive_state(request.state, ReceiveEvent.ALL_HERE, request.story)
+        request.state = next_receive_state(request.state, _ALL_HERE, request)
         del self.requests[request.id]
-        if request.incoming is not None:
-            self._ob1.rdma.release(request.incoming.shares)
+        if incoming is not None:
+            self._rdma.release(incoming.shares)
         if request.length > request.convertor.size:
             self._truncated(request)
         if self._trace.active:
@@ -252,7 +267,7 @@ class Receiving:
         if request.complete or request.state is not ReceiveState.POSTED:
             return
         if self._ob1.matching(request.communicator).cancel(request):
-            request.state = next_receive_state(request.state, ReceiveEvent.CANCEL, request.story)
+            request.state = next_receive_state(request.state, ReceiveEvent.CANCEL, request)
             request.cancelled = True
             request.finish()
 
@@ -283,7 +298,22 @@ class Receiving:
         )
 
 
+def _remote(module: BtlModule, data: memoryview) -> RemoteMemory:
+    """What a RGET says of the sender's memory."""
+    made = RemoteMemory.__new__(RemoteMemory)
+    made.module = module
+    made.fragment_id = raw.word(data, 32)
+    made.address = raw.word(data, 40)
+    size = module.registration_handle_size
+    left = raw.size(data) - RGET_SIZE - size
+    if left < 0:
+        raise MPIError(ERR_INTERN, f"ob1: a RGET ends {-left} bytes before its registration does")
+    made.handle = raw.part(data, RGET_SIZE, size)
+    made.others = parse_registrations(bytes(data[-left:])) if left else []
+    return made
+
+
 def _whole(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
     """A MATCH fragment to be kept: a copy of its payload."""
     payload = bytes(data[MATCH_SIZE:])
-    return Fragment(MATCH, flags, source, tag, sequence, len(payload), 0, payload)
+    return fragment_of(MATCH, flags, source, tag, sequence, len(payload), 0, payload)

@@ -22,6 +22,7 @@ from ompy.frameworks.btl import GET, LOCAL_WRITE, REMOTE_WRITE
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.mca.parameter import Values
 
+from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.headers import (
     ACK,
     ACK_HEADER,
@@ -38,10 +39,12 @@ from ompy_components.pml.ob1.rails import (
     heaviest_first,
     named_rail,
     put_alignment,
+    share_of,
     share_out,
+    shares_by_weight,
 )
 from ompy_components.pml.ob1.rdma_get import Gets
-from ompy_components.pml.ob1.rdma_put import Incoming, PutRequests
+from ompy_components.pml.ob1.rdma_put import Incoming, PutRequests, incoming_by_rdma
 from ompy_components.pml.ob1.selection import (
     RDMA_DIRECT_GET,
     RDMA_DIRECT_PUT,
@@ -66,28 +69,34 @@ class RendezvousReceive:
 
     __slots__ = ("_control", "_ob1", "_rdma", "_trace", "gets", "puts")
 
-    def __init__(self, ob1: Ob1, values: Values) -> None:
+    def __init__(self, ob1: Ob1, receiver: ReceiverHalf, values: Values) -> None:
         self._ob1 = ob1
         self._control = ob1.control
         self._rdma = ob1.rdma
         self._trace = ob1.trace
-        self.puts = PutRequests(ob1, values.recv_pipeline_depth)
-        self.gets = Gets(ob1)
+        self.puts = PutRequests(ob1, receiver, values.recv_pipeline_depth)
+        self.gets = Gets(ob1, receiver, self.puts)
 
     def answer(self, request: RecvRequest, fragment: Fragment) -> None:
         """Answer the first fragment of a message of which more is to come."""
-        proc = request.communicator.procs[request.source]
-        endpoint = self._ob1.endpoint(proc)
+        endpoint = self._endpoint(request)
         view = request.convertor.view
         if view is None or request.length > request.convertor.size:
             self._send_receive(request, fragment)
         elif fragment.remote is not None:
-            self._get(request, fragment, endpoint, view[: request.length])
+            whole = request.length == len(view)
+            self._get(request, fragment, endpoint, view if whole else view[: request.length])
         elif not fragment.flags & FLAG_CONTIG or not (
             self._direct_put(request, fragment, endpoint, view[: request.length])
             or self._pipeline(request, fragment, endpoint, view[: request.length])
         ):
             self._send_receive(request, fragment)
+
+    def _endpoint(self, request: RecvRequest) -> BmlEndpoint:
+        """The rails to the sender."""
+        proc = request.communicator.procs[request.source]
+        made = proc.bml_endpoint
+        return made if isinstance(made, BmlEndpoint) else self._ob1.endpoint(proc)
 
     def ask_for_fragments(self, request: RecvRequest, offset: int, size: int) -> None:
         """ACK: the sender is to send these bytes as FRAGs, whatever else is under way."""
@@ -134,7 +143,7 @@ class RendezvousReceive:
         self._decided(request, RDMA_PIPELINE, fragment)
         if end < request.length:
             self._acknowledge(request, fragment.sender_request, end, 0, 0)
-        self._put(request, fragment, [Share(rail, 0) for rail in rails], end, view)
+        self._put(request, fragment, [share_of(rail, 0, None) for rail in rails], end, view)
         return True
 
     def _put(
@@ -147,7 +156,7 @@ class RendezvousReceive:
     ) -> None:
         """Have the bytes from those that are here to `end` put; the first PUT answers alone."""
         _give_parts(shares, end - request.arrived, put_alignment(shares))
-        incoming = Incoming(fragment.sender_request, view, shares, request.arrived)
+        incoming = incoming_by_rdma(fragment.sender_request, view, shares, request.arrived)
         incoming.acknowledge = end == request.length
         request.incoming = incoming
         self.puts.schedule(request)
@@ -164,7 +173,8 @@ class RendezvousReceive:
             return
         self._decided(request, RDMA_DIRECT_GET, fragment)
         _give_parts(shares, request.length, get_alignment(shares))
-        incoming = request.incoming = Incoming(fragment.sender_request, view, shares, 0)
+        incoming = incoming_by_rdma(fragment.sender_request, view, shares, 0)
+        request.incoming = incoming
         if fragment.flags & FLAG_WAITS and len(shares) == 1:
             self._split(request, incoming, shares[0])
         self.gets.begin(request, remote)
@@ -184,25 +194,25 @@ class RendezvousReceive:
         self, endpoint: BmlEndpoint, remote: RemoteMemory, view: memoryview
     ) -> list[Share]:
         """The rails of a RGET that are known here, can get, and could register the receive."""
-        handles: dict[Rail, bytes] = {}
-        first = find_rail(endpoint.rdma, remote.module)
-        if first is not None and first.module.flags & GET:
-            handles[first] = remote.handle
-        for name, handle in remote.others:
-            rail = named_rail(endpoint.rdma, name)
-            if rail is not None and rail.module.flags & GET:
-                handles[rail] = handle
         shares: list[Share] = []
-        for rail in heaviest_first(list(handles)):
-            registered: object | None = None
-            if len(view) > rail.module.local_registration_threshold:
-                registered = self._rdma.register(rail, view, LOCAL_WRITE | REMOTE_WRITE)
-                if registered is None:
-                    continue
-            share = Share(rail, 0, registered)
-            share.remote = handles[rail]
-            shares.append(share)
-        return shares
+        self._add_share(shares, find_rail(endpoint.rdma, remote.module), remote.handle, view)
+        for name, handle in remote.others:
+            self._add_share(shares, named_rail(endpoint.rdma, name), handle, view)
+        return shares_by_weight(shares) if len(shares) > 1 else shares
+
+    def _add_share(
+        self, shares: list[Share], rail: Rail | None, remote: bytes, view: memoryview
+    ) -> None:
+        if rail is None or not rail.module.flags & GET:
+            return
+        registered: object | None = None
+        if len(view) > rail.module.local_registration_threshold:
+            registered = self._rdma.register(rail, view, LOCAL_WRITE | REMOTE_WRITE)
+            if registered is None:
+                return
+        share = share_of(rail, 0, registered)
+        share.remote = remote
+        shares.append(share)
 
     def _decided(self, request: RecvRequest, protocol: Protocol, fragment: Fragment) -> None:
         request.protocol = protocol
@@ -212,7 +222,7 @@ class RendezvousReceive:
     def _acknowledge(
         self, request: RecvRequest, send_id: int, offset: int, size: int, flags: int
     ) -> None:
-        endpoint = self._ob1.endpoint(request.communicator.procs[request.source])
+        endpoint = self._endpoint(request)
         if self._trace.active:
             self._ob1.steps.receiver(request, "ACK", offset=offset, size=size, flags=flags)
         self._control.send(
@@ -222,6 +232,9 @@ class RendezvousReceive:
 
 def _give_parts(shares: list[Share], length: int, alignment: int) -> None:
     """Say which share carries how many of `length` bytes."""
+    if len(shares) == 1:
+        shares[0].left = length
+        return
     rails = [share.rail for share in shares]
     for share, part in zip(shares, share_out(rails, length, alignment), strict=True):
         share.left = part

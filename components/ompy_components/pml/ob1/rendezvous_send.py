@@ -19,7 +19,9 @@ from ompy.frameworks.btl import (
     Descriptor,
 )
 from ompy.frameworks.btl import PUT as CAN_PUT
+from ompy.frameworks.registration import Registration
 
+from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
     FLAG_CONTIG,
@@ -27,12 +29,13 @@ from ompy_components.pml.ob1.headers import (
     FLAG_SIGNAL,
     FLAG_WAITS,
     RGET,
-    RGET_HEADER,
     RNDV,
     RNDV_HEADER,
     RNDV_SIZE,
     UNION_SIZE,
     pack_registrations,
+    place,
+    rget_words,
 )
 from ompy_components.pml.ob1.rails import Share, heaviest_first, name_of
 from ompy_components.pml.ob1.selection import (
@@ -49,7 +52,6 @@ from ompy_components.pml.ob1.sendrequest import SendRequest
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
-    from ompy_components.pml.ob1.sending import Sending
 
 # what the RNDV says of the sender's memory; seed, step A of each protocol
 FLAGS = {
@@ -58,6 +60,7 @@ FLAGS = {
     RDMA_PIPELINE: FLAG_CONTIG,
     BUFFERED_PIPELINE: 0,
 }
+RGET_FLAGS = FLAG_ACK | FLAG_CONTIG | FLAG_PIN
 
 
 class RendezvousSend:
@@ -65,7 +68,7 @@ class RendezvousSend:
 
     __slots__ = ("_ob1", "_rdma", "_sending", "_trace")
 
-    def __init__(self, ob1: Ob1, sending: Sending) -> None:
+    def __init__(self, ob1: Ob1, sending: SenderHalf) -> None:
         self._ob1 = ob1
         self._rdma = ob1.rdma
         self._trace = ob1.trace
@@ -99,8 +102,10 @@ class RendezvousSend:
             rdma = self._rdma
             rails = heaviest_first(rdma.rails.direct(request.endpoint, len(view), GET | CAN_PUT))
             request.registered = rdma.register_all(rails, view, REMOTE_READ)
-        registered = request.registered
-        flags = registered[0].rail.module.flags if registered else 0
+        flags = 0
+        if request.registered:
+            first = request.registered[0]
+            flags = first.rail.module.flags
         return choose_large(request.mode, view is not None, flags)
 
     def _rndv(self, rail: Rail, request: SendRequest, protocol: Protocol) -> int:
@@ -124,7 +129,7 @@ class RendezvousSend:
         if descriptor is None:
             return OUT_OF_RESOURCE
         sent = descriptor.payload_size
-        descriptor.segment[:RNDV_SIZE] = self.rndv_header(request, FLAGS[protocol])
+        place(descriptor, self.rndv_header(request, FLAGS[protocol]))
         result = self._sending.send_fragment(rail, request, descriptor, RNDV)
         if result >= 0 and protocol is BUFFERED_PIPELINE:
             convertor.keep(sent)
@@ -136,19 +141,17 @@ class RendezvousSend:
         It goes over the first of the rails, from which the receiver knows that one; the others
         are named. What does not fit an eager fragment is left out.
         """
-        rail = request.registered[0].rail
-        data = self.rget_header(request) + _handle(request.registered[0])
-        for share in request.registered[1:]:
-            record = pack_registrations([(name_of(share.rail), _handle(share))])
-            fits = len(data) + len(record) <= rail.module.eager_limit
-            if fits and share.rail.module.flags & GET:
-                data += record
+        share = request.registered[0]
+        rail = share.rail
+        data = self.rget_header(request) + _handle(share)
+        if len(request.registered) > 1:
+            data += _others(request.registered[1:], rail.module.eager_limit - len(data))
         descriptor = rail.module.alloc(
             rail.endpoint, NO_ORDER, len(data), PRIORITY | BTL_OWNERSHIP | SIGNAL
         )
         if descriptor is None:
             return OUT_OF_RESOURCE
-        descriptor.segment[: len(data)] = data
+        place(descriptor, data)
         return self._sending.send_fragment(rail, request, descriptor, RGET)
 
     def rndv_header(self, request: SendRequest, flags: int) -> bytes:
@@ -166,9 +169,8 @@ class RendezvousSend:
 
     def rget_header(self, request: SendRequest) -> bytes:
         """The header of a RGET; the message begins where the registered memory does."""
-        return RGET_HEADER.pack(
-            RGET,
-            FLAG_ACK | FLAG_CONTIG | FLAG_PIN | (FLAG_WAITS if request.blocking else 0),
+        return rget_words(
+            RGET_FLAGS | FLAG_WAITS if request.blocking else RGET_FLAGS,
             request.context_id,
             request.own_rank,
             request.tag,
@@ -176,9 +178,21 @@ class RendezvousSend:
             request.convertor.size,
             request.id,
             self._rdma.offer(request),
-            0,
         )
 
 
+def _others(shares: list[Share], room: int) -> bytes:
+    """The registrations of the other rails that get, as many as fit."""
+    data = b""
+    for share in shares:
+        record = pack_registrations([(name_of(share.rail), _handle(share))])
+        if len(data) + len(record) <= room and share.rail.module.flags & GET:
+            data += record
+    return data
+
+
 def _handle(share: Share) -> bytes:
-    return bytes(share.handle)  # type: ignore[call-overload, no-any-return]
+    handle = share.handle
+    if isinstance(handle, Registration):
+        return handle.wire  # what bytes() would give, after a search for how
+    return bytes(handle)  # type: ignore[call-overload, no-any-return]

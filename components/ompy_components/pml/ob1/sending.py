@@ -6,7 +6,7 @@ Source: seed ob1-protocols (steps are named in comments), reference openmpi.md 3
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
@@ -30,6 +30,7 @@ from ompy.frameworks.pml import BUFFERED
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
+from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     FRAG,
     FRAG_HEADER,
@@ -41,6 +42,7 @@ from ompy_components.pml.ob1.headers import (
     SENT,
     UNION_SIZE,
     match_words,
+    place,
 )
 from ompy_components.pml.ob1.matching import Matching
 from ompy_components.pml.ob1.rdma_put import PutWrites
@@ -51,13 +53,19 @@ from ompy_components.pml.ob1.selection import (
     EAGER_PREPARED,
     choose,
 )
-from ompy_components.pml.ob1.sendrequest import SendRequest
+from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
 from ompy_components.pml.ob1.states import SendEvent, SendState, next_send_state
 from ompy_components.pml.ob1.steps import COMPLETE
 from ompy_components.pml.ob1.streaming import Streaming
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
+
+
+_STREAMING: Final = SendState.STREAMING  # every message asks for it
+_RNDV_SENT: Final = SendEvent.RNDV_SENT
+_RGET_SENT: Final = SendEvent.RGET_SENT
+_DELIVERED: Final = SendEvent.DELIVERED
 
 
 class FragmentDone(CompletionCallback):
@@ -77,14 +85,8 @@ class FragmentDone(CompletionCallback):
         self._sending.fragment_done(request, descriptor, status)
 
 
-class Sending:
-    """The sender's half of ob1 for one rank.
-
-    Attributes:
-        requests: rendezvous that peers answer to, by id.
-        streaming: sends the FRAGs.
-        puts: does the puts that receivers ask for.
-    """
+class Sending(SenderHalf):
+    """The sender's half of ob1 for one rank."""
 
     __slots__ = (
         "_done",
@@ -92,22 +94,22 @@ class Sending:
         "_immediate_flags",
         "_next_id",
         "_ob1",
+        "_rdma",
         "_rendezvous",
         "_trace",
-        "puts",
-        "requests",
-        "streaming",
     )
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
         self._trace = ob1.trace
+        self._rdma = ob1.rdma
+        self._rdma.sender = self
         self._done = FragmentDone(self)
         self._gone = Request()
         self._gone.finish()
         self._immediate_flags = PRIORITY | BTL_OWNERSHIP
         self._next_id = 0
-        self.requests: dict[int, SendRequest] = {}
+        self.requests = {}
         self.streaming = Streaming(ob1, self, values.send_pipeline_depth, values.max_send_per_range)
         self.puts = PutWrites(ob1, self)
         self._rendezvous = RendezvousSend(ob1, self)
@@ -147,7 +149,7 @@ class Sending:
             endpoint, communicator, convertor, tag, mode, sequence
         ):
             return self._gone
-        request = SendRequest(communicator, convertor, endpoint, target, tag, mode, sequence)
+        request = send_request(communicator, convertor, endpoint, target, tag, mode, sequence)
         request.blocking = blocking
         if not self.start(request):
             if mode == BUFFERED:
@@ -267,7 +269,7 @@ class Sending:
             self._close_rendezvous(request)
         if self._trace.active:
             self._ob1.steps.candidate(request, EAGER_PREPARED, rail)
-        descriptor.segment[:MATCH_SIZE] = self._header_of(request)
+        place(descriptor, self._header_of(request))
         return self.send_fragment(rail, request, descriptor, MATCH)
 
     def _allocated(self, rail: Rail, request: SendRequest) -> int:
@@ -282,7 +284,7 @@ class Sending:
             self._close_rendezvous(request)
         if self._trace.active:
             self._ob1.steps.candidate(request, EAGER_ALLOCATED, rail)
-        descriptor.segment[:MATCH_SIZE] = self._header_of(request)
+        place(descriptor, self._header_of(request))
         descriptor.payload_size = request.convertor.pack(0, descriptor.segment[MATCH_SIZE:])
         return self.send_fragment(rail, request, descriptor, MATCH)
 
@@ -296,8 +298,8 @@ class Sending:
     def _close_rendezvous(self, request: SendRequest) -> None:
         """A rail with a lower eager limit had no room, and this one takes it whole."""
         del self.requests[request.id]
-        self._ob1.rdma.withdraw(request)
-        self._ob1.rdma.release(request.registered)
+        self._rdma.withdraw(request)
+        self._rdma.release(request.registered)
         request.id = 0
 
     def send_fragment(
@@ -321,9 +323,9 @@ class Sending:
         if tag != MATCH and self._trace.noting:
             self._trace.note(SENT[tag], -1, request.endpoint.proc.rank, 0, 0, payload)
         if tag == RNDV:
-            request.state = next_send_state(request.state, SendEvent.RNDV_SENT, request.story)
+            request.state = next_send_state(request.state, _RNDV_SENT, request)
         elif tag == RGET:
-            request.state = next_send_state(request.state, SendEvent.RGET_SENT, request.story)
+            request.state = next_send_state(request.state, _RGET_SENT, request)
         if tag != FRAG and self._trace.active:
             self._ob1.steps.sender(request, NAMES[tag], rail=rail.module, at=began, payload=payload)
         if result == COMPLETED and not descriptor.flags & SEND_ALWAYS_CALLBACK:
@@ -356,17 +358,17 @@ class Sending:
         """The request is complete when it was answered and every byte is there (3.2.4)."""
         if (
             request.delivered >= request.convertor.size
-            and request.state is SendState.STREAMING
+            and request.state is _STREAMING
             and not request.in_flight
             and not request.complete
         ):
-            request.state = next_send_state(request.state, SendEvent.DELIVERED, request.story)
+            request.state = next_send_state(request.state, _DELIVERED, request)
             if self._trace.active:
                 self._ob1.steps.sender(request, COMPLETE)
             del self.requests[request.id]
             if request.registered:
-                self._ob1.rdma.withdraw(request)
-                self._ob1.rdma.release(request.registered)
+                self._rdma.withdraw(request)
+                self._rdma.release(request.registered)
             request.finish()
 
     def fail_peer(self, proc: Proc, reason: str) -> None:

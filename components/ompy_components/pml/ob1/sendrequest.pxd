@@ -1,3 +1,5 @@
+cimport cython
+
 from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request
 from ompy.frameworks.bml cimport BmlEndpoint
@@ -15,6 +17,7 @@ cdef class SendRequest(Request):
     cdef public int in_flight
     cdef public long long delivered
     cdef public object protocol
+    cdef public object offer
     cdef public unsigned long long peer_request
     cdef public object state
     cdef public list ranges
@@ -22,4 +25,8 @@ cdef class SendRequest(Request):
     cdef public bint answering
     cdef public bint scheduling
     cdef public bint waiting
+    cdef prepare(self, Communicator communicator, Convertor convertor, BmlEndpoint endpoint, int target, long tag, int mode, int sequence)
     cpdef open_rendezvous(self, unsigned long long id)
+
+@cython.locals(made=SendRequest)
+cpdef SendRequest send_request(Communicator communicator, Convertor convertor, BmlEndpoint endpoint, int target, long tag, int mode, int sequence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.data.convertor import Convertor
 from ompy.data.request import Request
@@ -13,8 +13,12 @@ from ompy_components.pml.ob1.states import SendState
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.rails import Share
+    from ompy_components.pml.ob1.rdma import Offer
     from ompy_components.pml.ob1.selection import Protocol
     from ompy_components.pml.ob1.streaming import SendRange
+
+# members of enums are found by a call; every message asks for these
+_STARTED: Final = SendState.STARTED
 
 
 class SendRequest(Request):
@@ -31,6 +35,7 @@ class SendRequest(Request):
         in_flight: fragments accepted by BTLs and not completed.
         delivered: payload bytes completed, or moved by RDMA.
         protocol: it takes.
+        offer: lets the receiver get it, or None.
         peer_request: the receiver's request id, from its ACK or PUT.
         state: of the rendezvous.
         ranges: what is left to send as FRAGs.
@@ -51,6 +56,7 @@ class SendRequest(Request):
         "id",
         "in_flight",
         "mode",
+        "offer",
         "own_rank",
         "peer_request",
         "protocol",
@@ -62,7 +68,7 @@ class SendRequest(Request):
         "waiting",
     )
 
-    def __init__(
+    def prepare(
         self,
         communicator: Communicator,
         convertor: Convertor,
@@ -72,6 +78,7 @@ class SendRequest(Request):
         mode: int,
         sequence: int,
     ) -> None:
+        """Set what a message begins with."""
         self.reset()
         self.context_id = communicator.context_id
         self.own_rank = communicator.rank
@@ -90,8 +97,9 @@ class SendRequest(Request):
         """Get ready for answers to `id`. The first try has set it, a later one finds it so."""
         self.id = id
         self.protocol: Protocol | None = None
+        self.offer: Offer | None = None
         self.peer_request = 0
-        self.state = SendState.STARTED
+        self.state = _STARTED
         self.ranges: list[SendRange] = []
         self.registered: list[Share] = []
         self.answering = False
@@ -110,3 +118,18 @@ class SendRequest(Request):
         """What it is: the virtual world names it when all ranks wait."""
         size, peer = self.convertor.size, self.endpoint.proc
         return f"send of {size} bytes with tag {self.tag} to {peer}, {self.delivered} delivered"
+
+
+def send_request(
+    communicator: Communicator,
+    convertor: Convertor,
+    endpoint: BmlEndpoint,
+    target: int,
+    tag: int,
+    mode: int,
+    sequence: int,
+) -> SendRequest:
+    """A message to be sent. Made without `__init__`, which costs compiled callers the most."""
+    made = SendRequest.__new__(SendRequest)
+    made.prepare(communicator, convertor, endpoint, target, tag, mode, sequence)
+    return made

@@ -1,7 +1,7 @@
 """The rendezvous state machines: the sender's request, the receiver's, and one RDMA fragment's.
 
 States and events as tables; a pair that is absent is an error that carries the request's
-story, which is a function: it is told only then. The eager protocols have no states: a
+story, which is told only then. The eager protocols have no states: a
 request is begun and finished.
 
     sender:    STARTED --RNDV_SENT--> AWAIT_ACK --ACK, PUT_ACK--> STREAMING --DELIVERED--> DONE
@@ -18,13 +18,19 @@ Source: seed ob1-protocols, Protocol Details; reference openmpi.md 3.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from ompy.data.errors import ERR_INTERN, MPIError
 
 E = TypeVar("E", bound=Enum)
+
+
+class Storied(Protocol):
+    """What has such a state, and says more of itself when something is wrong."""
+
+    def story(self) -> str:
+        """What is known of it, for messages to people."""
 
 
 class _Quick(Enum):
@@ -142,27 +148,28 @@ RDMA_TABLE: Final = {
 }
 
 
-def next_send_state(state: SendState, event: SendEvent, story: Callable[[], str]) -> SendState:
-    """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
-    following = SEND_TABLE.get((state, event))
+def next_send_state(state: SendState, event: SendEvent, whose: Storied) -> SendState:
+    """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
+    table = SEND_TABLE
+    following = table.get((state, event))
     if following is None:
-        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story()}")
+        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")
     return following
 
 
-def next_receive_state(
-    state: ReceiveState, event: ReceiveEvent, story: Callable[[], str]
-) -> ReceiveState:
-    """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
-    following = RECEIVE_TABLE.get((state, event))
+def next_receive_state(state: ReceiveState, event: ReceiveEvent, whose: Storied) -> ReceiveState:
+    """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
+    table = RECEIVE_TABLE
+    following = table.get((state, event))
     if following is None:
-        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story()}")
+        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")
     return following
 
 
-def next_rdma_state(state: RdmaState, event: RdmaEvent, story: Callable[[], str]) -> RdmaState:
-    """The state after `event`. Raises MPIError ERR_INTERN with `story` when there is none."""
-    following = RDMA_TABLE.get((state, event))
+def next_rdma_state(state: RdmaState, event: RdmaEvent, whose: Storied) -> RdmaState:
+    """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
+    table = RDMA_TABLE
+    following = table.get((state, event))
     if following is None:
-        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {story()}")
+        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")
     return following

@@ -1,9 +1,22 @@
 from ompy.frameworks.bml cimport BmlEndpoint, Rail
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
-from ompy_components.pml.ob1.sending cimport Sending
-from ompy_components.pml.ob1.headers cimport parse
+from ompy.trace.sink cimport Trace
+from ompy_components.pml.ob1.halves cimport SenderHalf
+from ompy_components.pml.ob1.headers cimport parse, place
 from ompy_components.pml.ob1.rails cimport heaviest_first, next_share, share_out
 from ompy_components.pml.ob1.states cimport next_send_state
+
+# the module's constants, in C
+cdef long long ERR_INTERN
+cdef long long BTL_OWNERSHIP
+cdef long long NO_ORDER
+cdef long long OUT_OF_RESOURCE
+cdef long long SEND_ALWAYS_CALLBACK
+cdef long long SIGNAL
+cdef long long ACK
+cdef long long FLAG_NORDMA
+cdef long long FRAG
+cdef long long FRAG_SIZE
 
 cdef class SendRange:
     cdef public long long offset
@@ -11,7 +24,8 @@ cdef class SendRange:
 
 cdef class Streaming:
     cdef object _ob1
-    cdef Sending _sending
+    cdef SenderHalf _sending
+    cdef Trace _trace
     cdef int _depth
     cdef int _rails_max
     cpdef acknowledged(self, data)

@@ -6,7 +6,7 @@ Source: seed ob1-protocols, Send/Receive Pipeline, steps E and F; reference open
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.bml import Rail
@@ -18,6 +18,7 @@ from ompy.frameworks.btl import (
     SIGNAL,
 )
 
+from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     ACK,
     ACK_HEADER,
@@ -26,6 +27,7 @@ from ompy_components.pml.ob1.headers import (
     FRAG_SIZE,
     NAMES,
     parse,
+    place,
 )
 from ompy_components.pml.ob1.rails import Share, heaviest_first, next_share, share_out
 from ompy_components.pml.ob1.selection import BUFFERED_PIPELINE, SEND_RECEIVE_PIPELINE
@@ -35,7 +37,9 @@ from ompy_components.pml.ob1.steps import FRAG_FIRST
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
-    from ompy_components.pml.ob1.sending import Sending
+
+# members of enums are found by a call; every message asks for these
+_ACK: Final = SendEvent.ACK
 
 
 class SendRange:
@@ -56,11 +60,12 @@ class SendRange:
 class Streaming:
     """Sends FRAGs for one rank."""
 
-    __slots__ = ("_depth", "_ob1", "_rails_max", "_sending")
+    __slots__ = ("_depth", "_ob1", "_rails_max", "_sending", "_trace")
 
-    def __init__(self, ob1: Ob1, sending: Sending, depth: int, rails_max: int) -> None:
+    def __init__(self, ob1: Ob1, sending: SenderHalf, depth: int, rails_max: int) -> None:
         self._ob1 = ob1
         self._sending = sending
+        self._trace = ob1.trace
         self._depth = depth
         self._rails_max = rails_max
 
@@ -75,11 +80,11 @@ class Streaming:
         request = self._sending.requests.get(send_id)
         if request is None:
             raise MPIError(ERR_INTERN, f"ob1: ACK for send {send_id}, which is not waiting for it")
-        request.state = next_send_state(request.state, SendEvent.ACK, request.story)
+        request.state = next_send_state(request.state, _ACK, request)
         request.peer_request = receive_id
         if flags & FLAG_NORDMA and request.protocol is not BUFFERED_PIPELINE:
             request.protocol = SEND_RECEIVE_PIPELINE
-        if self._ob1.trace.active:
+        if self._trace.active:
             self._ob1.steps.sender(request, "ACK", offset=offset, size=size, flags=flags)
         end = min(offset + size, request.convertor.size) if size else request.convertor.size
         self.add_range(request, offset, end - offset)
@@ -161,14 +166,14 @@ class Streaming:
         )
         if descriptor is None:
             return 0
-        descriptor.segment[:FRAG_SIZE] = self._sending.frag_header(request, offset)
+        place(descriptor, self._sending.frag_header(request, offset))
         size = descriptor.payload_size
         request.in_flight += 1  # a completion inside `send` must not finish the request there
-        began = self._ob1.trace.clock() if self._ob1.trace.active else 0
+        began = self._trace.clock() if self._trace.active else 0
         result = self._sending.send_fragment(rail, request, descriptor, FRAG)
         request.in_flight -= 1
         if result >= 0:
-            if self._ob1.trace.active:
+            if self._trace.active:
                 name = FRAG_FIRST if request.answering else NAMES[FRAG]
                 self._ob1.steps.sender(
                     request, name, at=began, offset=offset, payload=size, rail=module

@@ -1,0 +1,89 @@
+"""What the parts of the protocols ask of the two halves they belong to.
+
+`Sending` and `Receiving` are the halves. Their parts lie below them and know no more of them
+than this: so that one way of a message is read downwards, and compiled parts call straight.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.bml import Rail
+from ompy.frameworks.btl import Descriptor
+
+from ompy_components.pml.ob1.matching import RecvRequest
+from ompy_components.pml.ob1.sendrequest import SendRequest
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.rdma_put import PutWrites
+    from ompy_components.pml.ob1.streaming import Streaming
+
+
+class SenderHalf:
+    """The sender's half of a PML, as its parts see it.
+
+    Attributes:
+        requests: rendezvous that peers answer to, by id.
+        streaming: sends the FRAGs.
+        puts: does the puts that receivers ask for.
+    """
+
+    __slots__ = ("puts", "requests", "streaming")
+
+    requests: dict[int, SendRequest]
+    streaming: Streaming
+    puts: PutWrites
+
+    def open_rendezvous(self, request: SendRequest) -> None:
+        """Put a request into the table that peers answer to, unless it is there."""
+        raise NotImplementedError
+
+    def send_fragment(
+        self, rail: Rail, request: SendRequest, descriptor: Descriptor, tag: int
+    ) -> int:
+        """Hand a fragment to a BTL and account for it, now or in its completion.
+
+        Returns:
+            The BTL's result; when it is negative the descriptor has been freed.
+        """
+        raise NotImplementedError
+
+    def finish_if_delivered(self, request: SendRequest) -> None:
+        """Complete the request when it was answered and every byte is there."""
+        raise NotImplementedError
+
+    def given_up(self, request: SendRequest) -> bool:
+        """Fail a message that found no room if its peer has ended."""
+        raise NotImplementedError
+
+    def path_failed(self, request: SendRequest, rail: Rail) -> None:
+        """A BTL says that it does not reach the peer."""
+        raise NotImplementedError
+
+    def no_path(self, request: SendRequest) -> None:
+        """There is no rail left to send over."""
+        raise NotImplementedError
+
+    def frag_header(self, request: SendRequest, offset: int) -> bytes:
+        """The header of a FRAG."""
+        raise NotImplementedError
+
+
+class ReceiverHalf:
+    """The receiver's half of a PML, as its parts see it.
+
+    Attributes:
+        requests: matched receives of which more is to come, by id.
+    """
+
+    __slots__ = ("requests",)
+
+    requests: dict[int, RecvRequest]
+
+    def finish_if_here(self, request: RecvRequest) -> None:
+        """Complete the request when all bytes of the message have arrived."""
+        raise NotImplementedError
+
+    def ask_for_fragments(self, request: RecvRequest, offset: int, size: int) -> None:
+        """Have the sender send these bytes as FRAGs, whatever else is under way."""
+        raise NotImplementedError
