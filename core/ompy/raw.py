@@ -16,7 +16,6 @@ from typing import Any, Final
 _WORD: Final = Struct("<Q")
 _WORDS: Final = Struct("<QQ")
 _THREE_WORDS: Final = Struct("<QQQ")
-_WORD_MASK: Final = (1 << 64) - 1  # C: unsigned long long, all ones
 _SIGNED: Final = Struct("<q")
 _load = _WORD.unpack_from
 
@@ -38,7 +37,8 @@ def word(view: memoryview | bytes, at: int) -> int:
 
 def three_words(first: int, second: int, third: int) -> bytes:
     """Three words; a negative number becomes its two's complement, as in C."""
-    return _THREE_WORDS.pack(first & _WORD_MASK, second & _WORD_MASK, third & _WORD_MASK)
+    ones = (1 << 64) - 1
+    return _THREE_WORDS.pack(first & ones, second & ones, third & ones)
 
 
 def signed_word(view: memoryview | bytes, at: int) -> int:

@@ -17,17 +17,16 @@ in the middle of sending. Completions and errors come from within `poll`, `send`
 `finalize`. A callback may send; it must not block. None is called after `finalize` has returned.
 One `poll` does a bounded amount of work, however much has arrived.
 
-**Buffers.** A descriptor's `segment` belongs to the module: the PML may write it between
-`alloc`/`prepare_src` and `send`, and must not touch it afterwards. The user's memory that
-`prepare_src` refers to in place must stay as it is until the completion. Data handed to a
-receive callback is valid during the callback only.
+**Buffers.** A descriptor's `segment`, a memoryview, is the module's: the PML writes it between
+`alloc`/`prepare_src` and `send`, never afterwards. The user's memory that `prepare_src` refers to
+in place stays as it is until the completion. A receive callback has its data while it runs only.
 
 **Completion.** A descriptor accepted by `send` (`COMPLETED` or `QUEUED`) is completed exactly
 once. `COMPLETED` means: done already, and the callback is not called unless the descriptor
-has `SEND_ALWAYS_CALLBACK`, then it has been called. `QUEUED` means: the callback will be
-called, if there is one. A negative result means: not accepted, the descriptor is still the
-caller's (free it or try again). With `BTL_OWNERSHIP` an accepted descriptor is the module's to
-give back; without, the caller frees it when it is completed.
+has `SEND_ALWAYS_CALLBACK`, then it has been called. `QUEUED`: the callback, if any, will be
+called. A negative result means: not accepted, the descriptor is still the caller's (free it or
+try again). An accepted one with `BTL_OWNERSHIP` is the module's; else the caller frees it when
+it is completed.
 
 **Remote memory** (modules with the `PUT` or `GET` flag). Both sides register memory; the handle
 has a `bytes()` of `registration_handle_size` that goes to the peer by the PML's own message.
@@ -44,10 +43,8 @@ exactly one completion, good or bad; queued fragments are failed when the path b
 error callback comes once and before the error completions; completed well means the peer has
 it. `sendi` has no completion that could tell of a later loss, so it answers `NOT_AVAILABLE`.
 
-The conformance kit (`ompy.conformance`) tests all of this.
-
-Source: reference openmpi.md 3.11 to 3.13, seed ob1-protocols.rst (which function of the BTL
-each protocol step calls).
+The conformance kit (`ompy.conformance`) tests all of this. Source: reference openmpi.md 3.11 to
+3.13, seed ob1-protocols.rst (which function of the BTL each protocol step calls).
 """
 
 from __future__ import annotations
@@ -216,7 +213,7 @@ class Descriptor:
         self.prepare(segment, flags, order)
 
     def prepare(self, segment: memoryview, flags: int, order: int) -> None:
-        """Set what a descriptor begins with, also one that is used again."""
+        """Set what it begins with, also when it is used again."""
         self.segment = segment
         self.payload: memoryview | None = None
         self.payload_size = 0

@@ -1,3 +1,5 @@
+cimport cython
+
 from ompy cimport raw
 from ompy.trace cimport entries
 
@@ -15,4 +17,5 @@ cdef class Trace:
     cdef object _recent
     cdef long long _noted
     cdef object _writer
+    @cython.locals(time="long long")
     cpdef note(self, str what, long long context, long long peer, long long tag, long long sequence, long long size)

@@ -63,7 +63,7 @@ cdef class SmModule(RdmaModule):
     cpdef Descriptor prepare_src(self, Endpoint endpoint, Convertor convertor, long long offset, int order, int reserve, long long size, int flags)
     cpdef int send(self, Endpoint endpoint, Descriptor descriptor, int tag) except? -99
     cdef int _send(self, SmEndpoint endpoint, SmDescriptor descriptor, int tag) except? -99
-    @cython.locals(writer=RingWriter, begin="long long", total="long long", at="long long")
+    @cython.locals(there=SmEndpoint, writer=RingWriter, begin="long long", total="long long", at="long long")
     cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
     @cython.locals(at="long long", size="long long", start="long long")
     cdef bint _push(self, SmEndpoint endpoint, SmDescriptor descriptor) except -1

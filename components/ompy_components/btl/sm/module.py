@@ -233,10 +233,11 @@ class SmModule(RdmaModule):
     ) -> int:
         """Write header and payload straight into a slot."""
         assert isinstance(endpoint, SmEndpoint)
-        writer = endpoint.writer
+        there = endpoint
+        writer = there.writer
         begin = len(header)
         total = begin + payload_size
-        if total > writer.room or endpoint.queue:
+        if total > writer.room or (self._waiting and there.queue):
             return NOT_AVAILABLE
         at = writer.reserve()
         if at < 0:
@@ -245,8 +246,8 @@ class SmModule(RdmaModule):
         if payload_size:
             convertor.pack_at(self._memory, at + begin, payload_size)
         writer.publish(total, tag, INLINE, 0)
-        if self._words[endpoint.parked]:
-            self._ring(endpoint)
+        if self._words[there.parked]:
+            self._ring(there)
         return COMPLETED
 
     def transfer(

@@ -5,6 +5,7 @@ from ompy.frameworks.btl cimport Descriptor
 
 # the module's constants, in C
 cdef long long ERR_INTERN
+cdef long long _LOW
 
 @cython.locals(kind=int, first="unsigned long long")
 cpdef bytes match_words(unsigned long long flags, unsigned long long context_id, unsigned long long source, long long tag, unsigned long long sequence)

@@ -87,6 +87,9 @@ RECORD: Final = Struct("<BH")
 assert RECORD.size == 3
 
 
+_LOW: Final = 0xFFFFFFFF  # reference openmpi.md 3.4: rank and tag have 32 bits
+
+
 # What most messages need is packed and read as words: compiled, that is a tenth of what `struct`
 # takes. The structs above say the same, and the tests compare them.
 
@@ -94,8 +97,8 @@ assert RECORD.size == 3
 def match_words(flags: int, context_id: int, source: int, tag: int, sequence: int) -> bytes:
     """A MATCH header."""
     kind = MATCH
-    first = kind | flags << 8 | context_id << 16 | (source & 0xFFFFFFFF) << 32
-    return raw.two_words(first, tag & 0xFFFFFFFF | sequence << 32)
+    first = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
+    return raw.two_words(first, tag & _LOW | sequence << 32)
 
 
 def rget_words(
@@ -110,8 +113,8 @@ def rget_words(
 ) -> bytes:
     """A RGET header of a message that begins where the registered memory does."""
     kind = RGET
-    first = kind | flags << 8 | context_id << 16 | (source & 0xFFFFFFFF) << 32
-    second = tag & 0xFFFFFFFF | sequence << 32
+    first = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
+    second = tag & _LOW | sequence << 32
     return raw.six_words(first, second, length, send_id, fragment_id, 0)
 
 
@@ -122,8 +125,8 @@ def fin_words(size: int, fragment_id: int) -> bytes:
 
 def as_signed(low: int) -> int:
     """The number that the lower 32 bits of a word stand for."""
-    low &= 0xFFFFFFFF
-    return low - (1 << 32) if low >= 1 << 31 else low
+    low &= _LOW
+    return low - _LOW - 1 if low >> 31 else low
 
 
 SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1: 16 bit on the wire, wraps

@@ -8,6 +8,7 @@ from ompy.frameworks.pml cimport MatchedMessage
 
 # the module's constants, in C
 cdef long long ANY_SOURCE
+cdef long long SEQUENCE_MASK
 
 cdef class RemoteMemory:
     cdef public unsigned long long address
@@ -83,5 +84,7 @@ cpdef bint fits(long wanted, long tag) except -1
 
 @cython.locals(request=RecvRequest, index=Py_ssize_t)
 cdef Py_ssize_t _first_fit(list queue, long tag) except -2
+@cython.locals(request=RecvRequest)
+cdef RecvRequest _take_out(list queue, Py_ssize_t index)
 @cython.locals(fragment=Fragment, index=Py_ssize_t)
 cdef Fragment _unexpected(PeerQueue queue, long tag, bint remove)

@@ -20,13 +20,12 @@ from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import MatchedMessage
 from ompy.frameworks.proc import Proc
 
+from ompy_components.pml.ob1.headers import SEQUENCE_MASK
 from ompy_components.pml.ob1.states import ReceiveState
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.rdma_put import Incoming
     from ompy_components.pml.ob1.selection import Protocol
-
-SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1
 
 
 _POSTED: Final = ReceiveState.POSTED  # every message asks for it
@@ -279,13 +278,13 @@ class Matching:
         """Take the receive that a message of this source with this tag goes to, or None."""
         specific = _first_fit(queue.posted, tag)
         if not self.wild:
-            return queue.posted.pop(specific) if specific >= 0 else None
+            return _take_out(queue.posted, specific) if specific >= 0 else None
         wild = _first_fit(self.wild, tag)
         if wild < 0:
-            return queue.posted.pop(specific) if specific >= 0 else None
+            return _take_out(queue.posted, specific) if specific >= 0 else None
         if specific >= 0 and queue.posted[specific].posted < self.wild[wild].posted:
-            return queue.posted.pop(specific)
-        return self.wild.pop(wild)
+            return _take_out(queue.posted, specific)
+        return _take_out(self.wild, wild)
 
     def peek(self, source: int, tag: int) -> Fragment | None:
         """The unexpected message a receive would get; it stays where it is."""
@@ -357,6 +356,12 @@ def _first_fit(queue: list[RecvRequest], tag: int) -> int:
             return index
         index += 1  # noqa: SIM113 - enumerate costs a tuple a turn when this is compiled
     return -1
+
+
+def _take_out(queue: list[RecvRequest], index: int) -> RecvRequest:
+    request = queue[index]
+    del queue[index]
+    return request
 
 
 def _unexpected(queue: PeerQueue, tag: int, remove: bool) -> Fragment | None:

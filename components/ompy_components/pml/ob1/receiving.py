@@ -27,13 +27,13 @@ from ompy_components.pml.ob1.headers import (
     RNDV,
     RNDV_HEADER,
     RNDV_SIZE,
+    SEQUENCE_MASK,
     as_signed,
     check,
     parse,
     parse_registrations,
 )
 from ompy_components.pml.ob1.matching import (
-    SEQUENCE_MASK,
     Fragment,
     Matching,
     PeerQueue,
