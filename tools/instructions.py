@@ -46,7 +46,7 @@ COUNTED: Final = (
     "_3pml_3ob1_6module_8Arrivals_received",
 )
 # Cython's names: lengths and parts of the module's path, then the function's own
-MANGLED: Final = re.compile(r"__pyx_(?:f|pw|tp)_(\S+)")
+MANGLED: Final = re.compile(r"__pyx_f_(\S+)")
 FIGURE: Final = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+(\S)?\s*(\S.*)$")
 
 
@@ -115,7 +115,7 @@ def main(tree: Path, size: int, rounds: int, rank: int, lines: int, caller: str)
         if caller:
             shown = list(_calls(counts, caller))
         else:
-            shown = [(n, name) for _, n, name in figures(counts) if "__pyx_" in name]
+            shown = [(n, name) for _, n, name in figures(counts) if "__pyx_f_" in name]
     for count, name in shown[:lines]:
         click.echo(f"{count / rounds:8.0f}  {readable(name)}")
 

@@ -64,6 +64,17 @@ cdef inline bytes six_words(unsigned long long first, unsigned long long second,
     words[5] = sixth
     return PyBytes_FromStringAndSize(<char *>words, 48)
 
+cdef inline bytes seven_words(unsigned long long first, unsigned long long second, unsigned long long third, unsigned long long fourth, unsigned long long fifth, unsigned long long sixth, unsigned long long seventh):
+    cdef unsigned long long[7] words
+    words[0] = first
+    words[1] = second
+    words[2] = third
+    words[3] = fourth
+    words[4] = fifth
+    words[5] = sixth
+    words[6] = seventh
+    return PyBytes_FromStringAndSize(<char *>words, 56)
+
 cdef inline unsigned long long word(object view, Py_ssize_t at):
     return (<unsigned long long *>(begin(view) + at))[0]
 

@@ -27,6 +27,7 @@ clock = monotonic_ns
 thread = get_ident
 two_words = _WORDS.pack
 six_words = Struct("<QQQQQQ").pack
+seven_words = Struct("<QQQQQQQ").pack
 
 
 def word(view: memoryview | bytes, at: int) -> int:

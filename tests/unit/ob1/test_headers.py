@@ -81,6 +81,8 @@ def test_what_is_packed_as_words_has_the_same_bytes() -> None:
         rest = (2**63 + 1, 9, 6)
         recorded = headers.RGET_HEADER.pack(headers.RGET, *fields, *rest, 0)
         assert headers.rget_words(*fields, *rest) == recorded
+    fields = (1, 9, 6, 4, 131_072, 2**63 + 4096, 65_536)
+    assert headers.put_words(*fields) == headers.PUT_HEADER.pack(headers.PUT, *fields)
     for size in (0, -16, 2**62):
         assert headers.fin_words(size, 6) == headers.FIN_HEADER.pack(headers.FIN, 0, size, 6)
 

@@ -118,6 +118,20 @@ def rget_words(
     return raw.six_words(first, second, length, send_id, fragment_id, 0)
 
 
+def put_words(
+    flags: int,
+    send_id: int,
+    fragment_id: int,
+    receive_id: int,
+    offset: int,
+    address: int,
+    size: int,
+) -> bytes:
+    """A PUT header."""
+    first = PUT | flags << 8
+    return raw.seven_words(first, send_id, fragment_id, receive_id, offset, address, size)
+
+
 def fin_words(size: int, fragment_id: int) -> bytes:
     """A FIN."""
     return raw.three_words(FIN, size, fragment_id)

@@ -3,6 +3,7 @@ cimport cython
 from ompy cimport raw
 from ompy.data.request cimport Request
 from ompy.frameworks.bml cimport Rail
+from ompy.frameworks.registration cimport Registration
 from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.control cimport Control
 from ompy_components.pml.ob1.rails cimport RdmaRails, Share, share_of
@@ -34,6 +35,8 @@ cdef class Offer(Expected):
     cdef Rdma rdma
     @cython.locals(request=SendRequest)
     cpdef finished(self, long long size)
+
+cpdef bytes wire_of(handle)
 
 cdef class Rdma:
     cdef Control _control

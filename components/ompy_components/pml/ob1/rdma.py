@@ -12,6 +12,7 @@ from ompy import raw
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import Rail
+from ompy.frameworks.registration import Registration
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.halves import SenderHalf
@@ -104,6 +105,13 @@ class Offer(Expected):
         request = self.request
         assert isinstance(request, SendRequest)
         self.rdma.got(request, size)
+
+
+def wire_of(handle: object) -> bytes:
+    """What `bytes()` makes of a registration, without the search for how where it is ours."""
+    if isinstance(handle, Registration):
+        return handle.wire
+    return bytes(handle)  # type: ignore[call-overload, no-any-return]
 
 
 class Rdma:

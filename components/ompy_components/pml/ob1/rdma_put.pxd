@@ -1,5 +1,6 @@
 cimport cython
 
+from ompy cimport raw
 from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
 from ompy.trace.sink cimport Trace
@@ -7,9 +8,9 @@ from ompy_components.pml.ob1.control cimport Control
 from ompy_components.pml.ob1.halves cimport ReceiverHalf, SenderHalf
 from ompy_components.pml.ob1.matching cimport RecvRequest
 from ompy_components.pml.ob1.rails cimport Share, find_rail, next_share, piece_of, put_alignment
-from ompy_components.pml.ob1.rdma cimport Rdma, RdmaFragment
+from ompy_components.pml.ob1.rdma cimport Rdma, RdmaFragment, wire_of
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
-from ompy_components.pml.ob1.headers cimport parse
+from ompy_components.pml.ob1.headers cimport check, put_words
 from ompy_components.pml.ob1.states cimport next_send_state
 
 # the module's constants, in C
@@ -49,7 +50,7 @@ cdef class PutRequests:
     @cython.locals(incoming=Incoming, share=Share, module=BtlModule, limit=cython.longlong, size=cython.longlong, frag_size=cython.longlong)
     cpdef schedule(self, RecvRequest request)
     cdef Share _next_share(self, Incoming incoming)
-    @cython.locals(incoming=Incoming, rail=Rail, fragment=Wanted)
+    @cython.locals(incoming=Incoming, rail=Rail, fragment=Wanted, address="unsigned long long", flags=int, number="unsigned long long")
     cpdef bint ask(self, RecvRequest request, Share share, long long offset, long long size) except -1
     @cython.locals(request=RecvRequest, incoming=Incoming)
     cpdef finished(self, Wanted fragment, long long size)
@@ -64,12 +65,15 @@ cdef class PutWrites(CompletionCallback):
     cdef Rdma _rdma
     cdef SenderHalf _sending
     cdef Trace _trace
-    @cython.locals(request=SendRequest, rail=Rail, fragment=Write)
+    @cython.locals(request=SendRequest, rail=Rail, fragment=Write, send_id="unsigned long long", offset="long long", size="long long")
     cpdef arrived(self, BtlModule module, Endpoint endpoint, data)
-    @cython.locals(request=SendRequest, rail=Rail)
+    @cython.locals(request=SendRequest, rail=Rail, result=int)
     cpdef bint start(self, Write fragment) except -1
     cpdef completed(self, BtlModule module, Endpoint endpoint, Descriptor descriptor, int status)
     @cython.locals(request=SendRequest)
     cdef _done(self, Write fragment, int status)
     @cython.locals(request=SendRequest)
     cdef _fall_back(self, Write fragment, int status)
+
+@cython.locals(share=Share)
+cdef _registration(SendRequest request, Rail rail)

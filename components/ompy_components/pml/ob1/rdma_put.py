@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy import raw
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
@@ -29,10 +30,10 @@ from ompy.frameworks.btl import (
 )
 
 from ompy_components.pml.ob1.halves import ReceiverHalf, SenderHalf
-from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_HEADER, PUT_SIZE, parse
+from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_SIZE, check, put_words
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rails import Share, find_rail, next_share, piece_of, put_alignment
-from ompy_components.pml.ob1.rdma import RdmaFragment
+from ompy_components.pml.ob1.rdma import RdmaFragment, wire_of
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET, RDMA_DIRECT_PUT
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import RdmaEvent, SendEvent, next_send_state
@@ -154,12 +155,10 @@ class PutRequests:
         incoming.outstanding += 1
         fragment.advance(_ASKED)
         number = self._rdma.expect(fragment)
-        header = PUT_HEADER.pack(
-            PUT, flags, incoming.send_id, number, request.id, offset, address, size
-        )
+        header = put_words(flags, incoming.send_id, number, request.id, offset, address, size)
         if self._trace.active:
             self._ob1.steps.receiver(request, "PUT", offset=offset, size=size, rail=rail.module)
-        self._control.send_on(rail, header + bytes(handle), PUT)  # type: ignore[call-overload]
+        self._control.send_on(rail, header + wire_of(handle), PUT)
         return True
 
     def finished(self, fragment: Wanted, size: int) -> None:
@@ -214,14 +213,16 @@ class PutWrites(CompletionCallback):
 
     def arrived(self, module: BtlModule, endpoint: Endpoint, data: memoryview) -> None:
         """A PUT: the receiver wants a piece written, over the rail its message came over."""
-        fields = parse(PUT_HEADER, PUT, data)
-        _, flags, send_id, peer_fragment, receive_id, offset, address, size = fields
+        check(PUT, PUT_SIZE, data)
+        send_id = raw.word(data, 8)
+        offset = raw.word(data, 32)
+        size = raw.word(data, 48)
         request = self._sending.requests.get(send_id)
         if request is None:
             raise MPIError(ERR_INTERN, f"ob1: PUT for send {send_id}, which is not waiting for it")
-        event = _PUT_ACK if flags & FLAG_ACK else _PUT
+        event = _PUT_ACK if raw.word(data, 0) >> 8 & FLAG_ACK else _PUT
         request.state = next_send_state(request.state, event, request)
-        request.peer_request = receive_id
+        request.peer_request = raw.word(data, 24)
         if self._trace.active:
             self._ob1.steps.sender(request, "PUT", offset=offset, size=size, rail=module)
         if offset + size > request.convertor.size:
@@ -232,9 +233,9 @@ class PutWrites(CompletionCallback):
         rail = find_rail(request.endpoint.rdma, module)
         fragment = Write.__new__(Write)
         fragment.plan(request, rail or Rail(module, endpoint), offset, size)
-        fragment.peer_fragment = peer_fragment
-        fragment.address = address
-        fragment.remote_handle = bytes(data[PUT_SIZE:])
+        fragment.peer_fragment = raw.word(data, 16)
+        fragment.address = raw.word(data, 40)
+        fragment.remote_handle = raw.part(data, PUT_SIZE, raw.size(data) - PUT_SIZE)
         if rail is None:  # taken out since the receiver chose it
             self._fall_back(fragment, NOT_AVAILABLE)
         elif not self.start(fragment):

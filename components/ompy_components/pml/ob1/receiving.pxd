@@ -51,7 +51,7 @@ cdef class Receiving(ReceiverHalf):
     @cython.locals(length="long long", convertor=Convertor)
     cdef _eager(self, RecvRequest request, int source, long tag, data, Py_ssize_t start)
     cdef _rendezvous(self, RecvRequest request, Fragment fragment, payload)
-    @cython.locals(request=RecvRequest)
+    @cython.locals(request=RecvRequest, offset="long long", receive_id="unsigned long long")
     cpdef fragment_arrived(self, data)
     @cython.locals(incoming=Incoming)
     cpdef finish_if_here(self, RecvRequest request)

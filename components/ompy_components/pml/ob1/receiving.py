@@ -17,7 +17,6 @@ from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
     FRAG,
-    FRAG_HEADER,
     FRAG_SIZE,
     MATCH,
     MATCH_SIZE,
@@ -220,7 +219,9 @@ class Receiving(ReceiverHalf):
 
     def fragment_arrived(self, data: memoryview) -> None:
         """Step G: a FRAG goes to its offset, in whatever order it comes."""
-        _, _, offset, _, receive_id = parse(FRAG_HEADER, FRAG, data)
+        check(FRAG, FRAG_SIZE, data)
+        offset = raw.word(data, 8)
+        receive_id = raw.word(data, 24)
         request = self.requests.get(receive_id)
         if request is None:
             raise MPIError(ERR_INTERN, f"ob1: FRAG for receive {receive_id}, which is not waiting")

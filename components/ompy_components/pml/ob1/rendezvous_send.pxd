@@ -3,12 +3,11 @@ cimport cython
 from ompy.data.convertor cimport Convertor
 from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, Descriptor
-from ompy.frameworks.registration cimport Registration
 from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.halves cimport SenderHalf
 from ompy_components.pml.ob1.headers cimport place, rget_words
 from ompy_components.pml.ob1.rails cimport Share, heaviest_first
-from ompy_components.pml.ob1.rdma cimport Rdma
+from ompy_components.pml.ob1.rdma cimport Rdma, wire_of
 from ompy_components.pml.ob1.sendrequest cimport SendRequest
 from ompy_components.pml.ob1.selection cimport choose_large, first_payload
 
@@ -46,4 +45,3 @@ cdef class RendezvousSend:
 
 @cython.locals(share=Share, data=bytes, record=bytes)
 cdef bytes _others(list shares, long long room)
-cdef bytes _handle(Share share)

@@ -19,7 +19,6 @@ from ompy.frameworks.btl import (
     Descriptor,
 )
 from ompy.frameworks.btl import PUT as CAN_PUT
-from ompy.frameworks.registration import Registration
 
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
@@ -38,6 +37,7 @@ from ompy_components.pml.ob1.headers import (
     rget_words,
 )
 from ompy_components.pml.ob1.rails import Share, heaviest_first, name_of
+from ompy_components.pml.ob1.rdma import wire_of
 from ompy_components.pml.ob1.selection import (
     BUFFERED_PIPELINE,
     RDMA_DIRECT_GET,
@@ -143,7 +143,7 @@ class RendezvousSend:
         """
         share = request.registered[0]
         rail = share.rail
-        data = self.rget_header(request) + _handle(share)
+        data = self.rget_header(request) + wire_of(share.handle)
         if len(request.registered) > 1:
             data += _others(request.registered[1:], rail.module.eager_limit - len(data))
         descriptor = rail.module.alloc(
@@ -185,14 +185,7 @@ def _others(shares: list[Share], room: int) -> bytes:
     """The registrations of the other rails that get, as many as fit."""
     data = b""
     for share in shares:
-        record = pack_registrations([(name_of(share.rail), _handle(share))])
+        record = pack_registrations([(name_of(share.rail), wire_of(share.handle))])
         if len(data) + len(record) <= room and share.rail.module.flags & GET:
             data += record
     return data
-
-
-def _handle(share: Share) -> bytes:
-    handle = share.handle
-    if isinstance(handle, Registration):
-        return handle.wire  # what bytes() would give, after a search for how
-    return bytes(handle)  # type: ignore[call-overload, no-any-return]
