@@ -13,6 +13,7 @@ cdef extern from "time.h" nogil:
         long tv_nsec
     int CLOCK_MONOTONIC
     int clock_gettime(int, timespec *)
+    int nanosleep(const timespec *, timespec *)
 
 cdef extern from * nogil:
     """
@@ -112,6 +113,13 @@ cdef inline object flat(object view):
 
 cdef inline Py_ssize_t size(object view):
     return PyMemoryView_GET_BUFFER(view).len
+
+cdef inline void nap():
+    cdef timespec moment
+    moment.tv_sec = 0
+    moment.tv_nsec = 1000
+    with nogil:
+        nanosleep(&moment, NULL)
 
 cdef inline bint is_writable(object view):
     return not PyMemoryView_GET_BUFFER(view).readonly

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 from struct import Struct
-from time import monotonic_ns
+from time import monotonic_ns, sleep
 from typing import Any, Final
 
 _WORD: Final = Struct("<Q")
@@ -84,6 +84,11 @@ def size(view: memoryview) -> int:
 
 def pause(times: int) -> None:
     """Let the processor's other thread have its units for a moment. Interpreted it has them."""
+
+
+def nap() -> None:
+    """Sleep for a moment, as short as the kernel makes it: 50 us more or less."""
+    sleep(0.000_001)
 
 
 def is_writable(view: memoryview) -> bool:

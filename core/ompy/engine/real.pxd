@@ -8,6 +8,7 @@ from ompy.engine.base cimport Engine
 cdef long long LONG_WAIT
 cdef long long LONG_PAUSE
 cdef long long SELDOM
+cdef long long YIELDS_FOR
 cdef long long TURN_EVERY
 
 cdef class RealEngine(Engine):
@@ -19,6 +20,7 @@ cdef class RealEngine(Engine):
     cdef object _loop_kind
     cdef object _owner
     cdef long long _park_after
+    cdef long long _nap_at
     cdef int _sleepers
     cdef int _rounds
     cdef long long _spin_for

@@ -2,10 +2,11 @@
 
 Waiting has three stages (reference performance.md 3e and 4). *Spin*: poll again at once,
 only when every rank of the host can have a core. *Yield*: give the core to another rank
-between polls. *Park*: arm the pollers and sleep until a descriptor wakes the rank; first in
-a bare `epoll`, and after a longer idle time in the uvloop hub, which is imported only then.
-A safety timer bounds each sleep, because a store into shared memory and the look at the
-parked word may pass each other.
+between polls, and now and then nap: the kernel may go on with a rank that yields, and wakes one
+that napped on a core that is free. *Park*: arm the pollers and sleep until a descriptor wakes
+the rank; first in a bare `epoll`, and after a longer idle time in the uvloop hub, which is
+imported only then. A safety timer bounds each sleep, because a store into shared memory and the
+look at the parked word may pass each other.
 
 The thread that made the engine may use the hub. Other threads, and code inside a coroutine,
 poll and park in the bare `epoll`; whoever makes progress wakes the others.
@@ -34,6 +35,7 @@ HUB_AFTER: Final = 0.100  # s; arbitrary: idle long enough that importing uvloop
 # copies, and cores that are threads of one processor copy at half the speed while the other spins
 LONG_WAIT: Final = 64  # arbitrary: some 10 us
 LONG_PAUSE: Final = 8  # arbitrary: half a microsecond, little beside such a wait
+YIELDS_FOR: Final = 50_000  # ns between naps; arbitrary: a nap is as long
 SELDOM: Final = 32  # rounds; arbitrary: a look that finds nothing then costs less than the others
 TURN_EVERY: Final = 1000  # empty polls; reference performance.md 3e: no visible cost
 
@@ -51,6 +53,7 @@ class RealEngine(Engine):
         "_driver",
         "_hub",
         "_loop_kind",
+        "_nap_at",
         "_owner",
         "_park_after",
         "_rounds",
@@ -80,6 +83,7 @@ class RealEngine(Engine):
         self._sleepers = 0
         self._rounds = 0
         self.has_core = ranks_here <= len(os.sched_getaffinity(0))
+        self._nap_at = 0
         self._spin_for = spin_us * 1000 if self.has_core else 0
         self._park_after = max(park_ms * 1_000_000, self._spin_for)
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -129,6 +133,7 @@ class RealEngine(Engine):
             misses += 1
             if misses == 1:
                 idle_since = self.now()
+                self._nap_at = idle_since + self._spin_for + YIELDS_FOR
             elif not self._idle(waitable, misses, idle_since, deadline):
                 return waitable.complete
         return True
@@ -143,6 +148,9 @@ class RealEngine(Engine):
         idle = now - idle_since
         if idle >= self._park_after:
             self._park(waitable, idle, deadline - now if deadline >= 0 else -1)
+        elif now >= self._nap_at:
+            raw.nap()
+            self._nap_at = self.now() + YIELDS_FOR
         elif idle >= self._spin_for:
             os.sched_yield()
         else:

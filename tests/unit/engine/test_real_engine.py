@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -63,6 +64,15 @@ def test_timeout(engine: RealEngine) -> None:
     assert time.monotonic() - begun >= 0.03
     assert not engine.wait_until(lambda: False, 5 * MS)
     assert engine.wait_until(lambda: True)
+
+
+def test_a_long_wait_leaves_the_core_now_and_then() -> None:
+    """Yielding alone does not: the kernel may go on with the rank that yields."""
+    engine = RealEngine(1, park_ms=10_000)
+    slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    assert not engine.wait(Waitable(), 100 * MS)
+    assert resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - slept >= 5
+    engine.close()
 
 
 @pytest.mark.parametrize("delay", [0, 5, 300])
