@@ -7,7 +7,7 @@ from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport MatchedMessage
 
 cdef class RemoteMemory:
-    cdef public unsigned long long address
+    cdef public long long address
     cdef public unsigned long long fragment_id
     cdef public bytes handle
     cdef public BtlModule module

@@ -42,7 +42,7 @@ cdef class PutWrites(CompletionCallback):
     cdef object _sending
     @cython.locals(request=SendRequest, rail=Rail, fragment=Write)
     cpdef arrived(self, BtlModule module, Endpoint endpoint, data)
-    @cython.locals(request=SendRequest, rail=Rail)
+    @cython.locals(request=SendRequest, rail=Rail, first=cython.longlong)
     cpdef bint start(self, Write fragment) except -1
     cpdef completed(self, BtlModule module, Endpoint endpoint, Descriptor descriptor, int status)
     @cython.locals(request=SendRequest)

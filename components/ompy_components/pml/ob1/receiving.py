@@ -127,10 +127,12 @@ class Receiving:
         if self._trace.noting:
             self._trace.note("< RGET", context_id, source, tag, sequence, length)
         if self._trace.active:
-            self._note_arrived(RGET, context_id, source, tag, sequence, 0)
-        fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, b"")
+            self._note_arrived(RGET, context_id, source, tag, sequence, max(-address, 0))
+        beginning = len(data) + min(address, 0)  # the message's first bytes may lie at the end
+        payload = bytes(data[beginning:])
+        fragment = Fragment(RGET, flags, source, tag, sequence, length, send_id, payload)
         end = RGET_SIZE + module.registration_handle_size
-        others = parse_registrations(bytes(data[end:]))
+        others = parse_registrations(bytes(data[end:beginning]))
         fragment.remote = RemoteMemory(module, number, address, bytes(data[RGET_SIZE:end]), others)
         self._arrived(self.matchings.get(context_id), context_id, fragment)
 

@@ -17,11 +17,15 @@ cdef class RendezvousSend:
     cpdef int start(self, Rail rail, SendRequest request, protocol) except? -99
     @cython.locals(first=Share)
     cdef _protocol(self, SendRequest request)
+    @cython.locals(before=cython.longlong)
+    cdef _protocol_of_pieces(self, SendRequest request)
+    cdef _register(self, SendRequest request, memory, int wanted)
     @cython.locals(module=BtlModule, convertor=Convertor, descriptor=Descriptor, size=cython.longlong, sent=cython.longlong, result=int)
     cdef int _rndv(self, Rail rail, SendRequest request, protocol) except? -99
-    @cython.locals(rail=Rail, share=Share, first=Share, descriptor=Descriptor, data=bytes)
+    @cython.locals(rail=Rail, share=Share, first=Share, descriptor=Descriptor, data=bytes, before=cython.longlong, end=cython.longlong)
     cdef int _rget(self, SendRequest request) except? -99
     cpdef bytes rndv_header(self, SendRequest request, int flags)
     cpdef bytes rget_header(self, SendRequest request)
 
+cpdef long long before_memory(SendRequest request) except -1
 cdef bytes _handle(Share share)
