@@ -9,7 +9,8 @@ them to pickle protocol 5) are not copied into the pickle: the message is then a
 and the receiver hands out views of the one memory it received into. An array of NumPy alone needs
 no pickle (`arrays.py`); small ones are copied, so that the sender's may be changed at once. A
 message says itself which it is: a plain pickle begins with 0x80 (protocol 2 and up), the others
-with their magic. Where the user has functions of his own (`MPI.pickle`), all objects go through them.
+with their magic. Where the user has functions of his own (`MPI.pickle`), all objects go through
+them.
 """
 
 from __future__ import annotations

@@ -221,6 +221,22 @@ class ProcessCopy:
         """
         raise NotImplementedError
 
+    def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
+        """Where `view` lies in memory from `Network.region`, for peers to map; None if it does not.
+
+        Returns:
+            Two numbers that a peer gives to `map`, and the offset in what it gets.
+        """
+        return None
+
+    def map(self, process: int, descriptor: int, number: int) -> memoryview:
+        """Memory of another process's `Network.region`. Numbers are of its `region_of`.
+
+        Raises:
+            LinkError: it is not there any more, or cannot be mapped.
+        """
+        raise LinkError("there are no regions here")
+
     def forget(self, address: int) -> None:
         """No peer will name `address` again. Only the virtual world can hold them to it."""
 
@@ -317,6 +333,19 @@ class Network:
             LinkError: it cannot be had, or another rank asked for another size.
         """
         raise NotImplementedError
+
+    def region(self, size: int) -> memoryview:
+        """Zeroed memory of this rank that the others of the host can map, see `ProcessCopy.map`.
+
+        It stays until `release_region`, and is gone with the process however that ends.
+
+        Raises:
+            LinkError: there is none.
+        """
+        raise LinkError("there are no regions here")
+
+    def release_region(self, address: int) -> None:
+        """Free the region whose first byte has this virtual address; harmless if none has."""
 
     def doorbell(self, local_rank: int) -> Doorbell:
         """The doorbell of a rank of this host."""
