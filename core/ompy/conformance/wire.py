@@ -117,9 +117,9 @@ class Wire(Network):
         """Passed on."""
         return self._inner.region(size)
 
-    def release_region(self, address: int) -> None:
+    def release_region(self, address: int, *, pages: bool = True) -> None:
         """Passed on."""
-        self._inner.release_region(address)
+        self._inner.release_region(address, pages=pages)
 
     def doorbell(self, local_rank: int) -> Doorbell:
         """Passed on."""

@@ -237,6 +237,9 @@ class ProcessCopy:
         """
         raise LinkError("there are no regions here")
 
+    def unmap(self, process: int, number: int) -> None:
+        """What `map` gave is not needed any more; views of it keep it."""
+
     def forget(self, address: int) -> None:
         """No peer will name `address` again. Only the virtual world can hold them to it."""
 
@@ -344,8 +347,14 @@ class Network:
         """
         raise LinkError("there are no regions here")
 
-    def release_region(self, address: int) -> None:
-        """Free the region whose first byte has this virtual address; harmless if none has."""
+    def release_region(self, address: int, *, pages: bool = True) -> None:
+        """Free the region whose first byte has this virtual address; harmless if none has.
+
+        Args:
+            address: of it.
+            pages: give its memory back at once, also from under the mappings of others; else it
+                stays until the last of them has unmapped it.
+        """
 
     def doorbell(self, local_rank: int) -> Doorbell:
         """The doorbell of a rank of this host."""

@@ -41,6 +41,10 @@ class KernelCopy(ProcessCopy):
         """Map a peer's region."""
         return self._regions.map(process, descriptor, number)
 
+    def unmap(self, process: int, number: int) -> None:
+        """Forget a peer's region."""
+        self._regions.unmap(process, number)
+
     def read(self, process: int, address: int, view: memoryview) -> None:
         """Copy from another process."""
         transfer(False, process, address, view)

@@ -160,10 +160,10 @@ class RealNetwork(Network):
         """An anonymous memory file."""
         return self._of_regions().allocate(size)
 
-    def release_region(self, address: int) -> None:
+    def release_region(self, address: int, *, pages: bool = True) -> None:
         """Free it."""
         if self._regions is not None:
-            self._regions.release(address)
+            self._regions.release(address, pages=pages)
 
     def _of_regions(self) -> Regions:
         if self._regions is None:

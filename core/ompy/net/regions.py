@@ -19,6 +19,8 @@ from typing import Final
 from ompy.net import vm
 from ompy.net.base import LinkError
 
+NAME: Final = "ompy-region"
+NAME_SEEN: Final = f"/memfd:{NAME}"  # Linux's proc(5): what the link to such a file says
 REGIONS_MAX: Final = 128  # arbitrary: each has a descriptor, of which a process has 1024
 MAPPED_MAX: Final = 256  # arbitrary: of all peers together; more are mapped anew when needed
 
@@ -36,7 +38,7 @@ class Region:
     __slots__ = ("address", "block", "descriptor", "number", "size")
 
     def __init__(self, size: int) -> None:
-        self.descriptor = os.memfd_create("ompy-region", os.MFD_CLOEXEC)
+        self.descriptor = os.memfd_create(NAME, os.MFD_CLOEXEC)
         try:
             os.ftruncate(self.descriptor, size)
             self.block = mmap.mmap(self.descriptor, size)
@@ -47,11 +49,11 @@ class Region:
         self.number = os.fstat(self.descriptor).st_ino
         self.address = vm.address_of(memoryview(self.block))
 
-    def free(self) -> None:
-        """Give the pages back, unless somebody here still has a view of them."""
+    def free(self, *, pages: bool) -> None:
+        """Let go of it; give the pages back, unless somebody here still has a view of them."""
         os.close(self.descriptor)
-        if self._is_held():
-            return  # it goes with the last view
+        if self._is_held() or not pages:
+            return  # it goes with the last view, here or there
         with contextlib.suppress(OSError):
             self.block.madvise(mmap.MADV_REMOVE)
         self.block.close()
@@ -92,12 +94,17 @@ class Regions:
         self.own.append(made)
         return memoryview(made.block)
 
-    def release(self, address: int) -> None:
-        """Free the region that begins at an address; harmless if none does."""
+    def release(self, address: int, *, pages: bool = True) -> None:
+        """Free the region that begins at an address; harmless if none does.
+
+        Args:
+            address: of it.
+            pages: as `Network.release_region` has it.
+        """
         for region in self.own:
             if region.address == address:
                 self.own.remove(region)
-                region.free()
+                region.free(pages=pages)
                 return
 
     def find(self, address: int, size: int) -> tuple[int, int, int] | None:
@@ -122,11 +129,15 @@ class Regions:
                 self._mapped.popitem(last=False)
         return known
 
+    def unmap(self, process: int, number: int) -> None:
+        """Forget a peer's region; it is unmapped with the last view."""
+        self._mapped.pop((process, number), None)
+
     def close(self) -> None:
-        """Free everything."""
+        """Let go of everything; what peers still read stays for them."""
         self._mapped.clear()
         while self.own:
-            self.own.pop().free()
+            self.own.pop().free(pages=False)
 
 
 def _map(process: int, descriptor: int, number: int) -> memoryview:
@@ -137,7 +148,7 @@ def _map(process: int, descriptor: int, number: int) -> memoryview:
         raise LinkError(f"cannot open {path}: {problem.strerror}") from None
     try:
         found = os.fstat(opened)
-        if found.st_ino != number:
+        if found.st_ino != number or not os.readlink(path).startswith(NAME_SEEN):
             raise LinkError(f"{path} is another file by now")
         return memoryview(mmap.mmap(opened, found.st_size))
     except (OSError, ValueError) as problem:

@@ -531,7 +531,7 @@ class VirtualNetwork(Network):
         self._fabric.regions[self._rank, self._fabric.next_address(1)] = memory
         return memoryview(memory)
 
-    def release_region(self, address: int) -> None:
+    def release_region(self, address: int, *, pages: bool = True) -> None:
         """Nobody may have it any more."""
         for key, memory in list(self._fabric.regions.items()):
             if key[0] == self._rank and vm.address_of(memoryview(memory)) == address:
