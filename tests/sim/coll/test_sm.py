@@ -78,14 +78,13 @@ def test_memory_is_given_back_with_the_communicator() -> None:
     def program(process: RankProcess) -> None:
         comm = programs.world(process)
         fabric = process.context.network._fabric
-        before = len(fabric.regions)
         for number in range(10):
             made = process.communicator(50 + number, comm.procs, "made")
             made.coll.barrier()
             comm.coll.barrier()
             process.release(made)
             comm.coll.barrier()
-            assert len(fabric.regions) <= before + 1
+            assert len(fabric.regions) <= 2  # COMM_WORLD's, and the next one's if rank 0 is ahead
 
     virtual(3, program, **SM)
 
@@ -135,16 +134,14 @@ def test_a_member_that_has_ended_is_an_error(call: str) -> None:
         if comm.rank == 1:
             return "left"
         data, room = single(5, PLAIN).message(), single(5, PLAIN).message()
+        calls = {
+            "barrier": comm.coll.barrier,
+            "bcast": partial(comm.coll.bcast, room, 1),
+            "reduce": partial(comm.coll.reduce, data, room, SUM, comm.rank),
+            "allreduce": partial(comm.coll.allreduce, data, room, SUM),
+        }
         with pytest.raises(MPIError, match="has ended without taking part") as caught:
-            if call == "barrier":
-                comm.coll.barrier()
-            elif call == "bcast":
-                comm.coll.bcast(room, 1)
-            elif call == "reduce":
-                comm.coll.reduce(data, room if comm.rank == 0 else None, SUM, 0)
-                raise MPIError(ERR_PROC_FAILED, "rank 2 has ended without taking part")
-            else:
-                comm.coll.allreduce(data, room, SUM)
+            calls[call]()
         assert caught.value.code == ERR_PROC_FAILED
         return "told"
 
