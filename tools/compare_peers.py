@@ -5,7 +5,8 @@
 
 The peers' wheels are installed into virtual environments of their own. The same program,
 `peer_workloads.py`, runs on ompy and on every mpi4py, in turns, so that what else the machine does
-hits them alike; `peer_pairs.py` is for what is no MPI. A ratio is our time by theirs in the same round.
+hits them alike; `peer_pairs.py` is for what is no MPI. A ratio is our time by theirs in the same
+round.
 Markdown comes out; what we lose is in it.
 """
 
@@ -198,9 +199,8 @@ def main(
     run_rounds(figures, sides, rows, rounds, seconds)
     print(f"\n{target_table(figures, rows)}\n\n{everyone_table(figures, sides, rows)}\n")
     if not no_idle:
-        print(
-            f"A waiting rank uses {idle_percent(ours[0]):.2f} % of a core (at most {IDLE_MOST:g}).\n"
-        )
+        used = idle_percent(ours[0])
+        print(f"A waiting rank uses {used:.2f} % of a core; the target is {IDLE_MOST:g}.\n")
     print(limits_table(machine_limits()))
     print("\nNot measured:\n" + "\n".join(f"- {text}" for text in said))
     if plot is not None:

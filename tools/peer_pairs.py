@@ -4,7 +4,8 @@
     python tools/peer_pairs.py pipe|zmq-ipc|zmq-tcp SECONDS WORKLOAD...
 
 `send:SIZE` sends bytes, `object:NAME` whatever the peer makes of an object (its own pickling;
-pyzmq: `send_pyobj`). The line of JSON is like the other program's: one-way seconds, a list of parts each.
+pyzmq: `send_pyobj`). The line of JSON is like the other program's: one-way seconds, a list of
+parts each.
 """
 
 from __future__ import annotations

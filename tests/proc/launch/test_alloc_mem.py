@@ -44,7 +44,8 @@ def test_messages_between_allocated_memory(launch, mechanism) -> None:
     program = PROGRAM.replace("ALL", "(3, 4)") if mechanism == "cma" else PROGRAM
     if mechanism != "cma":  # nobody maps what is his peer's
         program = program.replace("ALL", "(2,)")
-    done = launch.python(2, program, "--mca", "btl_sm_single_copy_mechanism", mechanism)
+    options = ("--mca", "coll", "basic")  # coll sm has memory of that kind too
+    done = launch.python(2, program, "--mca", "btl_sm_single_copy_mechanism", mechanism, *options)
     assert done.code == 0, done.err
     assert done.out.split() == ["size", "20000", "size", "300000", "size", "3000001"]
 
