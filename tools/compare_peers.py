@@ -25,7 +25,7 @@ from typing import Final
 import click
 from machine_limits import limits_table, machine_limits
 from measure import WAITING
-from peer_sides import ROOT, Missing, Ompy, Side, others
+from peer_sides import ROOT, Missing, NotOffered, Ompy, Side, others
 from peer_targets import IDLE_MOST, TARGETS, Target
 from ratio_plot import Bar, svg
 
@@ -55,6 +55,8 @@ class Figures:
                 found = side.seconds(ranks, way, messages, budget)
             if "start" in words:
                 found["start"] = side.start(ranks)
+        except NotOffered:
+            return
         except Missing as problem:
             if str(problem) not in self._said:
                 self._said.append(str(problem))

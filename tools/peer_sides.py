@@ -36,6 +36,10 @@ class Missing(Exception):
     """A peer that is not here; the text says why."""
 
 
+class NotOffered(Missing):
+    """A measurement that means nothing for a peer."""
+
+
 def install(folder: Path, name: str) -> Path:
     """A virtual environment with a peer's wheels, made unless it is there.
 
@@ -174,7 +178,7 @@ class Mpich(Side):
     def command(self, ranks: int, way: str) -> list[str]:
         """Its launcher."""
         if way != "sm":
-            raise Missing(f"{self.name}: not measured over {way}")
+            raise NotOffered(f"{self.name}: not measured over {way}")
         here = self._place / "bin"
         return [str(here / "mpiexec"), "-n", str(ranks), str(here / "python")]
 
@@ -196,17 +200,17 @@ class Pair(Side):
     ) -> dict[str, float]:
         """As `Side.seconds`; what it has no workload for is left out."""
         if ranks != 2 or way != "sm":
-            raise Missing(f"{self.name}: is for two processes")
+            raise NotOffered(f"{self.name}: is for two processes")
         mine = [word for word in words if word.startswith("send:") or word in PAIR_OBJECTS]
         if not mine:
-            raise Missing(f"{self.name}: has none of these")
+            raise NotOffered(f"{self.name}: has none of these")
         program = [str(PAIRS), self._way, str(budget), *mine]
         said = json.loads(self.run([str(self._python)], program))
         return {word: lowest(parts) for word, parts in said["seconds"].items()}
 
     def start(self, ranks: int) -> float:
         """It has no launcher."""
-        raise Missing(f"{self.name}: has no launcher")
+        raise NotOffered(f"{self.name}: has no launcher")
 
 
 PAIR_OBJECTS: Final = ("object:int", "object:dict1k")
