@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pickle import PickleBuffer
 from typing import Any
 
@@ -106,7 +107,7 @@ def arrays(process: RankProcess) -> None:
         assert_equal(comm.sendrecv(own, right, source=left), made(left)[number])
         assert_equal(comm.bcast(own if comm.rank == 0 else None), made(0)[number])
         assert_equal(comm.allgather(own), [made(rank)[number] for rank in range(comm.size)])
-        assert_equal(own, made(comm.rank)[number])
+        assert_equal(deepcopy(own), made(comm.rank)[number])
 
 
 def no_process(process: RankProcess) -> None:
