@@ -10,7 +10,7 @@ from ompy.data.kernels import PREDEFINED
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 from ompy.runtime.process import RankProcess
-from ompy_components.coll.sm.board import RESULT, Board
+from ompy_components.coll.sm.board import LINE_WORDS, Board
 from ompy_components.coll.sm.module import SmColl
 
 from tests.sim.coll import programs
@@ -172,12 +172,11 @@ def test_if_nobody_saw_that_he_was_the_last_a_waiting_one_makes_the_result() -> 
     def program(comm: Communicator) -> None:
         memory = memoryview(bytearray(1 << 12))
         board = Board(comm, memory, 2, 64)
-        board._words[(1 + 1) * 8] = 1  # rank 1 has shown fragment 1
+        memory.cast("Q")[(1 + 1) * LINE_WORDS] = 1  # rank 1 has shown fragment 1
         board.show(1)
-        board._goal, board._number, board._idle = RESULT, 1, False
-        assert board.poll() == 0
-        assert not board.arm()
-        assert board._waits.complete
+        board.wait_for_result(1)
+        assert not board.has_result(1)
+        assert board.all_shown(1)
 
     def alone(comm: Communicator) -> None:
         if comm.rank == 0:
