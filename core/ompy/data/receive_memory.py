@@ -19,7 +19,7 @@ from typing import Final
 POOLED_FROM: Final = 1 << 20  # bytes; arbitrary: half a huge page is worth one
 HUGE_PAGE: Final = 1 << 21  # bytes; x86
 BLOCKS_MAX: Final = 8  # arbitrary: objects a program has at a time, or passes on
-KEPT_MAX: Final = 256 << 20  # bytes; arbitrary: larger objects take long enough as it is
+KEPT_MAX: Final = 64 << 20  # bytes; arbitrary: what a rank that receives no more still keeps
 
 
 class ReceivePool:
