@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy.data.receive_memory import BLOCKS_MAX, HUGE_PAGE, KEPT_MAX, POOLED_FROM, ReceivePool
 
@@ -51,6 +51,7 @@ def test_little_is_kept() -> None:
     assert pool.made == 2 * len(again) - BLOCKS_MAX + 2
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([SIZE, 3 * SIZE, 5 * SIZE]))))
 def test_no_two_holders_share(steps: list[tuple[int, int]]) -> None:
     pool = ReceivePool()

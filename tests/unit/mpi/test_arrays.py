@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from ompy.mpi.arrays import MAGIC, encoded
@@ -60,6 +60,7 @@ def test_every_number_and_shape(code: str, shape: tuple[int, ...], order: Any) -
     assert_like_pickle(array)
 
 
+@settings(deadline=None)
 @given(
     arrays_of.arrays(
         arrays_of.scalar_dtypes() | arrays_of.array_dtypes() | arrays_of.nested_dtypes(),
