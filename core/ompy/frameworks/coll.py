@@ -54,6 +54,7 @@ TAG_EXSCAN: Final = -19
 TAG_REDUCE_SCATTER: Final = -20
 TAG_OBJECT: Final = -30  # collectives of pickled objects, above coll
 TAG_CREATE: Final = -40  # agreement on context ids
+TAG_SHARED_MEMORY: Final = -41  # agreement on memory that the members share
 
 # nonblocking operations have the tags from here downwards, in turn; below those of wrappers
 TAG_NONBLOCKING: Final = -1000  # arbitrary: clear of all others
@@ -218,6 +219,9 @@ class CollModule:
         """The steps of `reduce_scatter`."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """The communicator is freed: give back what the module has of its own."""
+
     @classmethod
     def offers(cls, operation: str) -> bool:
         """Whether the module has this operation at all."""
@@ -249,6 +253,7 @@ class SelectedColl(CollModule):
     def __init__(self, communicator: Communicator, modules: list[CollModule]) -> None:
         """Bind the operations; `modules` come with the best priority first."""
         super().__init__(communicator)
+        self._modules = modules
         self._begun = 0
         self._prepared = 0
         self._under_way = 0
@@ -263,6 +268,11 @@ class SelectedColl(CollModule):
                     name = f"schedule_{operation}"
                     setattr(self, name, getattr(module, name))
                     break
+
+    def close(self) -> None:
+        """Close all modules."""
+        for module in self._modules:
+            module.close()
 
     def nonblocking_tag(self) -> int:
         """The tag of the next nonblocking operation."""

@@ -7,13 +7,17 @@ Imported when first used: on Python 3.11 it needs ctypes.
 from __future__ import annotations
 
 from operator import index
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ompy.data.convertor import allocate
 from ompy.mpi.access import acquire
 from ompy.mpi.addresses import address_of, view_at
 from ompy.mpi.exporter import Exporter
 from ompy.mpi.markers import Marker
+from ompy.net.base import LinkError, Network
+
+SHARED_LEAST: Final = 1 << 14  # bytes; arbitrary: what is sent eagerly is copied in and out anyway
+PAGE: Final = 4096  # bytes; x86 and most aarch64
 
 
 class buffer(Exporter):  # type: ignore[misc, unused-ignore]
@@ -188,12 +192,42 @@ def Get_address(location: Any) -> int:
 
 
 def Alloc_mem(size: int, info: Any = None) -> buffer:  # noqa: ARG001 - hints are ignored
-    """New memory of `size` bytes."""
-    return buffer.allocate(size)
+    """New memory of `size` bytes, all zero, until `Free_mem`.
+
+    With other ranks on this host it is memory that they can map: large messages from and to it
+    are copied without the kernel.
+    """
+    wanted = index(size)
+    view = _shared(wanted) if wanted >= SHARED_LEAST else None
+    return buffer.allocate(wanted) if view is None else buffer._of(view, view.obj)
+
+
+def _shared(size: int) -> memoryview | None:
+    """Memory for other ranks to map, or None where there are none, or none is to be had."""
+    network = _network()
+    if network is None:
+        return None
+    try:
+        return network.region(-(-size // PAGE) * PAGE)[:size]
+    except LinkError:
+        return None
+
+
+def _network() -> Network | None:
+    """This rank's, if there are other ranks on its host."""
+    from ompy.mpi import life
+
+    if not life.Is_initialized() or life.Is_finalized():
+        return None
+    context = life.current().context
+    return context.network if len(context.local_procs()) > 1 else None
 
 
 def Free_mem(mem: buffer) -> None:
-    """Let go of memory from `Alloc_mem`."""
+    """Let go of memory from `Alloc_mem`; what still has a view of it keeps it alive."""
     if not isinstance(mem, buffer):
         raise TypeError(f"expecting memory from Alloc_mem, not {type(mem).__name__}")
+    address, network = mem.address, _network()
     mem.release()
+    if network is not None and address:
+        network.release_region(address)

@@ -1,4 +1,5 @@
 from ompy.data.convertor cimport Convertor, contiguous
+from ompy.mpi.arrays cimport decoded, encoded, is_array
 
 # the module's constants, in C
 cdef long long THRESHOLD

@@ -6,8 +6,11 @@ them to pickle protocol 5) are not copied into the pickle: the message is then a
     magic, size of the pickle, number of buffers; offset and size of each buffer; the pickle;
     the buffers, each at a multiple of 64 bytes
 
-and the receiver hands out views of the one memory it received into. A message says itself which
-it is: a plain pickle begins with 0x80 (protocol 2 and up), a frame with the magic.
+and the receiver hands out views of the one memory it received into. An array of NumPy alone needs
+no pickle (`arrays.py`); small ones are copied, so that the sender's may be changed at once. A
+message says itself which it is: a plain pickle begins with 0x80 (protocol 2 and up), the others
+with their magic. Where the user has functions of his own (`MPI.pickle`), all objects go through
+them.
 """
 
 from __future__ import annotations
@@ -18,8 +21,11 @@ from struct import Struct
 from typing import Any, Final
 
 from ompy.data.convertor import Convertor, GatherConvertor, contiguous
+from ompy.mpi import arrays
+from ompy.mpi.arrays import decoded, encoded, is_array
 
 PICKLED: Final = 0x80  # PEP 307: first byte of a pickle of protocol 2 and up
+ARRAY: Final = arrays.MAGIC[0]  # first byte of an array alone
 MAGIC: Final = b"\x01ompy\xb5\x00\xff"  # arbitrary: begins no pickle, no JSON and no text
 ALIGNMENT: Final = 64  # arbitrary: a cache line, enough for any vector instruction
 THRESHOLD: Final = 16384  # bytes; arbitrary: below, copying costs less than a piece of its own
@@ -113,6 +119,10 @@ class Pickle:
         whole = self._dumps is not None or (protocol is not None and 0 <= protocol < HIGHEST)
         if whole or type(obj) in ATOMIC:
             return (self.dumps(obj),)
+        if is_array(obj):
+            array = encoded(obj)
+            if array is not None:
+                return array if len(array[1]) >= self._threshold else (b"".join(array),)
         data, views = self._split(obj)
         return _frame(data, views) if views else (data,)
 
@@ -120,8 +130,13 @@ class Pickle:
         """The object of a received message. Buffers in it are views of the message's memory."""
         if not view:
             return None
-        if view[0] != PICKLED and bytes(view[: len(MAGIC)]) == MAGIC:
+        first = view[0]
+        if first == MAGIC[0] and bytes(view[: len(MAGIC)]) == MAGIC:
             return self._unframed(view)
+        if first == ARRAY:
+            array = decoded(view)
+            if array is not None:
+                return array if self._loads is None else self._loads(_pickled(array))
         return self.loads(view)
 
     def _unframed(self, view: memoryview) -> Any:
@@ -136,6 +151,11 @@ class Pickle:
         if type(obj) in ATOMIC and self._dumps is None:
             return obj
         return self.load(memoryview(joined(self.pieces(obj))))
+
+
+def _pickled(array: Any) -> Any:
+    """What a sender with the user's functions would have sent."""
+    return _c_pickle().dumps(array, HIGHEST)
 
 
 def _c_pickle() -> Any:

@@ -221,6 +221,25 @@ class ProcessCopy:
         """
         raise NotImplementedError
 
+    def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
+        """Where `view` lies in memory from `Network.region`, for peers to map; None if it does not.
+
+        Returns:
+            Two numbers that a peer gives to `map`, and the offset in what it gets.
+        """
+        return None
+
+    def map(self, process: int, descriptor: int, number: int) -> memoryview:
+        """Memory of another process's `Network.region`. Numbers are of its `region_of`.
+
+        Raises:
+            LinkError: it is not there any more, or cannot be mapped.
+        """
+        raise LinkError("there are no regions here")
+
+    def unmap(self, process: int, number: int) -> None:
+        """What `map` gave is not needed any more; views of it keep it."""
+
     def forget(self, address: int) -> None:
         """No peer will name `address` again. Only the virtual world can hold them to it."""
 
@@ -317,6 +336,25 @@ class Network:
             LinkError: it cannot be had, or another rank asked for another size.
         """
         raise NotImplementedError
+
+    def region(self, size: int) -> memoryview:
+        """Zeroed memory of this rank that the others of the host can map, see `ProcessCopy.map`.
+
+        It stays until `release_region`, and is gone with the process however that ends.
+
+        Raises:
+            LinkError: there is none.
+        """
+        raise LinkError("there are no regions here")
+
+    def release_region(self, address: int, *, pages: bool = True) -> None:
+        """Free the region whose first byte has this virtual address; harmless if none has.
+
+        Args:
+            address: of it.
+            pages: give its memory back at once, also from under the mappings of others; else it
+                stays until the last of them has unmapped it.
+        """
 
     def doorbell(self, local_rank: int) -> Doorbell:
         """The doorbell of a rank of this host."""

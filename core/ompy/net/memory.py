@@ -8,6 +8,7 @@ from typing import Final
 
 from ompy.net import vm
 from ompy.net.base import LinkError, ProcessCopy
+from ompy.net.regions import Regions
 
 _SET_PTRACER: Final = 0x59616D61  # Linux PR_SET_PTRACER, "Yama"
 _ANY: Final = (1 << 64) - 1  # Linux PR_SET_PTRACER_ANY, (unsigned long) -1
@@ -16,10 +17,11 @@ _ANY: Final = (1 << 64) - 1  # Linux PR_SET_PTRACER_ANY, (unsigned long) -1
 class KernelCopy(ProcessCopy):
     """process_vm_readv and process_vm_writev (Linux)."""
 
-    __slots__ = ()
+    __slots__ = ("_regions",)
 
-    def __init__(self) -> None:
+    def __init__(self, regions: Regions | None = None) -> None:
         """Look whether there are such calls. Raises LinkError where the C library has none."""
+        self._regions = Regions() if regions is None else regions
         self.identity = os.getpid()
         if not vm.THERE:
             raise LinkError("this system has no process_vm_readv")
@@ -28,6 +30,20 @@ class KernelCopy(ProcessCopy):
     def address_of(self, view: memoryview) -> int:
         """The virtual address of the first byte of `view`."""
         return vm.address_of(view)
+
+    def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
+        """Where `view` lies in a region of this process."""
+        if not self._regions.own:
+            return None
+        return self._regions.find(vm.address_of(view), len(view))
+
+    def map(self, process: int, descriptor: int, number: int) -> memoryview:
+        """Map a peer's region."""
+        return self._regions.map(process, descriptor, number)
+
+    def unmap(self, process: int, number: int) -> None:
+        """Forget a peer's region."""
+        self._regions.unmap(process, number)
 
     def read(self, process: int, address: int, view: memoryview) -> None:
         """Copy from another process."""

@@ -27,6 +27,8 @@ from ompy.net.base import (
 if TYPE_CHECKING:
     import socket
 
+    from ompy.net.regions import Regions
+
 _ANY_PORT: Final = 9  # arbitrary: nothing is sent to it
 _GET_FLAGS: Final = 0x8913  # Linux SIOCGIFFLAGS
 _UP: Final = 0x1  # Linux IFF_UP
@@ -73,6 +75,7 @@ class RealNetwork(Network):
         self._descriptors: list[int] = []
         self._local_rank = local_rank
         self._own_bell: int | None = None
+        self._regions: Regions | None = None
 
     def interfaces(self) -> list[Interface]:
         """The IPv4 interfaces of this host (network namespace) that are up and have a carrier."""
@@ -153,6 +156,22 @@ class RealNetwork(Network):
                 os.close(descriptor)
         return memoryview(self._segments[name])
 
+    def region(self, size: int) -> memoryview:
+        """An anonymous memory file."""
+        return self._of_regions().allocate(size)
+
+    def release_region(self, address: int, *, pages: bool = True) -> None:
+        """Free it."""
+        if self._regions is not None:
+            self._regions.release(address, pages=pages)
+
+    def _of_regions(self) -> Regions:
+        if self._regions is None:
+            from ompy.net.regions import Regions  # late: with ctypes, only where it is needed
+
+            self._regions = Regions()
+        return self._regions
+
     def doorbell(self, local_rank: int) -> Doorbell:
         """The eventfd of a rank here; asking for one's own arms it as a wake-up."""
         if local_rank not in self._bells:
@@ -169,7 +188,7 @@ class RealNetwork(Network):
         from ompy.net.memory import KernelCopy
 
         try:
-            return KernelCopy()
+            return KernelCopy(self._of_regions())
         except LinkError:
             return None
 
@@ -187,6 +206,8 @@ class RealNetwork(Network):
         self._descriptors.clear()
         self._bells.clear()
         self._segments.clear()
+        if self._regions is not None:
+            self._regions.close()
 
     def _silence(self) -> None:
         with contextlib.suppress(BlockingIOError):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ompy.engine.virtual import Conductor, VirtualEngine
+from ompy.net import vm
 from ompy.net.base import (
     WOULD_BLOCK,
     Address,
@@ -70,6 +71,7 @@ class Fabric:
     listeners: dict[Address, VirtualListener] = field(default_factory=dict)
     sockets: dict[Address, VirtualDatagram] = field(default_factory=dict)
     segments: dict[tuple[int, str], bytearray] = field(default_factory=dict)
+    regions: dict[tuple[int, int], bytearray] = field(default_factory=dict)  # by rank and number
     engines: dict[int, VirtualEngine] = field(default_factory=dict)
     memory: dict[int, memoryview] = field(default_factory=dict)
     links: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -414,6 +416,21 @@ class VirtualCopy(ProcessCopy):
         self._fabric.memory[start] = view
         return start
 
+    def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
+        """Where `view` lies in memory from `VirtualNetwork.region`."""
+        address = vm.address_of(view)
+        for (rank, number), memory in self._fabric.regions.items():
+            offset = address - vm.address_of(memoryview(memory))
+            if rank == self.identity and offset >= 0 and offset + len(view) <= len(memory):
+                return 0, number, offset
+        return None
+
+    def map(self, process: int, descriptor: int, number: int) -> memoryview:
+        """The region itself."""
+        if (process, number) not in self._fabric.regions:
+            raise LinkError(f"rank {process} has no region {number}")
+        return memoryview(self._fabric.regions[process, number])
+
     def forget(self, address: int) -> None:
         """Copies with `address` fail from now on."""
         self._fabric.memory.pop(address, None)
@@ -507,6 +524,18 @@ class VirtualNetwork(Network):
         if len(memory) != size:
             raise LinkError(f"segment {name} has {len(memory)} bytes, not {size}")
         return memoryview(memory)
+
+    def region(self, size: int) -> memoryview:
+        """Memory that the others may have."""
+        memory = bytearray(size)
+        self._fabric.regions[self._rank, self._fabric.next_address(1)] = memory
+        return memoryview(memory)
+
+    def release_region(self, address: int, *, pages: bool = True) -> None:
+        """Nobody may have it any more."""
+        for key, memory in list(self._fabric.regions.items()):
+            if key[0] == self._rank and vm.address_of(memoryview(memory)) == address:
+                del self._fabric.regions[key]
 
     def doorbell(self, local_rank: int) -> Doorbell:
         """The doorbell of the `local_rank`-th rank of this host."""

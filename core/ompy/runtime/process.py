@@ -138,6 +138,8 @@ class RankProcess:
     def release(self, communicator: Communicator) -> None:
         """Forget a communicator; its context id may be used again."""
         self.communicators.pop(communicator.context_id, None)
+        if communicator.coll is not None:
+            communicator.coll.close()
         self.pml.remove_communicator(communicator)
 
     def finalize(self) -> None:

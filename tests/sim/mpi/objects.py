@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pickle import PickleBuffer
 from typing import Any
 
@@ -64,6 +65,49 @@ def ring(process: RankProcess) -> None:
     assert got == blocks(left)
     sending.wait()
     got[2].data[0] = 255  # what arrives is the receiver's own, and writable
+
+
+def arrays(process: RankProcess) -> None:
+    """NumPy arrays, alone and in others, by every call; what arrives is the receiver's own."""
+    import numpy as np
+
+    comm = world_of(process)
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+
+    def made(rank: int) -> list[Any]:
+        numbers = np.arange(150_000.0) + rank
+        return [
+            np.array(rank),
+            np.zeros((3, 0), "f4"),
+            numbers[:7].astype(">i4"),
+            np.asfortranarray(numbers[:1000].reshape(20, 50)),
+            numbers,
+            {"name": "field", "data": numbers.reshape(3, -1)},
+            [numbers[::2], numbers[:5], numbers[1:]],
+        ]
+
+    def assert_equal(got: Any, expected: Any) -> None:
+        if isinstance(expected, np.ndarray):
+            assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+            assert got.flags.f_contiguous == np.array(expected).flags.f_contiguous
+            assert got.tobytes() == expected.tobytes()
+            got[...] = 0  # it may be written to, and is nobody else's
+            return
+        assert len(got) == len(expected)
+        for key in expected if isinstance(expected, dict) else range(len(expected)):
+            if not isinstance(expected[key], str):
+                assert_equal(got[key], expected[key])
+
+    for number in range(len(made(0))):
+        own = made(comm.rank)[number]
+        for send in (comm.isend, comm.issend):
+            request = send(own, right, number)
+            assert_equal(comm.recv(source=left, tag=number), made(left)[number])
+            request.wait()
+        assert_equal(comm.sendrecv(own, right, source=left), made(left)[number])
+        assert_equal(comm.bcast(own if comm.rank == 0 else None), made(0)[number])
+        assert_equal(comm.allgather(own), [made(rank)[number] for rank in range(comm.size)])
+        assert_equal(deepcopy(own), made(comm.rank)[number])
 
 
 def no_process(process: RankProcess) -> None:
@@ -193,6 +237,7 @@ def wrong_arguments(process: RankProcess) -> None:
 
 PROGRAMS = (
     "ring",
+    "arrays",
     "no_process",
     "buffers_given",
     "unpicklable",

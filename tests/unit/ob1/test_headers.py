@@ -78,8 +78,8 @@ def test_what_is_packed_as_words_has_the_same_bytes() -> None:
     for source, tag in ((0, 0), (-2, 7), (3, -17), (2**31 - 1, 2**31 - 1)):
         fields = (0x12, 0x1234, source, tag, 0xFFFE)
         assert headers.match_words(*fields) == headers.MATCH_HEADER.pack(headers.MATCH, *fields)
-        rest = (2**63 + 1, 9, 6)
-        recorded = headers.RGET_HEADER.pack(headers.RGET, *fields, *rest, 0)
+        rest = (2**63 + 1, 9, 6, -300)
+        recorded = headers.RGET_HEADER.pack(headers.RGET, *fields, *rest)
         assert headers.rget_words(*fields, *rest) == recorded
     fields = (1, 9, 6, 4, 131_072, 2**63 + 4096, 65_536)
     assert headers.put_words(*fields) == headers.PUT_HEADER.pack(headers.PUT, *fields)

@@ -4,7 +4,8 @@
              process, address of a probe, value of the probe (0 until it has one); then whether
              it has ended its use of sm
     tables   one table per rank: what it has registered for single copies, `TABLE_SLOTS` slots of
-             identity (0: none), address, size, access
+             identity (0: none), address, size, access; for memory that peers can map also its
+             region's descriptor and number (0: none), and the offset in it
     rings    one ring per ordered pair, ring (receiver, sender) at receiver * ranks + sender
     pools    one pool per rank: blocks of a state line and room for one large fragment
 
@@ -34,14 +35,17 @@ PROBE_ADDRESS: Final = 2
 PROBE: Final = 3
 LEFT: Final = 4
 
-TABLE_BITS: Final = 9  # arbitrary: 16 KiB a rank
+TABLE_BITS: Final = 9  # arbitrary: 32 KiB a rank
 TABLE_SLOTS: Final = 1 << TABLE_BITS  # beyond it registrations are reached by fragments
 # kinds of words of a slot, by place, and how many
-SLOT_WORDS: Final = 4
+SLOT_WORDS: Final = 8
 IDENTITY: Final = 0
 ADDRESS: Final = 1
 SIZE: Final = 2
 ACCESS: Final = 3
+DESCRIPTOR: Final = 4
+REGION: Final = 5
+OFFSET: Final = 6
 
 
 def _round_up(size: int) -> int:

@@ -1,8 +1,14 @@
 cimport cython
 
+from ompy cimport raw
 from ompy.frameworks.btl cimport Descriptor, Endpoint
 from ompy.frameworks.registration cimport Registration, RegistrationTable
 from ompy_components.btl.sm.endpoint cimport SmEndpoint
+
+# the module's constants, in C
+cdef long long DESCRIPTOR
+cdef long long OFFSET
+cdef long long REGION
 
 # the module's constants, in C
 cdef long long BAD_PARAM
@@ -45,4 +51,6 @@ cdef class RemoteMemory:
     cpdef int move(self, SmEndpoint endpoint, Descriptor descriptor, unsigned long long identity, long long offset, int access) except? -99
     @cython.locals(at=long, address="unsigned long long", size="long long")
     cdef _copy_once(self, SmEndpoint endpoint, local, long long offset, unsigned long long identity, int access)
+    @cython.locals(begin="long long", size="long long")
+    cdef bint _copy_mapped(self, process, long at, local, long long offset, int access) except -1
     cdef bint _may_copy(self, SmEndpoint endpoint) except -1

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ompy import raw
 from ompy.frameworks.btl import (
     BAD_PARAM,
     REMOTE_READ,
@@ -27,11 +28,14 @@ from ompy_components.btl.sm.endpoint import SmEndpoint
 from ompy_components.btl.sm.layout import (
     ACCESS,
     ADDRESS,
+    DESCRIPTOR,
     IDENTITY,
     LEFT,
+    OFFSET,
     PROBE,
     PROBE_ADDRESS,
     PROCESS,
+    REGION,
     SIZE,
     SLOT_WORDS,
     TABLE_BITS,
@@ -107,6 +111,11 @@ class RemoteMemory:
         words[at + ADDRESS] = copy.address_of(made.memory)
         words[at + SIZE] = len(made.memory)
         words[at + ACCESS] = access
+        place = copy.region_of(made.memory)
+        if place is None:
+            words[at + REGION] = 0
+        else:
+            words[at + DESCRIPTOR], words[at + REGION], words[at + OFFSET] = place
         words[at + IDENTITY] = made.identity  # last: from now on it counts
         return made
 
@@ -176,6 +185,8 @@ class RemoteMemory:
             return BAD_PARAM
         process = words[endpoint.parked + PROCESS]
         try:
+            if words[at + REGION] and self._copy_mapped(process, at, local, offset, access):
+                return None
             if len(local):
                 move = self._read if access == REMOTE_READ else self._write
                 move(process, address + offset, local)
@@ -184,6 +195,28 @@ class RemoteMemory:
             self._refuse(endpoint, str(problem))
             return 0
         return None
+
+    def _copy_mapped(
+        self, process: int, at: int, local: memoryview, offset: int, access: int
+    ) -> bool:
+        """Copy with registered memory of a region; false when it cannot be mapped."""
+        words = self._words
+        number = words[at + REGION]
+        begin, size = words[at + OFFSET] + offset, len(local)
+        assert self._copy is not None, "the peer was probed"
+        try:
+            memory = self._copy.map(process, words[at + DESCRIPTOR], number)
+        except LinkError as problem:  # the kernel still copies
+            words[at + REGION] = 0
+            self._note("NO_REGION", why=str(problem))
+            return False
+        if begin + size > len(memory):
+            return False
+        if access == REMOTE_READ:
+            raw.copy(local, 0, memory, begin, size)
+        else:
+            raw.copy(memory, begin, local, 0, size)
+        return True
 
     def _may_copy(self, endpoint: SmEndpoint) -> bool:
         """Whether the kernel lets this rank copy with the peer; tried the first time."""

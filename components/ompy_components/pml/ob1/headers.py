@@ -51,9 +51,11 @@ assert MATCH_HEADER.size == 16
 # MATCH @0, message length u64 @16, send request u64 @24
 RNDV_HEADER: Final = Struct("<BBHiiH2xQQ")
 assert RNDV_HEADER.size == 32
-# RNDV @0, RDMA fragment u64 @32, address of the message in the registered memory u64 @40; the
-# registration handle of the rail it goes over follows, then those of other rails, see `RECORD`
-RGET_HEADER: Final = Struct("<BBHiiH2xQQQQ")
+# RNDV @0, RDMA fragment u64 @32, address of the message in the registered memory i64 @40; the
+# registration handle of the rail it goes over follows, then those of other rails, see `RECORD`.
+# A negative address says that the memory begins so many bytes behind the message's beginning:
+# these bytes are the last ones of the fragment
+RGET_HEADER: Final = Struct("<BBHiiH2xQQQq")
 assert RGET_HEADER.size == 48
 # type u8 @0, flags u8 @1, offset u64 @8, send request u64 @16, receive request u64 @24
 FRAG_HEADER: Final = Struct("<BB6xQQQ")
@@ -110,12 +112,13 @@ def rget_words(
     length: int,
     send_id: int,
     fragment_id: int,
+    address: int,
 ) -> bytes:
-    """A RGET header of a message that begins where the registered memory does."""
+    """A RGET header."""
     kind = RGET
     first = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
     second = tag & _LOW | sequence << 32
-    return raw.six_words(first, second, length, send_id, fragment_id, 0)
+    return raw.six_words(first, second, length, send_id, fragment_id, address)
 
 
 def put_words(

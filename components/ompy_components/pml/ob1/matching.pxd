@@ -11,7 +11,7 @@ cdef long long ANY_SOURCE
 cdef long long SEQUENCE_MASK
 
 cdef class RemoteMemory:
-    cdef public unsigned long long address
+    cdef public long long address
     cdef public unsigned long long fragment_id
     cdef public bytes handle
     cdef public BtlModule module

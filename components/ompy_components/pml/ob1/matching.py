@@ -37,7 +37,7 @@ class RemoteMemory:
     Attributes:
         module: that it came over, and that can get.
         fragment_id: the sender's, for the FINs.
-        address: of the message, in the memory registered there.
+        address: of the message, in the memory registered there; negative when that begins later.
         handle: of that memory.
         others: names of other rails, each with the handle there.
     """

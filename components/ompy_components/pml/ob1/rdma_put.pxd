@@ -67,7 +67,7 @@ cdef class PutWrites(CompletionCallback):
     cdef Trace _trace
     @cython.locals(request=SendRequest, rail=Rail, fragment=Write, send_id="unsigned long long", offset="long long", size="long long")
     cpdef arrived(self, BtlModule module, Endpoint endpoint, data)
-    @cython.locals(request=SendRequest, rail=Rail, result=int)
+    @cython.locals(request=SendRequest, rail=Rail, result=int, first=cython.longlong)
     cpdef bint start(self, Write fragment) except -1
     cpdef completed(self, BtlModule module, Endpoint endpoint, Descriptor descriptor, int status)
     @cython.locals(request=SendRequest)

@@ -248,9 +248,10 @@ class PutWrites(CompletionCallback):
         if request.complete:  # it failed while this waited for room
             self._rdma.release_one(fragment)
             return True
-        rail, view = fragment.rail, request.convertor.view
-        assert view is not None, "a PUT answers a message that said it is contiguous"
-        local = view[fragment.offset : fragment.offset + fragment.size]
+        rail, view = fragment.rail, request.convertor.tail()
+        assert view is not None, "a PUT answers a message whose memory was offered"
+        first = fragment.offset - (request.convertor.size - len(view))
+        local = view[first : first + fragment.size]
         handle = fragment.handle or _registration(request, rail)
         needed = fragment.size > rail.module.local_registration_threshold
         if handle is None and needed:

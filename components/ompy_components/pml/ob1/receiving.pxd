@@ -40,7 +40,7 @@ cdef class Receiving(ReceiverHalf):
     @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", context_id=int, source=int, tag=long, sequence=int, matching=Matching, queue=PeerQueue, request=RecvRequest)
     cpdef match_arrived(self, data)
     cpdef rndv_arrived(self, data)
-    @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", send_id="unsigned long long", context_id=int, source=int, tag=long, sequence=int, fragment=Fragment)
+    @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", send_id="unsigned long long", context_id=int, source=int, tag=long, sequence=int, flags=int, fragment=Fragment, remote=RemoteMemory)
     cpdef rget_arrived(self, BtlModule module, data)
     @cython.locals(queue=PeerQueue, following=Fragment)
     cdef _arrived(self, Matching matching, int context_id, Fragment fragment)
@@ -60,6 +60,6 @@ cdef class Receiving(ReceiverHalf):
     cpdef fail_peer(self, proc, reason)
     cdef _note_arrived(self, int kind, int context_id, int source, long tag, int sequence, long long size)
 
-@cython.locals(made=RemoteMemory, size=int, left="long long")
+@cython.locals(made=RemoteMemory, size=int, begin="long long", end="long long")
 cdef RemoteMemory _remote(BtlModule module, data)
 cdef Fragment _whole(int flags, int source, long tag, int sequence, data)

@@ -137,10 +137,16 @@ class Receiving(ReceiverHalf):
         if self._trace.noting:
             self._trace.note("< RGET", context_id, source, tag, sequence, length)
         if self._trace.active:
-            self._note_arrived(RGET, context_id, source, tag, sequence, 0)
+            self._note_arrived(
+                RGET, context_id, source, tag, sequence, max(-raw.signed_word(data, 40), 0)
+            )
         send_id = raw.word(data, 24)
-        fragment = fragment_of(RGET, first >> 8 & 0xFF, source, tag, sequence, length, send_id, b"")
-        fragment.remote = _remote(module, data)
+        remote = _remote(module, data)
+        # the message's first bytes may lie at the end
+        payload = bytes(data[remote.address :]) if remote.address < 0 else b""
+        flags = first >> 8 & 0xFF
+        fragment = fragment_of(RGET, flags, source, tag, sequence, length, send_id, payload)
+        fragment.remote = remote
         self._arrived(self.matchings.get(context_id), context_id, fragment)
 
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
@@ -304,13 +310,14 @@ def _remote(module: BtlModule, data: memoryview) -> RemoteMemory:
     made = RemoteMemory.__new__(RemoteMemory)
     made.module = module
     made.fragment_id = raw.word(data, 32)
-    made.address = raw.word(data, 40)
+    made.address = raw.signed_word(data, 40)
     size = module.registration_handle_size
-    left = raw.size(data) - RGET_SIZE - size
-    if left < 0:
-        raise MPIError(ERR_INTERN, f"ob1: a RGET ends {-left} bytes before its registration does")
+    begin = RGET_SIZE + size
+    end = raw.size(data) + min(made.address, 0)
+    if end < begin:
+        raise MPIError(ERR_INTERN, f"ob1: a RGET ends {begin - end} bytes too early")
     made.handle = raw.part(data, RGET_SIZE, size)
-    made.others = parse_registrations(bytes(data[-left:])) if left else []
+    made.others = parse_registrations(raw.part(data, begin, end - begin)) if end > begin else []
     return made
 
 

@@ -172,8 +172,9 @@ class RendezvousReceive:
             self._send_receive(request, fragment)
             return
         self._decided(request, RDMA_DIRECT_GET, fragment)
-        _give_parts(shares, request.length, get_alignment(shares))
-        incoming = incoming_by_rdma(fragment.sender_request, view, shares, 0)
+        arrived = request.arrived
+        _give_parts(shares, request.length - arrived, get_alignment(shares))
+        incoming = incoming_by_rdma(fragment.sender_request, view, shares, arrived)
         request.incoming = incoming
         if fragment.flags & FLAG_WAITS and len(shares) == 1:
             self._split(request, incoming, shares[0])
@@ -185,6 +186,7 @@ class RendezvousReceive:
         half = request.length // 2 // PAGE * PAGE
         if not 0 < module.split_least <= request.length or half > module.put_limit:
             return
+        assert half <= share.left, "what came with the RGET is less than half"
         aligned = module.put_alignment == module.get_alignment == 1
         can_put = module.flags & CAN_PUT
         if aligned and can_put and self.puts.ask(request, share, request.length - half, half):

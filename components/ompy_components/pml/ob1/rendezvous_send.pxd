@@ -12,6 +12,9 @@ from ompy_components.pml.ob1.sendrequest cimport SendRequest
 from ompy_components.pml.ob1.selection cimport choose_large, first_payload
 
 # the module's constants, in C
+cdef long long BUFFERED
+
+# the module's constants, in C
 cdef long long BTL_OWNERSHIP
 cdef long long GET
 cdef long long NO_ORDER
@@ -36,12 +39,16 @@ cdef class RendezvousSend:
     cpdef int start(self, Rail rail, SendRequest request, protocol) except? -99
     @cython.locals(first=Share)
     cdef _protocol(self, SendRequest request)
+    @cython.locals(before=cython.longlong)
+    cdef _protocol_of_pieces(self, SendRequest request)
+    cdef _register(self, SendRequest request, memory, int wanted)
     @cython.locals(module=BtlModule, convertor=Convertor, descriptor=Descriptor, size=cython.longlong, sent=cython.longlong, result=int)
     cdef int _rndv(self, Rail rail, SendRequest request, protocol) except? -99
-    @cython.locals(rail=Rail, share=Share, descriptor=Descriptor, data=bytes)
+    @cython.locals(rail=Rail, share=Share, descriptor=Descriptor, data=bytes, before=cython.longlong, end=cython.longlong)
     cdef int _rget(self, SendRequest request) except? -99
     cpdef bytes rndv_header(self, SendRequest request, int flags)
     cpdef bytes rget_header(self, SendRequest request)
 
+cpdef long long before_memory(SendRequest request) except -1
 @cython.locals(share=Share, data=bytes, record=bytes)
 cdef bytes _others(list shares, long long room)

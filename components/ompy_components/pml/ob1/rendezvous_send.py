@@ -5,7 +5,7 @@ Source: seed ob1-protocols, step A of every rendezvous protocol; reference openm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
@@ -19,6 +19,7 @@ from ompy.frameworks.btl import (
     Descriptor,
 )
 from ompy.frameworks.btl import PUT as CAN_PUT
+from ompy.frameworks.pml import BUFFERED
 
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
@@ -62,6 +63,10 @@ FLAGS = {
 }
 RGET_FLAGS = FLAG_ACK | FLAG_CONTIG | FLAG_PIN
 
+# of a message in pieces that is to be got: bytes before the last, which go with the RGET, and of it
+PIECES_BEFORE: Final = 2048  # arbitrary: half an eager fragment of sm, the registrations need room
+PIECE_LEAST: Final = 1 << 16  # arbitrary: below, a copy in and out costs no more
+
 
 class RendezvousSend:
     """Begins rendezvous for one rank."""
@@ -98,15 +103,37 @@ class RendezvousSend:
         A try that found no room has done both already.
         """
         view = request.convertor.view
-        if view is not None and not request.registered:
-            rdma = self._rdma
-            rails = heaviest_first(rdma.rails.direct(request.endpoint, len(view), GET | CAN_PUT))
-            request.registered = rdma.register_all(rails, view, REMOTE_READ)
+        if view is None:
+            return self._protocol_of_pieces(request)
+        if not request.registered:
+            self._register(request, view, GET | CAN_PUT)
         flags = 0
         if request.registered:
             first = request.registered[0]
             flags = first.rail.module.flags
-        return choose_large(request.mode, view is not None, flags)
+        return choose_large(request.mode, True, flags)
+
+    def _protocol_of_pieces(self, request: SendRequest) -> Protocol:
+        """A message that is not one piece of memory, but may end with a large one.
+
+        What is before that piece, such as an object's pickle before its array, goes along with a
+        RGET, if there is room for it and a rail that gets.
+        """
+        tail = request.convertor.tail()
+        if tail is not None and request.mode != BUFFERED and not request.registered:
+            before = request.convertor.size - len(tail)
+            if before <= PIECES_BEFORE and len(tail) >= PIECE_LEAST:
+                self._register(request, tail, GET)
+        registered = request.registered
+        if registered and registered[0].rail.module.flags & GET:
+            return RDMA_DIRECT_GET
+        self._rdma.release(registered)
+        return choose_large(request.mode, False, 0)
+
+    def _register(self, request: SendRequest, memory: memoryview, wanted: int) -> None:
+        rdma = self._rdma
+        rails = heaviest_first(rdma.rails.direct(request.endpoint, len(memory), wanted))
+        request.registered = rdma.register_all(rails, memory, REMOTE_READ)
 
     def _rndv(self, rail: Rail, request: SendRequest, protocol: Protocol) -> int:
         module = rail.module
@@ -139,19 +166,25 @@ class RendezvousSend:
         """RDMA Direct Get, step A: the message carries all registrations.
 
         It goes over the first of the rails, from which the receiver knows that one; the others
-        are named. What does not fit an eager fragment is left out.
+        are named. What does not fit an eager fragment is left out. Bytes of the message that are
+        before the registered memory come last.
         """
         share = request.registered[0]
         rail = share.rail
+        before = before_memory(request)
         data = self.rget_header(request) + wire_of(share.handle)
         if len(request.registered) > 1:
-            data += _others(request.registered[1:], rail.module.eager_limit - len(data))
+            data += _others(request.registered[1:], rail.module.eager_limit - len(data) - before)
+        end = len(data) + before
         descriptor = rail.module.alloc(
-            rail.endpoint, NO_ORDER, len(data), PRIORITY | BTL_OWNERSHIP | SIGNAL
+            rail.endpoint, NO_ORDER, end, PRIORITY | BTL_OWNERSHIP | SIGNAL
         )
         if descriptor is None:
             return OUT_OF_RESOURCE
         place(descriptor, data)
+        if before:
+            request.convertor.pack(0, descriptor.segment[len(data) : end])
+            descriptor.payload_size = before
         return self._sending.send_fragment(rail, request, descriptor, RGET)
 
     def rndv_header(self, request: SendRequest, flags: int) -> bytes:
@@ -168,7 +201,7 @@ class RendezvousSend:
         )
 
     def rget_header(self, request: SendRequest) -> bytes:
-        """The header of a RGET; the message begins where the registered memory does."""
+        """The header of a RGET."""
         return rget_words(
             RGET_FLAGS | FLAG_WAITS if request.blocking else RGET_FLAGS,
             request.context_id,
@@ -178,7 +211,14 @@ class RendezvousSend:
             request.convertor.size,
             request.id,
             self._rdma.offer(request),
+            -before_memory(request),
         )
+
+
+def before_memory(request: SendRequest) -> int:
+    """Bytes of a message before the piece of memory that it ends with."""
+    tail = request.convertor.tail()
+    return 0 if tail is None else request.convertor.size - len(tail)
 
 
 def _others(shares: list[Share], room: int) -> bytes:

@@ -1,0 +1,1 @@
+"""coll sm: collectives of the ranks of one host, through memory they share."""

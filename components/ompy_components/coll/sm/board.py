@@ -1,0 +1,279 @@
+"""What the members of a communicator share: counters, and slots for fragments.
+
+    0         the value that proves the memory to be the right one
+    lines     one cache line per member: last fragment shown, last fragment done with, parked word
+    results   one slot for each of the last `depth` fragments: its header and its bytes
+    slots     as many for each member
+
+Every fragment of every operation has the next number, which all members count alike. Fragment k
+uses the slots k modulo depth. A slot's header has the number of the fragment in it, once that is
+all there, and the bytes of the whole message. A member may write a slot again when all others are
+done with what was in it. Words are stored after what they speak of, and each has one writer, but
+the header of a result: two members may make the same result, of the same bytes.
+
+All zero is the valid initial state.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy import raw
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.request import Waitable
+from ompy.engine.base import Poller
+from ompy.frameworks.communicator import Communicator
+from ompy.net.base import Doorbell
+
+LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
+LINE_WORDS: Final = LINE // 8
+# words of a member's line, by place
+SHOWN: Final = 0
+DONE: Final = 1
+PARKED: Final = 2
+# values of a parked word
+AWAKE: Final = 0
+ASLEEP: Final = 1  # wake me when something was shown, or a result is there
+HUNGRY: Final = 2  # wake me when somebody is done
+# words of a slot's header
+NUMBER: Final = 0
+TOTAL: Final = 1
+# what a member waits for
+RESULT: Final = 0  # the result of a fragment; or that it can make it
+ALL_SHOWN: Final = 1
+ALL_DONE: Final = 2
+
+
+def board_size(ranks: int, depth: int, fragment: int) -> int:
+    """Bytes of the memory of a communicator."""
+    return LINE * (1 + ranks) + (ranks + 1) * depth * slot_size(fragment)
+
+
+def slot_size(fragment: int) -> int:
+    """Bytes of a slot: its header and a fragment."""
+    return LINE + -(-fragment // LINE) * LINE
+
+
+class Board(Poller):
+    """A member's view of the memory; it waits in the engine until the others have come so far.
+
+    Attributes:
+        memory: all of it.
+        rank, ranks: of the member, and how many there are.
+        depth: slots of each.
+    """
+
+    __slots__ = (
+        "_bells",
+        "_communicator",
+        "_engine",
+        "_goal",
+        "_idle",
+        "_lost",
+        "_number",
+        "_own",
+        "_safe",
+        "_slot",
+        "_waits",
+        "_words",
+        "depth",
+        "memory",
+        "rank",
+        "ranks",
+    )
+
+    def __init__(
+        self, communicator: Communicator, memory: memoryview, depth: int, fragment: int
+    ) -> None:
+        self.memory = memory
+        self.rank = communicator.rank
+        self.ranks = communicator.size
+        self.depth = depth
+        self._communicator = communicator
+        self._engine = communicator.context.engine
+        self._words = memory.cast("Q")
+        self._slot = slot_size(fragment)
+        self._own = (1 + self.rank) * LINE_WORDS
+        self._safe = 0  # all are known to be done with the fragments up to here
+        self._waits = Waitable()
+        self._idle = True
+        self._goal = RESULT
+        self._number = 0
+        self._lost = -1
+        self._bells: dict[int, Doorbell] = {}
+
+    def result(self, number: int) -> int:
+        """Byte where the slot of a fragment's result begins."""
+        return LINE * (1 + self.ranks) + number % self.depth * self._slot
+
+    def slot(self, rank: int, number: int) -> int:
+        """Byte where a member's slot of a fragment begins."""
+        place = (1 + rank) * self.depth + number % self.depth
+        return LINE * (1 + self.ranks) + place * self._slot
+
+    def total(self, slot: int) -> int:
+        """Bytes of the message that the fragment in a slot is of."""
+        return self._words[(slot >> 3) + TOTAL]
+
+    def fill(self, slot: int, number: int, total: int) -> None:
+        """Say that a fragment is in a slot, of a message of so many bytes."""
+        words, at = self._words, slot >> 3
+        words[at + TOTAL] = total
+        words[at + NUMBER] = number
+
+    def show(self, number: int) -> None:
+        """Say that this member's slot has the fragment."""
+        self._words[self._own + SHOWN] = number
+
+    def finish(self, number: int) -> None:
+        """Say that this member is done with all slots of a fragment."""
+        self._words[self._own + DONE] = number
+        self._wake(HUNGRY)
+
+    def has_result(self, number: int) -> bool:
+        """Whether the result of a fragment is there."""
+        return self._words[(self.result(number) >> 3) + NUMBER] == number
+
+    def all_shown(self, number: int) -> bool:
+        """Whether all members have shown a fragment."""
+        words, at = self._words, LINE_WORDS + SHOWN
+        for _ in range(self.ranks):
+            if words[at] < number:
+                return False
+            at += LINE_WORDS
+        return True
+
+    def all_done(self, number: int) -> bool:
+        """Whether all members are done with a fragment."""
+        if number <= self._safe:
+            return True
+        words, at = self._words, LINE_WORDS + DONE
+        least = words[self._own + DONE]
+        for _ in range(self.ranks):
+            least = min(least, words[at])
+            at += LINE_WORDS
+        self._safe = max(least, self._safe)
+        return number <= self._safe
+
+    # --- waiting
+
+    def wait_for_room(self, number: int) -> None:
+        """Return when the slots of a fragment may be written."""
+        if not self.all_done(number - self.depth):
+            self._wait(ALL_DONE, number - self.depth)
+
+    def wait_for_all(self, number: int) -> None:
+        """Return when all members have shown a fragment."""
+        if not self.all_shown(number):
+            self._wait(ALL_SHOWN, number)
+
+    def wait_for_result(self, number: int) -> None:
+        """Return when a result is there, or all that it is made of."""
+        if not self.has_result(number):
+            self._wait(RESULT, number)
+
+    def _wait(self, goal: int, number: int) -> None:
+        """Let the engine wait.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, a member has ended that others wait for.
+        """
+        self._goal, self._number, self._lost = goal, number, -1
+        waits = self._waits = Waitable()
+        self._idle = False
+        engine = self._engine
+        with engine.lock:
+            engine.add_poller(self)
+        try:
+            engine.wait(waits)
+        finally:
+            self._idle = True
+            with engine.lock:
+                engine.remove_poller(self)
+                self.disarm()
+        if self._lost >= 0:
+            raise self._failure()
+
+    def _holds(self) -> bool:
+        if self._goal == RESULT:
+            return self.has_result(self._number)
+        if self._goal == ALL_SHOWN:
+            return self.all_shown(self._number)
+        return self.all_done(self._number)
+
+    def poll(self) -> int:
+        """End the waiting when what is waited for has come, or never will."""
+        if self._idle or self._waits.complete:
+            return 0
+        if self._lost < 0 and not self._holds():
+            return 0
+        self._waits.finish()
+        return 1
+
+    def arm(self) -> bool:
+        """Say that this member sleeps, then look once more, also for those that have ended."""
+        self._words[self._own + PARKED] = HUNGRY if self._goal == ALL_DONE else ASLEEP
+        if self._idle:
+            return True
+        if self._holds():
+            return False
+        if self._goal == RESULT and self.all_shown(self._number):
+            # nobody saw that he was the last: each had stored his own word before the others' were
+            # to be seen; who comes here makes the result
+            self._waits.finish()
+            return False
+        self._lost = self._find_lost()
+        return self._lost < 0
+
+    def disarm(self) -> None:
+        """Say that this member is awake."""
+        self._words[self._own + PARKED] = AWAKE
+
+    def _find_lost(self) -> int:
+        """A member that has ended before it came so far; -1 if there is none."""
+        which = DONE if self._goal == ALL_DONE else SHOWN
+        for rank, proc in enumerate(self._communicator.procs):
+            if proc.departed and self._words[(1 + rank) * LINE_WORDS + which] < self._number:
+                return rank
+        return -1
+
+    def _failure(self) -> MPIError:
+        name, proc = self._communicator.name, self._communicator.procs[self._lost]
+        return MPIError(
+            ERR_PROC_FAILED, f"{proc} has ended without taking part in a collective of {name}"
+        )
+
+    # --- waking
+
+    def wake(self) -> None:
+        """Wake who waits for what this member has shown or made."""
+        self._wake(ASLEEP)
+
+    def _wake(self, state: int) -> None:
+        words, at = self._words, LINE_WORDS + PARKED
+        for rank in range(self.ranks):
+            if words[at] == state and rank != self.rank:
+                words[at] = AWAKE
+                self._ring(rank)
+            at += LINE_WORDS
+
+    def _ring(self, rank: int) -> None:
+        with self._engine.lock:
+            bell = self._bells.get(rank)
+            if bell is None:
+                proc = self._communicator.procs[rank]
+                bell = self._communicator.context.network.doorbell(proc.local_rank)
+                self._bells[rank] = bell
+            bell.ring()
+
+    def copy_in(self, slot: int, view: memoryview, start: int, size: int) -> None:
+        """Bytes of `view` from `start` on into a slot."""
+        raw.copy(self.memory, slot + LINE, view, start, size)
+
+    def copy_out(self, slot: int, view: memoryview, start: int, size: int) -> None:
+        """The bytes of a slot to byte `start` of `view`."""
+        raw.copy(view, start, self.memory, slot + LINE, size)
+
+    def bytes_of(self, slot: int, size: int) -> memoryview:
+        """The bytes of a slot."""
+        return self.memory[slot + LINE : slot + LINE + size]

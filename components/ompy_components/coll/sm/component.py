@@ -1,0 +1,64 @@
+"""sm's identity and parameters."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ompy.frameworks.coll import API, CollComponent, CollModule
+from ompy.frameworks.communicator import Communicator
+from ompy.mca.parameter import Parameter
+
+
+class SmCollComponent(CollComponent):
+    """Barrier, bcast, reduce and allreduce, blocking, where all members are on one host.
+
+    The parameters must be the same in every rank: each lays out the memory by itself.
+    """
+
+    name: ClassVar[str] = "sm"
+    version: ClassVar[str] = "0.1.0"
+    api: ClassVar[tuple[int, int]] = API
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "priority",
+            "int",
+            40,  # arbitrary: above tuned's 30, which serves what this leaves alone; Open MPI has 0
+            "Priority in the selection of a module for each operation.",
+            level=6,
+            unit="points",
+        ),
+        Parameter(
+            "fragment_size",
+            "size_t",
+            64 * 1024,  # arbitrary: with Open MPI's 8 KiB most of the time would be Python's
+            "Bytes that a rank shows the others at a time; more are a pipeline of fragments.",
+            level=6,
+            unit="bytes",
+            minimum=64,
+        ),
+        Parameter(
+            "comm_num_segments",
+            "int",
+            8,  # Open MPI: coll_sm_comm_num_segments
+            "Fragments of a rank that may be in use at a time: how far ranks may be apart.",
+            level=6,
+            unit="fragments",
+            minimum=2,
+        ),
+    )
+
+    def query(self, communicator: Communicator) -> CollModule | None:
+        """A module, if all members are on one host and messages between them go through memory.
+
+        Who has chosen another way for messages (`--mca btl self,tcp`) wants to see it used.
+        """
+        if communicator.size < 2 or len({proc.node for proc in communicator.procs}) > 1:
+            return None
+        if all(module.name != "sm" for module in communicator.context.btls):
+            return None
+        from ompy_components.coll.sm.module import SmColl
+
+        return SmColl(communicator, self.values)
+
+
+COMPONENT = SmCollComponent()

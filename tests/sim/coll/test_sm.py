@@ -1,0 +1,185 @@
+"""coll sm: its operations against the reference, ranks apart from each other, and what fails."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
+from ompy.data.kernels import PREDEFINED
+from ompy.frameworks.communicator import Communicator
+from ompy.net.base import LinkError
+from ompy.runtime.process import RankProcess
+from ompy_components.coll.sm.board import LINE_WORDS, Board
+from ompy_components.coll.sm.module import SmColl
+
+from tests.sim.coll import programs
+from tests.sim.coll.shapes import PLAIN, noise, single
+from tests.sim.coll.test_reference import run
+from tests.support.effort import THOROUGH, effort
+from tests.support.worlds import virtual
+
+SM = {"coll": "sm,tuned,basic", "btl": "self,sm"}
+# the least of both: everything is a pipeline, and everybody waits for everybody
+NARROW = {"coll_sm_fragment_size": 64, "coll_sm_comm_num_segments": 2}
+SUM = PREDEFINED["MPI_SUM"]
+
+
+@pytest.mark.parametrize("settings", [{}, NARROW], ids=["default", "narrow"])
+@pytest.mark.parametrize("size", range(2, 10) if THOROUGH else (2, 3, 5))
+@pytest.mark.parametrize("name", ["bcast", "reduce", "allreduce"])
+def test_operation_does_what_mpi_says(name: str, size: int, settings: dict[str, int]) -> None:
+    def program(comm: Communicator) -> None:
+        assert isinstance(getattr(comm.coll, name).__self__, SmColl)
+        programs.PROGRAMS[name](comm)
+
+    for seed in range(effort(1)):
+        run(program, size, seed=seed, **SM, **settings)
+
+
+@pytest.mark.parametrize("size", [2, 3, 6])
+@pytest.mark.parametrize("seed", range(effort(3)))
+def test_nobody_leaves_a_barrier_before_all_have_come(size: int, seed: int) -> None:
+    done = [-1] * size
+    run(partial(programs.barrier, done), size, seed=seed, **SM, **NARROW)
+    assert done == [programs.BARRIERS - 1] * size
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_float_results_have_the_same_bits_everywhere(size: int) -> None:
+    results = run(programs.float_sums, size, **SM, **NARROW)
+    assert len(results[0]) == 16
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize("seed", range(effort(3)))
+def test_ranks_run_apart_as_far_as_there_is_room(seed: int) -> None:
+    """Roots run ahead, operations are of different kinds, communicators take turns."""
+
+    def program(process: RankProcess) -> None:
+        comm = programs.world(process)
+        other = process.communicator(40, comm.procs, "other")
+        for step in range(30):
+            which = comm if step % 3 else other
+            root = step % comm.size
+            board = single(50, PLAIN)
+            board.expect(0, noise(400, step))
+            if comm.rank == root:
+                board.put(0, noise(400, step))
+            which.coll.bcast(board.message(), root)
+            board.verify(step)
+            if step % 5 == 0:
+                which.coll.barrier()
+
+    virtual(4, program, seed=seed, **SM, **NARROW)
+
+
+def test_memory_is_given_back_with_the_communicator() -> None:
+    def program(process: RankProcess) -> None:
+        comm = programs.world(process)
+        fabric = process.context.network._fabric
+        for number in range(10):
+            made = process.communicator(50 + number, comm.procs, "made")
+            made.coll.barrier()
+            comm.coll.barrier()
+            process.release(made)
+            comm.coll.barrier()
+            assert len(fabric.regions) <= 2  # COMM_WORLD's, and the next one's if rank 0 is ahead
+
+    virtual(3, program, **SM)
+
+
+def broken(process: RankProcess, who: int, what: str) -> None:
+    """At one rank there is no such memory."""
+
+    def refuse(*_: object) -> memoryview:
+        raise LinkError("not today")
+
+    network = process.context.network
+    if process.context.rank == who and what == "region":
+        network.region = refuse
+    elif process.context.rank == who:
+        copy = network.process_copy()
+        if what == "map":
+            copy = type("Copy", (type(copy),), {"map": refuse})(network._fabric, who)
+        network.process_copy = lambda: copy if what == "map" else None
+
+
+@pytest.mark.parametrize(("who", "what"), [(0, "region"), (2, "map"), (1, "copy"), (0, "copy")])
+def test_without_memory_all_go_on_with_messages(who: int, what: str) -> None:
+    def program(process: RankProcess) -> None:
+        broken(process, who, what)
+        comm = programs.world(process)
+        for name in ("bcast", "reduce", "allreduce"):
+            programs.PROGRAMS[name](comm)
+        comm.coll.barrier()
+        assert comm.coll.barrier.__self__._board is None
+        assert not process.context.network._fabric.regions
+
+    virtual(3, program, **SM)
+
+
+def test_over_other_btls_messages_are_sent() -> None:
+    def program(comm: Communicator) -> None:
+        assert not isinstance(comm.coll.barrier.__self__, SmColl)
+
+    run(program, 2, coll="sm,tuned,basic", btl="self,tcp")
+
+
+@pytest.mark.parametrize("call", ["barrier", "allreduce", "reduce", "bcast"])
+def test_a_member_that_has_ended_is_an_error(call: str) -> None:
+    def program(process: RankProcess) -> str:
+        comm = programs.world(process)
+        comm.coll.barrier()
+        if comm.rank == 1:
+            return "left"
+        data, room = single(5, PLAIN).message(), single(5, PLAIN).message()
+        calls = {
+            "barrier": comm.coll.barrier,
+            "bcast": partial(comm.coll.bcast, room, 1),
+            "reduce": partial(comm.coll.reduce, data, room, SUM, comm.rank),
+            "allreduce": partial(comm.coll.allreduce, data, room, SUM),
+        }
+        with pytest.raises(MPIError, match="has ended without taking part") as caught:
+            calls[call]()
+        assert caught.value.code == ERR_PROC_FAILED
+        return "told"
+
+    assert virtual(3, program, **SM).results == ["told", "left", "told"]
+
+
+def test_different_amounts_are_an_error_at_all() -> None:
+    def program(comm: Communicator) -> None:
+        count = 5 + (comm.rank == 1)
+        data, room = single(count, PLAIN).message(), single(count, PLAIN).message()
+        with pytest.raises(MPIError, match="different amounts") as caught:
+            comm.coll.allreduce(data, room, SUM)
+        assert caught.value.code == ERR_TRUNCATE
+        room = single(5 - comm.rank, PLAIN).message()
+        if comm.rank:
+            with pytest.raises(MPIError, match="a broadcast of"):
+                comm.coll.bcast(room, 0)
+        else:
+            comm.coll.bcast(room, 0)
+        comm.coll.barrier()
+
+    run(program, 3, **SM)
+
+
+def test_if_nobody_saw_that_he_was_the_last_a_waiting_one_makes_the_result() -> None:
+    """Both stored their own words before they saw the other's: processors do that."""
+
+    def program(comm: Communicator) -> None:
+        memory = memoryview(bytearray(1 << 12))
+        board = Board(comm, memory, 2, 64)
+        memory.cast("Q")[(1 + 1) * LINE_WORDS] = 1  # rank 1 has shown fragment 1
+        board.show(1)
+        board.wait_for_result(1)
+        assert not board.has_result(1)
+        assert board.all_shown(1)
+
+    def alone(comm: Communicator) -> None:
+        if comm.rank == 0:
+            program(comm)
+
+    run(alone, 2, **SM)
