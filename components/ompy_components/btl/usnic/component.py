@@ -144,6 +144,14 @@ class UsnicComponent(BtlComponent):
             minimum=1,
         ),
         Parameter(
+            "congestion_control",
+            "bool",
+            True,
+            "Whether losses and long round trips limit what is under way and lengthen timeouts, as "
+            "TCP does it; otherwise the window and retrans_timeout alone count, as in the seed.",
+            level=5,
+        ),
+        Parameter(
             "connectivity_check",
             "bool",
             True,  # reference usnic.md 17

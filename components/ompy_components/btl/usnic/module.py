@@ -57,6 +57,8 @@ FIRST_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux 
 # what a module can do, of which the parameter takes some
 ABILITIES: Final = SEND | PUT | RDMA_COMPLETION | FAILOVER_SUPPORT
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its farewells
+# ns; arbitrary: where packets were lost; 50 farewells of which one gets through even at 70 % loss
+LINGER_LOSSY: Final = 5 * LINGER
 
 
 class UsnicModule(BtlModule):
@@ -384,7 +386,8 @@ class UsnicModule(BtlModule):
         for endpoint in every:
             if not (endpoint.gone or endpoint.left or endpoint.proc.departed):
                 self._say_goodbye(endpoint)
-        engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), LINGER)
+        linger = LINGER_LOSSY if self.statistics.lossy else LINGER
+        engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), linger)
         for endpoint in list(self.sending.owing):
             if not self.nic.gone:
                 self.sending.send_ack(endpoint)
@@ -410,6 +413,7 @@ class UsnicModule(BtlModule):
         return endpoint.idle
 
     def _say_goodbye(self, endpoint: UsnicEndpoint) -> None:
+        endpoint.reliability.leaving = True
         farewell = self.alloc(endpoint, NO_ORDER, 0, BTL_OWNERSHIP)
         if farewell is not None:
             self.send(endpoint, farewell, BYE)
@@ -448,6 +452,7 @@ def _limits(values: Values, packet_size: int) -> Limits:
         retrans_timeout_max=max(timeout, values.retrans_timeout_max * US),
         retries_max=values.retries_max,
         ack_delay=min(values.ack_delay * US, timeout // 2),
+        congestion_control=values.congestion_control,
     )
 
 
