@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
 from tests.support import lossy_worlds
 
 WORLDS: Final = 100_000  # arbitrary: what the project promises
-SHARD: Final = 480  # worlds between two notes of how far it is; a turn of all classes
+SHARD: Final = 600  # worlds between two notes of how far it is; a turn of all classes
 FIGURES: Final = ROOT / "docs" / "lossy-sweep.md"
 COLUMNS: Final = {  # heading: counters that are summed
     "worlds": ("worlds",),

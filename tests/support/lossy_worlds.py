@@ -41,7 +41,7 @@ from ompy_components.pml.ob1.module import Ob1
 
 from tests.property.ob1.test_matching_model import Posted, Sent, compare, run_rank
 
-GROUP = 20  # worlds that share programs and a dry run
+GROUP = 25  # worlds that share programs and a dry run
 WIRES = {  # probabilities in percent: loss, duplicates, reorder, corruption
     "one fault": (0, 0, 0, 0),
     "loss 1 %": (1, 1, 1, 1),
@@ -51,10 +51,10 @@ WIRES = {  # probabilities in percent: loss, duplicates, reorder, corruption
     "loss 30 %": (30, 10, 10, 10),
 }
 TRAFFIC = {  # ranks, actions of a rank, sizes
-    "tiny": (3, 12, (0, 1, 100, 600, 700)),
-    "mixed": (2, 11, (0, 100, 700, 1300, 1500, 4000, 9000)),
-    "large": (2, 4, (700, 15_000, 30_000)),
-    "three ranks": (3, 8, (0, 700, 1500, 6000)),
+    "tiny": (2, 10, (0, 1, 100, 600, 700)),
+    "mixed": (2, 8, (0, 100, 700, 1300, 1500, 4000, 9000)),
+    "large": (2, 3, (700, 15_000, 30_000)),
+    "three ranks": (3, 6, (0, 700, 1500, 6000)),
 }
 CLASSES = [(traffic, wire) for traffic in TRAFFIC for wire in WIRES]
 # what has to have happened in every class, however short the sweep

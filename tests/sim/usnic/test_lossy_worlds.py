@@ -9,7 +9,7 @@ import pytest
 from tests.support.effort import effort
 from tests.support.lossy_worlds import CLASSES, COUNTERS, GROUP, KINDS, TRAFFIC, WIRES, world
 
-EACH = effort(2)  # worlds of a class, one group
+EACH = min(effort(3), GROUP)  # worlds of a class, of one group
 
 
 @pytest.mark.parametrize("traffic", TRAFFIC)
@@ -18,7 +18,6 @@ def test_nothing_is_lost_doubled_reordered_or_altered(traffic: str) -> None:
     seen: Counter[str] = Counter()
     for wire in WIRES:
         group = CLASSES.index((traffic, wire))
-        assert EACH <= GROUP
         for number in range(group * GROUP, group * GROUP + EACH):
             design, outcome = world(number)
             assert (design.traffic, design.wire) == (traffic, wire)
