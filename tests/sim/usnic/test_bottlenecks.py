@@ -6,73 +6,13 @@ needed. `goodput` is what the program sees, against the rate of the link.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import pytest
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Worlds
 from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
-from ompy_components.btl.usnic.component import COMPONENT
-from ompy_components.btl.usnic.module import UsnicModule
+
+from tests.support.usnic_streams import stream
 
 MBIT = 10**6
 MS = 1_000_000
-SECOND = 1_000 * MS
-FRAGMENTS = 60
-SIZE = 20_000
-PACKETS = 15 * FRAGMENTS
-
-
-@dataclass
-class Run:
-    """What came of it: packets sent for the first time and again, and those that came twice."""
-
-    resends: int
-    needless: int
-    goodput: float  # Mbit/s
-
-
-def stream(*rules: FaultRule, **settings: object) -> Run:
-    """Rank 0 sends large fragments to rank 1 as fast as it may."""
-
-    def plan(driver: Driver) -> Sequence[Any]:
-        context = driver.context
-        work = ScriptedFaults(
-            rules,
-            context.rank,
-            2,
-            engine=driver.engine,
-            network=context.network,
-            trace=context.trace,
-        )
-        return [work]
-
-    run = Run(0, 0, 0.0)
-
-    def program(driver: Driver) -> None:
-        (module,) = driver.modules
-        assert isinstance(module, UsnicModule)
-        if driver.rank == 0:
-            begun = driver.engine.now()
-            for _ in range(FRAGMENTS):
-                driver.send(1, driver.data(SIZE), flags=0)
-            driver.wait(lambda: not driver.open_fragments, "completions", 300 * SECOND)
-            run.goodput = FRAGMENTS * SIZE * 8_000 / (driver.engine.now() - begun)
-            run.resends = module.statistics.num_resends
-        driver.quiesce()
-        driver.check_inbox(ordered=False)
-        assert not driver.errors
-        if driver.rank == 1:
-            counted = module.statistics
-            run.needless = counted.num_dup_recvs + counted.num_oow_low_recvs
-
-    full = {f"btl_usnic_{name}": value for name, value in settings.items()}
-    full["btl_usnic_connectivity_check"] = 0
-    Worlds(COMPONENT, {}).make(2, seed=1, plan=plan, settings=full).run(program)
-    return run
 
 
 def slow(mbits: int, buffer: int) -> FaultRule:
@@ -89,7 +29,7 @@ def test_a_slow_link_with_a_short_queue(mbits: int, buffer: int, share: float) -
     The first flight is longer than these queues, so a part of it is always lost.
     """
     run = stream(slow(mbits, buffer))
-    assert 0 < run.resends < PACKETS / 3
+    assert 0 < run.resends < run.packets / 3
     assert share * mbits < run.goodput <= mbits
 
 

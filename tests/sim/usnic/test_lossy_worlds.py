@@ -9,7 +9,7 @@ import pytest
 from tests.support.effort import effort
 from tests.support.lossy_worlds import CLASSES, COUNTERS, GROUP, KINDS, TRAFFIC, WIRES, world
 
-EACH = min(effort(3), GROUP)  # worlds of a class, of one group
+EACH = min(effort(5), GROUP)  # worlds of a class, of one group
 
 
 @pytest.mark.parametrize("traffic", TRAFFIC)
