@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import csv
 import sys
-from pathlib import Path
 from statistics import median
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+from sweep import ROOT
+
 sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
 
 from ompy.net.fault_rules import FaultRule
@@ -64,9 +64,9 @@ def plot(rows: list[Row]) -> None:
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = NAME  # the same file from the same numbers
-    from matplotlib import pyplot
+    from matplotlib import pyplot as plt
 
-    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for way in WAYS:
         mine = [row for row in rows if row[0] == way]
         losses = [100 * row[1] for row in mine]
