@@ -177,6 +177,23 @@ class UsnicComponent(BtlComponent):
             minimum=0,
         ),
         Parameter(
+            "stats",
+            "int",
+            0,  # reference usnic.md 17
+            "How often each module writes what it has counted to standard error, and at its end; 0 "
+            "for never.",
+            level=4,
+            unit="s",
+            minimum=0,
+        ),
+        Parameter(
+            "stats_relative",
+            "bool",
+            False,  # reference usnic.md 17
+            "Whether such a report counts from the last one on.",
+            level=4,
+        ),
+        Parameter(
             "free_list_max",
             "int",
             -1,

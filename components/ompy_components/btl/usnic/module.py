@@ -47,6 +47,7 @@ from ompy_components.btl.usnic.packets import (
 from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
 from ompy_components.btl.usnic.reliability import US, Limits, PathVerdict, Reliability
+from ompy_components.btl.usnic.report import Report
 from ompy_components.btl.usnic.seal import Seal, recipient
 from ompy_components.btl.usnic.send_engine import Options, SendEngine
 from ompy_components.btl.usnic.statistics import Statistics
@@ -123,6 +124,9 @@ class UsnicModule(BtlModule):
         self.max_packet = data.max_message
         self.connectivity = Connectivity(self, probe_limits(values))
         self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
+        self._report: Report | None = None
+        if values.stats:
+            self._report = Report(self, values.stats, relative=values.stats_relative)
         self._set_limits(values, count)
 
     def _set_limits(self, values: Values, count: int) -> None:
@@ -330,6 +334,8 @@ class UsnicModule(BtlModule):
         """Look at all timers that may run."""
         self._due = None
         self.connectivity.expire(now)
+        if self._report is not None:
+            self._report.expire(now)
         for endpoint in list(self.sending.active):
             reliability = endpoint.reliability
             reliability.expire(now)
@@ -396,6 +402,8 @@ class UsnicModule(BtlModule):
             endpoint.gone = endpoint.gone or "this rank has ended"
             self.sending.abandon(endpoint)  # farewells nobody answered
         self._cancel_timer()
+        if self._report is not None:
+            self._report.write(engine.now())
         self._note("STATISTICS", refused=self._seal.refused, **self.statistics.nonzero())
         for channel in self._channels:
             channel.close()
