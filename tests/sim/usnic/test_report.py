@@ -48,7 +48,7 @@ def test_none_without_the_parameter(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_bad_wire_leaves_it_in_balance(capsys: pytest.CaptureFixture[str]) -> None:
     def busy(driver: Driver) -> None:
         program(driver)
-        assert imbalance(usnic(driver).statistics) == 0
+        assert imbalance(usnic(driver).statistics, usnic(driver).buffers_held) == 0
 
     world(plan=lossy(0.1), stats=1).run(busy)
     text = capsys.readouterr().err
@@ -58,5 +58,8 @@ def test_a_bad_wire_leaves_it_in_balance(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_what_does_not_add_up_is_said() -> None:
-    assert "OUT OF BALANCE by 12" in lines(Statistics(num_total_recvs=6), 0)[1]
-    assert imbalance(Statistics(num_total_recvs=1)) == 0, "it waits for its bookkeeping"
+    lost = Statistics(num_total_recvs=6)
+    assert imbalance(lost, held=0) == 12, "in no class, and the buffers are gone"
+    assert imbalance(lost, held=6) == 6, "the buffers are there"
+    assert "OUT OF BALANCE by 6" in lines(lost, 0, 6)[1]
+    assert imbalance(Statistics(num_total_recvs=1), held=0) == 0, "it waits for its bookkeeping"

@@ -155,6 +155,11 @@ class UsnicModule(BtlModule):
         """The statistics that have counted anything."""
         return {"retransmissions": self.statistics.num_resends, **self.statistics.nonzero()}
 
+    @property
+    def buffers_held(self) -> int:
+        """Receive buffers that have been read and not posted again."""
+        return sum(channel.held for channel in self._channels)
+
     def reach(self, proc: Proc) -> UsnicEndpoint | None:
         """Every rank one of whose modules is this one's partner."""
         found = self.endpoints.get(proc.rank)

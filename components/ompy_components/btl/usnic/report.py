@@ -56,7 +56,8 @@ class Report:
         took = (now - self._begun) / SECOND
         head = f"rank {module.context.rank}, usnic over {identity.interface} ({identity.name})"
         unacknowledged = sum(e.reliability.outstanding for e in module.endpoints.values())
-        text = [f"{head}, {took:.1f} s:", *lines(counted, unacknowledged)]
+        off = imbalance(statistics, module.buffers_held)
+        text = [f"{head}, {took:.1f} s:", *lines(counted, unacknowledged, off)]
         print("\n  ".join(text), file=sys.stderr, flush=True)
         if self._relative:
             self._before = since(statistics, Statistics())
@@ -71,10 +72,9 @@ def since(statistics: Statistics, before: Statistics) -> Statistics:
     return Statistics(**counted)
 
 
-def lines(counted: Statistics, unacknowledged: int) -> list[str]:
-    """A report without its head."""
+def lines(counted: Statistics, unacknowledged: int, off: int) -> list[str]:
+    """A report without its head; `off` is what does not add up."""
     window = counted.num_oow_low_recvs + counted.num_oow_high_recvs
-    off = imbalance(counted)
     return [
         f"sent {counted.num_total_sends} ({counted.num_priority_sends} priority, "
         f"{counted.num_data_sends} data): {counted.num_frag_sends} fragments, "
@@ -91,8 +91,11 @@ def lines(counted: Statistics, unacknowledged: int) -> list[str]:
     ]
 
 
-def imbalance(counted: Statistics) -> int:
-    """Packets that are in no class, or whose buffers are missing; 0 when all is well."""
+def imbalance(counted: Statistics, held: int) -> int:
+    """Packets that are in no class, or whose buffers are missing; 0 when all is well.
+
+    `held` buffers have been read in this round, and will be posted again at its end.
+    """
     classes = (
         counted.num_frag_recvs,
         counted.num_chunk_recvs,
@@ -107,6 +110,6 @@ def imbalance(counted: Statistics) -> int:
     )
     missing = (
         counted.num_total_recvs - sum(classes),
-        counted.num_total_recvs - counted.num_recv_reposts,
+        counted.num_total_recvs - counted.num_recv_reposts - held,
     )
     return sum(abs(count) for count in missing if abs(count) > HELD_MAX)
