@@ -99,7 +99,10 @@ class Limits:
 
     @property
     def patience(self) -> int:
-        """How long a peer may be silent before the path is in doubt, ns; 0: for ever."""
+        """How long a peer may be silent before the path is in doubt, ns; 0: for ever.
+
+        Longer where round trips are.
+        """
         if not self.retries_max:
             return 0
         return sum(self.stay(attempts) for attempts in range(1, self.retries_max + 2))
