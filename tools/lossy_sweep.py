@@ -139,7 +139,8 @@ def record(commit: str, seconds: float, sums: Sums) -> None:
         "go up to 10 % beside it. Every world has some single faults as well.",
         "",
         f"{day}, commit {commit}, {machine}: {total['worlds']:,} worlds in {seconds:,.0f} s of "
-        f"processor time, {total['bytes']:,} bytes in messages.",
+        f"processor time, {total['bytes']:,} bytes in messages."
+        + ("" if total["worlds"] >= WORLDS else f" NOT COMPLETE: a full sweep has {WORLDS:,}."),
         "",
         "| class | " + " | ".join(COLUMNS) + " |",
         "|---" * (len(COLUMNS) + 1) + "|",
