@@ -36,6 +36,7 @@ STEPS = [
             ("properties", "tests/property"),
         )
     ),
+    Step("100,000 worlds of bad wires", ["tools/lossy_sweep.py"]),
     Step("all gates", ["tools/check.py"]),
 ]
 

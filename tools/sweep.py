@@ -47,7 +47,7 @@ def tests(name: str, *arguments: str, **environment: str) -> Step:
 
 def sweep(title: str, steps: Sequence[Step]) -> None:
     """Run the steps that have not passed at this commit; exit 1 at the first that fails."""
-    commit = _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--porcelain") else "")
+    commit = commit_name()
     kept = ROOT / "build" / "sweep" / f"{title}-{commit}.json"
     kept.parent.mkdir(parents=True, exist_ok=True)
     # what is not committed may differ from one run to the next
@@ -59,6 +59,11 @@ def sweep(title: str, steps: Sequence[Step]) -> None:
         done[step.name] = _run(step)
         kept.write_text(json.dumps(done, indent=2))
     _record(title, commit, done)
+
+
+def commit_name() -> str:
+    """The commit of the tree, with a `+` behind it when there are changes."""
+    return _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--porcelain") else "")
 
 
 def _git(*arguments: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual import RankFailed
 from ompy.frameworks.pml import STANDARD
 from ompy.net.fault_rules import FaultRule
@@ -92,6 +92,7 @@ def test_hidden(script: str, btl: str) -> None:
     [
         "link_down:rank=1,nth=5",
         "nic_gone:rank=1,nth=5",
+        "nic_gone:rank=1",  # there is no connection yet, and there will be none
         "nic_gone:rank=0,from=30us",
         pytest.param("black_hole:rank=1,nth=5,gives_up=10ms", id="timed out"),
     ],
@@ -104,9 +105,9 @@ def test_told(script: str, btl: str) -> None:
     with pytest.raises(RankFailed) as caught:
         world.run(both_ways)
     assert isinstance(caught.value.__cause__, MPIError)
-    assert caught.value.__cause__.code in {ERR_OTHER, ERR_PROC_FAILED}
+    assert caught.value.__cause__.code == ERR_PROC_FAILED
     assert sum(delivered(faults)) >= 1
-    assert world.conductor.time < 10_000 * MS
+    assert world.conductor.time < 15_000 * MS, "tcp tries to connect for 14 s"
 
 
 @pytest.mark.parametrize("nth", range(1, effort(8) + 1))

@@ -121,8 +121,7 @@ class Side:
             self.given_up += [message.text for message in flushed if isinstance(message, Message)]
             self.waiting.clear()
             return
-        while len(self.resends):
-            segment = self.resends.first()
+        while (segment := self.resends.first()) is not None:
             assert isinstance(segment, Message)
             self.machine.repost(segment, now)
             self.transmit(self.data(segment))

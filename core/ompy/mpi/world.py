@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ompy.mpi.errhandler import RETURN, ErrhandlerState
 from ompy.mpi.intracomm import Intracomm
@@ -37,26 +37,22 @@ def communicators(
     return made[0], made[1]
 
 
-_known: Any = None
-
-
 def world_of(process: RankProcess) -> Intracomm:
     """COMM_WORLD of a rank: for programs in the virtual world.
 
     Two calls give equal handles.
     """
-    global _known  # noqa: PLW0603 - made on first use, since weakref is not worth its import
-    if _known is None:
-        from weakref import WeakKeyDictionary
-
-        _known = WeakKeyDictionary()
-    states = _known.get(process)
-    if states is None:
-        states = _known[process] = communicators(process)
-    return Intracomm._adopt(states[0])
+    return Intracomm._adopt(_both(process)[0])
 
 
 def self_of(process: RankProcess) -> Intracomm:
     """COMM_SELF of a rank: for programs in the virtual world."""
-    world_of(process)
-    return Intracomm._adopt(_known[process][1])
+    return Intracomm._adopt(_both(process)[1])
+
+
+def _both(process: RankProcess) -> tuple[CommState, CommState]:
+    # with the process, for a table of processes would keep each world that has ever been
+    if process.api is None:
+        process.api = communicators(process)
+    made: tuple[CommState, CommState] = process.api
+    return made

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.bml import Bml, BmlComponent
@@ -34,6 +34,7 @@ class RankProcess:
         pml: its point-to-point messaging, wrappers included.
         communicators: live ones, by context id.
         finalized: true after `finalize`.
+        api: what the API above keeps about it.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class RankProcess:
         self.registry = registry
         self.communicators: dict[int, Communicator] = {}
         self.finalized = False
+        self.api: Any = None
         self._open_btls()
         self._bml = self._select_bml()
         self.pml = select_pml(registry, context, self._bml)

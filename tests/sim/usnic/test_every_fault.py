@@ -229,18 +229,41 @@ def test_resends_back_off() -> None:
     assert gaps == [100, 200, 400, 800, 1600, 2000]
 
 
-def test_who_has_been_heard_is_not_backed_off_from() -> None:
-    """The time from one resend to the next doubles in silence only."""
+def test_no_more_back_off_once_a_resend_is_answered() -> None:
+    """The stays double while it is not known that they are long enough."""
     machine = Wire(first=(0, 0)).sides[0].machine
-    message = Message(b"x")
-    machine.post(message, 0)
-    machine.expire(100 * MS)
-    machine.repost(message, 100 * MS)
-    assert machine.deadline() == 300 * MS
-    assert machine.acknowledge(65535, 250 * MS) == []  # a duplicate ACK: somebody is there
-    machine.repost(message, 250 * MS)
-    assert machine.deadline() == 350 * MS
+    first, second, third = Message(b"1"), Message(b"2"), Message(b"3")
+    machine.post(first, 0)
+    assert machine.acknowledge(0, MS) == [first]  # a round trip takes a millisecond
+    machine.post(second, MS)
+    for now in (101, 301):
+        machine.expire(now * MS)
+        machine.repost(second, now * MS)
+    assert machine.deadline() == 701 * MS
+    assert machine.acknowledge(0, 302 * MS) == []  # a duplicate ACK: it may be of an older one
+    machine.repost(second, 302 * MS)
+    assert machine.deadline() == 702 * MS
+    assert machine.acknowledge(1, 303 * MS) == [second]  # a round trip later: that was needed
+    machine.post(third, 303 * MS)
+    assert machine.deadline() == 403 * MS
     machine.check()
+
+
+def test_an_answer_that_comes_late_does_not_end_the_back_off() -> None:
+    """The first one may be answered: 100 ms are too short then."""
+    machine = Wire(first=(0, 0)).sides[0].machine
+    first, second, third = Message(b"1"), Message(b"2"), Message(b"3")
+    machine.post(first, 0)
+    machine.acknowledge(0, MS)
+    machine.post(second, MS)
+    machine.expire(101 * MS)
+    machine.repost(second, 101 * MS)
+    assert machine.acknowledge(1, 201 * MS) == [second]
+    machine.post(third, 201 * MS)
+    assert machine.deadline() == 401 * MS
+    machine.acknowledge(2, 390 * MS)
+    machine.post(Message(b"4"), 390 * MS)
+    assert (machine.deadline() or 0) > 390 * MS + 189 * MS, "as long as that took, and more"
 
 
 def test_a_forged_packet_with_a_valid_number_is_ignored() -> None:

@@ -1,9 +1,12 @@
 """How many segments a sender may have under way, below what the window allows.
 
 The window's 4095 packets are what a real NIC has receive buffers for. A socket holds a few hundred
-and drops the rest, so a sender has to find out what its peer's host takes. It does as TCP does
-(slow start, then one more for each window acknowledged, half after a loss); the original has
-nothing like it.
+and drops the rest, and a slow link on the way holds fewer, so a sender has to find out what gets
+through. It does as TCP does: slow start, then one more for each window acknowledged, half after a
+loss that an ACK told of, and eight after one that only the timer told of. The original has nothing
+like it; `btl_usnic_congestion_control` 0 does without.
+
+Source: RFC 5681 (slow start, congestion avoidance, the loss window).
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from typing import Final
 from ompy_components.btl.usnic.sequence import distance
 
 FIRST: Final = 64  # segments; arbitrary: a third of what a socket of Linux holds of 1500 bytes
-LEAST: Final = 16  # segments; arbitrary: with 4 a run at 30 % loss took more than twice as long
+# segments; arbitrary: TCP goes down to two and one; at 30 % loss a run with 4 took twice as long,
+# as there has to be something behind a lost packet to make a duplicate ACK
+LEAST: Final = 8
 
 
 class Allowance:
@@ -49,13 +54,36 @@ class Allowance:
             self.segments = min(self.segments + 1, self._most)
 
     def lost(self, sequence: int, next_sequence: int) -> None:
-        """A segment seems lost; `next_sequence` is the first that has not been sent yet.
+        """An ACK says that a segment is lost; `next_sequence` is the first not sent yet.
 
         A window is punished once, whatever is lost of it.
         """
         if distance(sequence, self._recovered_at) < 0:
             return
         self._recovered_at = next_sequence
-        self.segments = max(self.segments // 2, min(LEAST, self._most))
-        self._threshold = self.segments
+        self._threshold = self.segments = max(self.segments // 2, min(LEAST, self._most))
         self._acked = 0
+
+    def expired(self, sequence: int, next_sequence: int) -> None:
+        """A segment's timer ran out, so nothing may be under way any more: begin anew."""
+        self.lost(sequence, next_sequence)
+        self.segments = min(LEAST, self._most)
+        self._acked = 0
+
+
+class Unlimited(Allowance):
+    """The window alone counts, as in the seed."""
+
+    __slots__ = ()
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most, 0, most)
+
+    def acked(self, count: int, under_way: int) -> None:
+        """Nothing is learnt from it."""
+
+    def lost(self, sequence: int, next_sequence: int) -> None:
+        """Nor from a loss."""
+
+    def expired(self, sequence: int, next_sequence: int) -> None:
+        """Nor from silence."""

@@ -87,6 +87,11 @@ class Channel:
         """A buffer has been read and can be posted again."""
         self._used.append(segment)
 
+    @property
+    def held(self) -> int:
+        """Buffers that have been read and not posted again."""
+        return len(self._used)
+
     def repost(self) -> int:
         """Post the buffers that have been read; returns how many."""
         count = len(self._used)

@@ -144,6 +144,14 @@ class UsnicComponent(BtlComponent):
             minimum=1,
         ),
         Parameter(
+            "congestion_control",
+            "bool",
+            True,
+            "Whether losses and long round trips limit what is under way and lengthen timeouts, as "
+            "TCP does it; otherwise the window and retrans_timeout alone count, as in the seed.",
+            level=5,
+        ),
+        Parameter(
             "connectivity_check",
             "bool",
             True,  # reference usnic.md 17
@@ -167,6 +175,23 @@ class UsnicComponent(BtlComponent):
             level=6,
             unit="pings",
             minimum=0,
+        ),
+        Parameter(
+            "stats",
+            "int",
+            0,  # reference usnic.md 17
+            "How often each module writes what it has counted to standard error, and at its end; 0 "
+            "for never.",
+            level=4,
+            unit="s",
+            minimum=0,
+        ),
+        Parameter(
+            "stats_relative",
+            "bool",
+            False,  # reference usnic.md 17
+            "Whether such a report counts from the last one on.",
+            level=4,
         ),
         Parameter(
             "free_list_max",

@@ -47,6 +47,7 @@ from ompy_components.btl.usnic.packets import (
 from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
 from ompy_components.btl.usnic.reliability import US, Limits, PathVerdict, Reliability
+from ompy_components.btl.usnic.report import Report
 from ompy_components.btl.usnic.seal import Seal, recipient
 from ompy_components.btl.usnic.send_engine import Options, SendEngine
 from ompy_components.btl.usnic.statistics import Statistics
@@ -57,6 +58,8 @@ FIRST_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux 
 # what a module can do, of which the parameter takes some
 ABILITIES: Final = SEND | PUT | RDMA_COMPLETION | FAILOVER_SUPPORT
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its farewells
+# ns; arbitrary: where packets were lost; 50 farewells of which one gets through even at 70 % loss
+LINGER_LOSSY: Final = 5 * LINGER
 
 
 class UsnicModule(BtlModule):
@@ -121,6 +124,9 @@ class UsnicModule(BtlModule):
         self.max_packet = data.max_message
         self.connectivity = Connectivity(self, probe_limits(values))
         self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
+        self._report: Report | None = None
+        if values.stats:
+            self._report = Report(self, values.stats, relative=values.stats_relative)
         self._set_limits(values, count)
 
     def _set_limits(self, values: Values, count: int) -> None:
@@ -148,6 +154,11 @@ class UsnicModule(BtlModule):
     def counters(self) -> dict[str, int]:
         """The statistics that have counted anything."""
         return {"retransmissions": self.statistics.num_resends, **self.statistics.nonzero()}
+
+    @property
+    def buffers_held(self) -> int:
+        """Receive buffers that have been read and not posted again."""
+        return sum(channel.held for channel in self._channels)
 
     def reach(self, proc: Proc) -> UsnicEndpoint | None:
         """Every rank one of whose modules is this one's partner."""
@@ -328,6 +339,8 @@ class UsnicModule(BtlModule):
         """Look at all timers that may run."""
         self._due = None
         self.connectivity.expire(now)
+        if self._report is not None:
+            self._report.expire(now)
         for endpoint in list(self.sending.active):
             reliability = endpoint.reliability
             reliability.expire(now)
@@ -384,7 +397,8 @@ class UsnicModule(BtlModule):
         for endpoint in every:
             if not (endpoint.gone or endpoint.left or endpoint.proc.departed):
                 self._say_goodbye(endpoint)
-        engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), LINGER)
+        linger = LINGER_LOSSY if self.statistics.lossy else LINGER
+        engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), linger)
         for endpoint in list(self.sending.owing):
             if not self.nic.gone:
                 self.sending.send_ack(endpoint)
@@ -393,6 +407,8 @@ class UsnicModule(BtlModule):
             endpoint.gone = endpoint.gone or "this rank has ended"
             self.sending.abandon(endpoint)  # farewells nobody answered
         self._cancel_timer()
+        if self._report is not None:
+            self._report.write(engine.now())
         self._note("STATISTICS", refused=self._seal.refused, **self.statistics.nonzero())
         for channel in self._channels:
             channel.close()
@@ -410,6 +426,7 @@ class UsnicModule(BtlModule):
         return endpoint.idle
 
     def _say_goodbye(self, endpoint: UsnicEndpoint) -> None:
+        endpoint.reliability.leaving = True
         farewell = self.alloc(endpoint, NO_ORDER, 0, BTL_OWNERSHIP)
         if farewell is not None:
             self.send(endpoint, farewell, BYE)
@@ -448,6 +465,7 @@ def _limits(values: Values, packet_size: int) -> Limits:
         retrans_timeout_max=max(timeout, values.retrans_timeout_max * US),
         retries_max=values.retries_max,
         ack_delay=min(values.ack_delay * US, timeout // 2),
+        congestion_control=values.congestion_control,
     )
 
 

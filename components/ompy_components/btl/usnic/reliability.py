@@ -8,8 +8,15 @@ Sender. A segment that is posted checks into the hotel. An ACK acknowledges its 
 before. A second ACK of one number says that the segment behind it is missing, so that goes to the
 resend list at once; so does the one behind an ACK that ends in the middle of what was under way
 when that happened, as losses come in bursts. A segment whose stay is over goes there too, and its
-next stay is twice as long, up to a limit, unless the peer has been heard meanwhile: a packet lost
-by chance does not have to wait as if nobody were there.
+next stay is twice as long, up to a limit, until an ACK shows that stays are long enough: one of a
+segment that was sent once, or one that comes a round trip after a resend, so that it was needed.
+Stays are also longer where round trips are, so that a slow link is not taken for a lost packet.
+
+How many segments are under way is limited by what gets through (`allowance.py`). Under way are
+those in the hotel, less one for each duplicate ACK, which some packet has caused that did arrive.
+What is to be sent again goes before anything new, the lowest number first, and beyond that one only
+within the limit: when all timers of a window run out at once, a few segments are sent, and the ACK
+that answers tells which of the others are needed at all.
 
 Receiver. A new packet makes an ACK due after a pause, in which others may join it. What has been
 taken before makes it due now, as the ACK must have been lost. Any packet to the peer may carry it.
@@ -19,7 +26,8 @@ nobody knows better: a rank that computes answers nothing and is well. So the ma
 owner what is known of the path, and goes on towards a peer that is alive.
 
 Source: seed usnic-btl-design-notes (reliability); reference usnic.md 9 to 11. Ours: back-off,
-limit, the rule about bursts, the age a segment must have before an ACK resends it.
+limit, the rule about bursts, the age a segment must have before an ACK resends it. RFC 6298 (how
+long a stay is), RFC 6582 (losses of one window, duplicate ACKs).
 """
 
 from __future__ import annotations
@@ -29,7 +37,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ompy_components.btl.usnic.allowance import FIRST, Allowance
+from ompy_components.btl.usnic.allowance import FIRST, Allowance, Unlimited
 from ompy_components.btl.usnic.hotel import Hotel
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.segments import NO_ROOM, ResendList, SendSegment
@@ -37,8 +45,12 @@ from ompy_components.btl.usnic.sequence import WINDOW, after, distance, slot
 from ompy_components.btl.usnic.states import SegmentEvent, SegmentState
 from ompy_components.btl.usnic.statistics import Statistics
 
+# arbitrary: a resend that is lost as well is followed by so many chances to hear of it
+DUPLICATES_MAX: Final = 32
 US: Final = 1_000  # ns; Linux counts so
-RTT_SHARE: Final = 8  # arbitrary, as TCP's: a new sample is an eighth of the smoothed time
+RTT_SHARE: Final = 8  # RFC 6298 2.3: a new sample is an eighth of the smoothed time
+SPREAD_SHARE: Final = 4  # RFC 6298 2.3: and a quarter of how much samples differ from it
+SPREADS: Final = 4  # RFC 6298 2.2: a stay is the smoothed time and so many times that
 
 
 class PathVerdict(Enum):
@@ -60,6 +72,8 @@ class Limits:
         retries_max: how often a segment is sent again before the path is in doubt; 0: for ever.
         ack_delay: ns an ACK may wait for company.
         first_allowance: segments that may be under way to begin with.
+        congestion_control: whether losses and round trips change what may be under way, and how
+            long a segment waits; else the window and `retrans_timeout` alone count.
     """
 
     window: int = WINDOW
@@ -68,19 +82,27 @@ class Limits:
     retries_max: int = 15  # arbitrary: with the two numbers above 25.1 s in all
     ack_delay: int = 50 * US  # seed: 50 us
     first_allowance: int = FIRST
+    congestion_control: bool = True
 
     def __post_init__(self) -> None:
         assert 2 <= self.window <= WINDOW, "one entry of the window stays empty"
         assert 0 < self.retrans_timeout <= self.retrans_timeout_max, "stays only get longer"
         assert self.ack_delay < self.retrans_timeout, "an ACK must not come after the resend"
 
-    def stay(self, attempts: int) -> int:
-        """How long a segment posted `attempts` times in silence waits for its ACK, ns."""
-        return min(self.retrans_timeout << min(attempts - 1, 40), self.retrans_timeout_max)
+    def stay(self, attempts: int, least: int = 0) -> int:
+        """How long a segment posted `attempts` times in silence waits for its ACK, ns.
+
+        Where round trips are long the first stay is `least`, if that is longer.
+        """
+        first = max(self.retrans_timeout, least)
+        return min(first << min(attempts - 1, 40), self.retrans_timeout_max)
 
     @property
     def patience(self) -> int:
-        """How long a peer may be silent before the path is in doubt, ns; 0: for ever."""
+        """How long a peer may be silent before the path is in doubt, ns; 0: for ever.
+
+        Longer where round trips are.
+        """
         if not self.retries_max:
             return 0
         return sum(self.stay(attempts) for attempts in range(1, self.retries_max + 2))
@@ -94,6 +116,7 @@ class Reliability:
         next_sequence: number of the next segment.
         acked: the highest number the peer has acknowledged.
         arrived: what the peer has sent.
+        leaving: the end is near, so nothing waits longer than it must.
         ack_needed: whether the peer is owed an ACK.
         ack_at: when that is due at the latest, ns.
         hotel: segments that await their ACK.
@@ -124,6 +147,7 @@ class Reliability:
         self.next_sequence = first
         self.acked = after(first, -1)
         self.arrived = ReceiveWindow(expected)
+        self.leaving = False
         self.ack_needed = False
         self.ack_at = 0
         self.hotel: Hotel[SendSegment] = Hotel(limits.window)
@@ -131,9 +155,15 @@ class Reliability:
         self._resends = resends
         self._verdict = verdict
         self._sent: list[SendSegment | None] = [None] * WINDOW
-        self._allowance = Allowance(limits.window - 1, first, limits.first_allowance)
-        self._heard = 0  # ACKs of any kind
+        self._allowance = (
+            Allowance(limits.window - 1, first, limits.first_allowance)
+            if limits.congestion_control
+            else Unlimited(limits.window - 1)
+        )
+        self._backoff = 0  # timers that ran out since a segment got through at its first try
+        self._duplicates = 0  # ACKs of one number: packets behind the missing one that arrived
         self._rtt = 0  # ns, smoothed; 0 before the first sample
+        self._rtt_spread = 0  # ns, smoothed
         self._recover = first  # what was sent before this may have been lost along with others
 
     # -- sending
@@ -144,9 +174,25 @@ class Reliability:
         return distance(self.next_sequence, self.acked) - 1
 
     @property
+    def under_way(self) -> int:
+        """Segments that may still be on the wire, as far as one can tell."""
+        return max(0, len(self.hotel) - self._duplicates)
+
+    @property
     def window_open(self) -> bool:
         """Whether one more segment may be sent."""
-        return self.outstanding < self._allowance.segments and not self.failure
+        outstanding = self.outstanding
+        if outstanding >= self.limits.window - 1 or self.failure:
+            return False
+        if len(self.hotel) < outstanding and self.limits.congestion_control:
+            return False  # some are to be sent again, and those go first
+        return self.under_way < self._allowance.segments
+
+    def may_repost(self, segment: SendSegment) -> bool:
+        """Whether a segment of the resend list may go now."""
+        if segment.sequence == after(self.acked):
+            return True  # all others wait for its ACK
+        return self.under_way < self._allowance.segments
 
     def post(self, segment: SendSegment, now: int) -> None:
         """A segment is being sent for the first time: number it and start its timer."""
@@ -170,10 +216,19 @@ class Reliability:
     def _checkin(self, segment: SendSegment, now: int) -> None:
         segment.become(SegmentEvent.POSTED)
         segment.attempts += 1
-        segment.silent = segment.silent + 1 if segment.heard == self._heard else 1
-        segment.heard = self._heard
         segment.posted_at = now
-        segment.room = self.hotel.checkin(segment, now + self.limits.stay(segment.silent))
+        segment.room = self.hotel.checkin(segment, now + self._stay())
+
+    # -- how long a segment stays
+
+    @property
+    def _round_trip_max(self) -> int:
+        """What an answer takes at most, as far as is known, ns."""
+        return self._rtt + SPREADS * self._rtt_spread + self.limits.ack_delay
+
+    def _stay(self) -> int:
+        least = self._round_trip_max if self.limits.congestion_control else 0
+        return self.limits.stay(1 if self.leaving else self._backoff + 1, least)
 
     def acknowledge(self, sequence: int, now: int) -> list[SendSegment]:
         """The peer acknowledges a number and all before it.
@@ -181,7 +236,6 @@ class Reliability:
         Returns:
             The segments that are done now, in the order of their numbers; they are free.
         """
-        self._heard += 1
         ahead = distance(sequence, self.acked)
         if ahead > self.outstanding:
             self._statistics.num_bad_acks += 1
@@ -191,13 +245,25 @@ class Reliability:
             return []
         if ahead == 0:
             self._statistics.num_dup_acks += 1
+            self._duplicates = min(self._duplicates + 1, DUPLICATES_MAX)
             self._resend_missing(now)
             return []
+        under_way = self.under_way
+        head, last = self._sent[slot(after(self.acked))], self._sent[slot(sequence)]
+        assert head is not None, f"nothing was sent as {after(self.acked)}"
+        assert last is not None, f"nothing was sent as {sequence}"
+        proven = last.attempts == 1 and last.state is SegmentState.IN_HOTEL
         done = [self._release(after(self.acked, count)) for count in range(1, ahead + 1)]
         self.acked = sequence
-        self._allowance.acked(ahead, ahead + self.outstanding)
-        if done[-1].attempts == 1:  # of a segment sent twice nobody knows which one is answered
-            self._sample(now - done[-1].posted_at)
+        self._allowance.acked(ahead, under_way)
+        # of what is acknowledged now all but the first arrived earlier, and caused duplicate ACKs
+        self._duplicates = max(0, self._duplicates - ahead + 1) if self.outstanding else 0
+        # of a segment sent twice nobody knows which one is answered, and one that was sent before
+        # a loss was found may have waited for what was lost
+        if proven and distance(sequence, self._recover) >= 0:
+            self._sample(now - last.posted_at)
+        if proven or (self._rtt and now - head.posted_at <= self._round_trip_max):
+            self._backoff = 0
         if distance(self.acked, self._recover) < -1:
             self._resend_missing(now)
         return done
@@ -219,7 +285,17 @@ class Reliability:
             segment.room = NO_ROOM
 
     def _sample(self, time: int) -> None:
-        self._rtt = time if not self._rtt else self._rtt + (time - self._rtt) // RTT_SHARE
+        """A segment was acknowledged so long after it was posted.
+
+        The peer may have been busy with something else, so what looks longer than two stays
+        counts as two.
+        """
+        time = min(time, 2 * self._stay())
+        if not self._rtt:
+            self._rtt, self._rtt_spread = time, time // 2
+            return
+        self._rtt_spread += (abs(time - self._rtt) - self._rtt_spread) // SPREAD_SHARE
+        self._rtt += (time - self._rtt) // RTT_SHARE
 
     def _resend_missing(self, now: int) -> None:
         """The segment behind the last ACK is missing: send it again, unless that is about to be."""
@@ -228,24 +304,32 @@ class Reliability:
             return
         if segment.state is SegmentState.TO_RESEND:
             segment.become(SegmentEvent.MISSED)
-        elif now - segment.posted_at >= self._rtt:  # else the ACK may be older than the segment
+        elif now - segment.posted_at >= (self._rtt or self._stay()):
+            # else the ACK may be older than the segment
             self._leave(segment)
             self._again(segment, SegmentEvent.MISSED)
+            self._allowance.lost(segment.sequence, self.next_sequence)
             self._statistics.num_fast_retrans += 1
 
     def _again(self, segment: SendSegment, event: SegmentEvent) -> None:
         segment.become(event)
         self._resends.append(segment)
         self._recover = self.next_sequence
-        self._allowance.lost(segment.sequence, self.next_sequence)
 
     # -- time
 
     def expire(self, now: int) -> None:
         """Move segments whose stay is over to the resend list, or end the connection."""
-        for segment in self.hotel.evict(now):
+        evicted = self.hotel.evict(now)
+        if evicted:
+            self._duplicates = 0  # whatever they told of is among what is sent again now
+        # the highest number first, as each goes before those that are on the list already
+        evicted.sort(key=lambda segment: distance(segment.sequence, self.acked), reverse=True)
+        for segment in evicted:
             segment.room = NO_ROOM
+            self._backoff += segment.sequence == after(self.acked)
             self._again(segment, SegmentEvent.EVICTED)
+            self._allowance.expired(segment.sequence, self.next_sequence)
             self._statistics.num_timeout_retrans += 1
             retries_max = self.limits.retries_max
             if retries_max and segment.attempts > retries_max and not self.failure:

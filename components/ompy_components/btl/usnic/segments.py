@@ -5,9 +5,11 @@ A segment is what goes out in one packet. What it carries is not known here.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from ompy_components.btl.usnic.sequence import distance
 from ompy_components.btl.usnic.states import SegmentEvent, SegmentState, follow
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ class SendSegment:
         sequence: number it was sent with; means something from its first posting on.
         room: in the hotel, or `NO_ROOM`.
         attempts: how often it has been posted.
-        silent: how often it has been posted since the peer was heard last.
-        heard: how often the peer had been heard when it was posted last.
         posted_at: when it was posted last, ns.
         connection: to the peer it goes to; from its first posting on.
     """
@@ -33,11 +33,9 @@ class SendSegment:
     __slots__ = (
         "attempts",
         "connection",
-        "heard",
         "posted_at",
         "room",
         "sequence",
-        "silent",
         "state",
     )
 
@@ -46,8 +44,6 @@ class SendSegment:
         self.sequence = 0
         self.room = NO_ROOM
         self.attempts = 0
-        self.silent = 0
-        self.heard = 0
         self.posted_at = 0
         self.connection: Reliability | None = None
 
@@ -60,7 +56,10 @@ class SendSegment:
 
 
 class ResendList:
-    """Segments of all endpoints of one module that wait to be sent again, first come first served.
+    """Segments of all endpoints of one module that wait to be sent again.
+
+    Connections take turns in the order they got here. Of one connection the segment with the lowest
+    number comes first, as all behind it wait for its ACK.
 
     Source: seed usnic-btl-design-notes (sending): the list is the module's, not an endpoint's.
     """
@@ -68,22 +67,39 @@ class ResendList:
     __slots__ = ("_segments",)
 
     def __init__(self) -> None:
-        self._segments: dict[SendSegment, None] = {}
+        self._segments: dict[Reliability, OrderedDict[SendSegment, None]] = {}
 
     def __len__(self) -> int:
-        return len(self._segments)
+        return sum(map(len, self._segments.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._segments)
 
     def __iter__(self) -> Iterator[SendSegment]:
-        return iter(self._segments)
+        for waiting in self._segments.values():
+            yield from waiting
 
     def append(self, segment: SendSegment) -> None:
         """It is to be sent again."""
-        self._segments[segment] = None
+        assert segment.connection is not None, "what was never posted is not sent again"
+        waiting = self._segments.setdefault(segment.connection, OrderedDict())
+        first = next(iter(waiting), None)
+        waiting[segment] = None
+        if first is not None and distance(segment.sequence, first.sequence) < 0:
+            waiting.move_to_end(segment, last=False)
 
     def remove(self, segment: SendSegment) -> None:
         """It need not be sent again."""
-        del self._segments[segment]
+        assert segment.connection is not None, "what was never posted is not sent again"
+        waiting = self._segments[segment.connection]
+        del waiting[segment]
+        if not waiting:
+            del self._segments[segment.connection]
 
-    def first(self) -> SendSegment:
-        """The one that has waited longest; it stays in the list until it is posted."""
-        return next(iter(self._segments))
+    def first(self) -> SendSegment | None:
+        """The one to send now; it stays in the list until it is posted. None: all have to wait."""
+        for connection, waiting in self._segments.items():
+            segment = next(iter(waiting))
+            if connection.may_repost(segment):
+                return segment
+        return None

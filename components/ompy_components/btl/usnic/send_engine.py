@@ -126,7 +126,9 @@ class SendEngine:
     @property
     def pressing(self) -> bool:
         """Whether `progress` would send something, other than ACKs whose time has not come."""
-        return bool(self._ready or self.resends) and self._data.credits > CREDITS_KEPT
+        if self._data.credits <= CREDITS_KEPT:
+            return False
+        return bool(self._ready) or self.resends.first() is not None
 
     # -- sending
 
@@ -146,14 +148,15 @@ class SendEngine:
         return sent
 
     def _send_again(self, now: int) -> None:
-        for _ in range(min(self._options.resends_max, len(self.resends))):
-            if self._data.credits <= CREDITS_KEPT:
-                return
+        for _ in range(self._options.resends_max):
             packet = self.resends.first()
+            if packet is None or self._data.credits <= CREDITS_KEPT:
+                return
             assert isinstance(packet, Packet)
             endpoint = packet.endpoint
             assert endpoint is not None, "what was sent went somewhere"
             endpoint.reliability.repost(packet, now)
+            self.check_ready(endpoint)
             if not packet.posted:  # else the first one is still on the send queue
                 self._post(endpoint, packet, self._data, None, inline=False)
 

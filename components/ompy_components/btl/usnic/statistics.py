@@ -45,6 +45,12 @@ class Statistics:
     num_probe_recvs: int = 0
     num_silent_extensions: int = 0  # retries beyond the limit, towards a peer that is alive
 
+    @property
+    def lossy(self) -> bool:
+        """Whether packets have been lost, or seemed to be."""
+        trouble = self.num_resends + self.num_crc_errors
+        return bool(trouble + self.num_dup_recvs + self.num_oow_low_recvs)
+
     def nonzero(self) -> dict[str, int]:
         """The counters that have counted anything, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}

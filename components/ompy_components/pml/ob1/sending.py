@@ -20,6 +20,7 @@ from ompy.frameworks.btl import (
     PRIORITY,
     SEND_ALWAYS_CALLBACK,
     SEND_INPLACE,
+    UNREACHABLE,
     BtlModule,
     CompletionCallback,
     Descriptor,
@@ -337,7 +338,8 @@ class Sending(SenderHalf):
         if status < 0:
             request.in_flight -= 1
             detail = f"the BTL lost a fragment ({status}): {request.story()}"
-            self._give_up(request, ERR_OTHER, detail)
+            error = ERR_PROC_FAILED if status == UNREACHABLE else ERR_OTHER
+            self._give_up(request, error, detail)
             return
         self._account(request, descriptor.tag, descriptor.payload_size)
 
@@ -382,12 +384,12 @@ class Sending(SenderHalf):
         detail = (
             f"BTL {rail.module.name} no longer reaches {request.endpoint.proc}: {request.story()}"
         )
-        self._give_up(request, ERR_OTHER, detail)
+        self._give_up(request, ERR_PROC_FAILED, detail)
 
     def no_path(self, request: SendRequest) -> None:
         """There is no rail left to send over."""
         detail = f"no BTL reaches {request.endpoint.proc} any more: {request.story()}"
-        self._give_up(request, ERR_OTHER, detail)
+        self._give_up(request, ERR_PROC_FAILED, detail)
 
     def _give_up(self, request: SendRequest, error: int, detail: str) -> None:
         if request.id:

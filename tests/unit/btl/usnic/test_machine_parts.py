@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy_components.btl.usnic import headers
-from ompy_components.btl.usnic.allowance import FIRST, LEAST, Allowance
+from ompy_components.btl.usnic.allowance import FIRST, LEAST, Allowance, Unlimited
 from ompy_components.btl.usnic.headers import ACK, CHUNK, FRAG, BadPacket, Header
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
-from ompy_components.btl.usnic.reliability import Limits
+from ompy_components.btl.usnic.reliability import Limits, PathVerdict, Reliability
 from ompy_components.btl.usnic.seal import Seal, recipient
 from ompy_components.btl.usnic.segments import ResendList, SendSegment
 from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, slot
 from ompy_components.btl.usnic.states import TABLE, SegmentEvent, SegmentState, WrongState, follow
+from ompy_components.btl.usnic.statistics import Statistics
 
+MS = 1_000_000
 numbers = st.integers(0, SPACE - 1)
 
 # every pair of state and event: `.` cannot happen
@@ -98,16 +101,95 @@ def test_ends_of_the_receive_window(first: int) -> None:
         window.record(first)
 
 
+def machine(resends: ResendList, first: int = 0, **limits: Any) -> Reliability:
+    return Reliability(
+        Limits(**limits),
+        Statistics(),
+        resends,
+        first=first,
+        expected=0,
+        verdict=lambda: PathVerdict.ALIVE,
+    )
+
+
 def test_resends_come_in_turn() -> None:
+    """Connections take turns; of each the lowest number comes first, and alone if need be."""
     resends = ResendList()
-    one, two, three = SendSegment(), SendSegment(), SendSegment()
-    for segment in (one, two, three):
-        resends.append(segment)
-    assert resends.first() is one
-    resends.remove(one)
-    resends.remove(three)
-    resends.append(one)
-    assert list(resends) == [two, one]
+    near, far = machine(resends, 65535), machine(resends, 7)
+    segments = {}
+    for connection in (near, far):
+        for number in range(3):
+            segments[connection, number] = SendSegment()
+            connection.post(segments[connection, number], 0)
+    far.expire(100 * MS)
+    near.expire(100 * MS)
+    order = [segments[connection, number] for connection in (far, near) for number in range(3)]
+    assert list(resends) == order
+    assert len(resends) == 6
+    assert resends.first() is order[0]
+    far.repost(order[0], 100 * MS)
+    assert resends.first() is order[1]
+    far._allowance.segments = 1  # as much as is under way, so the others of `far` wait
+    assert resends.first() is order[3]
+    near.acknowledge(1, 101 * MS)
+    assert list(resends) == order[1:3]
+    assert resends.first() is None
+    far.acknowledge(7, 101 * MS)
+    assert resends.first() is order[1], "the one all others wait for is never held back"
+    far.acknowledge(9, 102 * MS)
+    assert not resends
+
+
+def test_a_lower_number_goes_before_those_that_wait() -> None:
+    resends = ResendList()
+    only = machine(resends)
+    segments = [SendSegment() for _ in range(4)]
+    for segment in segments:
+        only.post(segment, 0)
+    only.expire(100 * MS)
+    only.repost(segments[0], 100 * MS)
+    only.expire(300 * MS)
+    assert list(resends) == segments
+    only.check()
+
+
+def test_nothing_new_before_what_is_to_be_sent_again() -> None:
+    for controlled in (True, False):
+        resends = ResendList()
+        only = machine(resends, congestion_control=controlled)
+        segments = [SendSegment() for _ in range(50)]
+        for segment in segments:
+            only.post(segment, 0)
+        assert only.window_open
+        only.expire(100 * MS)
+        assert only.window_open is not controlled
+        again = 0
+        while (segment := resends.first()) is not None:
+            assert isinstance(segment, SendSegment)
+            only.repost(segment, 100 * MS)
+            again += 1
+        assert again == (LEAST if controlled else 50)
+        only.acknowledge(48, 101 * MS)  # nearly all had arrived: one is left to be sent again
+        assert len(resends) == controlled
+        only.check()
+
+
+def test_a_slow_way_is_learnt() -> None:
+    """Rounds of 300 ms: timers of 100 and 200 ms run out, and no others."""
+    resends = ResendList()
+    only = machine(resends)
+    now, expired = 0, []
+    for _ in range(5):
+        segment = SendSegment()
+        only.post(segment, now)
+        for passed in range(0, 300, 10):
+            only.expire(now + passed * MS)
+            if resends.first() is segment:
+                only.repost(segment, now + passed * MS)
+        now += 299 * MS
+        expired.append(segment.attempts - 1)
+        assert only.acknowledge(segment.sequence, now) == [segment]
+    assert expired == [1, 1, 0, 0, 0]
 
 
 def test_allowance_grows_and_is_halved_once_a_window() -> None:
@@ -129,6 +211,15 @@ def test_allowance_grows_and_is_halved_once_a_window() -> None:
         allowance.lost(sequence, sequence + 1)
     assert allowance.segments == LEAST
     assert Allowance(2, 0).segments == 2
+    for allowance in (Allowance(4095, 100), Allowance(4095, 100, 4000)):
+        allowance.expired(120, 200)
+        assert allowance.segments == LEAST, "nothing may be under way any more"
+        allowance.acked(LEAST, LEAST)
+        assert allowance.segments == 2 * LEAST
+    unlimited = Unlimited(4095)
+    unlimited.lost(0, 10)
+    unlimited.expired(20, 30)
+    assert unlimited.segments == 4095
 
 
 def test_allowance_never_exceeds_the_window() -> None:

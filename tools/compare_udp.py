@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""usnic, tcp and sm beside raw Python UDP sockets on this machine's loopback; prints Markdown.
+
+    python tools/compare_udp.py [--rounds 5] [--only latency,rate,bandwidth]
+
+Raw UDP: two processes and nothing but `sendto` and `recv_into`. Nothing is resent or checked there,
+packets are lost, and only what arrived counts. `bandwidth` sends packets as large as usnic's on the
+loopback interface. All take turns in every round; figures are medians over the rounds, and so are
+the ratios, each within its round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from ompy.cli.bench import UNITS, figure
+
+BIN: Final = Path(sys.executable).parent
+BTLS: Final = ("usnic", "tcp", "sm")
+# arbitrary: a tiny fragment, one in a packet of its own, and a stream of many packets
+SIZES: Final = {"latency": (8, 1024, 8000), "rate": (8, 1024), "bandwidth": (65_536, 1_048_576)}
+PACKET: Final = 8972  # bytes; an MTU of 9000, which is what usnic has on loopback, less headers
+SECONDS: Final = 0.3  # arbitrary: thousands of packets
+RAW: Final = "raw UDP"
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two sockets that know each other."""
+    made = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+    for one in made:
+        one.bind(("127.0.0.1", 0))
+        one.settimeout(0.2)
+    for one, other in (made, made[::-1]):
+        one.connect(other.getsockname())
+    return made[0], made[1]
+
+
+def beside(echoing: Callable[[], None], measuring: Callable[[], float]) -> float:
+    """Run one in a child and the other here."""
+    child = os.fork()
+    if not child:
+        try:
+            echoing()
+        finally:
+            os._exit(0)
+    try:
+        return measuring()
+    finally:
+        os.waitpid(child, 0)
+
+
+def raw_latency(size: int) -> float:
+    """Seconds one way."""
+    near, far = pair()
+
+    def echoing() -> None:
+        room = bytearray(size)
+        try:
+            while True:
+                far.recv_into(room)
+                far.send(room)
+        except TimeoutError:
+            pass
+
+    def measuring() -> float:
+        room, turns = bytearray(size), 0
+        end = time.perf_counter() + SECONDS
+        begun = time.perf_counter()
+        while time.perf_counter() < end:
+            near.send(room)
+            near.recv_into(room)
+            turns += 1
+        return (time.perf_counter() - begun) / turns / 2
+
+    return beside(echoing, measuring)
+
+
+def raw_stream(size: int) -> float:
+    """Seconds for each packet of `size` bytes that arrived of a stream as fast as it goes."""
+    near, far = pair()
+
+    def sending() -> None:
+        data, end = bytearray(size), time.perf_counter() + SECONDS
+        while time.perf_counter() < end:
+            for _ in range(100):
+                far.send(data)
+
+    def measuring() -> float:
+        room, count = bytearray(size), 0
+        near.recv_into(room)
+        begun = last = time.perf_counter()
+        try:
+            while True:
+                near.recv_into(room)
+                count += 1
+                last = time.perf_counter()
+        except TimeoutError:
+            return (last - begun) / count
+
+    return beside(sending, measuring)
+
+
+def raw(kind: str, size: int) -> float:
+    if kind == "latency":
+        return raw_latency(size)
+    if kind == "rate":
+        return raw_stream(size)
+    return raw_stream(PACKET) * size / PACKET
+
+
+def ours(kind: str, btl: str) -> dict[int, float]:
+    """Seconds by size, of one round of `ompy bench`."""
+    sizes = ",".join(map(str, SIZES[kind]))
+    command = [BIN / "ompy", "bench", kind, "--rounds", "1", "--json", "--sizes", sizes]
+    command += ["--mca", "btl", f"self,{btl}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = json.loads(done.stdout)["rows"]
+    return {int(row["label"]): row["seconds"][0] for row in rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default=",".join(SIZES))
+    options = parser.parse_args()
+    seconds: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    kinds = options.only.split(",")
+    for _ in range(options.rounds):
+        for kind in kinds:
+            for size in SIZES[kind]:
+                seconds[kind, size, RAW].append(raw(kind, size))
+            for btl in BTLS:
+                for size, time_taken in ours(kind, btl).items():
+                    seconds[kind, size, btl].append(time_taken)
+    day = datetime.now(UTC).date().isoformat()
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"{day}, {machine}; {options.rounds} rounds; load averages at the end {load}.")
+    for kind in kinds:
+        unit = UNITS.get(kind, "us")
+        print(f"\n| {kind}, {unit}: bytes | {RAW} | " + " | ".join(BTLS) + " | usnic / raw |")
+        print("|---" * (len(BTLS) + 3) + "|")
+        for size in SIZES[kind]:
+            cells = [
+                f"{median(figure(kind, str(size), t) for t in seconds[kind, size, name]):,.1f}"
+                for name in (RAW, *BTLS)
+            ]
+            turns = zip(seconds[kind, size, "usnic"], seconds[kind, size, RAW], strict=True)
+            ratio = median(
+                figure(kind, str(size), mine) / figure(kind, str(size), bare)
+                for mine, bare in turns
+            )
+            print(f"| {size:,} | " + " | ".join(cells) + f" | {ratio:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
