@@ -155,6 +155,12 @@ class Verdict:
         )
         self._fail(IMPROPER, headline, rank, "Its exit code is known to its parent only.")
 
+    def vanished(self, rank: int, pid: int, launcher: str) -> None:
+        """A rank that another launcher has started ended without finalizing."""
+        headline = f"Rank {rank} (process {pid}) ended without MPI_Finalize. The job was ended."
+        advice = f"Its exit code is known to {launcher}; its output above may say why."
+        self._fail(IMPROPER, headline, rank, advice)
+
     def aborted(self, rank: int, pid: int, code: int, reason: str) -> None:
         """A rank has ended the job."""
         self._ranks[rank].pid = pid
