@@ -81,7 +81,8 @@ def _slurm(environment: Mapping[str, str]) -> Membership | None:
         hosts = expand(environment.get("SLURM_STEP_NODELIST", ""))
         local_size = repeat(environment.get("SLURM_STEP_TASKS_PER_NODE", ""))[node]
     except (ValueError, IndexError) as problem:
-        raise LauncherError(f"srun's variables cannot be understood: {problem}") from None
+        text = f"srun's variables cannot be understood: {problem}. {_alone_if_meant()}"
+        raise LauncherError(text) from None
     step = (environment.get(name, "") for name in ("SLURM_CLUSTER_NAME", "SLURM_JOB_ID"))
     return Membership(
         "srun",
