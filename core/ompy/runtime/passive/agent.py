@@ -33,7 +33,8 @@ GRACE_MS: Final = 1000  # reference openmpi.md 2.4.2; before the coordinator has
 OVERDUE: Final = 30.0  # s; arbitrary: hosts of one job rarely start so far apart
 RETRY: Final = 0.1  # s; arbitrary: how often the coordinator is looked for
 HELLO_TIMEOUT: Final = 5.0  # s; arbitrary: a rank says it as soon as it has connected
-NOBODY: Final = 30.0  # s; arbitrary: who started us connects at once
+NOBODY: Final = 3.0  # s; arbitrary: who started us connects at once, and starts another if not
+LINGER: Final = 2.0  # s; arbitrary: how long ranks that come late are told that the job has failed
 FAILED: Final = 1  # exit code of ranks that cannot be brought up
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
 
@@ -74,6 +75,8 @@ class PassiveAgent:
         self._heartbeat: Heartbeat | None = None
         self._key = b""
         self._grace_ms = GRACE_MS
+        self._code = FAILED
+        self._came: set[int] = set()
         self._aborting: AttachedRank | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -83,7 +86,8 @@ class PassiveAgent:
             signal.signal(number, signal.SIG_IGN)  # meant for the ranks, after which we end
         self._listener.setblocking(False)
         self._loop.add_reader(self._listener, self._admit)
-        self._loop.call_later(NOBODY, self._see_whether_all_came)
+        self._loop.call_later(NOBODY, self._see_whether_one_came)
+        self._loop.call_later(OVERDUE, self._see_whether_all_came)
         self._loop.run_forever()
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -101,12 +105,14 @@ class PassiveAgent:
         if not task.cancelled() and (problem := task.exception()) is not None:
             self._failed(self._loop, {"message": "a mistake in ompy", "exception": problem})
 
+    def _see_whether_one_came(self) -> None:
+        if not self._came:
+            self._loop.stop()
+
     def _see_whether_all_came(self) -> None:
         if self._phase is Phase.GATHERING:
-            if not self._newcomers:
-                self._loop.stop()
             host, count = os.uname().nodename, self._member.local_size - len(self._newcomers)
-            say(f"{count} ranks of host {host} have not begun MPI after {NOBODY:g} s; it waits")
+            say(f"{count} ranks of host {host} have not begun MPI after {OVERDUE:g} s; it waits")
 
     # ranks of this host come
 
@@ -140,9 +146,13 @@ class PassiveAgent:
     def _take(self, connection: socket.socket, hello: dict[str, Any]) -> None:
         """Keep it until all ranks are here. One that is late for this job is another's."""
         rank = AttachedRank(hello["rank"], hello["local_rank"])
+        self._came.add(rank.rank)
         here = self._ranks.get(rank.rank)
         gone = here is not None and here.client is None
-        if self._phase in {Phase.RELEASED, Phase.ENDING} or gone:
+        if self._phase is Phase.ENDING:
+            _refuse(connection, self._code, "")
+            self._see()
+        elif self._phase is Phase.RELEASED or gone:
             connection.close()  # it tries again, and then finds the agent of its own job
         elif rank.rank in self._newcomers or here is not None:
             text = f"rank {rank.rank} is another process already: one may use MPI"
@@ -154,6 +164,8 @@ class PassiveAgent:
             )
             _refuse(connection, FAILED, text)
         else:
+            with suppress(OSError):
+                connection.send(encode(Kind.ALIVE))  # from now on our end is the job's
             rank.client_pid = peer_credentials(connection)[0]
             self._newcomers[rank.rank] = (rank, connection, hello)
             self._loop.add_reader(connection, self._newcomer_gone, rank)
@@ -355,14 +367,15 @@ class PassiveAgent:
         if not over or self._running or self._newcomers:
             return
         self._tell(Kind.FINISHED)
-        if self._coordinator is None or self._coordinator.done:
+        served = len(self._came) >= self._member.local_size
+        if served and (self._coordinator is None or self._coordinator.done):
             self._loop.stop()
 
     def _end(self, code: int) -> None:
         """End the ranks of this host: SIGTERM, and SIGKILL to what is left after the grace."""
         if self._phase is Phase.ENDING:
             return
-        self._phase = Phase.ENDING
+        self._phase, self._code = Phase.ENDING, code
         for _, connection, _ in self._newcomers.values():
             self._loop.remove_reader(connection)
             _refuse(connection, code, "")  # the reason has been told
@@ -373,7 +386,8 @@ class PassiveAgent:
         self._signal(signal.SIGTERM)
         self._signal(signal.SIGCONT)  # a stopped process takes no SIGTERM
         self._loop.call_later(self._grace_ms / 1000, self._signal, signal.SIGKILL)
-        self._loop.call_later(self._grace_ms / 1000 + 1, self._loop.stop)  # lifelines do the rest
+        # then what is left dies by its lifeline
+        self._loop.call_later(self._grace_ms / 1000 + LINGER, self._loop.stop)
         self._see()
 
     def _signal(self, number: int) -> None:

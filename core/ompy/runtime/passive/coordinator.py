@@ -92,7 +92,7 @@ class PassiveCoordinator:
         self.done = False
         self._agents: list[_Agent] = []
         self._verdict: Verdict | None = None
-        self._begun = self._ending = False
+        self._ending = False
         self._fenced: set[int] = set()
         self._finalized: set[int] = set()
         self._proving: set[asyncio.Task[None]] = set()
@@ -190,7 +190,6 @@ class PassiveCoordinator:
         for agent in self._agents:
             for rank, _, pid, _ in agent.ranks:
                 self._verdict.started(rank, pid)
-        self._begun = True
         body = json.dumps(job.to_dict(), separators=(",", ":")).encode()
         for node, agent in enumerate(self._agents):
             header = {
@@ -316,7 +315,8 @@ class PassiveCoordinator:
 
     def _settle(self, agent: _Agent) -> None:
         agent.done = True
-        if not self.done and (self._begun or self._ending) and all(a.done for a in self._agents):
+        known = sum(len(there.ranks) for there in self._agents) >= self._member.size
+        if not self.done and known and all(there.done for there in self._agents):
             self.done = True
             self._loop.call_soon(self._on_done)
 

@@ -57,13 +57,12 @@ def join(member: Membership) -> AgentClient:
         except (OSError, ControlError) as problem:
             connection.close()
             raise _no_agent(str(problem)) from None
-        if answer is not None:
-            break
+        if answer.kind is not Kind.ALIVE:
+            return _welcomed(connection, decoder, answer)
         connection.close()  # it was the end of an earlier program of the same step
         if time.monotonic() > deadline:
             raise _no_agent("it ends without an answer")
         time.sleep(_PAUSE)
-    return _welcomed(connection, decoder, answer)
 
 
 def _welcomed(connection: socket.socket, decoder: Decoder, answer: Frame) -> AgentClient:
@@ -83,14 +82,26 @@ def _no_agent(why: str) -> MPIError:
     return MPIError(ERR_OTHER, text)
 
 
-def _first_frame(connection: socket.socket, decoder: Decoder) -> Frame | None:
-    while (frame := decoder.next()) is None:
-        try:
-            if not receive(connection, decoder):
-                return None
-        except ConnectionError:
-            return None
-    return frame
+def _first_frame(connection: socket.socket, decoder: Decoder) -> Frame:
+    """What the agent answers when all ranks are here; ALIVE if it ends before it has taken us.
+
+    Raises:
+        ConnectionError: it ends when it has.
+    """
+    taken = False
+    while True:
+        while (frame := decoder.next()) is None:
+            try:
+                there = receive(connection, decoder)
+            except ConnectionError:
+                there = False
+            if not there and not taken:
+                return Frame(Kind.ALIVE, {}, b"")
+            if not there:
+                raise ConnectionError("it has been killed, or failed")
+        if frame.kind is not Kind.ALIVE:
+            return frame
+        taken = True
 
 
 def _reach(member: Membership, deadline: float) -> socket.socket:
