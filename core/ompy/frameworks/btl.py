@@ -44,10 +44,8 @@ exactly one completion, good or bad; queued fragments are failed when the path b
 error callback comes once and before the error completions; completed well means the peer has
 it. `sendi` has no completion that could tell of a later loss, so it answers `NOT_AVAILABLE`.
 
-The conformance kit (`ompy.conformance`) tests all of this.
-
-Source: reference openmpi.md 3.11 to 3.13, seed ob1-protocols.rst (which function of the BTL
-each protocol step calls).
+The conformance kit (`ompy.conformance`) tests all of this. Source: reference openmpi.md 3.11 to
+3.13, seed ob1-protocols.rst (which function of the BTL each protocol step calls).
 """
 
 from __future__ import annotations
@@ -176,8 +174,7 @@ class Endpoint:
     """A peer as one module reaches it.
 
     Attributes:
-        module: whose endpoint it is.
-        proc: the peer.
+        module, proc: whose endpoint it is, and the peer.
     """
 
     __slots__ = ("module", "proc")
@@ -185,6 +182,10 @@ class Endpoint:
     def __init__(self, module: BtlModule, proc: Proc) -> None:
         self.module = module
         self.proc = proc
+
+    def describe(self) -> str:
+        """The path, for people."""
+        return f"{self.module.name} {self.module.path(self).decode()}".rstrip()
 
 
 class Descriptor:

@@ -285,6 +285,14 @@ class Network:
         """Whether packets to the address `host` would leave by that interface. Sends none."""
         return True
 
+    def answers(self, address: Address, source: str, timeout_ms: int) -> bool:
+        """Whether a connection from the address `source` is taken at `address`; waits for it.
+
+        The kernel of the other host answers, whatever the process there does. In the virtual
+        world there are no addresses that lead nowhere.
+        """
+        return True
+
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Listen at an interface's address, at the first of `ports` that is free; 0 is any.
 

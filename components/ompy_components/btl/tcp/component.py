@@ -122,6 +122,16 @@ class TcpComponent(BtlComponent):
             minimum=1,
         ),
         Parameter(
+            "probe_timeout_ms",
+            "int",
+            500,  # arbitrary: a packet lost once is sent again after 200 ms
+            "How long an address of another host may take to answer before the interface is not "
+            "used for that host, if there is another; 0 to use all without asking.",
+            level=6,
+            unit="ms",
+            minimum=0,
+        ),
+        Parameter(
             "half_open_max",
             "int",
             64,  # arbitrary: more than ranks connect to one rank at the same moment
@@ -152,7 +162,7 @@ class TcpComponent(BtlComponent):
 
     def init(self, context: RankContext) -> list[BtlModule]:
         """One module per interface chosen and link."""
-        from ompy_components.btl.tcp.interfaces import choose, publish
+        from ompy_components.btl.tcp.interfaces import Probes, choose, publish
         from ompy_components.btl.tcp.module import TcpModule
 
         if context.size < 2:
@@ -162,9 +172,10 @@ class TcpComponent(BtlComponent):
         if not chosen:
             raise NotAvailable("no interface is left to use")
         modules = []
+        probes = Probes(context, values.probe_timeout_ms)
         for interface in chosen:
             for link in range(values.links):
-                module = TcpModule(context, values, interface)
+                module = TcpModule(context, values, interface, probes)
                 module.bandwidth = max(module.bandwidth >> link, 1)  # reference openmpi.md 3.13
                 module.latency <<= link
                 modules.append(module)

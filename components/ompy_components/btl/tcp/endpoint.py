@@ -99,6 +99,11 @@ class TcpEndpoint(Endpoint):
         self.remote = RemoteMemory(self, module.registered)
         self.state = State.CLOSED
 
+    def describe(self) -> str:
+        """Interface and addresses."""
+        own, there = self._owner.interface, self.address
+        return f"tcp {own.name} {own.address} - {there.host if there else 'no address'}"
+
     # -- sending
 
     def send(self, descriptor: Descriptor, tag: int) -> int:

@@ -42,7 +42,7 @@ from ompy_components.btl.tcp.handshake import (
     HandshakeError,
     Outcome,
 )
-from ompy_components.btl.tcp.interfaces import partner
+from ompy_components.btl.tcp.interfaces import Probes, pairs
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 # what a module can do; `btl_tcp_flags` says what it is used for
@@ -109,6 +109,7 @@ class TcpModule(RdmaModule):
         "_half_open_max",
         "_handlers",
         "_linger",
+        "_probes",
         "_visitors",
         "_watched",
         "connect_tries",
@@ -121,7 +122,9 @@ class TcpModule(RdmaModule):
         "registered",
     )
 
-    def __init__(self, context: RankContext, values: Values, interface: Interface) -> None:
+    def __init__(
+        self, context: RankContext, values: Values, interface: Interface, probes: Probes
+    ) -> None:
         super().__init__("tcp", context, values, CAPABLE)
         self.registration_handle_size = HANDLE_SIZE
         if interface.bandwidth:
@@ -129,6 +132,7 @@ class TcpModule(RdmaModule):
         self.registered = RegistrationTable(context.rank)
         self.landing: set[RemoteMemory] = set()
         self.interface = interface
+        self._probes = probes
         self.queued = 0
         self.handshake_timeout = values.handshake_timeout_ms * 1_000_000
         self.connect_tries = values.connect_tries
@@ -151,7 +155,8 @@ class TcpModule(RdmaModule):
         if endpoint.address is None:
             siblings = [m for m in self.context.btls if isinstance(m, TcpModule)]
             own = [sibling.interface for sibling in siblings]
-            endpoint.address = partner(self.context, proc, own, siblings.index(self))
+            found = self._probes.usable(proc, own, pairs(self.context, proc, own))
+            endpoint.address = found.get(siblings.index(self))
         return endpoint if endpoint.address is not None else None
 
     def path(self, endpoint: Endpoint) -> bytes:
