@@ -139,7 +139,8 @@ def test_no_orphan_whoever_is_killed_and_when(slurm_lab, seed):
     """Before all have joined it is srun that ends the others, if it is told to (-K)."""
     chance = random.Random(seed)
     job = srun(slurm_lab, WAITING, options=("-K",))
-    if chance.random() < 0.5:
+    # without its step daemon Slurm knows nothing of a host, and -K ends nobody
+    if chance.random() < 0.5 or seed % len(KINDS) == KINDS.index("slurmstepd"):
         for _ in range(8):
             assert job.stdout.readline() == "up\n", job.stderr.read()
         time.sleep(chance.random() / 5)

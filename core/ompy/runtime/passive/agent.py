@@ -34,6 +34,7 @@ OVERDUE: Final = 30.0  # s; arbitrary: hosts of one job rarely start so far apar
 RETRY: Final = 0.1  # s; arbitrary: how often the coordinator is looked for
 HELLO_TIMEOUT: Final = 5.0  # s; arbitrary: a rank says it as soon as it has connected
 NOBODY: Final = 3.0  # s; arbitrary: who started us connects at once, and starts another if not
+ORPHAN_GRACE: Final = 0.2  # s; arbitrary: for a rank that is on its way out, which tells more
 LINGER: Final = 2.0  # s; arbitrary: how long ranks that come late are told that the job has failed
 FAILED: Final = 1  # exit code of ranks that cannot be brought up
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
@@ -168,10 +169,33 @@ class PassiveAgent:
                 connection.send(encode(Kind.ALIVE))  # from now on our end is the job's
             rank.client_pid = peer_credentials(connection)[0]
             self._newcomers[rank.rank] = (rank, connection, hello)
+            self._watch_parent(rank, hello["parent"])
             self._loop.add_reader(connection, self._newcomer_gone, rank)
             if len(self._newcomers) == self._member.local_size:
                 self._phase = Phase.MEETING
                 self._begin(self._meet())
+
+    def _watch_parent(self, rank: AttachedRank, parent: int) -> None:
+        """Slurm leaves tasks alone when their step daemon is killed; others start by hand."""
+        if self._member.launcher != "srun":
+            return
+        try:
+            descriptor = os.pidfd_open(parent)
+        except ProcessLookupError:
+            self._loop.call_soon(self._parent_gone, rank)
+        else:
+            self._loop.add_reader(descriptor, self._parent_gone, rank, descriptor)
+
+    def _parent_gone(self, rank: AttachedRank, descriptor: int = -1) -> None:
+        if descriptor >= 0:
+            self._loop.remove_reader(descriptor)
+            os.close(descriptor)
+        if self._phase is Phase.RUNNING and rank.rank in self._running:
+            header = {"rank": rank.rank, "pid": rank.client_pid, "orphan": True}
+            self._loop.call_later(ORPHAN_GRACE, self._tell, Kind.LOST, header)
+        elif rank.rank in self._newcomers and self._phase is not Phase.ENDING:
+            say(f"the process that started rank {rank.rank} is gone; its host ends its ranks")
+            self._end(FAILED)
 
     def _newcomer_gone(self, rank: AttachedRank) -> None:
         """It says nothing before it is welcomed, so this is its end."""

@@ -261,7 +261,8 @@ class PassiveCoordinator:
             case Kind.STAGE:
                 self._advanced(verdict, header["rank"], Stage(header["stage"]))
             case Kind.LOST:
-                verdict.vanished(header["rank"], header["pid"], self._member.launcher)
+                launcher, orphan = self._member.launcher, bool(header.get("orphan"))
+                verdict.vanished(header["rank"], header["pid"], launcher, orphan=orphan)
             case Kind.ABORTED:
                 reason = frame.body.decode(errors="replace")
                 verdict.aborted(header["rank"], header["pid"], header["code"], reason)

@@ -50,6 +50,7 @@ def join(member: Membership) -> AgentClient:
                 "rank": member.rank,
                 "local_rank": member.local_rank,
                 "cores": sorted(os.sched_getaffinity(0)),
+                "parent": os.getppid(),
                 "argv": sys.orig_argv[:8],  # arbitrary: who reads a message knows the rest
             }
             send_all(connection, encode(Kind.HELLO, hello))
