@@ -94,6 +94,24 @@ class Stream(Source):
         """
         raise NotImplementedError
 
+    def sends_again(self) -> bool:
+        """Whether the other host acknowledges nothing now, so that the kernel repeats itself.
+
+        It is the other host's kernel that acknowledges: what the process does there, or how
+        little it reads, has no part in it.
+        """
+        return False
+
+    def ask_when_idle(self) -> bool:
+        """Have the kernel find out by itself when the other host has gone, though nothing is sent.
+
+        What it finds surfaces as a LinkError.
+
+        Returns:
+            Whether it does, and `sends_again` can tell; the virtual world has no such kernel.
+        """
+        return False
+
     def belongs_to(self, rank: int) -> None:
         """The owner knows by now which rank is at the other end. Faults that name ranks need it."""
 

@@ -132,6 +132,16 @@ class TcpComponent(BtlComponent):
             minimum=0,
         ),
         Parameter(
+            "silence_ms",
+            "int",
+            1250,  # arbitrary: with the kernel's first repetition a dead rail is known in 2 s
+            "How long the kernel of another host may acknowledge nothing of what ours repeats "
+            "before the path is given up; 0 for the system's own patience of many minutes.",
+            level=6,
+            unit="ms",
+            minimum=0,
+        ),
+        Parameter(
             "half_open_max",
             "int",
             64,  # arbitrary: more than ranks connect to one rank at the same moment

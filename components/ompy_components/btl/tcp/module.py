@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from ompy.data.convertor import Convertor
+from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     COMPLETED,
     ERROR_FATAL,
@@ -49,6 +50,9 @@ from ompy_components.btl.tcp.remote import RemoteMemory
 CAPABLE: Final = (
     SEND | PUT | GET | SEND_INPLACE | NEED_ACK | NEED_CSUM | RDMA_COMPLETION | HETEROGENEOUS_RDMA
 )
+
+
+LOOKS: Final = 5  # arbitrary: how often within `silence_ms` it is looked whether there is one
 
 
 class Visitor:
@@ -109,6 +113,7 @@ class TcpModule(RdmaModule):
         "_half_open_max",
         "_handlers",
         "_linger",
+        "_looking",
         "_probes",
         "_visitors",
         "_watched",
@@ -120,6 +125,7 @@ class TcpModule(RdmaModule):
         "queued",
         "readiness",
         "registered",
+        "silence",
     )
 
     def __init__(
@@ -136,6 +142,8 @@ class TcpModule(RdmaModule):
         self.queued = 0
         self.handshake_timeout = values.handshake_timeout_ms * 1_000_000
         self.connect_tries = values.connect_tries
+        self.silence = values.silence_ms * 1_000_000
+        self._looking: Timer | None = None
         self._half_open_max = values.half_open_max
         self._free_list_max = values.free_list_max
         self._linger = values.linger_ms * 1_000_000
@@ -279,6 +287,23 @@ class TcpModule(RdmaModule):
         if self.error_callback is not None and not endpoint.proc.departed:
             self.error_callback.failed(self, ERROR_FATAL, endpoint.proc, why)
 
+    def look_after(self, endpoint: TcpEndpoint) -> None:
+        """Notice when the way to a peer on another host dies without a word."""
+        elsewhere = endpoint.proc.node != self.context.me.node
+        watched = bool(self.silence) and elsewhere and endpoint.ask_when_idle()
+        if watched and self._looking is None:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self._looking = self.context.engine.call_later(self.silence // LOOKS, self._look)
+
+    def _look(self) -> None:
+        now = self.context.engine.now()
+        connected = [endpoint.look(now) for endpoint in list(self._endpoints.values())]
+        self._looking = None
+        if any(connected):
+            self._look_again()
+
     # -- the door
 
     def admit(self) -> int:
@@ -358,6 +383,8 @@ class TcpModule(RdmaModule):
         engine.wait_until(self._settled, self._linger)
         for endpoint in self._endpoints.values():
             endpoint.close()
+        if self._looking is not None:
+            self._looking.cancel()
         for visitor in list(self._visitors):
             self.expel(visitor)
         self.readiness.remove(self.listener)
