@@ -37,6 +37,7 @@ from ompy.runtime.report import failure_block
 from ompy.runtime.verdict import Failure, Verdict
 
 OVERDUE: Final = 30.0  # s; arbitrary: ranks of one job rarely start so far apart
+HALF_OPEN_MAX: Final = 256  # arbitrary: more agents than connect at the same moment
 SILENT: Final = "Nothing was heard of it for {:g} s: its host is down, or the way to it."
 UNUSABLE: Final = 1  # exit code of ranks of a job that cannot begin
 
@@ -109,6 +110,9 @@ class PassiveCoordinator:
         with suppress(OSError):
             connection, _ = self._listener.accept()
             connection.setblocking(False)
+            if len(self._proving) >= HALF_OPEN_MAX:
+                connection.close()  # an agent tries again
+                return
             task = self._loop.create_task(self._prove(connection))
             self._proving.add(task)
             task.add_done_callback(self._proving.discard)
