@@ -111,3 +111,34 @@ def laboratory():
 def lab(laboratory):
     yield laboratory
     laboratory.clean()
+
+
+class SlurmLab(Lab):
+    """Every job in an allocation of its own."""
+
+    def ompy_run(self, *words):
+        return self.start("h1", "salloc", "-Q", "-N4", "-n8", *OMPY_RUN, *words)
+
+    def processes(self, host):
+        """Slurm's step daemons are not ours, and end when our processes have."""
+        found = super().processes(host)
+        return {pid: words for pid, words in found.items() if not words.startswith("slurmstepd")}
+
+
+@pytest.fixture(scope="session")
+def slurm_laboratory():
+    why = subprocess.run([sys.executable, LAB, "why-not"], capture_output=True, text=True)
+    if why.returncode:
+        pytest.skip(f"no laboratory here: {why.stdout.strip()}")
+    lab = SlurmLab(f"s{os.getpid()}")
+    lab("up", "--slurm")
+    try:
+        yield lab
+    finally:
+        lab("down")
+
+
+@pytest.fixture
+def slurm_lab(slurm_laboratory):
+    yield slurm_laboratory
+    slurm_laboratory.clean()

@@ -93,6 +93,63 @@ def test_a_dead_host_ends_the_job_everywhere(lab, tmp_path):
         lab("revive", "h3")
 
 
+RAILS = ("--mca", "btl_tcp_if_include", "10.77.0.0/16")
+EXCHANGING = """
+import time
+from ompy import MPI
+c = MPI.COMM_WORLD
+big, there = bytearray(4_000_000), bytearray(4_000_000)
+c.Barrier()
+print("up", flush=True)
+try:
+    while True: c.Sendrecv(big, 1 - c.rank, recvbuf=there, source=1 - c.rank)
+except MPI.Exception as problem:
+    print(time.monotonic(), problem, flush=True)
+    time.sleep(3)  # so that both say it
+"""
+# so many small messages that the window is shut, to a rank that computes for longer than silence
+BUSY_PEER = """
+import time
+from ompy import MPI
+c = MPI.COMM_WORLD
+c.Barrier()
+if c.rank: time.sleep(6)
+there = bytearray(60_000)
+sent = [c.Isend(bytes(60_000), 1) for _ in range(400)] if not c.rank else []
+for _ in range(400 * c.rank): c.Recv(there, 0)
+MPI.Request.Waitall(sent)
+print("all", flush=True)
+"""
+
+
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+def test_a_rail_that_dies_in_mid_job_is_named_with_the_peer(lab):
+    """ob1 has no failover, so the message fails; no packet says that the cable is out."""
+    job = lab.ompy_run("--host", "h1,h2", *RAILS, sys.executable, "-c", EXCHANGING)
+    await_up(job, 2)
+    time.sleep(0.5)
+    lab("cut", "h2", "rail2")
+    cut = time.monotonic()
+    try:
+        out, _ = job.communicate(timeout=30)
+        said = [line.partition(" ") for line in out.splitlines()]
+        waited = [float(when) - cut for when, _, _ in said]
+        print(f"known after {min(waited):.2f} to {max(waited):.2f} s")
+        first = said[0][2]
+        assert "acknowledges nothing over rail2 10.77.2." in first
+        assert "lost its path: host h" in first
+        assert min(waited) < 4  # under 2 s on a machine that does nothing else
+    finally:
+        lab("heal", "h2", "rail2")
+
+
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+def test_a_rank_that_computes_is_no_dead_rail(lab):
+    """Its kernel answers, whether it has room or not."""
+    code, out, err = lab.run("--host", "h1,h2", *RAILS, sys.executable, "-c", BUSY_PEER)
+    assert (code, out) == (0, "all\n" * 2), err
+
+
 VICTIMS = ["ompy-agent", "ompy-guard", "sshd", "ssh"] if THOROUGH else ["ompy-agent"]
 
 

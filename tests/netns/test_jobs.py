@@ -116,6 +116,27 @@ def test_usnic_between_hosts_over_a_rail_that_loses(lab):
         lab("loss", "h2", "rail1", 0)
 
 
+def test_a_rail_that_takes_nothing_is_done_without_and_the_table_shows_the_others(lab):
+    """It looks like any other at both ends; a connection is tried before it is used."""
+    lab("loss", "h2", "rail2", 100)
+    program = (
+        "from ompy import MPI\nc = MPI.COMM_WORLD\n"
+        f"print(len(c.sendrecv(bytes({SIZE}), dest=c.rank ^ 1, source=c.rank ^ 1)))"
+    )
+    try:
+        where = ("--host", "h1,h2", "--display-comm")
+        code, out, err = lab.run(*where, *RAILS, sys.executable, "-c", program)
+        assert (code, out) == (0, f"{SIZE}\n" * 2), err
+        assert "does without rail2 (10.77.2.1 - 10.77.2.2): host h2 does not answer" in err
+        rows = [line.split() for line in err.splitlines() if "tcp rail" in line]
+        ways = [("h1", "h2", 1, 2), ("h2", "h1", 2, 1)]
+        assert rows == [
+            [a, b, "tcp", "rail1", f"10.77.1.{m}", "-", f"10.77.1.{n}"] for a, b, m, n in ways
+        ]
+    finally:
+        lab("loss", "h2", "rail2", 0)
+
+
 @pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 def test_a_rail_that_takes_nothing_is_an_error_that_names_it(lab):
     """No failover here: the message fails in bounded time, and says which rail it was."""
@@ -126,6 +147,7 @@ def test_a_rail_that_takes_nothing_is_an_error_that_names_it(lab):
         "c.Send(b, 1) if c.rank == 0 else c.Recv(b, 0)"
     )
     soon = ("--mca", "btl_tcp_handshake_timeout_ms", "500", "--mca", "btl_tcp_connect_tries", "3")
+    soon += ("--mca", "btl_tcp_probe_timeout_ms", "0")  # or it would be done without
     try:
         code, _, err = lab.run("--host", "h1,h2", *RAILS, *soon, sys.executable, "-c", program)
         assert code == 1

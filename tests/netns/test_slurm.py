@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from tests.support.effort import THOROUGH
 
-from .conftest import LAB, OMPY_RUN, PATIENCE, Lab
+from .conftest import OMPY_RUN, Lab
 
 pytestmark = [
     pytest.mark.proc,
@@ -33,68 +32,29 @@ BUSY = (
 )
 
 
-class SlurmLab(Lab):
-    """Every job in an allocation of its own."""
-
-    def ompy_run(self, *words):
-        return self.start("h1", "salloc", "-Q", "-N4", "-n8", *OMPY_RUN, *words)
-
-    def processes(self, host):
-        """Slurm's step daemons are not ours, and end when our processes have."""
-        found = super().processes(host)
-        return {pid: words for pid, words in found.items() if not words.startswith("slurmstepd")}
-
-
-@pytest.fixture(scope="module")
-def slurm_laboratory():
-    why = subprocess.run([sys.executable, LAB, "why-not"], capture_output=True, text=True)
-    if why.returncode:
-        pytest.skip(f"no laboratory here: {why.stdout.strip()}")
-    lab = SlurmLab(f"s{os.getpid()}")
-    lab("up", "--slurm")
-    try:
-        yield lab
-    finally:
-        lab("down")
-
-
-@pytest.fixture
-def lab(slurm_laboratory):
-    yield slurm_laboratory
-    slurm_laboratory.clean()
-
-
-def test_hosts_and_slots_are_those_of_the_allocation(lab):
+def test_hosts_and_slots_are_those_of_the_allocation(slurm_lab):
     rails = ("--mca", "btl_tcp_if_include", "10.77.0.0/16")
-    code, out, err = lab.run(*rails, sys.executable, "-c", PROGRAM)
+    code, out, err = slurm_lab.run(*rails, sys.executable, "-c", PROGRAM)
     assert code == 0, err
     assert sorted(out.splitlines()) == [f"h{1 + rank // 2} {rank} 28" for rank in range(8)]
-    lab.assert_empty()
+    slurm_lab.assert_empty()
 
 
-def test_exit_codes_and_signals_are_reported_by_agents(lab):
-    code, _, err = lab.run("sh", "-c", "test $OMPI_COMM_WORLD_RANK != 5 || exit 7")
+def test_exit_codes_and_signals_are_reported_by_agents(slurm_lab):
+    code, _, err = slurm_lab.run("sh", "-c", "test $OMPI_COMM_WORLD_RANK != 5 || exit 7")
     assert code == 7
     assert "host        h3" in err
-    code, _, err = lab.run("sh", "-c", "test $OMPI_COMM_WORLD_RANK != 2 || kill -SEGV $$")
+    code, _, err = slurm_lab.run("sh", "-c", "test $OMPI_COMM_WORLD_RANK != 2 || kill -SEGV $$")
     assert "Rank 2 was killed by signal 11" in err
 
 
-def test_much_output(lab):
+def test_much_output(slurm_lab):
     program = (
         "import sys\nfor i in range(5000): print('x' * 60)\nsys.stdout.buffer.write(b'\\r\\n')"
     )
-    code, out, err = lab.run(sys.executable, "-c", program)
+    code, out, err = slurm_lab.run(sys.executable, "-c", program)
     assert code == 0, err
     assert out.count("x" * 60 + "\n") == 40_000
-
-
-def test_srun_alone_is_an_error(lab):
-    job = lab.start("h1", "srun", "-n", "4", sys.executable, "-c", PROGRAM)
-    out, err = job.communicate(timeout=PATIENCE)
-    assert job.returncode == 1
-    assert out == ""
-    assert "srun started this program 4 times" in err
 
 
 KINDS = ("srun", "ompy-agent", "ompy-guard", "slurmstepd", "launcher")
@@ -110,16 +70,16 @@ def is_a(pid, kind):
 
 
 @pytest.mark.parametrize("seed", range(TRIALS * len(KINDS)))
-def test_no_orphan_whoever_is_killed(lab, seed):
+def test_no_orphan_whoever_is_killed(slurm_lab, seed):
     kind, host = KINDS[seed % len(KINDS)], f"h{2 + seed % 3}"
-    job = lab.ompy_run(sys.executable, "-c", BUSY)
+    job = slurm_lab.ompy_run(sys.executable, "-c", BUSY)
     for _ in range(8):
         assert job.stdout.readline() == "up\n", job.stderr.read()
     where = "h1" if kind in {"launcher", "srun"} else host
-    victims = [pid for pid in Lab.processes(lab, where) if is_a(pid, kind)]
+    victims = [pid for pid in Lab.processes(slurm_lab, where) if is_a(pid, kind)]
     assert victims, (kind, where)
     time.sleep(seed % 7 / 20)
     os.kill(victims[0], signal.SIGKILL)
     job.communicate(timeout=30)
     assert job.returncode != 0 or kind == "launcher"  # of which salloc tells nothing
-    lab.assert_empty(within=20)
+    slurm_lab.assert_empty(within=20)

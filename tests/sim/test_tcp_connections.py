@@ -233,3 +233,25 @@ def test_ports_by_range() -> None:
         3, program, btl="self,tcp", btl_tcp_port_min_v4=5000, btl_tcp_port_range_v4=10
     ).results
     assert all(5000 <= port < 5010 for port in ports)
+
+
+def test_a_path_is_given_up_when_nothing_is_acknowledged_for_long_without_a_break(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def program(process: RankProcess) -> list[State]:
+        exchange(process)
+        if process.context.rank:
+            return []
+        module = tcp(process)
+        endpoint = module._endpoints[1]
+        stream, states = type(endpoint._stream), []
+        looks = [(True, 1), (False, 2), (True, 3), (True, module.silence + 2)]
+        for repeats, now in [*looks, (True, module.silence + 3)]:
+            monkeypatch.setattr(stream, "sends_again", lambda _, repeats=repeats: repeats)
+            watched = endpoint.look(now)
+            states.append(endpoint.state)
+            assert watched == (endpoint.state is State.CONNECTED)
+        return states
+
+    job = virtual(2, program, seed=1, btl="self,tcp")
+    assert job.results[0] == [State.CONNECTED] * 4 + [State.FAILED]

@@ -57,6 +57,7 @@ JOB_WIDE: Final = {
     "npernode",
     "mpi4py",
     "display_map",
+    "display_comm",
     "do_not_launch",
     "quiet",
     "trace",
@@ -65,6 +66,7 @@ JOB_WIDE: Final = {
 }  # options that stand before the first program
 
 
+DISPLAY_COMM: Final = "bml_base_display_comm"  # the parameter behind --display-comm
 TRACE_DIRECTORY: Final = "trace_base_directory"  # the parameter behind --trace
 
 
@@ -210,6 +212,7 @@ class CommandError(Exception):
     "--fault-strict", is_flag=True, help="A fault that never struck is an error, exit code 3."
 )
 @click.option("--display-map", is_flag=True, help="Show which rank runs where.")
+@click.option("--display-comm", is_flag=True, help="Show by which rails hosts reach each other.")
 @click.option("--do-not-launch", is_flag=True, help="Check everything and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about how the job ended.")
 @click.option("--allow-run-as-root", is_flag=True, hidden=True)
@@ -271,6 +274,8 @@ def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
             pairs.append((name, ",".join(files)))
     if groups[0].options["strict_plugins"]:
         pairs.append((STRICT_PLUGINS, "1"))
+    if groups[0].options["display_comm"]:
+        pairs.append((DISPLAY_COMM, "1"))
     if groups[0].options["trace"]:
         pairs.append((TRACE_DIRECTORY, os.path.abspath(groups[0].options["trace"])))
     return pairs

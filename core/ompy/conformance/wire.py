@@ -77,6 +77,10 @@ class Wire(Network):
         """Of the network below, as everything that follows."""
         return self._inner.interfaces()
 
+    def answers(self, address: Address, source: str, timeout_ms: int) -> bool:
+        """As the network says."""
+        return self._inner.answers(address, source, timeout_ms)
+
     def leads_to(self, interface: Interface, host: str) -> bool:
         """As the network below."""
         return self._inner.leads_to(interface, host)

@@ -15,6 +15,7 @@ cdef class ActiveMessages:
 cdef class Endpoint:
     cdef public BtlModule module
     cdef public Proc proc
+    cpdef str describe(self)
 
 cdef class Descriptor:
     cdef public object segment

@@ -14,8 +14,8 @@ timer, source or poller.
 
 **Callbacks.** Receive callbacks are called from within `poll` only: the PML is never called back
 in the middle of sending. Completions and errors come from within `poll`, `send`, `put`, `get` or
-`finalize`. A callback may send; it must not block. None is called after `finalize` has returned.
-One `poll` does a bounded amount of work, however much has arrived.
+`finalize`. A callback may send, not block. None is called after `finalize` has returned. One
+`poll` does a bounded amount of work, however much has arrived.
 
 **Buffers.** A descriptor's `segment`, a memoryview, is the module's: the PML writes it between
 `alloc`/`prepare_src` and `send`, never afterwards. The user's memory that `prepare_src` refers to
@@ -24,9 +24,8 @@ in place stays as it is until the completion. A receive callback has its data wh
 **Completion.** A descriptor accepted by `send` (`COMPLETED` or `QUEUED`) is completed exactly
 once. `COMPLETED` means: done already, and the callback is not called unless the descriptor
 has `SEND_ALWAYS_CALLBACK`, then it has been called. `QUEUED`: the callback, if any, will be
-called. A negative result means: not accepted, the descriptor is still the caller's (free it or
-try again). An accepted one with `BTL_OWNERSHIP` is the module's; else the caller frees it when
-it is completed.
+called. A negative result: not accepted, the descriptor is still the caller's. An accepted one
+with `BTL_OWNERSHIP` is the module's; else the caller frees it when it is completed.
 
 **Remote memory** (modules with the `PUT` or `GET` flag). Both sides register memory; the handle
 has a `bytes()` of `registration_handle_size` that goes to the peer by the PML's own message.
@@ -173,8 +172,7 @@ class Endpoint:
     """A peer as one module reaches it.
 
     Attributes:
-        module: whose endpoint it is.
-        proc: the peer.
+        module, proc: whose endpoint it is, and the peer.
     """
 
     __slots__ = ("module", "proc")
@@ -182,6 +180,10 @@ class Endpoint:
     def __init__(self, module: BtlModule, proc: Proc) -> None:
         self.module = module
         self.proc = proc
+
+    def describe(self) -> str:
+        """The path, for people."""
+        return f"{self.module.name} {self.module.path(self).decode()}".rstrip()
 
 
 class Descriptor:
@@ -213,7 +215,7 @@ class Descriptor:
         self.prepare(segment, flags, order)
 
     def prepare(self, segment: memoryview, flags: int, order: int) -> None:
-        """Set what it begins with, also when it is used again."""
+        """Set what it begins with, also if used again."""
         self.segment = segment
         self.payload: memoryview | None = None
         self.payload_size = 0
@@ -251,9 +253,8 @@ class BtlModule(Poller):
         get_alignment, put_alignment: of addresses and sizes, bytes.
         registration_handle_size: bytes of a registration handle as peers get it.
         local_registration_threshold: puts and gets of up to so many bytes need no local handle.
-        split_least: messages of so many bytes or more are moved by both ranks at once, if the
-            sender waits: it puts one half while the receiver gets the other; 0 for none. For
-            transports that copy with the caller's processor.
+        split_least: bytes from which on both ranks move half of a message, if the sender waits;
+            0 for never. For transports that copy with the caller's processor.
         context: the rank it works for.
     """
 

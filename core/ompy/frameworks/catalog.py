@@ -92,6 +92,16 @@ CATALOG: Final = (
         "bml",
         "Schedules messages over the BTL modules that reach a peer.",
         bml.API,
+        (
+            Parameter(
+                "display_comm",
+                "bool",
+                False,
+                "Whether rank 0 shows, when MPI starts, by which rails each host reaches each "
+                "other. The same as --display-comm.",
+                level=2,
+            ),
+        ),
         contracts=(bml.BmlComponent,),
     ),
     FrameworkInfo(

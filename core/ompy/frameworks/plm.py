@@ -13,7 +13,7 @@ from ompy.mca.component import ApiVersion, Component
 if TYPE_CHECKING:
     import socket
 
-API: Final[ApiVersion] = (2, 1)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
+API: Final[ApiVersion] = (2, 2)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
 AGENT_MODULE: Final = "ompy.runtime.remote_agent"  # what runs on another host: `python -m` it
 
 
@@ -85,5 +85,22 @@ class PlmComponent(Component):
 
         Raises:
             NotAvailable: this component cannot start anything there; the text says why.
+        """
+        raise NotImplementedError
+
+
+class CommandPlm(PlmComponent):
+    """Base of plm components that start an agent by a command of this host. Since contract 2.2.
+
+    The launcher runs the command with one end of a socket pair as its standard input and output,
+    in a session of its own; the command dies with the launcher, and the agent when the command's
+    standard input ends.
+    """
+
+    def command(self, target: Target) -> list[str]:
+        """An absolute path and arguments that run `AGENT_MODULE` there. They name no secret.
+
+        Raises:
+            NotAvailable: there is no such command here; the text says why.
         """
         raise NotImplementedError

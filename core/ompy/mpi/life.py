@@ -27,6 +27,7 @@ from ompy.mpi.state import World
 COMM_WORLD: Final = Intracomm()._constant("COMM_WORLD")
 COMM_SELF: Final = Intracomm()._constant("COMM_SELF")
 
+DISPLAY_COMM: Final = "bml_base_display_comm"  # the parameter behind --display-comm
 _HANDLERS: Final = dict(zip(ERROR_KINDS, (ARE_FATAL, RETURN, ABORT, ARE_FATAL), strict=True))
 
 
@@ -94,6 +95,10 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
     _life.level = max(THREAD_SINGLE, min(required, THREAD_MULTIPLE))
     _life.process = os.getpid()
     _life.thread = _thread.get_ident()
+    if world.world.process.registry.value(DISPLAY_COMM):
+        from ompy.mpi.display_comm import display
+
+        display(COMM_WORLD, world.world.process)
     return _life.level
 
 

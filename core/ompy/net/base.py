@@ -94,6 +94,24 @@ class Stream(Source):
         """
         raise NotImplementedError
 
+    def sends_again(self) -> bool:
+        """Whether the other host acknowledges nothing now, so that the kernel repeats itself.
+
+        It is the other host's kernel that acknowledges: what the process does there, or how
+        little it reads, has no part in it.
+        """
+        return False
+
+    def ask_when_idle(self) -> bool:
+        """Have the kernel find out by itself when the other host has gone, though nothing is sent.
+
+        What it finds surfaces as a LinkError.
+
+        Returns:
+            Whether it does, and `sends_again` can tell; the virtual world has no such kernel.
+        """
+        return False
+
     def belongs_to(self, rank: int) -> None:
         """The owner knows by now which rank is at the other end. Faults that name ranks need it."""
 
@@ -302,6 +320,14 @@ class Network:
 
     def leads_to(self, interface: Interface, host: str) -> bool:
         """Whether packets to the address `host` would leave by that interface. Sends none."""
+        return True
+
+    def answers(self, address: Address, source: str, timeout_ms: int) -> bool:
+        """Whether a connection from the address `source` is taken at `address`; waits for it.
+
+        The kernel of the other host answers, whatever the process there does. In the virtual
+        world there are no addresses that lead nowhere.
+        """
         return True
 
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ompy.net.regions import Regions
 
 _ANY_PORT: Final = 9  # arbitrary: nothing is sent to it
+_ANY_SOURCE: Final = 0  # the system chooses the port
 _GET_FLAGS: Final = 0x8913  # Linux SIOCGIFFLAGS
 _UP: Final = 0x1  # Linux IFF_UP
 _RUNNING: Final = 0x40  # Linux IFF_RUNNING
@@ -119,6 +120,16 @@ class RealNetwork(Network):
                 return False
             found: str = probe.getsockname()[0]
         return found == interface.address
+
+    def answers(self, address: Address, source: str, timeout_ms: int) -> bool:
+        """Connect, and close at once."""
+        import socket
+
+        try:
+            socket.create_connection(address, timeout_ms / 1000, (source, _ANY_SOURCE)).close()
+        except OSError:  # refused, no way there, or no answer in time
+            return False
+        return True
 
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Listen for TCP connections."""

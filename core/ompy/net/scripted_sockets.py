@@ -102,6 +102,14 @@ class ScriptedStream(Stream):
         """From now on it is known who is at the other end."""
         self.flow = self._faults.flow(rank, self.flow.rail)
 
+    def sends_again(self) -> bool:
+        """As the stream below."""
+        return self.inner.sends_again()
+
+    def ask_when_idle(self) -> bool:
+        """As the stream below."""
+        return self.inner.ask_when_idle()
+
     def send(self, pieces: Sequence[memoryview]) -> int:
         """Send as the script has it: now, or held until its time has come."""
         self._check()

@@ -13,7 +13,6 @@ import select
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
@@ -205,9 +204,9 @@ class AgentClient(WireUp):
                 pass
         try:
             self._send(encode(Kind.ABORT, {"code": code}, reason.encode(errors="replace")))
-            deadline = time.monotonic() + ABORT_PATIENCE
-            while time.monotonic() < deadline:
-                time.sleep(0.05)  # to be ended; a handler of SIGTERM may still run
+            watch = select.poll()  # to be ended, or let go; a handler of SIGTERM may still run
+            watch.register(self._connection, 0)
+            watch.poll(ABORT_PATIENCE * 1000)
         except (OSError, ControlError):
             pass
         finally:

@@ -31,11 +31,11 @@ def rank_environment(
     found.update(app.environment)
     if job.mpi4py:
         _put_first(found, "PYTHONPATH", str(Path(ompy.__file__).parent / "dropin"))
-    found.update(_identity(job, placement, universe))
+    found.update(identity(job, placement, universe))
     return found
 
 
-def _identity(job: Job, placement: Placement, universe: int) -> dict[str, str]:
+def identity(job: Job, placement: Placement, universe: int) -> dict[str, str]:
     """Who a rank is, under the names Open MPI's users know and under ours."""
     app = job.apps[placement.app]
     counts = [entry.ranks for entry in job.apps]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.job import Job
-from ompy.frameworks.plm import AgentLink, PlmComponent, Target
+from ompy.frameworks.plm import AgentLink, CommandPlm, PlmComponent, Target
 from ompy.mca.component import NotAvailable
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
@@ -75,7 +75,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
     links: list[AgentLink] = []
     try:
         for plm, target in starts:
-            links.append(plm.start_agent(target))
+            links.append(_start_agent(plm, target))
         greetings: Mapping[int, Greeting] = {}
         if any(link.remote for link in links):
             from ompy.runtime.greeting import await_agents
@@ -91,6 +91,19 @@ def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
         for link in links:
             link.channel.close()
         kill_descendants(PATIENCE)
+
+
+def _start_agent(plm: PlmComponent, target: Target) -> AgentLink:
+    """Begin to start an agent; by a command, if that is all its component has to say.
+
+    Raises:
+        NotAvailable: the component cannot start anything there.
+    """
+    if not isinstance(plm, CommandPlm):
+        return plm.start_agent(target)
+    from ompy.runtime.agent_command import start_by
+
+    return start_by(plm.command(target), target.name)
 
 
 def _with_cores(job: Job, greetings: Mapping[int, Greeting]) -> Job:

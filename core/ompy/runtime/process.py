@@ -137,6 +137,14 @@ class RankProcess:
             self._tell()
         return None
 
+    def rails(self, proc: Proc) -> list[str]:
+        """The rails to a process in a few words each, the best first.
+
+        Raises:
+            MPIError: nothing reaches it.
+        """
+        return [rail.endpoint.describe() for rail in self._bml.endpoint(proc).send.rails]
+
     def release(self, communicator: Communicator) -> None:
         """Forget a communicator; its context id may be used again."""
         self.communicators.pop(communicator.context_id, None)

@@ -18,7 +18,7 @@ from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_PROC_FAILED, ER
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Frame, Kind, encode
 from ompy.runtime.modex import Answer, ModexStore
-from ompy.runtime.ranks import LocalRank, Stage
+from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
 from ompy.runtime.segments import SharedDescriptors
 
 WRAPPER_GRACE: Final = 1.0  # s; arbitrary: for a wrapper to exit after its MPI process died
@@ -28,25 +28,25 @@ _CREDENTIALS: Final = struct.Struct("3i")  # Linux struct ucred
 class RankEvents(Protocol):
     """What the agent wants to hear about its ranks."""
 
-    def advanced(self, rank: LocalRank) -> None:
+    def advanced(self, rank: AttachedRank) -> None:
         """It has reached another stage."""
 
-    def committed(self, rank: LocalRank, packed: bytes) -> None:
+    def committed(self, rank: AttachedRank, packed: bytes) -> None:
         """It has made `packed` visible."""
 
     def fence_complete(self) -> None:
         """All ranks of this host have come to the fence."""
 
-    def aborted(self, rank: LocalRank, code: int, reason: str) -> None:
+    def aborted(self, rank: AttachedRank, code: int, reason: str) -> None:
         """It ends the job."""
 
-    def disturbed(self, rank: LocalRank, delivered: Sequence[int]) -> None:
+    def disturbed(self, rank: AttachedRank, delivered: Sequence[int]) -> None:
         """It has told how often each fault has struck there."""
 
-    def unexecutable(self, rank: LocalRank, code: int, reason: str) -> None:
+    def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Its program could not be executed."""
 
-    def lost(self, rank: LocalRank) -> None:
+    def lost(self, rank: AttachedRank) -> None:
         """Its MPI process went without finalizing, its wrapper lives on."""
 
 
@@ -76,7 +76,7 @@ class RankServer:
         self._size = size
         self._welcome = welcome
         self._shared = SharedDescriptors()
-        self._ranks: list[LocalRank] = []
+        self._ranks: list[AttachedRank] = []
         self._doors: dict[int, Channel] = {}
         self._handlers: dict[Kind, Callable[[_Call], None]] = {
             Kind.COMMIT: self._commit,
@@ -90,7 +90,7 @@ class RankServer:
         }
 
     def add(self, rank: LocalRank) -> None:
-        """Open the door of a rank."""
+        """Open the door of a rank that was started."""
         self._ranks.append(rank)
         self._doors[rank.rank] = Channel(
             self._loop,
@@ -118,15 +118,16 @@ class RankServer:
             if rank.client_pid:
                 _refuse_entry(connection, rank)
             else:
-                self._let_in(rank, connection)
+                self.let_in(rank, connection)
             return
         _close_descriptors(frame.descriptors)
         if frame.kind is Kind.UNEXECUTABLE:
             reason = frame.body.decode(errors="replace")
             self._events.unexecutable(rank, frame.header["code"], reason)
 
-    def _let_in(self, rank: LocalRank, connection: socket.socket) -> None:
-        rank.client_pid = _peer_pid(connection)
+    def let_in(self, rank: AttachedRank, connection: socket.socket) -> None:
+        """Welcome an MPI process as a rank, and serve it over a connection that is ours now."""
+        rank.client_pid = peer_credentials(connection)[0]
         client = Channel(
             self._loop,
             connection,
@@ -141,20 +142,20 @@ class RankServer:
             client.send(Kind.DEPARTED, {"rank": departed}, reason.encode())
         self._advance(rank, Stage.ATTACHED)
 
-    def _advance(self, rank: LocalRank, stage: Stage) -> None:
+    def _advance(self, rank: AttachedRank, stage: Stage) -> None:
         rank.stage = stage
         self._events.advanced(rank)
 
-    def _client_gone(self, rank: LocalRank) -> None:
+    def _client_gone(self, rank: AttachedRank) -> None:
         rank.client = None
         if rank.stage is not Stage.FINALIZED:
             self._loop.call_later(WRAPPER_GRACE, self._miss, rank)
 
-    def _miss(self, rank: LocalRank) -> None:
+    def _miss(self, rank: AttachedRank) -> None:
         if rank.exit_status is None and rank.stage is Stage.INITIALIZED:
             self._events.lost(rank)
 
-    def _serve(self, rank: LocalRank, client: Channel, frame: Frame) -> None:
+    def _serve(self, rank: AttachedRank, client: Channel, frame: Frame) -> None:
         _close_descriptors(frame.descriptors)
         handler = self._handlers.get(frame.kind)
         if handler is None:
@@ -218,7 +219,7 @@ class RankServer:
 class _Call:
     """Something an MPI process asks, and the way to answer it."""
 
-    def __init__(self, rank: LocalRank, client: Channel, frame: Frame) -> None:
+    def __init__(self, rank: AttachedRank, client: Channel, frame: Frame) -> None:
         self.rank = rank
         self.frame = frame
         self.header = frame.header
@@ -243,10 +244,11 @@ class _Call:
         return answer
 
 
-def _peer_pid(connection: socket.socket) -> int:
-    """The process that made the socket pair this socket is an end of."""
+def peer_credentials(connection: socket.socket) -> tuple[int, int]:
+    """Process and user at the other end: who connected, listened or made the socket pair."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(credentials)[0])
+    process, user, _ = _CREDENTIALS.unpack(credentials)
+    return int(process), int(user)
 
 
 def _refuse_entry(connection: socket.socket, rank: LocalRank) -> None:

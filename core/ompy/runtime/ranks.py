@@ -21,29 +21,39 @@ class Stage(StrEnum):
     FINALIZED = "finalized"
 
 
-class LocalRank:
-    """A rank of this host.
+class AttachedRank:
+    """A rank of this host, as far as its agent talks to it.
 
     Attributes:
         rank: in the world.
         local_rank: among the ranks of this host.
-        process: what was started; it may be a wrapper of the MPI process.
         stage: how far it has come.
         client_pid: of the MPI process, 0 while there is none.
         client: connection to it, None before and after.
         lifeline: write end of a pipe whose other end the MPI process watches.
-        exit_status: as `os.waitstatus_to_exitcode` has it, None while it runs.
+        exit_status: as `os.waitstatus_to_exitcode` has it, None while it runs or is unknown.
     """
 
-    def __init__(self, rank: int, local_rank: int, process: Spawned) -> None:
+    def __init__(self, rank: int, local_rank: int) -> None:
         self.rank = rank
         self.local_rank = local_rank
-        self.process = process
         self.stage = Stage.STARTED
         self.client_pid = 0
         self.client: Channel | None = None
         self.lifeline = -1
         self.exit_status: int | None = None
+
+
+class LocalRank(AttachedRank):
+    """A rank of this host that its agent has started.
+
+    Attributes:
+        process: what was started; it may be a wrapper of the MPI process.
+    """
+
+    def __init__(self, rank: int, local_rank: int, process: Spawned) -> None:
+        super().__init__(rank, local_rank)
+        self.process = process
 
     def is_ending(self) -> bool:
         """Whether it is about to be reaped: others may notice before its agent does."""

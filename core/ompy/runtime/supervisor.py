@@ -19,7 +19,7 @@ from ompy.runtime.modex import ModexStore
 from ompy.runtime.pipes import Connection
 from ompy.runtime.rank_report import REPORT_SIGNAL
 from ompy.runtime.rank_server import RankServer
-from ompy.runtime.ranks import LocalRank, Stage
+from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
 
 RETRY: Final = (
     0.02  # s; arbitrary: how often what SIGKILL left, or forked meanwhile, is killed again
@@ -51,7 +51,7 @@ class Supervisor:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(self._failed)
         self._ranks = {rank.process.pid: rank for rank in ranks}
-        self._abort: tuple[LocalRank, int, str] | None = None
+        self._abort: tuple[AttachedRank, int, str] | None = None
         self._abort_told = False
         self._interactive: bool = start.header["interactive"]
         self._job = job
@@ -145,11 +145,11 @@ class Supervisor:
 
     # what the ranks say (rank_server.RankEvents)
 
-    def advanced(self, rank: LocalRank) -> None:
+    def advanced(self, rank: AttachedRank) -> None:
         """A rank has reached another stage."""
         self._launcher.send(Kind.STAGE, {"rank": rank.rank, "stage": rank.stage})
 
-    def committed(self, rank: LocalRank, packed: bytes) -> None:
+    def committed(self, rank: AttachedRank, packed: bytes) -> None:
         """A rank has published: agents of other hosts need it too."""
         if self._several_hosts:
             self._launcher.send(Kind.MODEX, {"rank": rank.rank}, packed)
@@ -161,7 +161,7 @@ class Supervisor:
         else:
             self._modex.fenced()
 
-    def aborted(self, rank: LocalRank, code: int, reason: str) -> None:
+    def aborted(self, rank: AttachedRank, code: int, reason: str) -> None:
         """A rank ends the job. If another is dying, that is the cause and has to come first."""
         if self._abort is None:  # what follows the first is its consequence
             self._abort = (rank, code, reason)
@@ -183,15 +183,15 @@ class Supervisor:
             header = {"rank": rank.rank, "pid": rank.client_pid, "code": code}
             self._launcher.send(Kind.ABORTED, header, reason.encode())
 
-    def disturbed(self, rank: LocalRank, delivered: Sequence[int]) -> None:
+    def disturbed(self, rank: AttachedRank, delivered: Sequence[int]) -> None:
         """Faults have struck at a rank."""
         self._launcher.send(Kind.FAULTS, {"rank": rank.rank, "delivered": list(delivered)})
 
-    def unexecutable(self, rank: LocalRank, code: int, reason: str) -> None:
+    def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """A program could not be executed; its process ends by itself."""
         self._launcher.send(Kind.UNSTARTED, {"rank": rank.rank, "code": code}, reason.encode())
 
-    def lost(self, rank: LocalRank) -> None:
+    def lost(self, rank: AttachedRank) -> None:
         """The MPI process below a wrapper has gone."""
         self._launcher.send(Kind.LOST, {"rank": rank.rank, "pid": rank.client_pid})
 

@@ -155,6 +155,17 @@ class Verdict:
         )
         self._fail(IMPROPER, headline, rank, "Its exit code is known to its parent only.")
 
+    def vanished(self, rank: int, pid: int, launcher: str, *, orphan: bool = False) -> None:
+        """A rank that another launcher has started ended without finalizing, or lost its parent."""
+        if orphan:
+            headline = f"The process that started rank {rank} is gone. The job was ended."
+            advice = f"It was killed, or {launcher} itself failed there."
+            self._fail(IMPROPER, headline, rank, advice)
+            return
+        headline = f"Rank {rank} (process {pid}) ended without MPI_Finalize. The job was ended."
+        advice = f"Its exit code is known to {launcher}; its output above may say why."
+        self._fail(IMPROPER, headline, rank, advice)
+
     def aborted(self, rank: int, pid: int, code: int, reason: str) -> None:
         """A rank has ended the job."""
         self._ranks[rank].pid = pid

@@ -111,7 +111,7 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
 
     if _given is not None:
         return make(_given())
-    client = attach()
+    client = attach() or _join()
     if client is None:
         return make(_alone())
     try:
@@ -124,13 +124,28 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
         client.abort(START_FAILED, f"MPI cannot be started: {problem.detail or problem}")
 
 
+def _join() -> AgentClient | None:
+    """The job that another launcher has made of this process and others, if one has.
+
+    Raises:
+        MPIError: ERR_OTHER: it cannot be made one job; the text says what to do.
+    """
+    from ompy.runtime.launchers import LauncherError, membership
+
+    try:
+        member = membership(os.environ)
+    except LauncherError as problem:
+        raise MPIError(ERR_OTHER, str(problem)) from None
+    if member is None:
+        return None
+    from ompy.runtime.passive.joining import join
+
+    return join(member)
+
+
 def _alone() -> RankProcess:
     from ompy.mca.settings import gather
-    from ompy.runtime.launchers import started_by_another
 
-    problem = started_by_another(os.environ)
-    if problem:
-        raise MPIError(ERR_OTHER, problem)
     registry = Registry(CATALOG, gather([], os.environ))
     registry.check()
     procs = [Proc(0, 0, 0, os.uname().nodename)]

@@ -4,8 +4,8 @@ from ipaddress import ip_address, ip_network
 from types import SimpleNamespace
 
 from ompy.frameworks.proc import Proc
-from ompy.net.base import Interface, Network
-from ompy_components.btl.tcp.interfaces import KEY, pairs
+from ompy.net.base import Address, Interface, Network
+from ompy_components.btl.tcp.interfaces import KEY, Probes, pairs
 
 DOCKER = "172.17.0.1"
 
@@ -69,3 +69,42 @@ def test_between_networks_only_where_the_route_is():
 def test_each_address_once():
     own = [interface("10.0.0.1"), interface("10.0.0.3", "eth1")]
     assert chosen(own, ["10.0.0.2"]) == {"eth0": "10.0.0.2"}
+
+
+RAILS = [interface("10.77.1.1", "rail1"), interface("10.77.2.1", "rail2")]
+FOUND = {0: Address("10.77.1.2", 5000), 1: Address("10.77.2.2", 5000)}
+
+
+def probed(silent, asked, timeout_ms=500, node=1, local_rank=1):
+    """Usable pairs by name, where some addresses do not answer; twice, for two ranks there."""
+    me, peers = Proc(0, 0, local_rank, "a"), [Proc(rank, node, rank, "b") for rank in (1, 2)]
+
+    def answers(address, source, patience):
+        asked.append((source, address.host, patience))
+        return address.host not in silent
+
+    probes = Probes(SimpleNamespace(network=SimpleNamespace(answers=answers), me=me), timeout_ms)
+    both = [probes.usable(peer, RAILS, dict(FOUND)) for peer in peers]
+    assert both[0] == both[1]
+    return [RAILS[position].name for position in both[0]]
+
+
+def test_an_address_that_does_not_answer_is_done_without_and_said_once(capsys):
+    asked = []
+    assert probed({"10.77.2.2"}, asked, local_rank=0) == ["rail1"]
+    assert asked == [("10.77.1.1", "10.77.1.2", 500), ("10.77.2.1", "10.77.2.2", 500)]
+    assert capsys.readouterr().err.count("does without rail2 (10.77.2.1 - 10.77.2.2): host b") == 1
+    assert probed({"10.77.2.2"}, []) == ["rail1"]
+    assert capsys.readouterr().err == "", "one rank of a host says it"
+
+
+def test_if_none_answers_the_first_use_says_why(capsys):
+    assert probed({"10.77.1.2", "10.77.2.2"}, []) == ["rail1", "rail2"]
+    assert capsys.readouterr().err == ""
+
+
+def test_nobody_is_asked_on_the_own_host_or_without_a_timeout():
+    asked = []
+    assert probed({"10.77.2.2"}, asked, node=0) == ["rail1", "rail2"]
+    assert probed({"10.77.2.2"}, asked, timeout_ms=0) == ["rail1", "rail2"]
+    assert asked == []

@@ -122,6 +122,26 @@ class TcpComponent(BtlComponent):
             minimum=1,
         ),
         Parameter(
+            "probe_timeout_ms",
+            "int",
+            500,  # arbitrary: a packet lost once is sent again after 200 ms
+            "How long an address of another host may take to answer before the interface is not "
+            "used for that host, if there is another; 0 to use all without asking.",
+            level=6,
+            unit="ms",
+            minimum=0,
+        ),
+        Parameter(
+            "silence_ms",
+            "int",
+            1250,  # arbitrary: with the kernel's first repetition a dead rail is known in 2 s
+            "How long the kernel of another host may acknowledge nothing of what ours repeats "
+            "before the path is given up; 0 for the system's own patience of many minutes.",
+            level=6,
+            unit="ms",
+            minimum=0,
+        ),
+        Parameter(
             "half_open_max",
             "int",
             64,  # arbitrary: more than ranks connect to one rank at the same moment
@@ -152,7 +172,7 @@ class TcpComponent(BtlComponent):
 
     def init(self, context: RankContext) -> list[BtlModule]:
         """One module per interface chosen and link."""
-        from ompy_components.btl.tcp.interfaces import choose, publish
+        from ompy_components.btl.tcp.interfaces import Probes, choose, publish
         from ompy_components.btl.tcp.module import TcpModule
 
         if context.size < 2:
@@ -162,9 +182,10 @@ class TcpComponent(BtlComponent):
         if not chosen:
             raise NotAvailable("no interface is left to use")
         modules = []
+        probes = Probes(context, values.probe_timeout_ms)
         for interface in chosen:
             for link in range(values.links):
-                module = TcpModule(context, values, interface)
+                module = TcpModule(context, values, interface, probes)
                 module.bandwidth = max(module.bandwidth >> link, 1)  # reference openmpi.md 3.13
                 module.latency <<= link
                 modules.append(module)

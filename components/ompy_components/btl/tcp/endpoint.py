@@ -75,6 +75,7 @@ class TcpEndpoint(Endpoint):
         "_owner",
         "_reader",
         "_said_bye",
+        "_silent_since",
         "_stream",
         "_timer",
         "address",
@@ -92,12 +93,36 @@ class TcpEndpoint(Endpoint):
         self._reader: FrameReader | None = None
         self._attempts = 0
         self._said_bye = False
+        self._silent_since = 0  # ns; 0 while all is acknowledged
         self._timer: Timer | None = None  # of the attempt to connect, or of the pause before it
         self.address = address
         self.queue: deque[Outgoing] = deque()
         self.landing = module.landing
         self.remote = RemoteMemory(self, module.registered)
         self.state = State.CLOSED
+
+    def describe(self) -> str:
+        """Interface and addresses."""
+        own, there = self._owner.interface, self.address
+        return f"tcp {own.name} {own.address} - {there.host if there else 'no address'}"
+
+    def ask_when_idle(self) -> bool:
+        """Have the kernel ask whether the peer's host is there while nothing is sent."""
+        return self._stream is not None and self._stream.ask_when_idle()
+
+    def look(self, now: int) -> bool:
+        """Give the path up when nothing has been acknowledged for long. Whether it is watched."""
+        if self.state is not State.CONNECTED or self._stream is None:
+            return False
+        if not self._stream.sends_again():
+            self._silent_since = 0
+        elif not self._silent_since:
+            self._silent_since = now
+        elif now - self._silent_since >= self._owner.silence:
+            ms = self._owner.silence // 1_000_000
+            host, way = self.proc.hostname, self.describe().removeprefix("tcp ")
+            self._broken(f"host {host} acknowledges nothing over {way} for {ms} ms")
+        return self.state is State.CONNECTED
 
     # -- sending
 
@@ -166,7 +191,7 @@ class TcpEndpoint(Endpoint):
         try:
             taken = self._stream.send(pieces)
         except LinkError as problem:
-            self._broken(str(problem))
+            self._broken(f"{self.describe()}: {problem}")
             return pieces
         return _without(pieces, taken)
 
@@ -280,6 +305,7 @@ class TcpEndpoint(Endpoint):
         self._initiator = None
         self._reader = FrameReader(self._owner.max_send_size)
         self._note("CONNECTED")
+        self._owner.look_after(self)
         self._want_write(wanted=bool(self.queue))
         self._flush()
 
@@ -341,7 +367,7 @@ class TcpEndpoint(Endpoint):
                 if count < len(room) or self.state is not State.CONNECTED:
                     break
         except LinkError as problem:
-            self._broken(str(problem))
+            self._broken(f"{self.describe()}: {problem}")
         return events
 
     # -- ending

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ompy.data.errors import ERR_ARG, MPIError
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -39,9 +41,55 @@ def publish(context: RankContext, addresses: list[tuple[str, int]]) -> None:
     context.wireup.publish(KEY, text.encode())
 
 
-def partner(context: RankContext, proc: Proc, own: list[Interface], index: int) -> Address | None:
-    """The address of `proc` that our `index`-th interface connects to, or None."""
-    return pairs(context, proc, own).get(index)
+class Probes:
+    """Which addresses of other hosts have answered: asked once for each host and interface.
+
+    Virtual bridges and rails that are not connected look like any other interface. The ranks of
+    a host have the same addresses, so what one of them answers holds for all.
+    """
+
+    def __init__(self, context: RankContext, timeout_ms: int) -> None:
+        """Ask nothing yet.
+
+        Args:
+            context: the rank.
+            timeout_ms: how long an address may take to answer; 0 takes all for good.
+        """
+        self._context = context
+        self._timeout_ms = timeout_ms
+        self._silent: dict[int, frozenset[int]] = {}
+
+    def usable(
+        self, proc: Proc, own: list[Interface], found: dict[int, Address]
+    ) -> dict[int, Address]:
+        """The pairs over which a connection was seen to work; all of them if none was.
+
+        The first use of a pair that does not work then is the error that says why.
+        """
+        if not self._timeout_ms or proc.node == self._context.me.node:
+            return found
+        if proc.node not in self._silent:
+            self._silent[proc.node] = self._probe(proc, own, found)
+        silent = self._silent[proc.node]
+        kept = {position: there for position, there in found.items() if position not in silent}
+        return kept or found
+
+    def _probe(self, proc: Proc, own: list[Interface], found: dict[int, Address]) -> frozenset[int]:
+        network, answered = self._context.network, dict[tuple[str, str], bool]()
+        silent = set()
+        for position, there in found.items():
+            pair = (own[position].address, there.host)  # several links are one way
+            if pair not in answered:
+                answered[pair] = network.answers(there, pair[0], self._timeout_ms)
+            if not answered[pair]:
+                silent.add(position)
+        if silent and len(silent) < len(found) and self._context.me.local_rank == 0:
+            ways = {f"{own[p].name} ({own[p].address} - {found[p].host})" for p in silent}
+            sys.stderr.write(
+                f"ompy: {self._context.me} does without {', '.join(sorted(ways))}: host "
+                f"{proc.hostname} does not answer there within {self._timeout_ms} ms\n"
+            )
+        return frozenset(silent)
 
 
 def pairs(context: RankContext, proc: Proc, own: list[Interface]) -> dict[int, Address]:

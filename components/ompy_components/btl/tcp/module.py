@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from ompy.data.convertor import Convertor
+from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     COMPLETED,
     ERROR_FATAL,
@@ -42,13 +43,16 @@ from ompy_components.btl.tcp.handshake import (
     HandshakeError,
     Outcome,
 )
-from ompy_components.btl.tcp.interfaces import partner
+from ompy_components.btl.tcp.interfaces import Probes, pairs
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 # what a module can do; `btl_tcp_flags` says what it is used for
 CAPABLE: Final = (
     SEND | PUT | GET | SEND_INPLACE | NEED_ACK | NEED_CSUM | RDMA_COMPLETION | HETEROGENEOUS_RDMA
 )
+
+
+LOOKS: Final = 5  # arbitrary: how often within `silence_ms` it is looked whether there is one
 
 
 class Visitor:
@@ -109,6 +113,8 @@ class TcpModule(RdmaModule):
         "_half_open_max",
         "_handlers",
         "_linger",
+        "_looking",
+        "_probes",
         "_visitors",
         "_watched",
         "connect_tries",
@@ -119,9 +125,12 @@ class TcpModule(RdmaModule):
         "queued",
         "readiness",
         "registered",
+        "silence",
     )
 
-    def __init__(self, context: RankContext, values: Values, interface: Interface) -> None:
+    def __init__(
+        self, context: RankContext, values: Values, interface: Interface, probes: Probes
+    ) -> None:
         super().__init__("tcp", context, values, CAPABLE)
         self.registration_handle_size = HANDLE_SIZE
         if interface.bandwidth:
@@ -129,9 +138,12 @@ class TcpModule(RdmaModule):
         self.registered = RegistrationTable(context.rank)
         self.landing: set[RemoteMemory] = set()
         self.interface = interface
+        self._probes = probes
         self.queued = 0
         self.handshake_timeout = values.handshake_timeout_ms * 1_000_000
         self.connect_tries = values.connect_tries
+        self.silence = values.silence_ms * 1_000_000
+        self._looking: Timer | None = None
         self._half_open_max = values.half_open_max
         self._free_list_max = values.free_list_max
         self._linger = values.linger_ms * 1_000_000
@@ -151,7 +163,8 @@ class TcpModule(RdmaModule):
         if endpoint.address is None:
             siblings = [m for m in self.context.btls if isinstance(m, TcpModule)]
             own = [sibling.interface for sibling in siblings]
-            endpoint.address = partner(self.context, proc, own, siblings.index(self))
+            found = self._probes.usable(proc, own, pairs(self.context, proc, own))
+            endpoint.address = found.get(siblings.index(self))
         return endpoint if endpoint.address is not None else None
 
     def path(self, endpoint: Endpoint) -> bytes:
@@ -274,6 +287,23 @@ class TcpModule(RdmaModule):
         if self.error_callback is not None and not endpoint.proc.departed:
             self.error_callback.failed(self, ERROR_FATAL, endpoint.proc, why)
 
+    def look_after(self, endpoint: TcpEndpoint) -> None:
+        """Notice when the way to a peer on another host dies without a word."""
+        elsewhere = endpoint.proc.node != self.context.me.node
+        watched = bool(self.silence) and elsewhere and endpoint.ask_when_idle()
+        if watched and self._looking is None:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self._looking = self.context.engine.call_later(self.silence // LOOKS, self._look)
+
+    def _look(self) -> None:
+        now = self.context.engine.now()
+        connected = [endpoint.look(now) for endpoint in list(self._endpoints.values())]
+        self._looking = None
+        if any(connected):
+            self._look_again()
+
     # -- the door
 
     def admit(self) -> int:
@@ -353,6 +383,8 @@ class TcpModule(RdmaModule):
         engine.wait_until(self._settled, self._linger)
         for endpoint in self._endpoints.values():
             endpoint.close()
+        if self._looking is not None:
+            self._looking.cancel()
         for visitor in list(self._visitors):
             self.expel(visitor)
         self.readiness.remove(self.listener)

@@ -7,17 +7,17 @@ import shlex
 import shutil
 from typing import ClassVar, Final
 
-from ompy.frameworks.plm import API, AgentLink, PlmComponent, Target
+from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Values
-from ompy.runtime.agent_command import agent_words, start_by
+from ompy.runtime.agent_command import agent_words
 from ompy.runtime.allocation import JOB_VARIABLE, allocated_hosts
 
 # One step on one host, beside other steps; each byte at once and as it is; no other wire-up.
 STEP: Final = ("--nodes=1", "--ntasks=1", "--overlap", "--unbuffered", "--quiet", "--mpi=none")
 
 
-class SlurmPlm(PlmComponent):
+class SlurmPlm(CommandPlm):
     """Starts agents by srun, inside an allocation."""
 
     name: ClassVar[str] = "slurm"
@@ -61,18 +61,6 @@ class SlurmPlm(PlmComponent):
     def reaches(self, target: Target) -> bool:
         """The hosts of the allocation."""
         return any(host == target.name for host, _ in allocated_hosts(os.environ) or ())
-
-    def start_agent(self, target: Target) -> AgentLink:
-        """Run srun, with a socket as its standard input and output.
-
-        Raises:
-            NotAvailable: there is no srun.
-        """
-        return start_by(self.command(target), target.name)
-
-    def start(self, host: str) -> AgentLink:
-        """As `start_agent`, with nothing known of the host but its name."""
-        return self.start_agent(Target(host))
 
     def command(self, target: Target) -> list[str]:
         """The local command that starts an agent there. It names no secret.

@@ -7,16 +7,16 @@ import shlex
 import shutil
 from typing import ClassVar, Final
 
-from ompy.frameworks.plm import API, AgentLink, PlmComponent, Target
+from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Synonym
-from ompy.runtime.agent_command import agent_words, start_by
+from ompy.runtime.agent_command import agent_words
 
 # no X11, no terminal; and no question that nobody would answer
 SSH_OPTIONS: Final = ("-x", "-T", "-o", "BatchMode=yes")
 
 
-class SshPlm(PlmComponent):
+class SshPlm(CommandPlm):
     """Starts agents by ssh, or by what the user has in its place."""
 
     name: ClassVar[str] = "ssh"
@@ -56,18 +56,6 @@ class SshPlm(PlmComponent):
             level=2,
         ),
     )
-
-    def start_agent(self, target: Target) -> AgentLink:
-        """Run the remote shell, with a socket as its standard input and output.
-
-        Raises:
-            NotAvailable: there is no remote shell.
-        """
-        return start_by(self.command(target), target.name)
-
-    def start(self, host: str) -> AgentLink:
-        """As `start_agent`, with nothing known of the host but its name."""
-        return self.start_agent(Target(host))
 
     def command(self, target: Target) -> list[str]:
         """The local command that starts an agent there. It names no secret.
