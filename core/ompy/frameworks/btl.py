@@ -14,8 +14,8 @@ timer, source or poller.
 
 **Callbacks.** Receive callbacks are called from within `poll` only: the PML is never called back
 in the middle of sending. Completions and errors come from within `poll`, `send`, `put`, `get` or
-`finalize`. A callback may send, not block. None is called after `finalize` has returned. One
-`poll` does a bounded amount of work, however much has arrived.
+`finalize`. A callback may send, not block. None comes after `finalize`. One `poll` does bounded
+work, however much has arrived.
 
 **Buffers.** A descriptor's `segment`, a memoryview, is the module's: the PML writes it between
 `alloc`/`prepare_src` and `send`, never afterwards. The user's memory that `prepare_src` refers to
@@ -240,7 +240,7 @@ class BtlModule(Poller):
     """One way to reach peers. In-tree and strangers' modules derive from it.
 
     Attributes:
-        name: of the component.
+        name, context: of the component; the rank it works for.
         eager_limit: bytes of a fragment that needs no rendezvous, PML header included.
         rndv_eager_limit: bytes of payload a rendezvous carries at most.
         max_send_size: bytes of any fragment, PML header included.
@@ -255,7 +255,6 @@ class BtlModule(Poller):
         local_registration_threshold: puts and gets of up to so many bytes need no local handle.
         split_least: bytes from which on both ranks move half of a message, if the sender waits;
             0 for never. For transports that copy with the caller's processor.
-        context: the rank it works for.
     """
 
     __slots__ = (

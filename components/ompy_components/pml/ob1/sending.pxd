@@ -17,6 +17,9 @@ from ompy_components.pml.ob1.sendrequest cimport SendRequest, send_request
 from ompy_components.pml.ob1.states cimport next_send_state
 
 # the module's constants, in C
+cdef long long UNREACHABLE
+
+# the module's constants, in C
 cdef long long ERR_OTHER
 cdef long long ERR_PROC_FAILED
 cdef long long BTL_OWNERSHIP
