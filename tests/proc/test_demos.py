@@ -21,8 +21,6 @@ pytestmark = [pytest.mark.proc, pytest.mark.network]
 DEMOS = [
     ("helloworld.py", 4, "", "I am process 3 of 4"),
     ("osu_barrier.py", 2, "", "MPI Barrier Latency Test"),
-    ("osu_bw.py", 2, "", "4194304"),
-    ("osu_alltoall.py", 2, "", "1048576"),
     ("compute-pi/cpi-cco.py", 3, "1000\n2000\n0\n", "pi is approximately 3.14159"),
     ("mandelbrot/mandelbrot.py", 3, "", "all tasks, sum:"),
     ("mpi-ref-v1/ex-2.01.py", 2, "", ""),
@@ -57,8 +55,10 @@ DEMOS = [
     ("init-fini/test_5.py", 1, "", ""),
     ("init-fini/test_6.py", 1, "", ""),
 ]
-# the loops that take 10 to 40 s each when the hot modules are interpreted: tools/nightly runs them
+# the loops that take 5 to 40 s each when the hot modules are interpreted: tools/nightly runs them
 LONG = [
+    ("osu_bw.py", 2, "", "4194304"),
+    ("osu_alltoall.py", 2, "", "1048576"),
     ("osu_latency.py", 2, "", "4194304"),
     ("osu_bibw.py", 2, "", "4194304"),
     ("osu_multi_lat.py", 2, "", "4194304"),

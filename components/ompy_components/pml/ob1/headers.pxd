@@ -8,9 +8,9 @@ cdef long long ERR_INTERN
 cdef long long _LOW
 
 @cython.locals(kind=int, first="unsigned long long")
-cpdef bytes match_words(unsigned long long flags, unsigned long long context_id, unsigned long long source, long long tag, unsigned long long sequence)
+cpdef bytes match_words(unsigned long long flags, unsigned long long context_id, long long source, long long tag, unsigned long long sequence)
 @cython.locals(kind=int, first="unsigned long long", second="unsigned long long")
-cpdef bytes rget_words(unsigned long long flags, unsigned long long context_id, unsigned long long source, long long tag, unsigned long long sequence, unsigned long long length, unsigned long long send_id, unsigned long long fragment_id, long long address)
+cpdef bytes rget_words(unsigned long long flags, unsigned long long context_id, long long source, long long tag, unsigned long long sequence, unsigned long long length, unsigned long long send_id, unsigned long long fragment_id, long long address)
 cpdef bytes put_words(unsigned long long flags, unsigned long long send_id, unsigned long long fragment_id, unsigned long long receive_id, unsigned long long offset, unsigned long long address, unsigned long long size)
 cpdef bytes fin_words(long long size, unsigned long long fragment_id)
 cpdef long long as_signed(long long low) except? -1
