@@ -2,8 +2,8 @@
 
 Waiting has three stages (reference performance.md 3e and 4). *Spin*: poll again at once,
 only when every rank of the host can have a core. *Yield*: give the core to another rank
-between polls, and now and then nap: the kernel may go on with a rank that yields, and wakes one
-that napped on a core that is free. *Park*: arm the pollers and sleep until a descriptor wakes
+between polls; where each should have a core, also nap now and then: the kernel may go on with a
+rank that yields, and wakes one that napped on a core that is free. *Park*: arm the pollers and sleep until a descriptor wakes
 the rank; first in a bare `epoll`, and after a longer idle time in the uvloop hub, which is
 imported only then. A safety timer bounds each sleep, because a store into shared memory and the
 look at the parked word may pass each other.
@@ -148,7 +148,7 @@ class RealEngine(Engine):
         idle = now - idle_since
         if idle >= self._park_after:
             self._park(waitable, idle, deadline - now if deadline >= 0 else -1)
-        elif now >= self._nap_at:
+        elif self.has_core and now >= self._nap_at:
             raw.nap()
             self._nap_at = self.now() + YIELDS_FOR
         elif idle >= self._spin_for:
