@@ -3,10 +3,10 @@
 Waiting has three stages (reference performance.md 3e and 4). *Spin*: poll again at once,
 only when every rank of the host can have a core. *Yield*: give the core to another rank
 between polls; where each should have a core, also nap now and then: the kernel may go on with a
-rank that yields, and wakes one that napped on a core that is free. *Park*: arm the pollers and sleep until a descriptor wakes
-the rank; first in a bare `epoll`, and after a longer idle time in the uvloop hub, which is
-imported only then. A safety timer bounds each sleep, because a store into shared memory and the
-look at the parked word may pass each other.
+rank that yields, and wakes one that napped on a core that is free. *Park*: arm the pollers and
+sleep until a descriptor wakes the rank; first in a bare `epoll`, and after a longer idle time in
+the uvloop hub, which is imported only then. A safety timer bounds each sleep, because a store
+into shared memory and the look at the parked word may pass each other.
 
 The thread that made the engine may use the hub. Other threads, and code inside a coroutine,
 poll and park in the bare `epoll`; whoever makes progress wakes the others.
