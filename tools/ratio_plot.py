@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
 ROW: Final = 22  # pixels; arbitrary, as the rest: it has to be read
-LABELS: Final = 380
+LABELS: Final = 460
 WIDTH: Final = 520
-LEAST, MOST = 0.01, 100.0  # ratios at the edges
+LEAST, MOST = 0.05, 50.0  # ratios at the edges
 REACHED, MISSED = "#2a7f4f", "#b5482a"
 
 
@@ -32,7 +32,7 @@ def svg(bars: Sequence[Bar], title: str) -> str:
         f'height="{height}" font-family="sans-serif" font-size="12">',
         f'<rect width="100%" height="100%" fill="white"/><text x="8" y="16">{escape(title)}</text>',
     ]
-    for tick in (0.01, 0.1, 0.5, 1, 2, 10, 100):
+    for tick in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50):
         wide = 2 if tick == 1 else 0.5
         lines.append(
             f'<line x1="{_x(tick)}" x2="{_x(tick)}" y1="{ROW + 4}" y2="{height - ROW}" '
