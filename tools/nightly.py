@@ -30,6 +30,7 @@ STEPS = [
     tests("hosts, 50 kills of each", "tests/netns", OMPY_EFFORT="2", OMPY_KILL_TRIALS="250"),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="8"),
+    tests("real programs, interpreted", "tests/sim/mpi", "-k", "real", "-n", "2", OMPY_EFFORT="2"),
     tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8"),
     Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),
     Step("10,000 worlds of bad wires", ["tools/lossy_sweep.py", "--worlds", "10000"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 import pytest
+from ompy.data import convertor
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import both
@@ -47,6 +48,8 @@ VIRTUAL = {
     "persistent_receive_cancelled",
     "synchronous",
 }
+# interpreted, every other program is enough for CI: compiled, all of them run there
+REAL_EVERY = 1 if THOROUGH or not convertor.__file__.endswith(".py") else 2
 
 
 def name(program: str) -> str:
@@ -74,7 +77,9 @@ def test_gaps_in_fragments_of_any_size(limit: int) -> None:
 
 
 @pytest.mark.proc
-@pytest.mark.parametrize("program", [each for each in EVERY if name(each) not in VIRTUAL])
+@pytest.mark.parametrize(
+    "program", [each for each in EVERY if name(each) not in VIRTUAL][::REAL_EVERY]
+)
 def test_real(program: str) -> None:
     both("real", 3, program)
 
