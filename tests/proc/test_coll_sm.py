@@ -8,6 +8,7 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 
+from tests.support.effort import THOROUGH
 from tests.support.worlds import real
 
 pytestmark = pytest.mark.proc
@@ -70,7 +71,7 @@ def one_leaves(process: RankProcess) -> str:
     return "hung"
 
 
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("ranks", [2, 5] if THOROUGH else [4])
 def test_more_ranks_than_cores(ranks: int) -> None:
     settings = {"btl": "self,sm", "coll_sm_fragment_size": 4096, "coll_sm_comm_num_segments": 3}
     found = real(ranks, "tests.proc.test_coll_sm:everything", settings=settings)

@@ -47,7 +47,7 @@ def test_each_has_an_expectation() -> None:
 WAYS = ("self,sm", "self,tcp", "self,sm,tcp")
 RANKS = (1, 2, 4, 8)
 PAIRS = [(ranks, way) for ranks in RANKS for way in WAYS]
-FEWER = [(1, WAYS[2]), (2, WAYS[0]), (2, WAYS[2]), (4, WAYS[1]), (8, WAYS[2])]
+FEWER = [(1, WAYS[2]), (2, WAYS[0]), (4, WAYS[1]), (8, WAYS[2])]
 assert {ranks for ranks, _ in FEWER} == set(RANKS)
 assert {way for _, way in FEWER} == set(WAYS)
 RUNS = [

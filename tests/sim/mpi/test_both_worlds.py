@@ -48,8 +48,11 @@ VIRTUAL = {
     "persistent_receive_cancelled",
     "synchronous",
 }
-# interpreted, every other program is enough for CI: compiled, all of them run there
-REAL_EVERY = 1 if THOROUGH or not convertor.__file__.endswith(".py") else 2
+# what CI does twice, compiled and not, it does in part each time: compiled, the real programs;
+# interpreted, the virtual ones
+COMPILED = not convertor.__file__.endswith(".py")
+REAL_EVERY = 1 if THOROUGH or COMPILED else 2
+SEEDS = effort(1 if COMPILED else 2)
 
 
 def name(program: str) -> str:
@@ -57,7 +60,7 @@ def name(program: str) -> str:
 
 
 @pytest.mark.parametrize("program", EVERY)
-@pytest.mark.parametrize("seed", range(effort(2)))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_seeds(program: str, seed: int) -> None:
     for ranks in SIZES:
         if ranks > 1 or name(program) not in PAIRS:
