@@ -87,10 +87,11 @@ def choose(
     if number is not None:
         numbered = numbered[number - 1 : number] if number > 0 else []
     if not numbered:
-        tags = sorted({message.tag for message in every if message.tag >= 0})
+        tags = sorted({message.tag for message in every}, key=lambda tag: (tag < 0, tag))
         raise click.ClickException(
-            f"no such message: {len(found)} of {len(every)} fit the other options; "
-            f"tags there are: {', '.join(map(str, tags[:20])) or 'none'}"
+            f"no such message: {len(found)} of {len(every)} fit the options; "
+            f"tags there are (negative ones are of collectives): "
+            f"{', '.join(map(str, tags[:20])) or 'none'}"
         )
     return numbered
 

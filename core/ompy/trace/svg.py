@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 from xml.etree import ElementTree as ET
 
 from ompy.trace.amounts import duration
@@ -27,6 +27,23 @@ COLOURS: Final = {Kind.DATA: "#1d4ed8", Kind.CONTROL: "#64748b", Kind.RDMA: "#c2
 FONT: Final = "system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
+# along an arrow, where its label may be; arbitrary: the middle is best
+PLACES: Final = (0.5, 0.35, 0.65, 0.25, 0.75)
+
+
+class _Box(NamedTuple):
+    """A label's room: its middle and width."""
+
+    x: float
+    y: float
+    width: float
+
+    def meets(self, other: _Box) -> bool:
+        """Whether the two would lie on each other."""
+        apart = abs(self.x - other.x) >= (self.width + other.width) / 2
+        return not apart and abs(self.y - other.y) < 19
+
+
 def svg(diagram: Diagram) -> str:
     """The SVG document."""
     return _Drawing(diagram).text()
@@ -45,6 +62,7 @@ class _Drawing:
             height=str(self._height),
             viewBox=f"0 0 {self._width} {self._height}",
         )
+        self._labels: list[_Box] = []
         self._root.set("font-family", FONT)
         self._root.set("font-size", "14")
 
@@ -56,10 +74,10 @@ class _Drawing:
         self._life_lines()
         for line in self._diagram.lines:
             self._arrow(line)
-        for line in self._diagram.lines:  # above all arrows
-            self._label(line)
         for row, what in self._diagram.gaps:
             self._gap(row, what)
+        for line in self._diagram.lines:  # above all arrows
+            self._label(line)
         points = {
             (p.rank, p.row): p for line in self._diagram.lines for p in (line.start, line.end)
         }
@@ -150,20 +168,38 @@ class _Drawing:
         self._shape("line", x1=begin, y1=y1, x2=end, y2=y2, marker_end=head, **style)
 
     def _label(self, line: Line) -> None:
-        x = (self._x(line.start.rank) + self._x(line.end.rank)) / 2
-        y = (self._y(line.start.row) + self._y(line.end.row)) / 2
-        width = 7.2 * len(line.text) + 10  # px; arbitrary: a little more than letters take
-        if line.start.rank == line.end.rank:
-            x += RADIUS + LOOP + width / 2
-        self._shape("rect", x=x - width / 2, y=y - 9, width=width, height=18, rx=4, fill="#ffffff")
+        x, y = self._place(line)
         colour = COLOURS[line.kind]
         self._write(x, y + 5, line.text, fill=colour, text_anchor="middle", font_size=13)
+
+    def _place(self, line: Line) -> tuple[float, float]:
+        """The middle of an arrow's label: on the arrow, where no other label is, if it can be."""
+        x1, x2 = self._x(line.start.rank), self._x(line.end.rank)
+        y1, y2 = self._y(line.start.row), self._y(line.end.row)
+        width = _width(line.text)
+        if line.start.rank == line.end.rank:
+            x1 = x2 = x1 + RADIUS + LOOP + width / 2
+        for part in PLACES:
+            box = _Box(x1 + part * (x2 - x1), y1 + part * (y2 - y1), width)
+            if not any(box.meets(other) for other in self._labels):
+                break
+        else:
+            box = _Box((x1 + x2) / 2, (y1 + y2) / 2, width)
+        self._ground(box)
+        return box.x, box.y
+
+    def _ground(self, box: _Box) -> None:
+        """White under a label."""
+        self._labels.append(box)
+        left = box.x - box.width / 2
+        self._shape("rect", x=left, y=box.y - 9, width=box.width, height=18, rx=4, fill="#ffffff")
 
     def _gap(self, row: int, what: str) -> None:
         y = self._y(row)
         left, right = self._x(self._diagram.ranks[0][0]), self._x(self._diagram.ranks[-1][0])
         middle = (left + right) / 2
         text = f"... {what} ..."
+        self._ground(_Box(middle, y, _width(text)))
         self._write(middle, y + 5, text, fill=PALE, font_style="italic", text_anchor="middle")
 
     def _point(self, point: Point) -> None:
@@ -213,6 +249,10 @@ class _Drawing:
             x += 180
         note = "Letters: the steps of ob1's protocols. Down the page is later, to no scale."
         self._write(self._width / 2, y + 24, note, fill=PALE, font_size=11, text_anchor="middle")
+
+
+def _width(text: str) -> float:
+    return 7.2 * len(text) + 10  # px; arbitrary: a little more than letters take
 
 
 def _number(value: object) -> str:

@@ -166,8 +166,8 @@ class Explaining:
         able = FLAG_WORDS.text(module.flags & (PUT | GET))
         result = "moves the whole message by RDMA" if fit else "is for a pipeline of puts"
         return Branch(
-            f"{module.name} ({able}) {result}: registrations are {pinned}, the size against "
-            f"min_rdma_pipeline_size is {size} to {module.min_rdma_pipeline_size}",
+            f"{module.name} ({able}) {result}: registrations are {pinned}, the size is "
+            f"{size} and min_rdma_pipeline_size {module.min_rdma_pipeline_size}",
             (
                 _parameter(module, "flags"),
                 "pml_ob1_leave_pinned",
