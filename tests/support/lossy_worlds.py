@@ -22,24 +22,21 @@ from typing import Any
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.frameworks.btl import FAILOVER_SUPPORT, PUT, RDMA_COMPLETION, SEND
-from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
-from ompy.mca.parameter import Values
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual import Rail
 from ompy.runtime.virtual import VirtualJob
-from ompy_components.bml.r2.module import R2
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.usnic.component import UsnicComponent
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.sequence import WINDOW, distance
 from ompy_components.nic.vic.component import VicComponent
 from ompy_components.pml.ob1.component import Ob1Component
-from ompy_components.pml.ob1.module import Ob1
 
 from tests.property.ob1.test_matching_model import Posted, Sent, compare, run_rank
+from tests.support.small_worlds import SmallProcess, values_of
 
 GROUP = 25  # worlds that share programs and a dry run
 WIRES = {  # probabilities in percent: loss, duplicates, reorder, corruption
@@ -102,59 +99,35 @@ class Outcome:
     packets: Counter[tuple[int, int, str]] = field(default_factory=Counter)
 
 
-class _Process:
+class _Process(SmallProcess):
     """A rank that has ob1, r2, self and usnic, and no more."""
 
     def __init__(self, context: RankContext, design: Design) -> None:
-        self.context = context
-        self.communicators: dict[int, Communicator] = {}
         context.find_nics = lambda: _vic(design.depth).devices(context)
         self.usnic: list[UsnicModule] = []
         for module in _usnic(design).init(context):
             assert isinstance(module, UsnicModule)
             module._limits = replace(module._limits, window=design.window)
             self.usnic.append(module)
-        context.btls += [*_self().init(context), *self.usnic]
-        self._bml = R2(context)
-        self.pml = Ob1(context, self._bml, _values(Ob1Component))
-        context.pml_name = "ob1"
-        for module in context.btls:
-            context.engine.add_poller(module)
-        context.wireup.publish("pml", b"ob1")
-        context.wireup.commit()
-
-    def communicator(self, context_id: int, procs: Any, name: str) -> Communicator:
-        made = Communicator(self.context, self.pml, context_id, procs, name)
-        self.pml.add_communicator(made)
-        self.communicators[context_id] = made
-        return made
-
-    def finalize(self) -> None:
-        self.pml.finalize()
-        self._bml.finalize()
-        for module in self.context.btls:
-            self.context.engine.remove_poller(module)
-
-
-def _values(component: Any, **changed: Any) -> Values:
-    return Values({p.name: p.default for p in component.parameters} | changed)
+        modules = [*_self().init(context), *self.usnic]
+        super().__init__(context, modules, values_of(Ob1Component))
 
 
 def _self() -> SelfComponent:
     made = SelfComponent()
-    made.values = _values(made)
+    made.values = values_of(made)
     return made
 
 
 def _vic(depth: int) -> VicComponent:
     made = VicComponent()
-    made.values = _values(made, queue_depth=depth)
+    made.values = values_of(made, queue_depth=depth)
     return made
 
 
 def _usnic(design: Design) -> UsnicComponent:
     made = UsnicComponent()
-    made.values = _values(made, **design.settings)
+    made.values = values_of(made, **design.settings)
     return made
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.mca.parameter import Values
@@ -19,16 +20,21 @@ from ompy_components.pml.ob1.module import Ob1
 
 from tests.support.rdma_btl import RdmaModule, RdmaNet, RdmaRail, run_and_look_for_leaks
 
-DEFAULTS = {parameter.name: parameter.default for parameter in Ob1Component.parameters}
+
+def values_of(component: Any, **changed: object) -> Values:
+    """A component's parameters at their defaults, but for those given."""
+    return Values(
+        {parameter.name: parameter.default for parameter in component.parameters} | changed
+    )
 
 
 class SmallProcess:
     """A rank that has a PML, and no more: what the programs use of a `RankProcess`."""
 
-    def __init__(self, context: RankContext, net: RdmaNet, rails: Sequence[RdmaRail], values: Any):
+    def __init__(self, context: RankContext, modules: Sequence[BtlModule], values: Values):
         self.context = context
         self.communicators: dict[int, Communicator] = {}
-        context.btls += [RdmaModule(context, net, index, rail) for index, rail in enumerate(rails)]
+        context.btls += modules
         self._bml = R2(context)
         self.pml = Ob1(context, self._bml, values)
         context.pml_name = "ob1"
@@ -59,11 +65,12 @@ def small_world(
 ) -> VirtualJob:
     """Run one program per rank over these rails, `parameters` being ob1's, without its prefix."""
     net = RdmaNet()
-    values = Values({**DEFAULTS, **parameters})
+    values = values_of(Ob1Component, **parameters)
     processes: list[SmallProcess] = []
 
     def bring_up(context: RankContext, registry: object) -> SmallProcess:
-        processes.append(SmallProcess(context, net, rails, values))
+        modules = [RdmaModule(context, net, index, rail) for index, rail in enumerate(rails)]
+        processes.append(SmallProcess(context, modules, values))
         return processes[-1]
 
     job = VirtualJob(len(programs), None, seed=seed, bring_up=bring_up)  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ def heaviest_first(rails: list[Rail]) -> list[Rail]:
 
 def shares_by_weight(shares: list[Share]) -> list[Share]:
     """Shares in the order of `heaviest_first`."""
-    return sorted(shares, key=_weight_of_share)
+    return sorted(shares, key=_weight_of_share) if len(shares) > 1 else shares
 
 
 def _weight_of_share(share: Share) -> float:

@@ -200,7 +200,7 @@ class RendezvousReceive:
         self._add_share(shares, find_rail(endpoint.rdma, remote.module), remote.handle, view)
         for name, handle in remote.others:
             self._add_share(shares, named_rail(endpoint.rdma, name), handle, view)
-        return shares_by_weight(shares) if len(shares) > 1 else shares
+        return shares_by_weight(shares)
 
     def _add_share(
         self, shares: list[Share], rail: Rail | None, remote: bytes, view: memoryview
