@@ -1,5 +1,6 @@
 # The functions of raw.py, in C, for the modules that are compiled. Keep the two alike.
 
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_CheckExact
 from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
@@ -105,6 +106,11 @@ cdef inline object numbers(object buffer):
         return None
     return view.cast("B") if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) != NULL else None
 
+cdef inline int first(object memory) except -1:
+    if PyByteArray_CheckExact(memory):
+        return <unsigned char>PyByteArray_AS_STRING(memory)[0]
+    return <unsigned char>begin(memory)[0]
+
 cdef inline object flat(object view):
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
     if inside.ndim == 1 and inside.format != NULL and inside.format[0] == b"B" and inside.format[1] == 0:
@@ -127,10 +133,27 @@ cdef inline bint is_writable(object view):
 cdef inline unsigned long thread():
     return <unsigned long>PyThread_get_thread_ident()
 
-cdef inline long long small(object number) except? -99:
+cdef extern from *:
+    """
+    static CYTHON_INLINE int ompy_compact(PyObject *number, long long *value) {
+    #if !CYTHON_COMPILING_IN_CPYTHON || PY_VERSION_HEX >= 0x030C0000
+        return 0;
+    #else
+        Py_ssize_t size = Py_SIZE(number);
+        if (size < -1 || size > 1) return 0;
+        *value = size * (long long)((PyLongObject *)number)->ob_digit[0];
+        return 1;
+    #endif
+    }
+    """
+    bint ompy_compact(object number, long long *value)
+
+cdef inline long long small(object number) noexcept:
     cdef int over = 0
     cdef long long value
     if not PyLong_CheckExact(number):
-        raise TypeError("not an int")
+        return 1 << 40
+    if ompy_compact(number, &value):
+        return value
     value = PyLong_AsLongLongAndOverflow(number, &over)
     return value if not over and -(1 << 40) < value < (1 << 40) else 1 << 40

@@ -72,6 +72,12 @@ def numbers(buffer: Any) -> memoryview | None:
     return None
 
 
+def first(memory: Any) -> int:
+    """The first byte of a `bytearray`, of `bytes` or of a byte view; there is one."""
+    byte: int = memory[0]
+    return byte
+
+
 def flat(view: memoryview) -> memoryview:
     """The view, or one of format B and a single dimension of the same bytes."""
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
@@ -97,11 +103,7 @@ def is_writable(view: memoryview) -> bool:
 
 
 def small(number: object) -> int:
-    """An int that is no further from 0 than `BEYOND`; `BEYOND` for any other.
-
-    Raises:
-        TypeError: it is no int.
-    """
-    if number.__class__ is not int:
-        raise TypeError("not an int")
-    return number if -BEYOND < number < BEYOND else BEYOND
+    """An int that is no further from 0 than `BEYOND`; `BEYOND` for whatever else it may be."""
+    if number.__class__ is int and -BEYOND < number < BEYOND:
+        return number
+    return BEYOND

@@ -13,18 +13,20 @@ from ompy_components.pml.ob1.matching import Matching
 def _claim_last(self: Matching, queue: matching.PeerQueue, tag: int):
     """Matches the receive posted last instead of first."""
     for posted in (queue.posted, self.wild):
-        for index in range(len(posted) - 1, -1, -1):
-            if matching.fits(posted[index].wanted_tag, tag):
-                return posted.pop(index)
+        for request in reversed(posted.members()):
+            if matching.fits(request.wanted_tag, tag):
+                posted.remove(request)
+                return request
     return None
 
 
 def _claim_specific_first(self: Matching, queue: matching.PeerQueue, tag: int):
     """Prefers a receive that names the source, whatever was posted first."""
     for posted in (queue.posted, self.wild):
-        for index, request in enumerate(posted):
+        for request in posted.members():
             if matching.fits(request.wanted_tag, tag):
-                return posted.pop(index)
+                posted.remove(request)
+                return request
     return None
 
 

@@ -11,9 +11,10 @@ import contextlib
 import mmap
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from ompy import raw
+from ompy.data import borrowed
 from ompy.data.receive_memory import POOLED_FROM, receive_memory
 
 # A huge page of x86. Measured (Linux 6, fill of fresh memory): below it malloc's recycled memory
@@ -31,11 +32,24 @@ class Convertor:
             not contiguous. The fast paths slice it instead of calling `pack` or `unpack`.
     """
 
-    __slots__ = ("size", "view")
+    __slots__ = ("_view", "size")
 
     def __init__(self) -> None:
         self.size = 0
-        self.view: memoryview | None = None
+        self._view: memoryview | None = None
+
+    @property
+    def view(self) -> memoryview | None:
+        """The same as `whole()`, which compiled callers find faster."""
+        return self.whole()
+
+    @view.setter
+    def view(self, view: memoryview | None) -> None:
+        self._view = view
+
+    def whole(self) -> memoryview | None:
+        """All of the message in one byte view, or None when it is not contiguous."""
+        return self._view
 
     def bind(self, length: int) -> None:
         """Told once, when a receive is matched: a message of `length` bytes is coming."""
@@ -68,7 +82,7 @@ class Convertor:
 
     def tail(self) -> memoryview | None:
         """The one piece of memory that the message ends with, if there is one; `view` if all is."""
-        return self.view
+        return self.whole()
 
     def pack_at(self, target: memoryview, at: int, count: int) -> None:
         """Copy the first `count` bytes to byte `at` of `target`, where there is room for them."""
@@ -90,12 +104,12 @@ class ContiguousConvertor(Convertor):
 
     def __init__(self, view: memoryview) -> None:
         """Take a byte view (format B, contiguous) of the whole message."""
-        self.view = view
+        self._view = view
         self.size = len(view)
 
     def pack(self, offset: int, target: memoryview) -> int:
         """Copy bytes from `offset` on into `target`."""
-        view = self.view
+        view = self.whole()
         assert view is not None
         count = min(self.size - offset, len(target))
         target[:count] = view[offset : offset + count]
@@ -103,7 +117,7 @@ class ContiguousConvertor(Convertor):
 
     def unpack(self, offset: int, source: memoryview) -> int:
         """Copy `source` to the bytes from `offset` on."""
-        view = self.view
+        view = self.whole()
         assert view is not None
         count = min(self.size - offset, len(source))
         if count <= 0:
@@ -113,47 +127,116 @@ class ContiguousConvertor(Convertor):
 
     def pack_at(self, target: memoryview, at: int, count: int) -> None:
         """Copy from the beginning."""
-        view = self.view
+        view = self._view
         assert view is not None
         assert count <= self.size, "there are not so many bytes"
         raw.copy(target, at, view, 0, count)
 
     def unpack_from(self, source: memoryview, start: int, count: int) -> int:
         """Copy to the beginning."""
-        view = self.view
+        view = self._view
         assert view is not None
         count = min(self.size, count)
         raw.copy(view, 0, source, start, count)
         return count
 
 
+class LentConvertor(ContiguousConvertor):
+    """A message in a user's buffer, taken as it is: a view is made when somebody asks for one.
+
+    Of small messages nobody does, and compiled a view would be a quarter of their cost.
+    """
+
+    __slots__ = ("_lent", "_owner")
+
+    _lent: borrowed.Lent
+    _owner: Any
+
+    def whole(self) -> memoryview | None:
+        """All of the message."""
+        view = self._view
+        if view is None and borrowed.is_lent(self._lent):
+            view = borrowed.view_of(self._lent, self._owner)
+            self._view = view
+        return view
+
+    def pack_at(self, target: memoryview, at: int, count: int) -> None:
+        """Copy from the beginning."""
+        assert count <= self.size, "there are not so many bytes"
+        borrowed.copy_out(self._lent, target, at, count)
+
+    def unpack_from(self, source: memoryview, start: int, count: int) -> int:
+        """Copy to the beginning."""
+        count = min(self.size, count)
+        borrowed.copy_in(self._lent, source, start, count)
+        return count
+
+    def __dealloc__(self) -> None:
+        # called where this is compiled; a view gives the buffer back itself
+        borrowed.give_back(self._lent)
+
+
+def lent(buffer: Any, writable: bool) -> LentConvertor | None:
+    """A convertor of a user's contiguous buffer of numbers; None for whatever else it may be.
+
+    Args:
+        buffer: of the user; it stays locked against resizing while the convertor lives.
+        writable: a buffer that must not be written to is none.
+    """
+    made = LentConvertor.__new__(LentConvertor)
+    made._lent = borrowed.borrow(buffer, writable)
+    if not borrowed.is_lent(made._lent):
+        return None
+    made._owner = buffer
+    made._view = None
+    made.size = borrowed.size(made._lent)
+    return made
+
+
 def contiguous(view: memoryview) -> ContiguousConvertor:
     """A convertor of one piece of memory. Made without `__init__`, as every message needs one."""
     made = ContiguousConvertor.__new__(ContiguousConvertor)
-    made.view = view
+    made._view = view
     made.size = len(view)
     return made
 
 
-class GrowingConvertor(ContiguousConvertor):
+class GrowingConvertor(LentConvertor):
     """Room for one message of any length, made when the message is known.
 
-    After `bind` the memory is `view`; it lives as long as anyone holds a view of it.
+    After `bind` the memory is `owner`; it lives as long as anyone holds a view of it.
     """
 
     __slots__ = ()
 
     def __init__(self) -> None:
-        self.view = None
+        self._view = None
+        self._owner = None
+        self._lent = borrowed.nothing()
         self.size = 0
+
+    def owner(self) -> Any:
+        """What the message is in: a `bytearray`, or for long ones a byte view."""
+        return self._owner
 
     def bind(self, length: int) -> None:
         """Have `length` writable bytes."""
         self.size = length
-        if length < POOLED_FROM:
-            self.view = memoryview(bytearray(length))
-        else:
-            self.view = receive_memory(length)
+        owner = bytearray(length) if length < POOLED_FROM else receive_memory(length)
+        borrowed.give_back(self._lent)
+        self._lent = borrowed.borrow(owner, True)
+        self._owner = owner
+        self._view = None
+
+
+def growing() -> GrowingConvertor:
+    """Room for a message. Made without `__init__`."""
+    made = GrowingConvertor.__new__(GrowingConvertor)
+    made._view = None
+    made._owner = None
+    made._lent = borrowed.nothing()
+    made.size = 0
+    return made
 
 
 class GatherConvertor(Convertor):
@@ -163,7 +246,7 @@ class GatherConvertor(Convertor):
 
     def __init__(self, pieces: Sequence[memoryview]) -> None:
         """Take byte views (format B, contiguous) in the order they are to be sent."""
-        self.view = None
+        self._view = None
         self._pieces = list(pieces)
         self._starts: list[int] = []
         self.size = 0

@@ -77,7 +77,7 @@ class Handle:
         Raises:
             TypeError: `other` is not a handle this class can stand for.
         """
-        self = object.__new__(cls)
+        self = Handle.__new__(cls)
         self._name = ""
         self._inner = None
         if other is not None:

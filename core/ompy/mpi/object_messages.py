@@ -9,64 +9,79 @@ from typing import Any, Literal
 
 from ompy import raw
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
-from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
+from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor, growing
 from ompy.data.errors import MPIError
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
 from ompy.mpi.access import acquire
 from ompy.mpi.base import CommBase
+from ompy.mpi.handles import Handle
 from ompy.mpi.matched import Message
 from ompy.mpi.objectrequest import ObjectState
 from ompy.mpi.objects import convertor_of, pickle
 from ompy.mpi.peers import whole, wrong_source, wrong_target
-from ompy.mpi.point_to_point import PointToPoint, begin_receive, begin_send, has_source, has_target
+from ompy.mpi.point_to_point import (
+    PointToPoint,
+    begin_receive,
+    begin_send,
+    both_ints,
+    has_source,
+    has_target,
+)
 from ompy.mpi.request import Request
 from ompy.mpi.requeststate import RequestState, nothing
 from ompy.mpi.state import CommState, null_communicator
 from ompy.mpi.status import Status
 
 
-def send_object(state: CommState | None, obj: Any, dest: Any, tag: Any) -> None:
+def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
     """Send an object and wait: `Comm.send`.
 
     Raises:
         MPIException: it failed, or there is no such rank or tag.
     """
+    state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    target = raw.small(dest if dest.__class__ is int else whole(dest))
-    label = raw.small(tag if tag.__class__ is int else whole(tag))
+    target = raw.small(dest)
+    label = raw.small(tag)
     if 0 <= target < state.size and 0 <= label <= TAG_UB:
-        convertor = convertor_of(pickle.pieces(obj))
+        codec = pickle  # under a name of this function it is typed where this is compiled
+        convertor = convertor_of(codec.pieces(obj))
         try:
             state.pml.send(state.communicator, convertor, target, label, STANDARD)
         except MPIError as problem:
             raise state.raised(problem) from problem.__cause__
+    elif not both_ints(dest, tag):
+        send_object(comm, obj, int(whole(dest)), int(whole(tag)))
     elif target != PROC_NULL:
-        raise wrong_target(state, whole(dest), tag)
+        raise wrong_target(state, dest, tag)
 
 
-def receive_object(state: CommState | None, source: Any, tag: Any, status: Status | None) -> Any:
+def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -> Any:
     """Receive an object: `Comm.recv`.
 
     Raises:
         MPIException: it failed, or there is no such rank or tag.
     """
+    state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    origin = raw.small(source if source.__class__ is int else whole(source))
-    label = raw.small(tag if tag.__class__ is int else whole(tag))
+    origin = raw.small(source)
+    label = raw.small(tag)
     if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
-        convertor = GrowingConvertor()
+        convertor = growing()
         try:
             done = state.pml.recv(state.communicator, convertor, origin, label)
         except MPIError as problem:
             raise state.raised(problem) from problem.__cause__
         if status is not None:
             status._fill(done)
-        assert convertor.view is not None, "a received message has its memory"
-        return pickle.load(convertor.view)
+        codec = pickle
+        return codec.load(convertor.owner())
+    if not both_ints(source, tag):
+        return receive_object(comm, int(whole(source)), int(whole(tag)), status)
     if origin != PROC_NULL:
-        raise wrong_source(state, whole(source), tag)
+        raise wrong_source(state, source, tag)
     if status is not None:
         status._no_process()
     return None
@@ -79,7 +94,7 @@ class ObjectMessages(CommBase):
 
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send an object."""
-        send_object(self._inner, obj, dest, tag)
+        send_object(self, obj, dest, tag)
 
     def recv(
         self,
@@ -98,7 +113,7 @@ class ObjectMessages(CommBase):
         """
         if buf is not None:
             _warn_about_buffer()
-        return receive_object(self._inner, source, tag, status)
+        return receive_object(self, source, tag, status)
 
     def _send_object(self, obj: Any, dest: int, tag: int, mode: int) -> RequestState:
         state = self._state()

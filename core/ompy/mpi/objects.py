@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from typing import Any, Final
 
-from ompy.data.convertor import Convertor, GatherConvertor, contiguous
+from ompy import raw
+from ompy.data.convertor import Convertor, GatherConvertor, contiguous, lent
 from ompy.mpi import arrays
 from ompy.mpi.arrays import decoded, encoded, is_array
 
@@ -28,21 +29,20 @@ PICKLED: Final = 0x80  # PEP 307: first byte of a pickle of protocol 2 and up
 ARRAY: Final = arrays.MAGIC[0]  # first byte of an array alone
 MAGIC: Final = b"\x01ompy\xb5\x00\xff"  # arbitrary: begins no pickle, no JSON and no text
 ALIGNMENT: Final = 64  # arbitrary: a cache line, enough for any vector instruction
-THRESHOLD: Final = 16384  # bytes; arbitrary: below, copying costs less than a piece of its own
+BESIDE_FROM: Final = 16384  # bytes; arbitrary: below, copying costs less than a piece of its own
 HEADER: Final = Struct("<8sQQ")
 PLACE: Final = Struct("<QQ")
 # objects that nobody can tell from a copy
 ATOMIC: Final = frozenset((type(None), bool, int, float, complex, str, bytes))
 HIGHEST: Final = 5  # PEP 574: the protocol that keeps buffers out of the pickle
 
-_imported: Final[list[Any]] = []
 Pieces = Sequence[Any]  # a message in one or more buffers
 
 
 class Pickle:
     """How objects become bytes. `MPI.pickle.__init__(dumps, loads)` changes it for all calls."""
 
-    __slots__ = ("_dumps", "_loads", "_protocol", "_threshold")
+    __slots__ = ("_dumps", "_loads", "_module", "_protocol", "_threshold")
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class Pickle:
     ) -> None:
         self._dumps = dumps
         self._loads = loads
+        self._module: Any = None
         self.PROTOCOL = protocol
         self.THRESHOLD = threshold
 
@@ -74,19 +75,19 @@ class Pickle:
 
     @THRESHOLD.setter
     def THRESHOLD(self, value: int | None) -> None:
-        self._threshold = _from_environment("THRESHOLD", THRESHOLD) if value is None else value
+        self._threshold = _from_environment("THRESHOLD", BESIDE_FROM) if value is None else value
 
     def dumps(self, obj: Any) -> Any:
         """An object as bytes, all in one piece."""
         if self._dumps is not None:
             return self._dumps(obj) if self._protocol is None else self._dumps(obj, self._protocol)
-        return _c_pickle().dumps(obj, self._protocol)
+        return self._c_pickle().dumps(obj, self._protocol)
 
     def loads(self, data: Any) -> Any:
         """The object of some bytes."""
         if self._loads is not None:
             return self._loads(data)
-        return _c_pickle().loads(data)
+        return self._c_pickle().loads(data)
 
     def dumps_oob(self, obj: Any) -> tuple[bytes, list[Any]]:
         """An object as bytes, and its large buffers beside them."""
@@ -97,7 +98,7 @@ class Pickle:
 
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """The object of `dumps_oob`."""
-        return _c_pickle().loads(data, buffers=buffers)
+        return self._c_pickle().loads(data, buffers=buffers)
 
     def _split(self, obj: Any) -> tuple[bytes, list[memoryview]]:
         """The pickle, and the bytes of the large buffers that are not in it."""
@@ -111,7 +112,7 @@ class Pickle:
             views.append(view)
             return False
 
-        return _c_pickle().dumps(obj, HIGHEST, buffer_callback=keep_inside), views
+        return self._c_pickle().dumps(obj, HIGHEST, buffer_callback=keep_inside), views
 
     def pieces(self, obj: Any) -> Pieces:
         """An object as a message: one piece, or the pieces of a frame."""
@@ -126,18 +127,37 @@ class Pickle:
         data, views = self._split(obj)
         return _frame(data, views) if views else (data,)
 
-    def load(self, view: memoryview) -> Any:
-        """The object of a received message. Buffers in it are views of the message's memory."""
-        if not view:
+    def load(self, data: Any) -> Any:
+        """The object of a received message. Buffers in it are views of the message's memory.
+
+        Args:
+            data: the message, a `bytearray` or a byte view.
+        """
+        if not len(data):
             return None
-        first = view[0]
+        first = raw.first(data)
+        if first == PICKLED:
+            return self.loads(data)
+        view = memoryview(data)
         if first == MAGIC[0] and bytes(view[: len(MAGIC)]) == MAGIC:
             return self._unframed(view)
         if first == ARRAY:
             array = decoded(view)
             if array is not None:
-                return array if self._loads is None else self._loads(_pickled(array))
+                return array if self._loads is None else self._loads(self._pickled(array))
         return self.loads(view)
+
+    def _pickled(self, array: Any) -> Any:
+        """What a sender with the user's functions would have sent."""
+        return self._c_pickle().dumps(array, HIGHEST)
+
+    def _c_pickle(self) -> Any:
+        """The module `_pickle`, imported when the first object travels."""
+        if self._module is None:
+            import _pickle
+
+            self._module = _pickle
+        return self._module
 
     def _unframed(self, view: memoryview) -> Any:
         _, size, number = HEADER.unpack_from(view)
@@ -151,20 +171,6 @@ class Pickle:
         if type(obj) in ATOMIC and self._dumps is None:
             return obj
         return self.load(memoryview(joined(self.pieces(obj))))
-
-
-def _pickled(array: Any) -> Any:
-    """What a sender with the user's functions would have sent."""
-    return _c_pickle().dumps(array, HIGHEST)
-
-
-def _c_pickle() -> Any:
-    """The module `_pickle`, imported when the first object travels."""
-    if not _imported:
-        import _pickle
-
-        _imported.append(_pickle)
-    return _imported[0]
 
 
 def _frame(data: Any, views: list[memoryview]) -> Pieces:
@@ -191,8 +197,8 @@ def joined(pieces: Pieces) -> Any:
 def convertor_of(pieces: Pieces) -> Convertor:
     """The bytes of a message to send."""
     if len(pieces) == 1:
-        view = memoryview(pieces[0])
-        return contiguous(view if view.format == "B" else view.cast("B"))
+        taken = lent(pieces[0], False)
+        return taken if taken is not None else contiguous(memoryview(pieces[0]).cast("B"))
     return GatherConvertor([memoryview(piece) for piece in pieces])
 
 

@@ -14,6 +14,7 @@ from ompy.data.request import Request as Operation
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.mpi import buffering
 from ompy.mpi.base import CommBase
+from ompy.mpi.handles import Handle
 from ompy.mpi.matched import Message, no_process_message
 from ompy.mpi.peers import whole, wrong_source, wrong_target
 from ompy.mpi.request import Prequest, Request, request_of
@@ -79,37 +80,44 @@ def has_source(state: CommState, source: int, tag: int) -> bool:
     raise wrong_source(state, source, tag)
 
 
-def send_buffer(state: CommState | None, buf: Any, dest: Any, tag: Any) -> None:
+def send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any) -> None:
     """Send a buffer and wait: `Comm.Send`.
 
     Raises:
         MPIException: it failed, or there is no such rank or tag.
     """
+    state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    target = raw.small(dest if dest.__class__ is int else whole(dest))
-    label = raw.small(tag if tag.__class__ is int else whole(tag))
+    target = raw.small(dest)
+    label = raw.small(tag)
     if 0 <= target < state.size and 0 <= label <= TAG_UB:
         try:
             state.pml.send(state.communicator, send_convertor(buf), target, label, STANDARD)
         except MPIError as problem:
             raise state.raised(problem) from problem.__cause__
+    elif not both_ints(dest, tag):
+        send_buffer(comm, buf, int(whole(dest)), int(whole(tag)))
     elif target != PROC_NULL:
-        raise wrong_target(state, whole(dest), tag)
+        raise wrong_target(state, dest, tag)
 
 
-def receive_buffer(
-    state: CommState | None, buf: Any, source: Any, tag: Any, status: Status | None
-) -> None:
+def both_ints(one: Any, other: Any) -> bool:
+    """Whether a rank and a tag are of class int, and not other things that stand for one."""
+    return one.__class__ is int and other.__class__ is int
+
+
+def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Status | None) -> None:
     """Receive into a buffer: `Comm.Recv`.
 
     Raises:
         MPIException: it failed, or there is no such rank or tag.
     """
+    state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    origin = raw.small(source if source.__class__ is int else whole(source))
-    label = raw.small(tag if tag.__class__ is int else whole(tag))
+    origin = raw.small(source)
+    label = raw.small(tag)
     if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
         try:
             done = state.pml.recv(state.communicator, recv_convertor(buf), origin, label)
@@ -117,37 +125,58 @@ def receive_buffer(
             raise state.raised(problem) from problem.__cause__
         if status is not None:
             status._fill(done)
+    elif not both_ints(source, tag):
+        receive_buffer(comm, buf, int(whole(source)), int(whole(tag)), status)
     elif origin == PROC_NULL:
         if status is not None:
             status._no_process()
     else:
-        raise wrong_source(state, whole(source), tag)
+        raise wrong_source(state, source, tag)
 
 
-def begin_send_buffer(state: CommState | None, buf: Any, dest: Any, tag: Any, mode: int) -> Request:
+def begin_send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) -> Request:
     """Begin to send a buffer: `Comm.Isend` and its like.
 
     Raises:
         MPIException: it failed, or there is no such rank or tag.
     """
+    state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    if not has_target(state, dest, tag):
+    target = raw.small(dest)
+    label = raw.small(tag)
+    if mode != BUFFERED and 0 <= target < state.size and 0 <= label <= TAG_UB:
+        try:
+            done = state.pml.isend(state.communicator, send_convertor(buf), target, label, mode)
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
+    elif has_target(state, dest, tag):
+        done = begin_send(state, send_convertor(buf), dest, tag, mode)
+    else:
         return request_of(state, nothing(), None, False)
-    return request_of(state, begin_send(state, send_convertor(buf), dest, tag, mode), buf, False)
+    return request_of(state, done, buf, False)
 
 
-def begin_receive_buffer(state: CommState | None, buf: Any, source: Any, tag: Any) -> Request:
+def begin_receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any) -> Request:
     """Begin to receive into a buffer: `Comm.Irecv`.
 
     Raises:
         MPIException: it failed, or there is no such rank or tag.
     """
+    state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    if not has_source(state, source, tag):
+    origin = raw.small(source)
+    label = raw.small(tag)
+    if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
+        try:
+            done = state.pml.irecv(state.communicator, recv_convertor(buf), origin, label)
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
+    elif has_source(state, source, tag):
+        done = begin_receive(state, recv_convertor(buf), source, tag)
+    else:
         return request_of(state, nothing(), None, True)
-    done = begin_receive(state, recv_convertor(buf), source, tag)
     return request_of(state, done, buf, True)
 
 
@@ -160,7 +189,7 @@ class PointToPoint(CommBase):
 
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send; the buffer may be used again afterwards."""
-        send_buffer(self._inner, buf, dest, tag)
+        send_buffer(self, buf, dest, tag)
 
     def Recv(
         self,
@@ -174,7 +203,7 @@ class PointToPoint(CommBase):
         Raises:
             MPIException: ERR_TRUNCATE, the message is longer than the buffer.
         """
-        receive_buffer(self._inner, buf, source, tag, status)
+        receive_buffer(self, buf, source, tag, status)
 
     def _send(self, buf: Any, dest: int, tag: int, mode: int) -> None:
         state = self._state()
@@ -198,23 +227,23 @@ class PointToPoint(CommBase):
 
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send; leave the buffer alone until the request is complete."""
-        return begin_send_buffer(self._inner, buf, dest, tag, STANDARD)
+        return begin_send_buffer(self, buf, dest, tag, STANDARD)
 
     def Ibsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send a copy, for which there must be room in the attached buffer."""
-        return begin_send_buffer(self._inner, buf, dest, tag, BUFFERED)
+        return begin_send_buffer(self, buf, dest, tag, BUFFERED)
 
     def Issend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send; complete when the receive has begun."""
-        return begin_send_buffer(self._inner, buf, dest, tag, SYNCHRONOUS)
+        return begin_send_buffer(self, buf, dest, tag, SYNCHRONOUS)
 
     def Irsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send to a receive that has been posted."""
-        return begin_send_buffer(self._inner, buf, dest, tag, READY)
+        return begin_send_buffer(self, buf, dest, tag, READY)
 
     def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Begin to receive; leave the buffer alone until the request is complete."""
-        return begin_receive_buffer(self._inner, buf, source, tag)
+        return begin_receive_buffer(self, buf, source, tag)
 
     # --- both ways
 

@@ -8,7 +8,7 @@ until it completes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 from ompy.data.constants import UNDEFINED
@@ -219,7 +219,8 @@ class Request(Handle):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> Literal[True]:
         """Wait until all are complete."""
-        cls.waitall(requests, statuses)
+        if statuses is not None or not settled(requests):
+            cls.waitall(requests, statuses)
         return True
 
     @classmethod
@@ -298,10 +299,31 @@ def request_of(comm: CommState, operation: Operation, keep: object, receives: bo
         keep: what must stay alive until then.
         receives: its status describes a message.
     """
-    made = object.__new__(Request)
+    made = Handle.__new__(Request)
     made._name = ""
     made._inner = request_state(comm, operation, keep, receives)
     return made
+
+
+def settled(requests: Iterable[Request]) -> bool:
+    """Wait for requests in turn, as long as they are plain ones and succeed; their handles end.
+
+    Returns:
+        Whether they all were; if not, the others are as they were.
+    """
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is None:
+            continue
+        if type(state) is not RequestState:
+            return False
+        if not state.operation.complete:
+            wait_for(state)
+        if state.operation.error:
+            return False
+        handle._inner = None
+    return True
 
 
 class Prequest(Request):

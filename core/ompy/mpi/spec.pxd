@@ -1,7 +1,7 @@
 cimport cython
 
 from ompy cimport raw
-from ompy.data.convertor cimport Convertor, contiguous
+from ompy.data.convertor cimport Convertor, contiguous, lent
 
 # the module's constants, in C
 cdef long long ERR_TYPE

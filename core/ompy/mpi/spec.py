@@ -13,7 +13,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from ompy import raw
-from ompy.data.convertor import Convertor, contiguous
+from ompy.data.convertor import Convertor, contiguous, lent
 from ompy.data.errors import ERR_TYPE
 from ompy.data.layout import Layout
 from ompy.data.message import Blocks, Message
@@ -45,20 +45,20 @@ def send_convertor(spec: Any) -> Convertor:
     """The bytes of a message to send."""
     if isinstance(spec, (list, tuple)):
         view = _plain_message(spec)
-    else:
-        view = raw.numbers(spec)
-    return contiguous(view) if view is not None else _convertor(spec, False)
+        return contiguous(view) if view is not None else _convertor(spec, False)
+    taken = lent(spec, False)
+    return taken if taken is not None else _convertor(spec, False)
 
 
 def recv_convertor(spec: Any) -> Convertor:
     """The room for a message to receive."""
     if isinstance(spec, (list, tuple)):
         view = _plain_message(spec)
-    else:
-        view = raw.numbers(spec)
-    if view is not None and raw.is_writable(view):
-        return contiguous(view)
-    return _convertor(spec, True)
+        if view is not None and raw.is_writable(view):
+            return contiguous(view)
+        return _convertor(spec, True)
+    taken = lent(spec, True)
+    return taken if taken is not None else _convertor(spec, True)
 
 
 def _plain_message(spec: Sequence[Any]) -> memoryview | None:

@@ -5,6 +5,7 @@ cdef long long HEADER_SIZE
 cdef long long _TAIL
 cdef long long _HEAD
 cdef long long _SLOT_HEADER
+cdef unsigned long long _LENGTH
 
 cdef class RingWriter:
     cdef object _bytes

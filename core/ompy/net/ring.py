@@ -24,6 +24,7 @@ SLOT_HEADER: Final = 16
 _TAIL: Final = 0
 _HEAD: Final = CACHE_LINE // 8
 _SLOT_HEADER: Final = SLOT_HEADER
+_LENGTH: Final = 0xFFFFFFFF  # the bits of it; by name, as compiled a number beyond int is an object
 assert _HEAD * 8 + 8 <= HEADER_SIZE
 
 
@@ -116,7 +117,7 @@ class RingReader:
         self.slot = self._head % self._slots
         start = self._first + self.slot * self._size
         word = self._words[start >> 3]
-        self.length = word & 0xFFFFFFFF
+        self.length = word & _LENGTH
         self.tag = (word >> 32) & 0xFF
         self.kind = (word >> 40) & 0xFF
         self.reference = self._words[(start >> 3) + 1]

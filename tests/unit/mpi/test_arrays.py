@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from ompy.mpi.arrays import MAGIC, encoded
-from ompy.mpi.objects import ARRAY, PICKLED, THRESHOLD, Pickle, convertor_of, joined
+from ompy.mpi.objects import ARRAY, BESIDE_FROM, PICKLED, Pickle, convertor_of, joined
 
 PICKLE = Pickle()
 
@@ -74,7 +74,7 @@ def test_any_array(array: Any, order: str) -> None:
 
 
 def test_large_ones_go_from_their_own_memory() -> None:
-    array = np.arange(THRESHOLD / 8).reshape(2, -1)
+    array = np.arange(BESIDE_FROM / 8).reshape(2, -1)
     header, memory = PICKLE.pieces(array)
     assert header.startswith(MAGIC)
     assert np.shares_memory(np.frombuffer(memory, "B"), array.view("B"))

@@ -197,7 +197,7 @@ class TcpModule(RdmaModule):
     ) -> Descriptor | None:
         """Refer to contiguous payload in place; copy any other."""
         size = min(size, convertor.size - offset, self.max_send_size - reserve)
-        view = convertor.view
+        view = convertor.whole()
         inplace = view is not None and size > 0
         descriptor = self.alloc(endpoint, order, reserve if inplace else reserve + size, flags)
         if descriptor is None:
@@ -227,7 +227,7 @@ class TcpModule(RdmaModule):
     ) -> int:
         """Send at once what is small, over a connection that is idle."""
         assert isinstance(endpoint, TcpEndpoint)
-        view = convertor.view
+        view = convertor.whole()
         if view is None:
             view = memoryview(bytearray(payload_size))
             convertor.pack(0, view)

@@ -50,16 +50,26 @@ cdef class RecvRequest(Request):
     cdef prepare(self, Communicator communicator, Convertor convertor, int source, long tag)
     cpdef open_rendezvous(self, unsigned long long id)
 
+cdef class ReceiveQueue:
+    cdef RecvRequest _first
+    cdef list _others
+    cpdef append(self, RecvRequest request)
+    @cython.locals(first=RecvRequest, request=RecvRequest)
+    cpdef RecvRequest find(self, long tag)
+    @cython.locals(index=Py_ssize_t)
+    cpdef bint remove(self, RecvRequest request) except -1
+    cpdef list members(self)
+
 cdef class PeerQueue:
     cdef public int expected
     cdef public int sent
-    cdef public list posted
+    cdef public ReceiveQueue posted
     cdef public list unexpected
     cdef public dict early
 
 cdef class Matching:
     cdef public Communicator communicator
-    cdef public list wild
+    cdef public ReceiveQueue wild
     cdef list _peers
     cdef unsigned long long _posted
     cdef int _last_probed
@@ -69,7 +79,7 @@ cdef class Matching:
     cpdef int next_sequence(self, int target) except -1
     @cython.locals(fragment=Fragment)
     cpdef Fragment post(self, RecvRequest request)
-    @cython.locals(specific=Py_ssize_t, wild=Py_ssize_t)
+    @cython.locals(specific=RecvRequest, wild=RecvRequest)
     cpdef RecvRequest claim(self, PeerQueue queue, long tag)
     cpdef Fragment peek(self, int source, long tag)
     cpdef Fragment take(self, int source, long tag)
@@ -82,9 +92,5 @@ cdef class Matching:
 cpdef RecvRequest receive_request(Communicator communicator, Convertor convertor, int source, long tag)
 cpdef bint fits(long wanted, long tag) except -1
 
-@cython.locals(request=RecvRequest, index=Py_ssize_t)
-cdef Py_ssize_t _first_fit(list queue, long tag) except -2
-@cython.locals(request=RecvRequest)
-cdef RecvRequest _take_out(list queue, Py_ssize_t index)
 @cython.locals(fragment=Fragment, index=Py_ssize_t)
 cdef Fragment _unexpected(PeerQueue queue, long tag, bint remove)

@@ -201,6 +201,52 @@ def receive_request(
     return made
 
 
+class ReceiveQueue:
+    """Posted receives that nothing has matched, in the order of posting.
+
+    The first has a place of its own: mostly there is no other, and a list that goes from empty to
+    one and back asks for memory each time.
+    """
+
+    __slots__ = ("_first", "_others")
+
+    def __init__(self) -> None:
+        self._first: RecvRequest | None = None
+        self._others: list[RecvRequest] = []
+
+    def append(self, request: RecvRequest) -> None:
+        """Put one behind all others."""
+        if self._first is None:
+            self._first = request
+        else:
+            self._others.append(request)
+
+    def find(self, tag: int) -> RecvRequest | None:
+        """The first that takes a message with `tag`; it stays."""
+        first = self._first
+        if first is None or fits(first.wanted_tag, tag):
+            return first
+        for request in self._others:
+            if fits(request.wanted_tag, tag):
+                return request
+        return None
+
+    def remove(self, request: RecvRequest) -> bool:
+        """Take one out; false when it is not here."""
+        if request is not self._first:
+            for index, other in enumerate(self._others):
+                if other is request:
+                    del self._others[index]
+                    return True
+            return False
+        self._first = self._others.pop(0) if self._others else None
+        return True
+
+    def members(self) -> list[RecvRequest]:
+        """All of them."""
+        return [self._first, *self._others] if self._first is not None else []
+
+
 class PeerQueue:
     """What one source has to do with one communicator.
 
@@ -217,7 +263,7 @@ class PeerQueue:
     def __init__(self) -> None:
         self.expected = 1  # reference openmpi.md 3.1: starts at 1, the sender increments first
         self.sent = 0
-        self.posted: list[RecvRequest] = []
+        self.posted = ReceiveQueue()
         self.unexpected: list[Fragment] = []
         self.early: dict[int, Fragment] = {}
 
@@ -234,7 +280,7 @@ class Matching:
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
-        self.wild: list[RecvRequest] = []
+        self.wild = ReceiveQueue()
         self._peers: list[PeerQueue | None] = [None] * communicator.size
         self._posted = 0
         self._last_probed = -1
@@ -276,15 +322,14 @@ class Matching:
 
     def claim(self, queue: PeerQueue, tag: int) -> RecvRequest | None:
         """Take the receive that a message of this source with this tag goes to, or None."""
-        specific = _first_fit(queue.posted, tag)
-        if not self.wild:
-            return _take_out(queue.posted, specific) if specific >= 0 else None
-        wild = _first_fit(self.wild, tag)
-        if wild < 0:
-            return _take_out(queue.posted, specific) if specific >= 0 else None
-        if specific >= 0 and queue.posted[specific].posted < self.wild[wild].posted:
-            return _take_out(queue.posted, specific)
-        return _take_out(self.wild, wild)
+        specific = queue.posted.find(tag)
+        wild = self.wild.find(tag)
+        if specific is not None and (wild is None or specific.posted < wild.posted):
+            queue.posted.remove(specific)
+            return specific
+        if wild is not None:
+            self.wild.remove(wild)
+        return wild
 
     def peek(self, source: int, tag: int) -> Fragment | None:
         """The unexpected message a receive would get; it stays where it is."""
@@ -296,15 +341,9 @@ class Matching:
 
     def cancel(self, request: RecvRequest) -> bool:
         """Take a receive out of the queues; false when it is matched already."""
-        queues = [self.wild]
-        if request.wanted_source != ANY_SOURCE:
-            queues = [self.peer(request.wanted_source).posted]
-        for queue in queues:
-            for index, other in enumerate(queue):
-                if other is request:
-                    del queue[index]
-                    return True
-        return False
+        if request.wanted_source == ANY_SOURCE:
+            return self.wild.remove(request)
+        return self.peer(request.wanted_source).posted.remove(request)
 
     def forget_source(self, proc: Proc) -> list[RecvRequest]:
         """Take out every receive that names `proc` as its source."""
@@ -312,8 +351,8 @@ class Matching:
         for rank, other in enumerate(self.communicator.procs):
             queue = self._peers[rank]
             if other is proc and queue is not None:
-                gone += queue.posted
-                queue.posted = []
+                gone += queue.posted.members()
+                queue.posted = ReceiveQueue()
         return gone
 
     def _find(self, source: int, tag: int, remove: bool) -> Fragment | None:
@@ -348,22 +387,6 @@ def fits(wanted: int, tag: int) -> bool:
     return wanted == tag or (wanted == ANY_TAG and tag >= 0)
 
 
-def _first_fit(queue: list[RecvRequest], tag: int) -> int:
-    """Index of the first receive in `queue` that takes `tag`, or -1."""
-    index = 0
-    for request in queue:
-        if fits(request.wanted_tag, tag):
-            return index
-        index += 1  # noqa: SIM113 - enumerate costs a tuple a turn when this is compiled
-    return -1
-
-
-def _take_out(queue: list[RecvRequest], index: int) -> RecvRequest:
-    request = queue[index]
-    del queue[index]
-    return request
-
-
 def _unexpected(queue: PeerQueue, tag: int, remove: bool) -> Fragment | None:
     index = 0
     for fragment in queue.unexpected:
@@ -371,5 +394,5 @@ def _unexpected(queue: PeerQueue, tag: int, remove: bool) -> Fragment | None:
             if remove:
                 del queue.unexpected[index]
             return fragment
-        index += 1  # noqa: SIM113
+        index += 1  # noqa: SIM113 - enumerate costs a tuple a turn when this is compiled
     return None

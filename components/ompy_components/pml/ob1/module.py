@@ -210,7 +210,7 @@ class Ob1(Pml):
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching."""
         with self._lock:
-            self.receiving.matchings.pop(communicator.context_id, None)
+            self.receiving.forget(communicator.context_id)
             communicator.pml_state = None
 
     def isend(

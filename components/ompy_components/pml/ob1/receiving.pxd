@@ -31,12 +31,16 @@ cdef class Receiving(ReceiverHalf):
     cdef object _ob1
     cdef Trace _trace
     cdef public dict matchings
+    cdef Matching _recent
     cdef unsigned long long _next_id
     cdef Rdma _rdma
     cdef public RendezvousReceive rendezvous
     cdef dict _orphans
     @cython.locals(matching=Matching, fragment=Fragment)
     cpdef post(self, RecvRequest request)
+    @cython.locals(matching=Matching)
+    cdef Matching _matching(self, int context_id)
+    cpdef forget(self, int context_id)
     @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", context_id=int, source=int, tag=long, sequence=int, matching=Matching, queue=PeerQueue, request=RecvRequest)
     cpdef match_arrived(self, data)
     cpdef rndv_arrived(self, data)

@@ -61,7 +61,16 @@ class Receiving(ReceiverHalf):
         rendezvous: decides what becomes of a RNDV or RGET.
     """
 
-    __slots__ = ("_next_id", "_ob1", "_orphans", "_rdma", "_trace", "matchings", "rendezvous")
+    __slots__ = (
+        "_next_id",
+        "_ob1",
+        "_orphans",
+        "_rdma",
+        "_recent",
+        "_trace",
+        "matchings",
+        "rendezvous",
+    )
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
@@ -71,6 +80,7 @@ class Receiving(ReceiverHalf):
         self._next_id = 0
         self.requests = {}
         self.matchings: dict[int, Matching] = {}
+        self._recent: Matching | None = None  # the one looked for last
         # fragments of communicators this rank has not made yet, by context id
         self._orphans: dict[int, list[Fragment]] = {}
 
@@ -84,10 +94,23 @@ class Receiving(ReceiverHalf):
         elif self._trace.active:
             self._ob1.steps.posted(request)
 
+    def _matching(self, context_id: int) -> Matching | None:
+        """A communicator's matching state; None while there is no such communicator here."""
+        matching = self._recent
+        if matching is None or matching.communicator.context_id != context_id:
+            matching = self.matchings.get(context_id)
+            self._recent = matching
+        return matching
+
+    def forget(self, context_id: int) -> None:
+        """A communicator has gone."""
+        self.matchings.pop(context_id, None)
+        self._recent = None
+
     def match_arrived(self, data: memoryview) -> None:
         """A MATCH fragment: a whole eager message."""
         check(MATCH, MATCH_SIZE, data)
-        length = len(data) - MATCH_SIZE
+        length = raw.size(data) - MATCH_SIZE
         first = raw.word(data, 0)
         second = raw.word(data, 8)
         context_id = first >> 16 & 0xFFFF
@@ -98,7 +121,7 @@ class Receiving(ReceiverHalf):
             self._trace.note("< MATCH", context_id, source, tag, sequence, length)
         if self._trace.active:
             self._note_arrived(MATCH, context_id, source, tag, sequence, length)
-        matching = self.matchings.get(context_id)
+        matching = self._matching(context_id)
         if matching is not None:
             queue = matching.peer(source)
             if sequence == queue.expected and not queue.early:
@@ -122,7 +145,7 @@ class Receiving(ReceiverHalf):
             self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
         payload = bytes(data[RNDV_SIZE:])
         fragment = fragment_of(RNDV, flags, source, tag, sequence, length, send_id, payload)
-        self._arrived(self.matchings.get(context_id), context_id, fragment)
+        self._arrived(self._matching(context_id), context_id, fragment)
 
     def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
         """A RGET: a message that may be read from the sender's memory."""
@@ -147,7 +170,7 @@ class Receiving(ReceiverHalf):
         flags = first >> 8 & 0xFF
         fragment = fragment_of(RGET, flags, source, tag, sequence, length, send_id, payload)
         fragment.remote = remote
-        self._arrived(self.matchings.get(context_id), context_id, fragment)
+        self._arrived(self._matching(context_id), context_id, fragment)
 
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
         """Match a fragment when it is its turn, and those that waited for it."""
@@ -192,7 +215,7 @@ class Receiving(ReceiverHalf):
         """Eager Send, steps B and C: unpack what begins at byte `start`, and complete."""
         request.source = source
         request.tag = tag
-        length = len(data) - start
+        length = raw.size(data) - start
         request.length = length
         convertor = request.convertor
         convertor.bind(length)

@@ -80,7 +80,7 @@ class RendezvousReceive:
     def answer(self, request: RecvRequest, fragment: Fragment) -> None:
         """Answer the first fragment of a message of which more is to come."""
         endpoint = self._endpoint(request)
-        view = request.convertor.view
+        view = request.convertor.whole()
         if view is None or request.length > request.convertor.size:
             self._send_receive(request, fragment)
         elif fragment.remote is not None:

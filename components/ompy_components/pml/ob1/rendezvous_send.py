@@ -102,7 +102,7 @@ class RendezvousSend:
 
         A try that found no room has done both already.
         """
-        view = request.convertor.view
+        view = request.convertor.whole()
         if view is None:
             return self._protocol_of_pieces(request)
         if not request.registered:

@@ -28,8 +28,8 @@ def waiting(ob1: Ob1) -> list[str]:
 
 def _posted(matching: Matching) -> Iterator[str]:
     for queue in matching.peers():
-        yield from map(repr, [*queue.posted])
-    yield from map(repr, [*matching.wild])
+        yield from map(repr, queue.posted.members())
+    yield from map(repr, matching.wild.members())
 
 
 def _unexpected(matching: Matching) -> Iterator[str]:
