@@ -1,6 +1,6 @@
 # The functions of raw.py, in C, for the modules that are compiled. Keep the two alike.
 
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_CheckExact
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_CheckExact, PyByteArray_FromStringAndSize
 from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
@@ -41,6 +41,8 @@ cdef inline long long clock() noexcept:
 cdef inline char *begin(object memory) except NULL:
     if PyBytes_CheckExact(memory):
         return PyBytes_AS_STRING(memory)
+    if PyByteArray_CheckExact(memory):
+        return PyByteArray_AS_STRING(memory)
     return <char *>PyMemoryView_GET_BUFFER(memory).buf
 
 cdef inline bytes two_words(unsigned long long first, unsigned long long second):
@@ -107,8 +109,6 @@ cdef inline object numbers(object buffer):
     return view.cast("B") if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) != NULL else None
 
 cdef inline int first(object memory) except -1:
-    if PyByteArray_CheckExact(memory):
-        return <unsigned char>PyByteArray_AS_STRING(memory)[0]
     return <unsigned char>begin(memory)[0]
 
 cdef inline object flat(object view):
@@ -116,6 +116,9 @@ cdef inline object flat(object view):
     if inside.ndim == 1 and inside.format != NULL and inside.format[0] == b"B" and inside.format[1] == 0:
         return view
     return view.cast("B")
+
+cdef inline bytearray room(Py_ssize_t length):
+    return PyByteArray_FromStringAndSize(NULL, length)
 
 cdef inline Py_ssize_t size(object view):
     return PyMemoryView_GET_BUFFER(view).len

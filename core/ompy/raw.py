@@ -83,6 +83,11 @@ def flat(view: memoryview) -> memoryview:
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 
 
+def room(length: int) -> bytearray:
+    """Memory to be written to; compiled, there is anything in it."""
+    return bytearray(length)
+
+
 def size(view: memoryview) -> int:
     """Bytes of a view."""
     return len(view)

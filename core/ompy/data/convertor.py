@@ -222,7 +222,7 @@ class GrowingConvertor(LentConvertor):
     def bind(self, length: int) -> None:
         """Have `length` writable bytes."""
         self.size = length
-        owner = bytearray(length) if length < POOLED_FROM else receive_memory(length)
+        owner = raw.room(length) if length < POOLED_FROM else receive_memory(length)
         borrowed.give_back(self._lent)
         self._lent = borrowed.borrow(owner, True)
         self._owner = owner

@@ -46,7 +46,7 @@ def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
     label = raw.small(tag)
     if 0 <= target < state.size and 0 <= label <= TAG_UB:
         codec = pickle  # under a name of this function it is typed where this is compiled
-        convertor = convertor_of(codec.pieces(obj))
+        convertor = codec.convertor(obj)
         try:
             state.pml.send(state.communicator, convertor, target, label, STANDARD)
         except MPIError as problem:

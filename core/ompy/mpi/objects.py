@@ -22,11 +22,12 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.data.convertor import Convertor, GatherConvertor, contiguous, lent
-from ompy.mpi import arrays
+from ompy.mpi import arrays, scalars
 from ompy.mpi.arrays import decoded, encoded, is_array
 
 PICKLED: Final = 0x80  # PEP 307: first byte of a pickle of protocol 2 and up
 ARRAY: Final = arrays.MAGIC[0]  # first byte of an array alone
+SCALAR: Final = scalars.FIRST  # first byte of a number, a text, or bytes
 MAGIC: Final = b"\x01ompy\xb5\x00\xff"  # arbitrary: begins no pickle, no JSON and no text
 ALIGNMENT: Final = 64  # arbitrary: a cache line, enough for any vector instruction
 BESIDE_FROM: Final = 16384  # bytes; arbitrary: below, copying costs less than a piece of its own
@@ -42,7 +43,7 @@ Pieces = Sequence[Any]  # a message in one or more buffers
 class Pickle:
     """How objects become bytes. `MPI.pickle.__init__(dumps, loads)` changes it for all calls."""
 
-    __slots__ = ("_dumps", "_loads", "_module", "_protocol", "_threshold")
+    __slots__ = ("_dumps", "_loads", "_module", "_ours", "_protocol", "_threshold")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Pickle:
         self._dumps = dumps
         self._loads = loads
         self._module: Any = None
+        self._ours = False  # objects may go without pickle, or with their buffers beside it
         self.PROTOCOL = protocol
         self.THRESHOLD = threshold
 
@@ -67,6 +69,7 @@ class Pickle:
         if value is None and self._dumps is None:
             value = _from_environment("PROTOCOL", HIGHEST)
         self._protocol = value
+        self._ours = self._dumps is None and (value is None or not 0 <= value < HIGHEST)
 
     @property
     def THRESHOLD(self) -> int:
@@ -116,9 +119,12 @@ class Pickle:
 
     def pieces(self, obj: Any) -> Pieces:
         """An object as a message: one piece, or the pieces of a frame."""
-        protocol = self._protocol
-        whole = self._dumps is not None or (protocol is not None and 0 <= protocol < HIGHEST)
-        if whole or type(obj) in ATOMIC:
+        if not self._ours:
+            return (self.dumps(obj),)
+        scalar = scalars.encoded(obj)
+        if scalar is not None:
+            return (scalar,)
+        if type(obj) in ATOMIC:
             return (self.dumps(obj),)
         if is_array(obj):
             array = encoded(obj)
@@ -138,6 +144,9 @@ class Pickle:
         first = raw.first(data)
         if first == PICKLED:
             return self.loads(data)
+        if first == SCALAR and scalars.is_scalar(data):
+            scalar = scalars.decoded(data)
+            return scalar if self._loads is None else self._loads(self._pickled(scalar))
         view = memoryview(data)
         if first == MAGIC[0] and bytes(view[: len(MAGIC)]) == MAGIC:
             return self._unframed(view)
@@ -146,6 +155,11 @@ class Pickle:
             if array is not None:
                 return array if self._loads is None else self._loads(self._pickled(array))
         return self.loads(view)
+
+    def convertor(self, obj: Any) -> Convertor:
+        """The bytes of an object to send."""
+        scalar = scalars.encoded(obj) if self._ours else None
+        return convertor_of((scalar,) if scalar is not None else self.pieces(obj))
 
     def _pickled(self, array: Any) -> Any:
         """What a sender with the user's functions would have sent."""

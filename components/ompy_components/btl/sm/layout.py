@@ -75,12 +75,12 @@ class SharedLayout:
     )
 
     def __init__(
-        self, ranks: int, slots: int, eager_limit: int, blocks: int, max_send_size: int
+        self, ranks: int, slots: int, inline_max: int, blocks: int, block_room: int
     ) -> None:
         self._ranks = ranks
         self._blocks = blocks
-        self.slot_size = _round_up(SLOT_HEADER + eager_limit)
-        self.block_room = max(eager_limit, max_send_size)
+        self.slot_size = _round_up(SLOT_HEADER + inline_max)
+        self.block_room = block_room
         self.block_size = _round_up(CACHE_LINE + self.block_room)
         self._ring_size = _round_up(ring_size(slots, self.slot_size))
         self._tables = _round_up(ranks * CACHE_LINE)

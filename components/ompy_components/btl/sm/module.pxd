@@ -41,6 +41,10 @@ cdef class Inbox:
 
 cdef class SmModule(RdmaModule):
     cdef object _layout
+    cdef long long _block_room
+    cdef long long _block_size
+    cdef long long _pool
+    cdef list _unread
     cdef object _memory
     cdef unsigned long long[::1] _words
     cdef int _local_rank
@@ -59,6 +63,13 @@ cdef class SmModule(RdmaModule):
     cpdef Descriptor alloc(self, Endpoint endpoint, int order, long long size, int flags)
     @cython.locals(spare=SmDescriptor)
     cdef SmDescriptor _descriptor(self, SmEndpoint endpoint, long long size, int flags, int order)
+    cdef long long _place_of(self, long long block) except -1
+    @cython.locals(first=SmDescriptor, block="long long")
+    cdef long long _take_block(self) except -2
+    @cython.locals(descriptor=SmDescriptor, endpoint=SmEndpoint)
+    cdef _reclaim(self)
+    @cython.locals(block="long long", start="long long", at="long long", begin="long long", descriptor=SmDescriptor)
+    cdef int _send_block(self, SmEndpoint endpoint, Convertor convertor, bytes header, long long payload_size, int tag) except? -99
     cpdef free(self, Descriptor descriptor)
     cpdef Descriptor prepare_src(self, Endpoint endpoint, Convertor convertor, long long offset, int order, int reserve, long long size, int flags)
     cpdef int send(self, Endpoint endpoint, Descriptor descriptor, int tag) except? -99
@@ -73,7 +84,6 @@ cdef class SmModule(RdmaModule):
     @cython.locals(reader=RingReader, count=int, start="long long", block="long long", handler=ReceiveCallback)
     cdef int _drain(self, Inbox inbox) except -1
     cdef int _reap(self) except -1
-    @cython.locals(start="long long")
     cpdef bint _is_read(self, SmDescriptor descriptor) except -1
     cdef int _flush(self) except -1
     @cython.locals(inbox=Inbox)

@@ -85,6 +85,8 @@ class SmModule(RdmaModule):
     """
 
     __slots__ = (
+        "_block_room",
+        "_block_size",
         "_endpoints",
         "_free",
         "_handlers",
@@ -94,8 +96,10 @@ class SmModule(RdmaModule):
         "_local_rank",
         "_memory",
         "_own_parked",
+        "_pool",
         "_spares",
         "_starved",
+        "_unread",
         "_waiting",
         "_words",
         "remote",
@@ -110,13 +114,18 @@ class SmModule(RdmaModule):
         self.split_least = values.split_least
         peers = context.local_procs()
         slots, blocks = values.ring_slots, values.free_list_max
-        self._layout = SharedLayout(len(peers), slots, self.eager_limit, blocks, self.max_send_size)
+        self._block_room = max(self.eager_limit, self.max_send_size)
+        inline_max = min(values.inline_max, self._block_room)
+        self._layout = SharedLayout(len(peers), slots, inline_max, blocks, self._block_room)
         self._memory = context.network.segment("btl_sm", self._layout.size)
         self._words = self._memory.cast("Q")
         self._local_rank = context.me.local_rank
         self._own_parked = self._layout.parked_word(self._local_rank)
         self._handlers = context.active_messages.handlers
+        self._block_size = self._layout.block_size
+        self._pool = self._layout.block(self._local_rank, 0)
         self._free = list(range(blocks))
+        self._unread: list[SmDescriptor] = []
         self._in_flight: list[SmDescriptor] = []
         self._waiting = 0
         self._spares: dict[int, SmDescriptor] = {}  # sent ones in private memory, by size
@@ -167,12 +176,49 @@ class SmModule(RdmaModule):
                 return descriptor_of(memoryview(bytearray(size)), flags, order, -1)
             spare.prepare(spare.segment, flags, order)
             return spare
-        if not self._free:
-            self._starved = True
+        block = self._take_block()
+        if block < 0:
             return None
-        block = self._free.pop()
-        start = self._layout.block(self._local_rank, block) + CACHE_LINE
+        start = self._place_of(block) + CACHE_LINE
         return descriptor_of(self._memory[start : start + size], flags, order, block)
+
+    def _place_of(self, block: int) -> int:
+        """Byte offset of a block of this rank."""
+        return self._pool + block * self._block_size
+
+    def _take_block(self) -> int:
+        """A block of this rank that nobody uses, or -1.
+
+        One that was just read is best: it is in the cache. Nobody waits for those that `sendi`
+        has sent, so they are looked at here and nowhere else.
+        """
+        unread = self._unread
+        if unread:
+            first = unread[0]
+            if self._is_read(first):
+                unread.pop(0)
+                self._starved = False
+                return first.block
+        if not self._free:
+            self._reclaim()
+            if not self._free:
+                self._starved = True
+                return -1
+        self._starved = False
+        block: int = self._free.pop()
+        return block
+
+    def _reclaim(self) -> None:
+        """Take back all blocks that `sendi` has sent and nobody will read any more."""
+        left: list[SmDescriptor] = []
+        for descriptor in self._unread:
+            endpoint = descriptor.endpoint
+            assert endpoint is not None, "it was sent"
+            if self._is_read(descriptor) or endpoint.proc.departed:
+                self._free.append(descriptor.block)
+            else:
+                left.append(descriptor)
+        self._unread = left
 
     def free(self, descriptor: Descriptor) -> None:
         """Give an unsent block back."""
@@ -193,7 +239,7 @@ class SmModule(RdmaModule):
     ) -> Descriptor | None:
         """Pack the payload behind the header's room."""
         assert isinstance(endpoint, SmEndpoint)
-        size = min(size, convertor.size - offset, self._layout.block_room - reserve)
+        size = min(size, convertor.size - offset, self._block_room - reserve)
         descriptor = self._descriptor(endpoint, reserve + size, flags, order)
         if descriptor is not None and size > 0:
             descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
@@ -231,23 +277,45 @@ class SmModule(RdmaModule):
         flags: int,
         tag: int,
     ) -> int:
-        """Write header and payload straight into a slot."""
+        """Write header and payload straight into a slot, or a block when they are long."""
         assert isinstance(endpoint, SmEndpoint)
         there = endpoint
         writer = there.writer
         begin = len(header)
         total = begin + payload_size
-        if total > writer.room or (self._waiting and there.queue):
+        if total > self._block_room or (self._waiting and there.queue):
             return NOT_AVAILABLE
         at = writer.reserve()
         if at < 0:
             return NOT_AVAILABLE
+        if total > writer.room:
+            return self._send_block(there, convertor, header, payload_size, tag)
         raw.copy(self._memory, at, header, 0, begin)
         if payload_size:
             convertor.pack_at(self._memory, at + begin, payload_size)
         writer.publish(total, tag, INLINE, 0)
         if self._words[there.parked]:
             self._ring(there)
+        return COMPLETED
+
+    def _send_block(
+        self, endpoint: SmEndpoint, convertor: Convertor, header: bytes, payload_size: int, tag: int
+    ) -> int:
+        block = self._take_block()
+        if block < 0:
+            return NOT_AVAILABLE
+        start = self._place_of(block)
+        at = start + CACHE_LINE
+        begin = len(header)
+        raw.copy(self._memory, at, header, 0, begin)
+        convertor.pack_at(self._memory, at + begin, payload_size)
+        self._words[start >> 3] = TAKEN
+        descriptor = descriptor_of(self._memory, 0, 0, block)
+        descriptor.endpoint = endpoint
+        self._unread.append(descriptor)
+        endpoint.writer.publish(begin + payload_size, tag, BLOCK, start)
+        if self._words[endpoint.parked]:
+            self._ring(endpoint)
         return COMPLETED
 
     def transfer(
@@ -271,7 +339,7 @@ class SmModule(RdmaModule):
             return False
         size = len(descriptor.segment)
         if descriptor.block >= 0:
-            start = self._layout.block(self._local_rank, descriptor.block)
+            start = self._place_of(descriptor.block)
             self._words[start >> 3] = TAKEN
             self._in_flight.append(descriptor)
             endpoint.writer.publish(size, descriptor.tag, BLOCK, start)
@@ -342,8 +410,7 @@ class SmModule(RdmaModule):
         return len(done)
 
     def _is_read(self, descriptor: SmDescriptor) -> bool:
-        start = self._layout.block(self._local_rank, descriptor.block)
-        return self._words[start >> 3] == FREE
+        return self._words[self._place_of(descriptor.block) >> 3] == FREE
 
     def _flush(self) -> int:
         """Send what found a ring full."""
@@ -369,6 +436,10 @@ class SmModule(RdmaModule):
         for descriptor in self._in_flight:
             if self._is_read(descriptor):
                 return False
+        if self._starved:
+            for descriptor in self._unread:
+                if self._is_read(descriptor):
+                    return False
         return not (self._waiting and self._room_for_waiting())
 
     def _room_for_waiting(self) -> bool:

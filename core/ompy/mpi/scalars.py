@@ -1,0 +1,84 @@
+"""Numbers, texts and bytes as messages, without pickle.
+
+Programs send few things as often as a number or a short text, and pickle takes as long for one as
+all the rest of its way. Such a message is
+
+    mark (7 bytes) | kind u8 | the value: i64, f64, UTF-8, or the bytes themselves
+
+for `None`, `bool`, `int` within 2**40, `float`, `str` and `bytes` of those very classes; whatever
+else there is goes by pickle. A receiver gets an equal object of the same class, as by pickle.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, Final
+
+from ompy import raw
+
+MARK: Final = b"\x03ompy\xa5\xff"  # arbitrary: begins no pickle, no JSON and no text
+FIRST: Final = MARK[0]
+SIZE: Final = 8  # bytes of mark and kind
+LONGEST: Final = 16384  # bytes of a text; arbitrary: beyond, pickling costs less than copying
+
+_NONE: Final = 0
+_FALSE: Final = 1
+_TRUE: Final = 2
+_INT: Final = 3
+_FLOAT: Final = 4
+_TEXT: Final = 5
+_BYTES: Final = 6
+_MARKED: Final = int.from_bytes(MARK, "little")
+_MARKS: Final = (1 << 56) - 1  # the bits of the mark
+_KIND_AT: Final = 56  # bits; behind the mark
+_ONES: Final = (1 << 64) - 1
+_BEYOND: Final = raw.BEYOND
+_REAL: Final = Struct("<8sd")
+_HEADS: Final = [MARK + bytes((kind,)) for kind in range(_BYTES + 1)]
+
+
+def encoded(obj: Any) -> bytes | None:
+    """The message of an object; None when it is to go by pickle."""
+    kind = type(obj)
+    if kind is int:
+        number = raw.small(obj)
+        if number == _BEYOND:
+            return None
+        return raw.two_words(_MARKED | _INT << _KIND_AT, number & _ONES)
+    if kind is float:
+        return _REAL.pack(_HEADS[_FLOAT], obj)
+    if kind is bool:
+        return _HEADS[_TRUE if obj else _FALSE]
+    if kind is bytes:
+        return _HEADS[_BYTES] + obj if len(obj) <= LONGEST else None
+    if kind is str:
+        return _text(obj)
+    return _HEADS[_NONE] if obj is None else None
+
+
+def _text(text: str) -> bytes | None:
+    if len(text) > LONGEST:
+        return None
+    try:
+        return _HEADS[_TEXT] + text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which pickle has a way for
+        return None
+
+
+def is_scalar(data: Any) -> bool:
+    """Whether a message (`bytearray`, `bytes` or byte view) is one of these."""
+    return len(data) >= SIZE and raw.word(data, 0) & _MARKS == _MARKED
+
+
+def decoded(data: Any) -> Any:
+    """The object in a message that is one."""
+    kind = raw.word(data, 0) >> _KIND_AT
+    if kind == _INT:
+        return raw.signed_word(data, SIZE)
+    if kind == _FLOAT:
+        return _REAL.unpack_from(data)[1]
+    if kind == _TEXT:
+        return str(memoryview(data)[SIZE:], "utf-8")
+    if kind == _BYTES:
+        return bytes(memoryview(data)[SIZE:])
+    return None if kind == _NONE else kind == _TRUE
