@@ -5,6 +5,7 @@ from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.string cimport memcpy, strchr
 
@@ -122,6 +123,9 @@ cdef inline bytearray room(Py_ssize_t length):
 
 cdef inline Py_ssize_t size(object view):
     return PyMemoryView_GET_BUFFER(view).len
+
+cdef inline object instance(type base, type kind):
+    return (<PyTypeObject *>base).tp_new(kind, <PyObject *>(), NULL)
 
 cdef inline void nap():
     cdef timespec moment

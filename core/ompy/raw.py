@@ -11,7 +11,7 @@ from __future__ import annotations
 from _thread import get_ident
 from struct import Struct
 from time import monotonic_ns, sleep
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 _WORD: Final = Struct("<Q")
 _WORDS: Final = Struct("<QQ")
@@ -20,6 +20,8 @@ _SIGNED: Final = Struct("<q")
 _load = _WORD.unpack_from
 
 NATIVE: Final = frozenset("cbB?hHiIlLqQnNfdP")  # formats that memoryview.cast takes as its source
+
+Made = TypeVar("Made")
 
 BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C integer
 
@@ -95,6 +97,12 @@ def size(view: memoryview) -> int:
 
 def pause(times: int) -> None:
     """Let the processor's other thread have its units for a moment. Interpreted it has them."""
+
+
+def instance(base: type, kind: type[Made]) -> Made:
+    """What `base.__new__` makes for a class derived from it."""
+    made: Made = base.__new__(kind)  # type: ignore[call-overload]
+    return made
 
 
 def nap() -> None:

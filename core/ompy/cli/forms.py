@@ -12,7 +12,12 @@ from importlib.machinery import EXTENSION_SUFFIXES
 import ompy
 
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
-INLINE = ("borrowed", "entries", "raw", "vm")  # what is compiled into others; see tools/compile_hot.py
+INLINE = (
+    "borrowed",
+    "entries",
+    "raw",
+    "vm",
+)  # what is compiled into others; see tools/compile_hot.py
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

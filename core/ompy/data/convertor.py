@@ -5,6 +5,8 @@ over any number of rails. Offsets and sizes are in packed bytes. The memory belo
 caller of the MPI function, who must leave it alone until the request completes.
 """
 
+# ruff: noqa: SLF001 - what is made without `__init__` is set up by functions of this module
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,6 @@
 cimport cython
 
+from ompy cimport raw
 from ompy.data.request cimport Request as Operation
 from ompy.mpi.completion cimport wait_for
 from ompy.mpi.handles cimport Handle

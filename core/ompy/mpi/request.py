@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
+from ompy import raw
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_IN_STATUS, ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
@@ -299,7 +300,7 @@ def request_of(comm: CommState, operation: Operation, keep: object, receives: bo
         keep: what must stay alive until then.
         receives: its status describes a message.
     """
-    made = Handle.__new__(Request)
+    made = raw.instance(Handle, Request)
     made._name = ""
     made._inner = request_state(comm, operation, keep, receives)
     return made

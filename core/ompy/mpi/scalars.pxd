@@ -20,7 +20,7 @@ cdef long long _BEYOND
 
 @cython.locals(number="long long")
 cpdef bytes encoded(obj)
-cdef bytes _text(str text)
+cdef bytes _text(object text)
 cpdef bint is_scalar(data) except -1
 @cython.locals(kind="long long")
 cpdef decoded(data)

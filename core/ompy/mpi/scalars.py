@@ -49,16 +49,16 @@ def encoded(obj: Any) -> bytes | None:
         return _REAL.pack(_HEADS[_FLOAT], obj)
     if kind is bool:
         return _HEADS[_TRUE if obj else _FALSE]
-    if kind is bytes:
-        return _HEADS[_BYTES] + obj if len(obj) <= LONGEST else None
-    if kind is str:
+    if kind is str or kind is bytes:
         return _text(obj)
     return _HEADS[_NONE] if obj is None else None
 
 
-def _text(text: str) -> bytes | None:
+def _text(text: str | bytes) -> bytes | None:
     if len(text) > LONGEST:
         return None
+    if isinstance(text, bytes):
+        return _HEADS[_BYTES] + text
     try:
         return _HEADS[_TEXT] + text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, which pickle has a way for

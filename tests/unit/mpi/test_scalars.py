@@ -14,7 +14,13 @@ from ompy.mpi.objects import Pickle
 
 PICKLE = Pickle()
 VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.complex_numbers()
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.binary(),
+    st.complex_numbers(),
 )
 
 
@@ -35,7 +41,20 @@ def test_what_comes_is_equal_and_of_the_same_class(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, False, 0, -1, (1 << 40) - 1, -(1 << 40) + 1, 0.5, -0.0, math.inf, "é", b"\x80\x05"],
+    [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        (1 << 40) - 1,
+        -(1 << 40) + 1,
+        0.5,
+        -0.0,
+        math.inf,
+        "é",
+        b"\x80\x05",
+    ],
 )
 def test_these_need_no_pickle(value: Any) -> None:
     said = scalars.encoded(value)
