@@ -6,7 +6,6 @@ from ompy.mpi cimport scalars
 from ompy.mpi.arrays cimport decoded, encoded, is_array
 
 # the module's constants, in C
-cdef long long BESIDE_FROM
 cdef long long HIGHEST
 
 cdef class Pickle:
