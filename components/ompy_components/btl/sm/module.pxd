@@ -44,13 +44,13 @@ cdef class SmModule(RdmaModule):
     cdef long long _block_room
     cdef long long _block_size
     cdef long long _pool
-    cdef list _unread
+    cdef public list _unread
     cdef object _memory
     cdef unsigned long long[::1] _words
     cdef int _local_rank
     cdef long _own_parked
     cdef list _handlers
-    cdef list _free
+    cdef public list _free
     cdef list _in_flight
     cdef long _waiting
     cdef dict _spares
