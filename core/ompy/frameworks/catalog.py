@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks import bml, btl, coll, plm, pml
+from ompy.frameworks import bml, btl, coll, paths, plm, pml
 from ompy.frameworks.nic import base as nic
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter
@@ -108,6 +108,28 @@ CATALOG: Final = (
         "btl",
         "Byte transfer over one kind of path.",
         btl.API,
+        (
+            Parameter(
+                "probe_interval_ms",
+                "int",
+                paths.INTERVAL_MS,
+                "How often the agents of two hosts ask each other over a rail on which a packet "
+                "has waited in vain for its ACK; a tenth as often while they get answers.",
+                level=5,
+                unit="ms",
+                minimum=1,
+            ),
+            Parameter(
+                "probe_timeout_ms",
+                "int",
+                paths.TIMEOUT_MS,
+                "After how much asking without an answer such a rail is dead. 0: nobody asks, and "
+                "a BTL that has waited in vain goes on, or decides by itself.",
+                level=4,
+                unit="ms",
+                minimum=0,
+            ),
+        ),
         contracts=(btl.BtlComponent,),
     ),
     FrameworkInfo(

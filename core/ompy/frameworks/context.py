@@ -15,6 +15,7 @@ from ompy.trace.sink import Trace
 if TYPE_CHECKING:
     from ompy.frameworks.btl import ActiveMessages, BtlModule
     from ompy.frameworks.nic.base import Nic
+    from ompy.frameworks.paths import Paths
 
 
 class RankContext:
@@ -36,6 +37,7 @@ class RankContext:
         oversubscribed: some host of the job has more ranks than cores; all ranks say the same.
         find_nics: the devices of all nic components; set by who brings the rank up, as a rank
             that needs no NIC imports no nic component.
+        find_paths: makes `paths`; set by who brings the rank up, and called when first needed.
     """
 
     def __init__(
@@ -67,7 +69,18 @@ class RankContext:
         self.btls: list[BtlModule] = []
         self.pml_name = ""
         self.find_nics: Callable[[], Sequence[Nic]] = tuple
+        self.find_paths: Callable[[], Paths] | None = None
+        self._paths: Paths | None = None
         self._modex: dict[int, Modex] = {}
+
+    @property
+    def paths(self) -> Paths:
+        """Who finds out whether a path still carries packets: the agents of the hosts."""
+        if self._paths is None:
+            from ompy.frameworks.paths import Paths
+
+            self._paths = self.find_paths() if self.find_paths is not None else Paths()
+        return self._paths
 
     @property
     def me(self) -> Proc:

@@ -285,6 +285,14 @@ class Middleware:
         """The datagram socket to use instead of `datagram`."""
         return datagram
 
+    def silences(self, receiver: int, rail: str) -> bool:
+        """Whether nothing that is sent to a rank over a rail gets there now, however small."""
+        return False
+
+    def deafens(self, rail: str) -> bool:
+        """Whether nothing that comes in over a rail is heard now."""
+        return False
+
 
 class Network:
     """One rank's way to the others. All calls come with the rank's lock held."""
@@ -296,6 +304,14 @@ class Network:
     def install(self, middleware: Middleware) -> None:
         """Wrap every stream and datagram socket made from now on; the last one is outermost."""
         self._middleware.append(middleware)
+
+    def silenced(self, receiver: int, rail: str) -> bool:
+        """Whether some middleware swallows all that is sent to a rank over a rail."""
+        return any(layer.silences(receiver, rail) for layer in self._middleware)
+
+    def deafened(self, rail: str) -> bool:
+        """Whether some middleware swallows all that comes in over a rail."""
+        return any(layer.deafens(rail) for layer in self._middleware)
 
     def introduce(self, rank: int, addresses: Iterable[Address]) -> None:
         """Say which rank has these datagram sockets. Faults that name ranks need it."""

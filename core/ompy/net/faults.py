@@ -327,6 +327,10 @@ class Cut(LinkFault):
         """Up again: new connections can be made, packets sent."""
         self.down = False
 
+    def silences(self, receiver: int, rail: str) -> bool:
+        """While it is down."""
+        return self.down
+
     def stream(self, stream: Stream, peer: Address) -> Stream:
         """Wrap a connection; one made while the interface is down is broken at once."""
         wrapped = super().stream(stream, peer)
@@ -394,6 +398,10 @@ class BlackHole(LinkFault):
         self.active = False
         for stream in list(self.streams):
             stream.push()
+
+    def silences(self, receiver: int, rail: str) -> bool:
+        """While the hole is open."""
+        return self.active
 
     def write(self, stream: FaultyStream, pieces: Sequence[memoryview]) -> int:
         """Hold the bytes while the hole is open and while older ones are held."""

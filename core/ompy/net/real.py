@@ -80,22 +80,7 @@ class RealNetwork(Network):
 
     def interfaces(self) -> list[Interface]:
         """The IPv4 interfaces of this host (network namespace) that are up and have a carrier."""
-        import socket
-
-        found = []
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            for _, name in socket.if_nameindex():
-                address = _interface_value(probe, name, _GET_ADDRESS)
-                mask = _interface_value(probe, name, _GET_NETMASK)
-                if address is None or mask is None or not _is_running(probe, name):
-                    continue  # no IPv4 address, or no cable
-                prefix = int.from_bytes(mask).bit_count()
-                text = socket.inet_ntoa(address)
-                mtu = int.from_bytes(
-                    _interface_value(probe, name, _GET_MTU, 16) or b"", sys.byteorder
-                )
-                found.append(Interface(name, text, prefix, text.startswith("127."), mtu=mtu))
-        return found
+        return interfaces()
 
     def in_network(self, address: str, network: str) -> bool:
         """Whether the network parts of both are equal (IPv4)."""
@@ -223,6 +208,24 @@ class RealNetwork(Network):
     def _silence(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._own_bell or 0)
+
+
+def interfaces() -> list[Interface]:
+    """The IPv4 interfaces of this host (network namespace) that are up and have a carrier."""
+    import socket
+
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            address = _interface_value(probe, name, _GET_ADDRESS)
+            mask = _interface_value(probe, name, _GET_NETMASK)
+            if address is None or mask is None or not _is_running(probe, name):
+                continue  # no IPv4 address, or no cable
+            prefix = int.from_bytes(mask).bit_count()
+            text = socket.inet_ntoa(address)
+            mtu = int.from_bytes(_interface_value(probe, name, _GET_MTU, 16) or b"", sys.byteorder)
+            found.append(Interface(name, text, prefix, text.startswith("127."), mtu=mtu))
+    return found
 
 
 def _is_running(probe: socket.socket, name: str) -> bool:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from ompy.net.base import Address, Datagram, DeviceGone, LinkError, Middleware, Network, Stream
 from ompy.net.fault_rules import LASTING_FAULTS, NEVER, NIC_FAULTS, FaultRule
 from ompy.net.flows import PASSED, UNKNOWN, Flow, Outcome, Strike
+from ompy.net.outages import Outages
 from ompy.net.scripted_sockets import ScriptedDatagram, ScriptedStream
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class ScriptedFaults(Middleware):
         strikes: which packets, while `record` is set.
         record: keep `strikes`.
         on_delivered: called after each strike; the owner may want to tell somebody.
+        outages: what lasts here.
+        on_outage: called when a packet has set something lasting off.
     """
 
     def __init__(
@@ -73,17 +76,18 @@ class ScriptedFaults(Middleware):
         self.strikes: list[Strike] = []
         self.record = False
         self.on_delivered: Callable[[], object] | None = None
+        self.on_outage: Callable[[], object] | None = None
         self.engine = engine
         self._size = size
         self._network = network
         self._trace = trace
         self._began = engine.now()
+        self.outages = Outages(rules, rank, self._began)
         self._here = [index for index, rule in enumerate(rules) if rule.sits_at(rank)]
         self._random = {i: Random(f"{seed}/{rules[i].seed}/{i}/{rank}") for i in self._here}  # noqa: S311 - chance is the point
         self._flows: dict[tuple[int, str], Flow] = {}
         self._messages: dict[int, int] = {}  # begun, by rule
         self._left: dict[int, int] = {}  # bytes to the one that triggers, by rule
-        self._fired: dict[int, int] = {}
         self._streams: dict[ScriptedStream, None] = {}
         self._rails: dict[str, str] = {}
         self._watch_links()
@@ -189,7 +193,7 @@ class ScriptedFaults(Middleware):
         return any(
             self.rules[index].what == "black_hole"
             and self.rules[index].concerns(self.rank, flow.receiver, flow.rail)
-            and self._lasts(index, self.rules[index])
+            and self.outages.lasts(index, self.engine.now())
             for index in self._here
         )
 
@@ -197,10 +201,18 @@ class ScriptedFaults(Middleware):
         """Whether a packet that has come in is lost, the link being down."""
         for index in self._here:
             rule = self.rules[index]
-            if rule.what in NIC_FAULTS and self._down(index, rule, rail):
+            if rule.what in NIC_FAULTS and self.outages.down(index, rail, self.engine.now()):
                 self.count(index, self.flow(UNKNOWN, rail), size)
                 return True
         return False
+
+    def silences(self, receiver: int, rail: str) -> bool:
+        """Whether a black hole or the NIC swallows all that is sent to a rank over a rail."""
+        return self.outages.silences(receiver, rail, self.engine.now())
+
+    def deafens(self, rail: str) -> bool:
+        """Whether the NIC of a rail is down."""
+        return self.outages.deafens(rail, self.engine.now())
 
     def count(self, index: int, flow: Flow, size: int, detail: int = 0) -> None:
         """Say that a rule has struck a packet of a flow."""
@@ -221,24 +233,24 @@ class ScriptedFaults(Middleware):
             if rule.what not in NIC_FAULTS:
                 continue
             if rule.triggered and (not rule.rails or flow.rail in rule.rails):
-                fired = index in self._fired
+                fired = index in self.outages.fired
                 if not fired and self._triggers(index, rule, flow, size):
-                    self._fired[index] = self._now()
+                    self._fire(index)
                     self._reset_all()
-            if self._down(index, rule, flow.rail):
+            if self.outages.down(index, flow.rail, self.engine.now()):
                 self.count(index, flow, size)
                 raise self._problem(rule)
 
     def _strikes(self, index: int, rule: FaultRule, flow: Flow, size: int) -> bool:
         """Whether a rule strikes this packet; every draw it has to make is made here, once."""
         if rule.what in LASTING_FAULTS:
-            if rule.triggered and index not in self._fired:
+            if rule.triggered and index not in self.outages.fired:
                 if not self._triggers(index, rule, flow, size):
                     return False
-                self._fired[index] = self._now()
+                self._fire(index)
                 if rule.lasts != NEVER:
                     self.engine.call_later(rule.lasts, self._push_all)
-            return self._lasts(index, rule)
+            return self.outages.lasts(index, self.engine.now())
         if rule.times and self.delivered[index] >= rule.times:
             return False
         if rule.triggered and not self._triggers(index, rule, flow, size):
@@ -317,17 +329,13 @@ class ScriptedFaults(Middleware):
         now = self._now()
         return rule.since <= now and (rule.until == NEVER or now < rule.until)
 
-    def _lasts(self, index: int, rule: FaultRule) -> bool:
-        """Whether what lasts does so now."""
-        if not rule.triggered:
-            return self._in_window(rule)
-        begun = self._fired.get(index)
-        return begun is not None and (rule.lasts == NEVER or self._now() < begun + rule.lasts)
+    def _fire(self, index: int) -> None:
+        """A packet sets off what lasts."""
+        self.outages.fired[index] = self._now()
+        if self.on_outage is not None:
+            self.on_outage()
 
     # -- the NIC
-
-    def _down(self, index: int, rule: FaultRule, rail: str) -> bool:
-        return (not rule.rails or rail in rule.rails) and self._lasts(index, rule)
 
     def _problem(self, rule: FaultRule) -> LinkError:
         if rule.what == "nic_gone":
@@ -352,7 +360,7 @@ class ScriptedFaults(Middleware):
             rule = self.rules[index]
             if rule.what not in NIC_FAULTS or stream.broken:
                 continue
-            if self._down(index, rule, stream.flow.rail):
+            if self.outages.down(index, stream.flow.rail, self.engine.now()):
                 self.count(index, stream.flow, 0)
                 stream.fail(f"connection reset: {self._problem(rule)}")
 

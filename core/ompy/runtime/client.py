@@ -101,6 +101,9 @@ class AgentClient(WireUp):
         job_key: 32 secret bytes only processes of the job know.
         on_departure: told rank and reason when another rank has ended after finalizing.
             Called from within `on_readable`, or at the end of another call.
+        on_path: told watch, verdict and questions without an answer, as `watch_path` asked for;
+            called as `on_departure` is.
+        agent_port: where agents of other hosts ask this rank's about paths; 0 if they do not.
         on_abort: called when this rank ends the job, before it does.
         before_end: called when this rank has finalized or ends the job: the last chance to tell.
     """
@@ -110,11 +113,14 @@ class AgentClient(WireUp):
         self.rank: int = welcome.header["rank"]
         self.job_key = welcome.body[:KEY_SIZE]
         self.on_departure: Callable[[int, str], None] | None = None
+        self.on_path: Callable[[int, str, int], None] | None = None
+        self.agent_port: int = welcome.header.get("probes", 0)
         self.on_abort: Callable[[], object] | None = None
         self.before_end: Callable[[], object] | None = None
         self._connection = connection
         self._decoder = decoder
         self._departures: list[tuple[int, str]] = []
+        self._paths: list[tuple[int, str, int]] = []
         self._published: dict[str, bytes] = {}
         self._calls = 0
         self._sending = _thread.allocate_lock()
@@ -179,10 +185,25 @@ class AgentClient(WireUp):
 
         An agent that has gone is none of its business: the next call finds out.
         """
+        self._tell(Kind.FAULTS, {"delivered": list(delivered)})
+
+    def tell_outages(self, began: int, fired: Mapping[int, int]) -> None:
+        """Say which lasting faults have begun at this rank, and when; waits for nothing."""
+        self._tell(Kind.OUTAGES, {"began": began, "fired": dict(fired)})
+
+    def watch_path(self, header: Mapping[str, Any]) -> None:
+        """Have the agent ask over a path (`runtime/probes`); `on_path` is told later."""
+        self._tell(Kind.WATCH, header)
+
+    def unwatch_path(self, watch: int) -> None:
+        """Have it ask no more."""
+        self._tell(Kind.UNWATCH, {"watch": watch})
+
+    def _tell(self, kind: Kind, header: Mapping[str, Any]) -> None:
         if self._why_closed:
             return
         try:  # noqa: SIM105 - contextlib is not worth its import in a rank
-            self._send(encode(Kind.FAULTS, {"delivered": list(delivered)}))
+            self._send(encode(kind, header))
         except OSError:
             pass
 
@@ -302,12 +323,17 @@ class AgentClient(WireUp):
     def _notice(self, frame: Frame) -> None:
         if frame.kind is Kind.DEPARTED:
             self._departures.append((frame.header["rank"], frame.body.decode()))
+        elif frame.kind is Kind.PATH:
+            said = frame.header
+            self._paths.append((said["watch"], said["verdict"], said["unanswered"]))
         for descriptor in frame.descriptors:
             os.close(descriptor)
 
     def _hand_out(self) -> None:
         while self._departures and self.on_departure is not None:
             self.on_departure(*self._departures.pop(0))
+        while self._paths and self.on_path is not None:
+            self.on_path(*self._paths.pop(0))
 
 
 def _die_with_writer(lifeline: int) -> None:

@@ -72,10 +72,14 @@ class Kind(IntEnum):
     ABORT = 55  # body: reason
     UNEXECUTABLE = 56  # from between fork and exec; body: reason
     FAULTS = 57  # how often each fault of the script has struck; passed on to L
+    WATCH = 58  # ask over this path whether it carries packets (`runtime/probes`)
+    UNWATCH = 59
+    OUTAGES = 60  # which lasting faults of the script have begun
     # A to R
     WELCOME = 64  # body: key and job
     REPLY = 65
     REFUSED = 66  # body: reason
+    PATH = 67  # what is known of a path that was to be watched
 
 
 class ControlError(Exception):

@@ -62,6 +62,13 @@ class Disturbance:
         if any(rule.message for rule in rules):
             context.trace.listen(self._note)
 
+    def tell_outages_to(self, tell: Callable[[int, Mapping[int, int]], object]) -> None:
+        """Have somebody told which lasting faults there are here, now and whenever one begins."""
+        outages = self.faults.outages
+        if outages:
+            self.faults.on_outage = lambda: tell(outages.began, outages.fired)
+            tell(outages.began, outages.fired)
+
     def tell_now(self) -> None:
         """Say what has not been said."""
         self._due = False

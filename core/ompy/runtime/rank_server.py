@@ -8,18 +8,22 @@ processes of one rank cannot take each other's answers. The first is welcomed, o
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_PROC_FAILED, ERR_RANK
 from ompy.runtime.channel import Channel
-from ompy.runtime.control import Frame, Kind, encode
+from ompy.runtime.control import KEY_SIZE, Frame, Kind, encode
 from ompy.runtime.modex import Answer, ModexStore
 from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
 from ompy.runtime.segments import SharedDescriptors
+
+if TYPE_CHECKING:
+    from ompy.runtime.probes.agent import Prober
 
 WRAPPER_GRACE: Final = 1.0  # s; arbitrary: for a wrapper to exit after its MPI process died
 _CREDENTIALS: Final = struct.Struct("3i")  # Linux struct ucred
@@ -60,6 +64,7 @@ class RankServer:
         modex: ModexStore,
         size: int,
         welcome: bytes,
+        several_hosts: bool = False,
     ) -> None:
         """Serve.
 
@@ -69,12 +74,15 @@ class RankServer:
             modex: what has been published.
             size: processes of the job.
             welcome: the job's key and the job.
+            several_hosts: agents of other hosts may want to ask about paths.
         """
         self._loop = loop
         self._events = events
         self._modex = modex
         self._size = size
         self._welcome = welcome
+        self._several_hosts = several_hosts
+        self._prober: Prober | None = None
         self._shared = SharedDescriptors()
         self._ranks: list[AttachedRank] = []
         self._doors: dict[int, Channel] = {}
@@ -87,6 +95,9 @@ class RankServer:
             Kind.FINALIZED: self._finalized,
             Kind.ABORT: self._abort,
             Kind.FAULTS: self._faults,
+            Kind.WATCH: self._watch,
+            Kind.UNWATCH: self._unwatch,
+            Kind.OUTAGES: self._outages,
         }
 
     def add(self, rank: LocalRank) -> None:
@@ -136,7 +147,10 @@ class RankServer:
         )
         rank.client = client
         lifeline, rank.lifeline = os.pipe()
-        client.send(Kind.WELCOME, {"rank": rank.rank}, self._welcome, (lifeline,))
+        header = {"rank": rank.rank}
+        if self._several_hosts:
+            header["probes"] = self._paths.port()
+        client.send(Kind.WELCOME, header, self._welcome, (lifeline,))
         os.close(lifeline)
         for departed, reason in self._modex.departed.items():
             client.send(Kind.DEPARTED, {"rank": departed}, reason.encode())
@@ -146,7 +160,21 @@ class RankServer:
         rank.stage = stage
         self._events.advanced(rank)
 
+    @property
+    def _paths(self) -> Prober:
+        """Asks over paths and answers; most jobs of one host never need it."""
+        if self._prober is None:
+            from ompy.runtime.probes.agent import Prober
+
+            def rules() -> list[dict[str, Any]]:
+                found: list[dict[str, Any]] = json.loads(self._welcome[KEY_SIZE:])["faults"]
+                return found
+
+            self._prober = Prober(self._loop, self._welcome[:KEY_SIZE], rules)
+        return self._prober
+
     def _client_gone(self, rank: AttachedRank) -> None:
+        self._forget_paths(rank)
         rank.client = None
         if rank.stage is not Stage.FINALIZED:
             self._loop.call_later(WRAPPER_GRACE, self._miss, rank)
@@ -211,6 +239,20 @@ class RankServer:
     def _faults(self, call: _Call) -> None:
         self._events.disturbed(call.rank, call.header["delivered"])
 
+    def _watch(self, call: _Call) -> None:
+        client = call.client
+        self._paths.watch(call.rank.rank, call.header, lambda said: client.send(Kind.PATH, said))
+
+    def _unwatch(self, call: _Call) -> None:
+        self._paths.unwatch(call.rank.rank, call.header["watch"])
+
+    def _outages(self, call: _Call) -> None:
+        self._paths.outages(call.rank.rank, call.header)
+
+    def _forget_paths(self, rank: AttachedRank) -> None:
+        if self._prober is not None:
+            self._prober.gone(rank.rank)
+
     def _abort(self, call: _Call) -> None:
         reason = call.frame.body.decode(errors="replace")
         self._events.aborted(call.rank, call.header["code"], reason)
@@ -223,14 +265,14 @@ class _Call:
         self.rank = rank
         self.frame = frame
         self.header = frame.header
-        self._client = client
+        self.client = client
 
     def reply(self, body: bytes = b"", descriptors: Sequence[int] = ()) -> None:
-        self._client.send(Kind.REPLY, {"call": self.header["call"]}, body, descriptors)
+        self.client.send(Kind.REPLY, {"call": self.header["call"]}, body, descriptors)
 
     def refuse(self, code: int, text: str) -> None:
         header = {"call": self.header["call"], "code": code}
-        self._client.send(Kind.REFUSED, header, text.encode())
+        self.client.send(Kind.REFUSED, header, text.encode())
 
     def later(self, subject: str) -> Answer:
         """For the modex, which answers when it can; `subject` begins a refusal."""

@@ -64,7 +64,14 @@ class Supervisor:
         self._modex = ModexStore(frozenset(rank.rank for rank in ranks))
         self._output = OutputForwarder(self._loop, self._launcher)
         self._input: InputForwarder | None = None
-        self._server = RankServer(self._loop, self, self._modex, len(job.placements), start.body)
+        self._server = RankServer(
+            self._loop,
+            self,
+            self._modex,
+            len(job.placements),
+            start.body,
+            self._several_hosts,
+        )
         self._heartbeat = self._begin_heartbeat(start.header)
         for rank in ranks:
             self._adopt(rank)

@@ -12,6 +12,8 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.runtime.probes.parameters import probing_of
+from ompy.runtime.probes.virtual import VirtualAgents, VirtualPaths
 from ompy.runtime.process import RankProcess
 from ompy.trace.sink import Event, Trace
 
@@ -127,6 +129,7 @@ class VirtualJob:
         ]
         self.traces = [Trace(rank, engine.now) for rank, engine in enumerate(self._board.engines)]
         self.known: list[list[Proc]] = [[] for _ in range(ranks)]
+        self._agents = VirtualAgents(fabric, self.networks, probing_of(registry))
         self._secret = Random(seed)  # noqa: S311 - a key that is the same for the same seed
 
     def run(self, programs: Sequence[Program] | Program, *, trace: bool = False) -> list[Any]:
@@ -176,6 +179,7 @@ class VirtualJob:
             job_id=job_id,
             job_key=key,
         )
+        context.find_paths = lambda: VirtualPaths(self._agents, rank, engine.wake)
         return self._bring_up(context, self._registry)
 
     def events(self) -> list[Event]:

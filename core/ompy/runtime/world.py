@@ -22,6 +22,7 @@ from ompy.runtime.rank_report import report_when_asked
 from ompy.runtime.tracing import open_trace
 
 if TYPE_CHECKING:
+    from ompy.frameworks.paths import Paths
     from ompy.runtime.client import AgentClient
     from ompy.runtime.disturbance import Disturbance
 
@@ -188,6 +189,11 @@ def _launched(client: AgentClient) -> RankProcess:
         procs[rank].departed = reason
 
     client.on_departure = departed
+    if client.agent_port:
+        from ompy.runtime.probes.client import KEY
+
+        client.publish(KEY, str(client.agent_port).encode())
+    context.find_paths = partial(_paths, client, context, registry)
     client.on_abort = partial(context.trace.finish, "abort")
     engine.wakeup.add(client.fileno(), client.on_readable)
     disturbance = _disturb(client, context) if job.faults else None
@@ -198,11 +204,22 @@ def _launched(client: AgentClient) -> RankProcess:
     return process
 
 
+def _paths(client: AgentClient, context: RankContext, registry: Registry) -> Paths:
+    """The agent, as who finds out about paths."""
+    from ompy.runtime.probes.client import AgentPaths
+    from ompy.runtime.probes.parameters import probing_of
+
+    made = AgentPaths(client, context, probing_of(registry))
+    client.on_path = made.told
+    return made
+
+
 def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
     """Put the job's fault script to work in this rank."""
     from ompy.runtime.disturbance import Disturbance
 
     made = Disturbance(client.job.faults, context, client.tell_faults)
+    made.tell_outages_to(client.tell_outages)
     client.before_end = made.tell_now
     return made
 

@@ -36,6 +36,7 @@ from ompy_components.btl.usnic.allowance import LEAST
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.component import EAGER_ALONE
 from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
+from ompy_components.btl.usnic.doubts import Doubts
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import BYE
 from ompy_components.btl.usnic.packets import (
@@ -46,7 +47,7 @@ from ompy_components.btl.usnic.packets import (
 )
 from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
-from ompy_components.btl.usnic.reliability import US, Limits, PathVerdict, Reliability
+from ompy_components.btl.usnic.reliability import US, Limits, Reliability
 from ompy_components.btl.usnic.report import Report
 from ompy_components.btl.usnic.seal import Seal, recipient
 from ompy_components.btl.usnic.send_engine import Options, SendEngine
@@ -72,6 +73,7 @@ class UsnicModule(BtlModule):
         endpoints: by rank.
         max_packet: bytes of the largest packet, MAC and header included.
         connectivity: pings peers, and answers them.
+        doubts: paths on which packets wait in vain.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class UsnicModule(BtlModule):
         self.registration_handle_size = HANDLE_SIZE
         self.max_packet = data.max_message
         self.connectivity = Connectivity(self, probe_limits(values))
+        self.doubts = Doubts(self)
         self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
         self._report: Report | None = None
         if values.stats:
@@ -179,7 +182,7 @@ class UsnicModule(BtlModule):
             self.sending.resends,
             first=self.isn,
             expected=record.isn,
-            verdict=lambda: _verdict(proc),
+            verdict=lambda: self.doubts.verdict(endpoint),
         )
         self.endpoints[proc.rank] = endpoint
         self.connectivity.begin(endpoint)
@@ -346,8 +349,8 @@ class UsnicModule(BtlModule):
             reliability.expire(now)
             if endpoint.proc.departed:
                 self.fail(endpoint, endpoint.proc.departed)
-            elif reliability.failure:
-                self.fail(endpoint, reliability.failure)
+            elif reason := reliability.failure or self.doubts.look(endpoint):
+                self.fail(endpoint, reason)
             due = reliability.deadline()
             if due is not None:
                 # an ACK that is due goes out in this round, unless there is no credit for it
@@ -376,6 +379,7 @@ class UsnicModule(BtlModule):
             return
         endpoint.gone = reason
         self._note("PATH_FAILED", peer=endpoint.proc.rank, reason=reason)
+        self.doubts.forget(endpoint)
         open_fragments = self.sending.abandon(endpoint)
         expected = endpoint.left or endpoint.proc.departed
         if self.error_callback is not None and (open_fragments or not expected):
@@ -403,6 +407,7 @@ class UsnicModule(BtlModule):
             if not self.nic.gone:
                 self.sending.send_ack(endpoint)
         self._finalized = True
+        self.doubts.close()
         for endpoint in every:
             endpoint.gone = endpoint.gone or "this rank has ended"
             self.sending.abandon(endpoint)  # farewells nobody answered
@@ -467,11 +472,6 @@ def _limits(values: Values, packet_size: int) -> Limits:
         ack_delay=min(values.ack_delay * US, timeout // 2),
         congestion_control=values.congestion_control,
     )
-
-
-def _verdict(proc: Proc) -> PathVerdict:
-    """What the runtime knows: whether the process has ended."""
-    return PathVerdict.DEAD if proc.departed else PathVerdict.UNKNOWN
 
 
 def _nothing() -> None:

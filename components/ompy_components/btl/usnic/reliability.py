@@ -21,9 +21,10 @@ that answers tells which of the others are needed at all.
 Receiver. A new packet makes an ACK due after a pause, in which others may join it. What has been
 taken before makes it due now, as the ACK must have been lost. Any packet to the peer may carry it.
 
-End. A segment that has been posted too often without an answer ends the connection, but only when
-nobody knows better: a rank that computes answers nothing and is well. So the machine asks its
-owner what is known of the path, and goes on towards a peer that is alive.
+End. A rank that computes answers nothing and is well, so silence alone ends nothing: while the
+oldest segment waits in vain the path is in doubt, and the owner finds out what is known of it.
+Where the tries are limited, a segment that has been posted too often ends the connection only when
+nobody knows that the path is alive.
 
 Source: seed usnic-btl-design-notes (reliability); reference usnic.md 9 to 11. Ours: back-off,
 limit, the rule about bursts, the age a segment must have before an ACK resends it. RFC 6298 (how
@@ -34,8 +35,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
+
+from ompy.frameworks.paths import PathVerdict
 
 from ompy_components.btl.usnic.allowance import FIRST, Allowance, Unlimited
 from ompy_components.btl.usnic.hotel import Hotel
@@ -51,14 +53,6 @@ US: Final = 1_000  # ns; Linux counts so
 RTT_SHARE: Final = 8  # RFC 6298 2.3: a new sample is an eighth of the smoothed time
 SPREAD_SHARE: Final = 4  # RFC 6298 2.3: and a quarter of how much samples differ from it
 SPREADS: Final = 4  # RFC 6298 2.2: a stay is the smoothed time and so many times that
-
-
-class PathVerdict(Enum):
-    """What is known of the way to a peer that does not answer."""
-
-    ALIVE = "alive"  # the path works and the process is there: it is only silent
-    UNKNOWN = "unknown"
-    DEAD = "dead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,15 +213,27 @@ class Reliability:
         segment.posted_at = now
         segment.room = self.hotel.checkin(segment, now + self._stay())
 
+    # -- whether the peer is there
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the oldest segment has waited in vain, and nothing has got through since."""
+        return self._backoff > 0 and self.outstanding > 0 and not self.leaving
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """What has got through both ways; another pair when something else has."""
+        return self.acked, self.arrived.acknowledgement
+
     # -- how long a segment stays
 
     @property
-    def _round_trip_max(self) -> int:
+    def round_trip_max(self) -> int:
         """What an answer takes at most, as far as is known, ns."""
         return self._rtt + SPREADS * self._rtt_spread + self.limits.ack_delay
 
     def _stay(self) -> int:
-        least = self._round_trip_max if self.limits.congestion_control else 0
+        least = self.round_trip_max if self.limits.congestion_control else 0
         return self.limits.stay(1 if self.leaving else self._backoff + 1, least)
 
     def acknowledge(self, sequence: int, now: int) -> list[SendSegment]:
@@ -262,7 +268,7 @@ class Reliability:
         # a loss was found may have waited for what was lost
         if proven and distance(sequence, self._recover) >= 0:
             self._sample(now - last.posted_at)
-        if proven or (self._rtt and now - head.posted_at <= self._round_trip_max):
+        if proven or (self._rtt and now - head.posted_at <= self.round_trip_max):
             self._backoff = 0
         if distance(self.acked, self._recover) < -1:
             self._resend_missing(now)

@@ -298,7 +298,14 @@ class PassiveAgent:
         self._grace_ms = frame.header["grace_ms"]
         self._modex = ModexStore(frozenset(self._newcomers))
         welcome = self._key + frame.body
-        self._server = FarewellServer(self._loop, self, self._modex, self._member.size, welcome)
+        self._server = FarewellServer(
+            self._loop,
+            self,
+            self._modex,
+            self._member.size,
+            welcome,
+            bool(self._member.meeting),
+        )
         for rank, connection, _ in self._newcomers.values():
             self._loop.remove_reader(connection)
             self._ranks[rank.rank] = rank

@@ -42,5 +42,6 @@ class FarewellServer(RankServer):
 
     def _client_gone(self, rank: AttachedRank) -> None:
         """Its process has ended, how is not ours to know."""
+        self._forget_paths(rank)
         rank.client = None
         self._events.lost(rank)

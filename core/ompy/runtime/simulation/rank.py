@@ -22,6 +22,8 @@ from ompy.mca.registry import Registry
 from ompy.net.base import Interface
 from ompy.runtime.disturbance import BEGINS, Disturbance
 from ompy.runtime.environment import rank_environment
+from ompy.runtime.probes.client import AgentPaths
+from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import report
 from ompy.runtime.simulation import stand_ins
@@ -129,9 +131,13 @@ class _Rank:
             job_id=bytes.fromhex(part.job.job_id),
             job_key=part.key,
         )
+        paths = AgentPaths(world, context, probing_of(registry))
+        context.find_paths = lambda: paths
+        world.on_path = paths.told
         if part.job.faults:
             self._disturbance = Disturbance(part.job.faults, context, None, seed=part.seed)
             self._disturbance.faults.record = part.record
+            self._disturbance.tell_outages_to(world.tell_outages)
         self._process = RankProcess(context, registry)
         if self._disturbance is not None:
             self._disturbance.process = self._process

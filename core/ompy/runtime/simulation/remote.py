@@ -7,7 +7,7 @@ asks for without needing an answer (a packet sent, a timer) waits for its next c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -40,7 +40,9 @@ ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
 POLL_COST: Final = 5_000
 SETTLE: Final = 50  # ns of virtual time; arbitrary: enough for others to get in between two polls
 BATCH: Final = 64  # calls; arbitrary: bounds what waits in memory
-_HARMLESS: Final = frozenset({"after", "transmit"})  # calls that change nothing that is ready here
+_HARMLESS: Final = frozenset(
+    {"after", "transmit", "watch_path", "unwatch_path", "outages"}
+)  # calls that change nothing that is ready here
 
 
 class Conducted:
@@ -52,6 +54,7 @@ class Conducted:
         ready: what is ready in each set of sources, as of the last answer.
         stale: something waits for the next call that may change that.
         on_news: told a rank and how it ended.
+        on_path: told watch, verdict and questions without an answer (`runtime/probes/client.py`).
         where: asked for a report of this rank, as text.
         on_stop: called when the world ends around this rank; returns what it has to say at its end.
     """
@@ -62,6 +65,7 @@ class Conducted:
         self.ready: dict[int, list[tuple[int, bool, bool]]] = {}
         self.stale = False
         self.on_news: Callable[[int, str], object] | None = None
+        self.on_path: Callable[[int, str, int], object] | None = None
         self.where: Callable[[], str] = str
         self.on_stop: Callable[[], dict[str, Any]] = dict
         self._line = line
@@ -91,6 +95,18 @@ class Conducted:
         finally:
             self.calling = False
 
+    def watch_path(self, header: dict[str, Any]) -> None:
+        """Have the agents of the world watch a path."""
+        self.later("watch_path", header)
+
+    def unwatch_path(self, watch: int) -> None:
+        """Have them do so no more."""
+        self.later("unwatch_path", watch)
+
+    def tell_outages(self, began: int, fired: Mapping[int, int]) -> None:
+        """Say which lasting faults have begun at this rank, and when."""
+        self.later("outages", began, dict(fired))
+
     def end(self, code: int, report: dict[str, Any]) -> None:
         """The program has ended, and this process will."""
         self._line.send([*self._waiting, ("end", code, report)])
@@ -100,9 +116,10 @@ class Conducted:
         while True:
             self.time, kind, value, news, self.ready = self._line.receive()
             self.stale = False
-            if self.on_news is not None:
-                for rank, reason in news:
-                    self.on_news(rank, reason)
+            for what, *said in news:
+                told = self.on_path if what == "path" else self.on_news
+                if told is not None:
+                    told(*said)
             match kind:
                 case "link":
                     raise LinkError(value)

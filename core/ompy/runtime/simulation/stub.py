@@ -8,13 +8,15 @@ time. A call that lets time pass gives the core away, and another rank's process
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ompy.data.errors import MPIError
 from ompy.engine.virtual import VirtualEngine
 from ompy.frameworks.wireup import WireUp
 from ompy.net.base import Address, LinkError, Stream
+from ompy.net.fault_rules import FaultRule
+from ompy.net.outages import Outages
 from ompy.net.virtual import (
     VirtualDatagram,
     VirtualListener,
@@ -23,6 +25,7 @@ from ompy.net.virtual import (
     VirtualSource,
     VirtualStream,
 )
+from ompy.runtime.probes.virtual import VirtualAgents, VirtualWatch
 from ompy.runtime.simulation.line import Line, LineClosed
 
 
@@ -61,7 +64,8 @@ class RankStub:
 
     Attributes:
         rank: which.
-        news: ranks that have ended, to be told with the next answer.
+        news: ranks that have ended, and verdicts on paths, to be told with the next answer.
+        outages: the lasting faults of the rank.
         report: what the rank said at its end: counts and strikes.
         done: its process has come to its end.
     """
@@ -73,6 +77,8 @@ class RankStub:
         network: ServedNetwork,
         wireup: WireUp,
         patience: float,
+        agents: VirtualAgents,
+        rules: Sequence[FaultRule],
     ) -> None:
         """Act for the process at the other end of `line`.
 
@@ -82,9 +88,12 @@ class RankStub:
             network: the rank's.
             wireup: the rank's.
             patience: seconds of real time it may run without a call.
+            agents: of the world.
+            rules: of its fault script.
         """
         self.rank = engine.rank
-        self.news: list[tuple[int, str]] = []
+        self.news: list[tuple[Any, ...]] = []
+        self.outages: Outages | None = None
         self.report: dict[str, Any] = {}
         self.done = False
         self._line = line
@@ -92,6 +101,9 @@ class RankStub:
         self._network = network
         self._wireup = wireup
         self._patience = patience
+        self._agents = agents
+        self._rules = rules
+        self._watches: dict[int, VirtualWatch] = {}
         self._sources: dict[int, VirtualSource] = {}
         self._sets: dict[int, VirtualReadiness] = {}
         self._last = 0
@@ -201,6 +213,37 @@ class RankStub:
     def do_report(self, report: dict[str, Any]) -> None:
         """What the rank has to say before it ends the world."""
         self.report = report
+
+    # -- paths
+
+    def silenced(self, receiver: int, rail: str) -> bool:
+        """Whether a lasting fault swallows all that the rank sends to another over a rail."""
+        now = self._engine.now()
+        return self.outages is not None and self.outages.silences(receiver, rail, now)
+
+    def deafened(self, rail: str) -> bool:
+        """Whether a lasting fault swallows all that comes in over a rail."""
+        return self.outages is not None and self.outages.deafens(rail, self._engine.now())
+
+    def do_outages(self, began: int, fired: dict[int, int]) -> None:
+        """The lasting faults of the rank, and which have begun."""
+        self.outages = Outages(self._rules, self.rank, began, fired)
+
+    def do_watch_path(self, header: dict[str, Any]) -> None:
+        """Have the agents ask over a path."""
+        number = header["watch"]
+
+        def tell() -> None:
+            self.news.append(("path", number, watch.verdict.value, watch.probe.unanswered))
+            self._engine.wake()
+
+        peer, source, target = header["peer"], header["source"], header["target"]
+        watch = self._agents.begin(self.rank, peer, source, target, header["patience"], tell)
+        self._watches[number] = watch
+
+    def do_unwatch_path(self, number: int) -> None:
+        """Have them ask no more."""
+        self._watches.pop(number).end()
 
     # -- network
 

@@ -13,9 +13,14 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from ompy.engine.virtual import Conductor, Deadlock, RankFailed
+from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.job import Job
+from ompy.mca.registry import Registry
+from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual import Fabric, Rail
 from ompy.runtime.control import KEY_SIZE
+from ompy.runtime.probes.parameters import probing_of
+from ompy.runtime.probes.virtual import VirtualAgents
 from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.rank import Part, run_rank
 from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
@@ -104,6 +109,9 @@ class World:
             ServedNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
         ]
         self._stubs: list[RankStub] = []
+        registry = Registry.from_snapshot(CATALOG, dict(scenario.job.mca))
+        self._agents = VirtualAgents(fabric, self._stubs, probing_of(registry))
+        self._rules = [FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults]
         self._lines: list[Line] = []
         self._processes: list[int] = []
 
@@ -141,7 +149,10 @@ class World:
             line = Line(ours)
             self._lines.append(line)
             wireup = VirtualWireUp(self._board, rank, engine)
-            self._stubs.append(RankStub(line, engine, network, wireup, self._scenario.patience))
+            patience = self._scenario.patience
+            self._stubs.append(
+                RankStub(line, engine, network, wireup, patience, self._agents, self._rules)
+            )
 
     def _become(self, part: Part, ours: socket.socket, theirs: socket.socket) -> None:
         """In the child: no end of any other rank's line stays open."""
@@ -188,7 +199,7 @@ class World:
         """The others hear what a host's agent would tell them."""
         for stub, engine in zip(self._stubs, self._board.engines, strict=True):
             if stub.rank != rank and not stub.done:
-                stub.news.append((rank, "it has ended"))
+                stub.news.append(("ended", rank, "it has ended"))
                 engine.wake()
 
     def _where(self) -> str:

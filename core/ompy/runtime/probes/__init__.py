@@ -1,0 +1,1 @@
+"""Agents that ask each other over a rail whether it still carries packets."""

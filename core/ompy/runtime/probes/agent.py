@@ -1,0 +1,228 @@
+"""The agent's side: asks over paths for its ranks, and answers the agents of other hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from ompy.frameworks.paths import PathVerdict, Probing
+from ompy.net.fault_rules import FaultRule
+from ompy.net.outages import Outages
+from ompy.runtime.probes.machine import PathProbe
+from ompy.runtime.probes.wire import ANSWER, NONCE_SIZE, QUESTION, BadProbe, Message, ProbeSeal
+
+BURST: Final = 64  # arbitrary: bounded work for each turn of the loop
+ROOM: Final = 2048  # bytes; arbitrary: more than a question has
+S: Final = 1_000_000_000  # ns; Linux counts so
+_PKTINFO: Final = struct.Struct("=i4s4s")  # Linux struct in_pktinfo: interface, source, target
+_IP_PKTINFO: Final = 8  # Linux; the socket module has no name for it
+
+Tell = Callable[[dict[str, Any]], object]
+
+
+class _Watch(NamedTuple):
+    """A path that a rank of this host wants to know about."""
+
+    rank: int
+    peer: int
+    source: str
+    target: tuple[str, int]
+    rail: str
+    probe: PathProbe
+    tell: Tell
+
+
+class Prober:
+    """Asks and answers for one host of a job.
+
+    The socket is opened when it is first needed: `port` opens it where other hosts are to ask.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        job_key: bytes,
+        rules: Callable[[], list[dict[str, Any]]],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            loop: of the agent.
+            job_key: of the job.
+            rules: the faults of the job's script, asked for when a rank says that it has some.
+        """
+        self._loop = loop
+        self._job_key = job_key
+        self._rules = rules
+        self._seal: ProbeSeal | None = None
+        self._socket: socket.socket | None = None
+        self._nonce = os.urandom(NONCE_SIZE)
+        self._numbers: dict[int, tuple[int, int]] = {}  # rank and its watch, by our number
+        self._watches: dict[tuple[int, int], _Watch] = {}
+        self._timers: dict[tuple[int, int], asyncio.TimerHandle] = {}
+        self._outages: dict[int, Outages] = {}
+        self._names: dict[str, str] = {}
+        self._last = 0
+
+    def port(self) -> int:
+        """Where agents of other hosts ask; 0 if there is none."""
+        try:
+            bound: int = self._open().getsockname()[1]
+        except OSError:
+            return 0
+        return bound
+
+    def _open(self) -> socket.socket:
+        if self._socket is None:
+            made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+            try:
+                made.setblocking(False)
+                made.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+                made.bind(("", 0))  # every rail; what is not of this job is dropped by its MAC
+            except OSError:
+                made.close()
+                raise
+            self._seal = ProbeSeal(self._job_key)
+            self._socket = made
+            self._loop.add_reader(made, self._readable)
+        return self._socket
+
+    # -- what ranks want
+
+    def watch(self, rank: int, header: dict[str, Any], tell: Tell) -> None:
+        """A rank wants a path watched; `tell` gets what to tell it.
+
+        Where there is no socket to be had, nothing is ever told.
+        """
+        own = self.port()
+        if not own:
+            return
+        key = rank, int(header["watch"])
+        probing = Probing(header["interval"], header["timeout"])
+        probe = PathProbe(probing, header["patience"])
+        target = str(header["target"]), int(header["port"]) or own
+        self._watches[key] = _Watch(
+            rank, header["peer"], str(header["source"]), target, str(header["rail"]), probe, tell
+        )
+        self._last += 1
+        self._numbers[self._last] = key
+        self._turn(key, self._last)
+
+    def unwatch(self, rank: int, watch: int) -> None:
+        """It does not need to know any more."""
+        key = rank, watch
+        if self._watches.pop(key, None) is not None:
+            self._numbers = {n: other for n, other in self._numbers.items() if other != key}
+            self._timers.pop(key).cancel()
+
+    def gone(self, rank: int) -> None:
+        """A rank has ended."""
+        for owner, watch in list(self._watches):
+            if owner == rank:
+                self.unwatch(rank, watch)
+
+    def outages(self, rank: int, header: dict[str, Any]) -> None:
+        """A rank has lasting faults, or one more has begun there."""
+        rules = [FaultRule.from_dict(dict(values)) for values in self._rules()]
+        fired = {int(index): at for index, at in header["fired"].items()}
+        self._outages[rank] = Outages(rules, rank, header["began"], fired)
+
+    # -- asking
+
+    def _turn(self, key: tuple[int, int], number: int) -> None:
+        watch = self._watches[key]
+        before = watch.probe.verdict
+        question = watch.probe.turn()
+        message = Message(QUESTION, watch.rank, watch.peer, self._nonce, number, question)
+        if question and not self._silenced(watch.rank, watch.peer, watch.rail):
+            self._send(message, watch.source, watch.target)
+        pause = watch.probe.pause / S
+        self._timers[key] = self._loop.call_later(pause, self._turn, key, number)
+        self._note(watch, key, before)
+
+    def _note(self, watch: _Watch, key: tuple[int, int], before: PathVerdict) -> None:
+        verdict = watch.probe.verdict
+        if verdict is not before:
+            header = {"watch": key[1], "verdict": verdict.value}
+            watch.tell({**header, "unanswered": watch.probe.unanswered})
+
+    def _send(self, message: Message, source: str, target: tuple[str, int]) -> None:
+        """From an address of this host. What the kernel does not send has no answer."""
+        assert self._socket is not None
+        assert self._seal is not None
+        info = _PKTINFO.pack(0, socket.inet_aton(source), bytes(4))
+        with suppress(OSError):
+            self._socket.sendmsg(
+                [self._seal.pack(message)], [(socket.IPPROTO_IP, _IP_PKTINFO, info)], 0, target
+            )
+
+    # -- what comes in
+
+    def _readable(self) -> None:
+        assert self._socket is not None
+        for _ in range(BURST):
+            try:
+                data, ancillary, _, sender = self._socket.recvmsg(
+                    ROOM, socket.CMSG_SPACE(_PKTINFO.size)
+                )
+            except BlockingIOError:
+                return
+            except OSError:  # what an ICMP message said about an earlier question
+                continue
+            for level, kind, content in ancillary:
+                if level == socket.IPPROTO_IP and kind == _IP_PKTINFO:
+                    here = socket.inet_ntoa(_PKTINFO.unpack(content[: _PKTINFO.size])[1])
+                    self._arrived(data, here, sender)
+
+    def _arrived(self, data: bytes, here: str, sender: tuple[str, int]) -> None:
+        assert self._seal is not None
+        try:
+            message = self._seal.unpack(data)
+        except BadProbe:
+            return
+        if message.kind == QUESTION:
+            rail = self._rail(here) if self._outages else ""
+            if not (
+                self._deafened(message.peer, rail)
+                or self._silenced(message.peer, message.asker, rail)
+            ):
+                self._send(message._replace(kind=ANSWER), here, sender)
+        elif message.nonce == self._nonce:
+            self._answered(message, here, sender[0])
+
+    def _answered(self, message: Message, here: str, sender: str) -> None:
+        key = self._numbers.get(message.watch)
+        if key is None:
+            return
+        watch = self._watches[key]
+        if (here, sender) != (watch.source, watch.target[0]):
+            return  # by another way than it was asked
+        if self._deafened(watch.rank, watch.rail):
+            return
+        before = watch.probe.verdict
+        watch.probe.answer(message.number)
+        self._note(watch, key, before)
+
+    # -- faults of the script
+
+    def _silenced(self, rank: int, receiver: int, rail: str) -> bool:
+        outages = self._outages.get(rank)
+        return outages is not None and outages.silences(receiver, rail, time.monotonic_ns())
+
+    def _deafened(self, rank: int, rail: str) -> bool:
+        outages = self._outages.get(rank)
+        return outages is not None and outages.deafens(rail, time.monotonic_ns())
+
+    def _rail(self, address: str) -> str:
+        """The interface with an address."""
+        if address not in self._names:
+            from ompy.net.real import interfaces
+
+            self._names = {found.address: found.name for found in interfaces()}
+        return self._names.get(address, "")

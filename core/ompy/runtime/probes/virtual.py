@@ -1,0 +1,171 @@
+"""The agents of a virtual world: they ask on the conductor's clock, and never compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ompy.frameworks.paths import Paths, PathWatch, Probing
+from ompy.net.virtual import Fabric
+from ompy.runtime.probes.machine import PathProbe, because
+from ompy.runtime.probes.wire import SIZE
+
+if TYPE_CHECKING:
+    from ompy.frameworks.proc import Proc
+
+
+class Losses(Protocol):
+    """What the faults of one rank do to what its agent sends and gets."""
+
+    def silenced(self, receiver: int, rail: str) -> bool:
+        """Whether nothing gets from the rank to another over a rail."""
+
+    def deafened(self, rail: str) -> bool:
+        """Whether nothing that comes in over a rail is heard."""
+
+
+class VirtualAgents:
+    """What the agents of all hosts of a virtual world do: one question and answer at a time.
+
+    A question is lost where a lasting fault of the asking rank would lose a packet to the peer, an
+    answer where one of the peer would lose a packet to the asker. Otherwise both take as long
+    as any small packet.
+    """
+
+    def __init__(self, fabric: Fabric, losses: Sequence[Losses], probing: Probing) -> None:
+        """Know the network.
+
+        Args:
+            fabric: the network.
+            losses: of each rank.
+            probing: how paths are asked about.
+        """
+        self.probing = probing
+        self._fabric = fabric
+        self._losses = losses
+
+    def begin(
+        self,
+        rank: int,
+        peer: int,
+        source: str,
+        target: str,
+        patience: int,
+        tell: Callable[[], object],
+    ) -> VirtualWatch:
+        """Ask for `rank` over the path to `peer` from now on.
+
+        Args:
+            rank: for whom.
+            peer: who is at the other end.
+            source: address of the rank's interface, `rail/rank`.
+            target: address of the peer's.
+            patience: ns; as in `Paths.watch`.
+            tell: called when the verdict is another one.
+        """
+        watch = VirtualWatch(PathProbe(self.probing, patience), tell)
+        rails = source.partition("/")[0], target.partition("/")[0]
+
+        def turn() -> None:
+            if watch.ended:
+                return
+            number = watch.probe.turn()
+            if number:
+                self._ask(rank, peer, rails, lambda: watch.answer(number))
+            self._fabric.conductor.after(watch.probe.pause, turn)
+            watch.note()
+
+        turn()
+        return watch
+
+    def _ask(
+        self, rank: int, peer: int, rails: tuple[str, str], answered: Callable[[], object]
+    ) -> None:
+        here, there = rails
+        if here != there or self._losses[rank].silenced(peer, here):
+            return
+
+        def question() -> None:
+            if not (self._losses[peer].deafened(there) or self._losses[peer].silenced(rank, there)):
+                self._travel(peer, there, answer)
+
+        def answer() -> None:
+            if not self._losses[rank].deafened(here):
+                answered()
+
+        self._travel(rank, here, question)
+
+    def _travel(self, rank: int, rail: str, arrived: Callable[[], None]) -> None:
+        fabric = self._fabric
+        fabric.conductor.after(fabric.delay(fabric.rail_of(f"{rail}/{rank}"), rank, SIZE), arrived)
+
+
+class VirtualWatch(PathWatch):
+    """One path, asked about by the agents of a virtual world.
+
+    Attributes:
+        probe: what answers came to.
+        ended: nobody needs to know any more.
+    """
+
+    def __init__(self, probe: PathProbe, tell: Callable[[], object]) -> None:
+        super().__init__()
+        self.probe = probe
+        self.ended = False
+        self._tell = tell
+
+    def answer(self, number: int) -> None:
+        """An answer is here."""
+        self.probe.answer(number)
+        self.note()
+
+    def note(self) -> None:
+        """Say so if the verdict is another one."""
+        if self.probe.verdict is not self.verdict and not self.ended:
+            self.verdict = self.probe.verdict
+            self._tell()
+
+    @property
+    def why(self) -> str:
+        """In words."""
+        return because(self.verdict, self.probe.unanswered)
+
+    def end(self) -> None:
+        """Ask no more."""
+        self.ended = True
+
+
+class VirtualPaths(Paths):
+    """The paths of one rank of a virtual world."""
+
+    def __init__(self, agents: VirtualAgents, rank: int, wake: Callable[[], object]) -> None:
+        """The rank's way to its agent.
+
+        Args:
+            agents: of the world.
+            rank: which.
+            wake: wakes the rank.
+        """
+        self._agents = agents
+        self._rank = rank
+        self._wake = wake
+
+    def watch(
+        self,
+        proc: Proc,
+        source: str,
+        target: str,
+        rail: str,
+        changed: Callable[[], object],
+        *,
+        patience: int = 0,
+    ) -> PathWatch:
+        """Have the agent ask."""
+
+        def tell() -> None:
+            changed()
+            self._wake()
+
+        if not self._agents.probing.timeout:
+            return PathWatch()
+        return self._agents.begin(self._rank, proc.rank, source, target, patience, tell)
