@@ -123,8 +123,19 @@ CATALOG: Final = (
                 "probe_timeout_ms",
                 "int",
                 paths.TIMEOUT_MS,
-                "After how much asking without an answer such a rail is dead. 0: nobody asks, and "
-                "a BTL that has waited in vain goes on, or decides by itself.",
+                "After how much asking without an answer such a rail is dead, where a PML has "
+                "asked for failover and may go on over another one. 0: nobody asks, and a BTL that "
+                "has waited in vain goes on, or decides by itself.",
+                level=4,
+                unit="ms",
+                minimum=0,
+            ),
+            Parameter(
+                "probe_patience_ms",
+                "int",
+                paths.PATIENCE_MS,
+                "The same where there is no failover, so that a dead rail is a failed message; "
+                "probe_timeout_ms if that is more.",
                 level=4,
                 unit="ms",
                 minimum=0,

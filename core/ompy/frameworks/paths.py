@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 MS: Final = 1_000_000  # ns; Linux counts so
 INTERVAL_MS: Final = 10  # arbitrary: a hundred datagrams a second while a path is in doubt
-# arbitrary: with usnic's 100 ms until a packet is in doubt a dead rail is known within half a second;
+# arbitrary: with usnic's 100 ms until a packet is in doubt a dead rail is known in half a second;
 # where 30 % of what goes each way is lost, 35 questions stay without an answer once in 10^10
 TIMEOUT_MS: Final = 350
-assert TIMEOUT_MS >= INTERVAL_MS
+# arbitrary: without a rail to spare the path is all there is; as btl/tcp's silence
+PATIENCE_MS: Final = 1250
+assert PATIENCE_MS >= TIMEOUT_MS >= INTERVAL_MS
 
 
 class PathVerdict(Enum):
@@ -35,11 +37,19 @@ class Probing(NamedTuple):
 
     Attributes:
         interval: ns from one question to the next.
-        timeout: ns of questions without an answer after which the path is dead; 0: nobody asks.
+        timeout: ns of questions without an answer after which the path is dead, where whoever
+            has it watched goes on over another one; 0: nobody asks.
+        patience: ns of the same where it is all there is.
     """
 
     interval: int = INTERVAL_MS * MS
     timeout: int = TIMEOUT_MS * MS
+    patience: int = PATIENCE_MS * MS
+
+    def turns(self, *, failover: bool, least: int) -> int:
+        """Questions without an answer after which a path is dead, asked for `least` ns at least."""
+        timeout = self.timeout if failover else max(self.timeout, self.patience)
+        return -(-max(timeout, least) // self.interval)
 
 
 class PathWatch:
@@ -72,7 +82,8 @@ class Paths:
         rail: str,
         changed: Callable[[], object],
         *,
-        patience: int = 0,
+        failover: bool = False,
+        least: int = 0,
     ) -> PathWatch:
         """Begin to find out; returns at once.
 
@@ -83,7 +94,8 @@ class Paths:
             rail: name of this rank's interface.
             changed: called with the rank's lock held when the verdict is another one; it may be
                 called from within a poll of another BTL, so it only takes note.
-            patience: ns; a path is not dead before it has been asked in vain for so long, even if
-                the timeout is shorter. For who knows that round trips take long.
+            failover: there may be another path to go on over, so that it is better to know soon.
+            least: ns; a path is not dead before it has been asked in vain for so long. For who
+                knows that round trips take long.
         """
         return PathWatch()

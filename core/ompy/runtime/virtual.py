@@ -129,7 +129,8 @@ class VirtualJob:
         ]
         self.traces = [Trace(rank, engine.now) for rank, engine in enumerate(self._board.engines)]
         self.known: list[list[Proc]] = [[] for _ in range(ranks)]
-        self._agents = VirtualAgents(fabric, self.networks, probing_of(registry))
+        self._agents = VirtualAgents(fabric, self.networks)
+        self._probing = probing_of(registry)
         self._secret = Random(seed)  # noqa: S311 - a key that is the same for the same seed
 
     def run(self, programs: Sequence[Program] | Program, *, trace: bool = False) -> list[Any]:
@@ -179,7 +180,7 @@ class VirtualJob:
             job_id=job_id,
             job_key=key,
         )
-        context.find_paths = lambda: VirtualPaths(self._agents, rank, engine.wake)
+        context.find_paths = lambda: VirtualPaths(self._agents, rank, self._probing, engine.wake)
         return self._bring_up(context, self._registry)
 
     def events(self) -> list[Event]:

@@ -32,7 +32,10 @@ TINY = 768 - MAC_SIZE - HEADER_SIZE  # the seed's priority packet, less what sta
 def world(ranks: int = 2, *, seed: int = 0, plan: Any = lambda _: (), **settings: object) -> World:
     # every packet is counted here: those of the connectivity checker have tests of their own
     settings = {"connectivity_check": 0, **settings}
-    full = {f"btl_usnic_{name}": value for name, value in settings.items()}
+    full = {
+        name if name.startswith("btl_") else f"btl_usnic_{name}": value
+        for name, value in settings.items()
+    }
     return Worlds(COMPONENT, {}).make(ranks, seed=seed, plan=plan, settings=full)
 
 
@@ -234,7 +237,10 @@ def test_a_forged_packet_with_a_valid_number(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("survives", [True, False])
 def test_the_end_of_patience(survives: bool) -> None:
-    """With a limit, an outage that ends before the last try is survived, and no longer one."""
+    """With a limit, an outage that ends before the last try is survived, and no longer one.
+
+    Where agents are not asked; what they change is in `test_doubts.py`.
+    """
     limits = Limits(retries_max=4)
     last_try = limits.patience - limits.stay(5)
 
@@ -268,7 +274,7 @@ def test_the_end_of_patience(survives: bool) -> None:
             again = driver.post(1, driver.data(10))
             assert again is None or not again.accepted
 
-    made = world(plan=plan, retries_max=4)
+    made = world(plan=plan, retries_max=4, btl_base_probe_timeout_ms=0)
     made.run(program)
     made.counter.require("black hole")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ompy.frameworks.btl import FAILOVER_SUPPORT
 from ompy.frameworks.paths import PathVerdict, PathWatch
 
 from ompy_components.btl.usnic.channel import DATA
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 ROUND_TRIPS: Final = 2  # arbitrary: agents' datagrams may take longer than the longest one known
 
 
-class _Doubt(NamedTuple):
+class Doubt(NamedTuple):
     """A path that is being watched, and what had come over it when that began."""
 
     watch: PathWatch
@@ -29,11 +30,15 @@ class _Doubt(NamedTuple):
 
 
 class Doubts:
-    """The paths of one module that are in doubt."""
+    """The paths of one module that are in doubt.
+
+    Attributes:
+        open: by peer.
+    """
 
     def __init__(self, module: UsnicModule) -> None:
         self._module = module
-        self._doubts: dict[UsnicEndpoint, _Doubt] = {}
+        self.open: dict[UsnicEndpoint, Doubt] = {}
 
     def look(self, endpoint: UsnicEndpoint) -> str:
         """Begin or end to have a doubt about the path to a peer, as its timers say.
@@ -41,17 +46,12 @@ class Doubts:
         Returns:
             Why the path is dead; empty while it is not.
         """
-        doubt = self._doubts.get(endpoint)
+        self._settle(endpoint)
         if not endpoint.reliability.in_doubt:
-            if doubt is not None:
-                self.forget(endpoint)
             return ""
-        progress = endpoint.reliability.progress
-        if doubt is not None and doubt.progress != progress:
-            self.forget(endpoint)  # it did get through; what is in doubt now is another packet
-            doubt = None
+        doubt = self.open.get(endpoint)
         if doubt is None:
-            self._begin(endpoint, progress)
+            self._begin(endpoint)
             return ""
         if doubt.watch.verdict is not PathVerdict.DEAD:
             return ""
@@ -62,25 +62,37 @@ class Doubts:
             f"{doubt.watch.why}"
         )
 
+    def settle(self) -> None:
+        """Something has arrived: end the doubts that it answers."""
+        for endpoint in list(self.open):
+            self._settle(endpoint)
+
+    def _settle(self, endpoint: UsnicEndpoint) -> None:
+        doubt = self.open.get(endpoint)
+        reliability = endpoint.reliability
+        # if something did get through, what may be in doubt now is another packet
+        if doubt and (not reliability.in_doubt or doubt.progress != reliability.progress):
+            self.forget(endpoint)
+
     def verdict(self, endpoint: UsnicEndpoint) -> PathVerdict:
         """What is known of the path to a peer."""
         if endpoint.proc.departed:
             return PathVerdict.DEAD
-        doubt = self._doubts.get(endpoint)
+        doubt = self.open.get(endpoint)
         return doubt.watch.verdict if doubt is not None else PathVerdict.UNKNOWN
 
     def forget(self, endpoint: UsnicEndpoint) -> None:
         """There is no doubt any more."""
-        doubt = self._doubts.pop(endpoint, None)
+        doubt = self.open.pop(endpoint, None)
         if doubt is not None:
             doubt.watch.end()
 
     def close(self) -> None:
         """Nothing is sent any more."""
-        for endpoint in list(self._doubts):
+        for endpoint in list(self.open):
             self.forget(endpoint)
 
-    def _begin(self, endpoint: UsnicEndpoint, progress: tuple[int, int]) -> None:
+    def _begin(self, endpoint: UsnicEndpoint) -> None:
         module = self._module
         identity = module.nic.identity
         module.statistics.num_path_doubts += 1
@@ -90,9 +102,10 @@ class Doubts:
             endpoint.addresses[DATA].host,
             identity.interface,
             self._changed,
-            patience=ROUND_TRIPS * endpoint.reliability.round_trip_max,
+            failover=bool(module.flags & FAILOVER_SUPPORT),
+            least=ROUND_TRIPS * endpoint.reliability.round_trip_max,
         )
-        self._doubts[endpoint] = _Doubt(watch, progress)
+        self.open[endpoint] = Doubt(watch, endpoint.reliability.progress)
 
     def _changed(self) -> None:
         """There is a verdict: the next poll looks at it."""

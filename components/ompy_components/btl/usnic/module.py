@@ -303,6 +303,8 @@ class UsnicModule(BtlModule):
             events = self.receiving.progress(now)
             if events < 0:
                 return 1  # one packet, received fast
+            if events and self.doubts.open:
+                self.doubts.settle()
             if self._due is not None and now >= self._due:
                 self._expire(now)
             sent = self.sending.progress(now)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.paths import PathVerdict, Probing
+from ompy.frameworks.paths import PathVerdict
 from ompy.net.fault_rules import FaultRule
 from ompy.net.outages import Outages
 from ompy.runtime.probes.machine import PathProbe
@@ -104,8 +104,7 @@ class Prober:
         if not own:
             return
         key = rank, int(header["watch"])
-        probing = Probing(header["interval"], header["timeout"])
-        probe = PathProbe(probing, header["patience"])
+        probe = PathProbe(header["interval"], header["turns"])
         target = str(header["target"]), int(header["port"]) or own
         self._watches[key] = _Watch(
             rank, header["peer"], str(header["source"]), target, str(header["rail"]), probe, tell

@@ -49,7 +49,8 @@ class AgentPaths(Paths):
         rail: str,
         changed: Callable[[], object],
         *,
-        patience: int = 0,
+        failover: bool = False,
+        least: int = 0,
     ) -> PathWatch:
         """Have the agent ask the peer's, which may be the same one."""
         if not self._probing.timeout:
@@ -69,8 +70,7 @@ class AgentPaths(Paths):
                 "port": port,
                 "rail": rail,
                 "interval": self._probing.interval,
-                "timeout": self._probing.timeout,
-                "patience": patience,
+                "turns": self._probing.turns(failover=failover, least=least),
             }
         )
         return made

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks.paths import PathVerdict, Probing
+from ompy.frameworks.paths import PathVerdict
 
 RELAXED: Final = 10  # arbitrary: intervals between questions once the last one was answered
 
@@ -31,16 +31,15 @@ class PathProbe:
         "verdict",
     )
 
-    def __init__(self, probing: Probing, patience: int = 0) -> None:
+    def __init__(self, interval: int, turns_max: int) -> None:
         """Begin with nothing known.
 
         Args:
-            probing: how to ask.
-            patience: ns; the path is not dead before it was asked in vain for so long.
+            interval: ns from one question to the next.
+            turns_max: questions without an answer after which the path is dead.
         """
-        timeout = max(probing.timeout, patience)
-        self._interval = probing.interval
-        self._turns_max = max(1, -(-timeout // probing.interval))
+        self._interval = interval
+        self._turns_max = max(1, turns_max)
         self._answered = 0
         self._resting = False
         self.verdict = PathVerdict.UNKNOWN
@@ -73,7 +72,7 @@ class PathProbe:
         """An answer to question `number` is here.
 
         Returns:
-            Whether it is news; one that was overtaken by a later one, or was never asked for, is not.
+            Whether it is news; one that was overtaken by a later one is not, nor one to nothing.
         """
         if not self._answered < number <= self.asked:
             return False

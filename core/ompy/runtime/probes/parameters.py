@@ -15,4 +15,6 @@ def probing_of(registry: Registry | None) -> Probing:
     if registry is None:
         return Probing()
     values = registry.values("btl")
-    return Probing(values.probe_interval_ms * MS, values.probe_timeout_ms * MS)
+    return Probing(
+        values.probe_interval_ms * MS, values.probe_timeout_ms * MS, values.probe_patience_ms * MS
+    )

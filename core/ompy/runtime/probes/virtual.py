@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ompy.frameworks.proc import Proc
 
 
+Tell = Callable[[], object]
+
+
 class Losses(Protocol):
     """What the faults of one rank do to what its agent sends and gets."""
 
@@ -32,38 +35,25 @@ class VirtualAgents:
     as any small packet.
     """
 
-    def __init__(self, fabric: Fabric, losses: Sequence[Losses], probing: Probing) -> None:
-        """Know the network.
-
-        Args:
-            fabric: the network.
-            losses: of each rank.
-            probing: how paths are asked about.
-        """
-        self.probing = probing
+    def __init__(self, fabric: Fabric, losses: Sequence[Losses]) -> None:
+        """Know the network, and what the faults of each rank do."""
         self._fabric = fabric
         self._losses = losses
 
     def begin(
-        self,
-        rank: int,
-        peer: int,
-        source: str,
-        target: str,
-        patience: int,
-        tell: Callable[[], object],
+        self, ends: tuple[int, int], addresses: tuple[str, str], probe: PathProbe, tell: Tell
     ) -> VirtualWatch:
-        """Ask for `rank` over the path to `peer` from now on.
+        """Ask over a path from now on.
 
         Args:
-            rank: for whom.
-            peer: who is at the other end.
-            source: address of the rank's interface, `rail/rank`.
-            target: address of the peer's.
-            patience: ns; as in `Paths.watch`.
+            ends: for which rank, and who is at the other end.
+            addresses: of the interfaces of both, `rail/rank`.
+            probe: asks, and says how often.
             tell: called when the verdict is another one.
         """
-        watch = VirtualWatch(PathProbe(self.probing, patience), tell)
+        watch = VirtualWatch(probe, tell)
+        rank, peer = ends
+        source, target = addresses
         rails = source.partition("/")[0], target.partition("/")[0]
 
         def turn() -> None:
@@ -108,7 +98,7 @@ class VirtualWatch(PathWatch):
         ended: nobody needs to know any more.
     """
 
-    def __init__(self, probe: PathProbe, tell: Callable[[], object]) -> None:
+    def __init__(self, probe: PathProbe, tell: Tell) -> None:
         super().__init__()
         self.probe = probe
         self.ended = False
@@ -138,16 +128,20 @@ class VirtualWatch(PathWatch):
 class VirtualPaths(Paths):
     """The paths of one rank of a virtual world."""
 
-    def __init__(self, agents: VirtualAgents, rank: int, wake: Callable[[], object]) -> None:
+    def __init__(
+        self, agents: VirtualAgents, rank: int, probing: Probing, wake: Callable[[], object]
+    ) -> None:
         """The rank's way to its agent.
 
         Args:
             agents: of the world.
             rank: which.
+            probing: how paths are asked about.
             wake: wakes the rank.
         """
         self._agents = agents
         self._rank = rank
+        self._probing = probing
         self._wake = wake
 
     def watch(
@@ -158,7 +152,8 @@ class VirtualPaths(Paths):
         rail: str,
         changed: Callable[[], object],
         *,
-        patience: int = 0,
+        failover: bool = False,
+        least: int = 0,
     ) -> PathWatch:
         """Have the agent ask."""
 
@@ -166,6 +161,8 @@ class VirtualPaths(Paths):
             changed()
             self._wake()
 
-        if not self._agents.probing.timeout:
+        probing = self._probing
+        if not probing.timeout:
             return PathWatch()
-        return self._agents.begin(self._rank, proc.rank, source, target, patience, tell)
+        probe = PathProbe(probing.interval, probing.turns(failover=failover, least=least))
+        return self._agents.begin((self._rank, proc.rank), (source, target), probe, tell)

@@ -25,6 +25,7 @@ from ompy.net.virtual import (
     VirtualSource,
     VirtualStream,
 )
+from ompy.runtime.probes.machine import PathProbe
 from ompy.runtime.probes.virtual import VirtualAgents, VirtualWatch
 from ompy.runtime.simulation.line import Line, LineClosed
 
@@ -237,8 +238,9 @@ class RankStub:
             self.news.append(("path", number, watch.verdict.value, watch.probe.unanswered))
             self._engine.wake()
 
-        peer, source, target = header["peer"], header["source"], header["target"]
-        watch = self._agents.begin(self.rank, peer, source, target, header["patience"], tell)
+        probe = PathProbe(header["interval"], header["turns"])
+        ends, addresses = (self.rank, header["peer"]), (header["source"], header["target"])
+        watch = self._agents.begin(ends, addresses, probe, tell)
         self._watches[number] = watch
 
     def do_unwatch_path(self, number: int) -> None:

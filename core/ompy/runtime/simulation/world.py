@@ -13,13 +13,10 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from ompy.engine.virtual import Conductor, Deadlock, RankFailed
-from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.job import Job
-from ompy.mca.registry import Registry
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual import Fabric, Rail
 from ompy.runtime.control import KEY_SIZE
-from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.probes.virtual import VirtualAgents
 from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.rank import Part, run_rank
@@ -109,8 +106,7 @@ class World:
             ServedNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
         ]
         self._stubs: list[RankStub] = []
-        registry = Registry.from_snapshot(CATALOG, dict(scenario.job.mca))
-        self._agents = VirtualAgents(fabric, self._stubs, probing_of(registry))
+        self._agents = VirtualAgents(fabric, self._stubs)
         self._rules = [FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults]
         self._lines: list[Line] = []
         self._processes: list[int] = []
