@@ -76,3 +76,39 @@ def test_mistakes_start_nothing(launch, tmp_path):
     result = launch("-n", 2, "--fault", script, "true")
     assert result.code == 2
     assert f"{script}:3: there is no key probabilty; did you mean probability?" in result.err
+
+
+HALF_WAY = """
+import time
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+room = bytearray(2_000_000)
+if comm.rank == 0:
+    comm.Send(room, dest=1)
+else:
+    request = comm.Irecv(room, source=0)
+    until = time.monotonic() + 0.02
+    while time.monotonic() < until:
+        assert not request.Test()
+    time.sleep(1.5)
+    request.Wait()
+"""
+
+
+def test_a_rank_that_sleeps_in_mid_transfer_is_no_dead_rail(launch):
+    """The agent is asked, and answers; nothing else happens."""
+    arguments = ["--mca", "btl", "self,usnic", "--mca", "btl_base_probe_patience_ms", "350"]
+    result = launch.python(2, HALF_WAY, *arguments, "--mca", "btl_usnic_stats", "100")
+    assert result.code == 0, result
+    assert sum(int(found) for found in re.findall(r"(\d+) doubts", result.err)) > 0, result
+
+
+def test_a_silent_rail_is_dead_for_the_agents_too(launch):
+    """On one host there is one agent, which loses what the script's black hole would."""
+    rule = "black_hole:rank=0,message=1,byte=500000"
+    arguments = ["--mca", "btl", "self,usnic", "--fault", rule, "--fault-strict"]
+    result = launch.python(2, HALF_WAY, *arguments)
+    assert result.code == 1
+    assert "MPI_ERR_PROC_FAILED" in result.err
+    assert "reach each other in 126 attempts" in " ".join(result.err.split())
+    assert counts(result)[rule] >= 1

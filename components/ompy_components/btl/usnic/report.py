@@ -80,7 +80,7 @@ def lines(counted: Statistics, unacknowledged: int, off: int) -> list[str]:
         f"{counted.num_data_sends} data): {counted.num_frag_sends} fragments, "
         f"{counted.num_chunk_sends} chunks, {counted.num_resends} resends "
         f"({counted.num_timeout_retrans} by time, {counted.num_fast_retrans} by ACK), "
-        f"{counted.num_ack_sends} ACKs",
+        f"{counted.num_ack_sends} ACKs, {counted.num_path_doubts} doubts",
         f"received {counted.num_total_recvs}: {counted.num_frag_recvs} fragments, "
         f"{counted.num_chunk_recvs} chunks, {counted.num_ack_recvs} ACKs, "
         f"{counted.num_dup_recvs} again, {window} out of window, {counted.num_crc_errors} refused; "

@@ -126,6 +126,15 @@ class Prober:
             if owner == rank:
                 self.unwatch(rank, watch)
 
+    def close(self) -> None:
+        """Ask and answer no more."""
+        for rank, watch in list(self._watches):
+            self.unwatch(rank, watch)
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+
     def outages(self, rank: int, header: dict[str, Any]) -> None:
         """A rank has lasting faults, or one more has begun there."""
         rules = [FaultRule.from_dict(dict(values)) for values in self._rules()]

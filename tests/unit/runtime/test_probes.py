@@ -1,0 +1,226 @@
+"""The probes of agents: the machine that asks, the datagrams, and two agents on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ompy.frameworks.paths import MS, PathVerdict, Probing
+from ompy.net.fault_rules import FaultRule
+from ompy.runtime.probes.agent import Prober
+from ompy.runtime.probes.machine import RELAXED, PathProbe, because
+from ompy.runtime.probes.wire import ANSWER, QUESTION, SIZE, BadProbe, Message, ProbeSeal
+
+KEY = b"the job's secret".ljust(32)
+QUICK = 2 * MS  # arbitrary: between two questions here
+LOOPBACK = "127.0.0.1"
+MESSAGE = Message(QUESTION, 3, 70_000, b"12345678", 9, 4_000_000_000)
+
+
+def test_a_path_that_never_answers_is_dead_after_so_many_questions() -> None:
+    probe = PathProbe(10, 3)
+    said = [(probe.turn(), probe.verdict, probe.pause) for _ in range(5)]
+    unknown, dead = PathVerdict.UNKNOWN, PathVerdict.DEAD
+    assert said[:3] == [(1, unknown, 10), (2, unknown, 10), (3, unknown, 10)]
+    assert said[3:] == [(4, dead, 10 * RELAXED), (5, dead, 10 * RELAXED)]
+    assert because(dead, 4) == "the agents of both hosts did not reach each other in 4 attempts"
+    assert probe.answer(2), "one that took its time"
+    assert probe.verdict is PathVerdict.ALIVE, "a dead path may come back"
+
+
+def test_who_is_answered_rests() -> None:
+    probe = PathProbe(10, 3)
+    assert probe.turn() == 1
+    assert probe.answer(1)
+    assert (probe.turn(), probe.pause) == (0, 10 * (RELAXED - 1))
+    assert (probe.turn(), probe.pause) == (2, 10)
+    assert (probe.turn(), probe.pause) == (3, 10), "no rest while an answer is missing"
+    assert not probe.answer(1), "an old one"
+    assert not probe.answer(9), "one to nothing that was asked"
+    assert probe.unanswered == 2
+
+
+@given(st.lists(st.booleans(), max_size=200), st.integers(1, 12))
+def test_dead_means_so_many_turns_without_an_answer(answers: list[bool], turns_max: int) -> None:
+    """Whatever comes when, compared with a count of the turns."""
+    probe, silent, expected = PathProbe(10, turns_max), 0, PathVerdict.UNKNOWN
+    for answered in answers:
+        number = probe.turn()
+        if number:
+            if silent >= turns_max:
+                expected = PathVerdict.DEAD
+            silent += 1
+        if answered and number:
+            assert probe.answer(number)
+            silent, expected = 0, PathVerdict.ALIVE
+        assert (probe.verdict, probe.unanswered) == (expected, silent)
+
+
+def test_how_many_turns_the_times_are() -> None:
+    probing = Probing(interval=10, timeout=35, patience=100)
+    assert probing.turns(failover=True, least=0) == 4
+    assert probing.turns(failover=False, least=0) == 10
+    assert probing.turns(failover=True, least=95) == 10
+    assert probing._replace(patience=0).turns(failover=False, least=0) == 4
+
+
+def test_datagrams_as_they_are() -> None:
+    seal = ProbeSeal(KEY)
+    data = seal.pack(MESSAGE)
+    assert len(data) == SIZE == 41
+    assert data[16:] == bytes.fromhex("01 03000000 70110100 3132333435363738 09000000 00286bee")
+    assert data[:16].hex() == "55cd477d73a94232cab274d2e48fbccc"
+    assert seal.unpack(data) == MESSAGE
+
+
+@pytest.mark.parametrize("position", range(SIZE))
+def test_an_altered_datagram_is_none(position: int) -> None:
+    seal = ProbeSeal(KEY)
+    altered = bytearray(seal.pack(MESSAGE))
+    altered[position] ^= 0x10
+    with pytest.raises(BadProbe):
+        seal.unpack(bytes(altered))
+
+
+def test_what_else_is_none() -> None:
+    seal = ProbeSeal(KEY)
+    data = seal.pack(MESSAGE)
+    for bad in (b"", data[:-1], data + b"x", ProbeSeal(b"another".ljust(32)).pack(MESSAGE)):
+        with pytest.raises(BadProbe):
+            seal.unpack(bad)
+    with pytest.raises(BadProbe, match="unknown kind 7"):
+        seal.unpack(seal.pack(MESSAGE._replace(kind=7)))
+
+
+class Agents:
+    """Two agents on one loop; rank 0 is the first one's, rank 1 the other's."""
+
+    def __init__(self, *rules: FaultRule, keys: tuple[bytes, bytes] = (KEY, KEY)) -> None:
+        self.loop = asyncio.new_event_loop()
+        script = [dict(rule._asdict()) for rule in rules]
+        self.near, self.far = (Prober(self.loop, key, lambda: script) for key in keys)
+        self.said: list[tuple[str, int]] = []
+
+    def watch(self, turns: int = 20) -> None:
+        header = {
+            "watch": 1, "peer": 1, "source": LOOPBACK, "target": LOOPBACK, "rail": "lo",
+            "port": self.far.port(), "interval": QUICK, "turns": turns,
+        }  # fmt: skip
+        self.near.watch(0, header, self._told)
+
+    def _told(self, header: dict[str, Any]) -> None:
+        self.said.append((header["verdict"], header["unanswered"]))
+        self.loop.stop()
+
+    def until_told(self) -> tuple[str, int]:
+        before = len(self.said)
+        self.loop.call_later(20, self.loop.stop)  # s; arbitrary: only where nothing is ever told
+        self.loop.run_forever()
+        assert len(self.said) > before, "nothing was told"
+        return self.said[-1]
+
+    def close(self) -> None:
+        for agent in (self.near, self.far):
+            agent.close()
+            assert not agent._timers
+            assert not agent._watches
+            assert not agent._numbers
+        self.loop.close()
+
+    def run(self, seconds: float) -> None:
+        self.loop.call_later(seconds, self.loop.stop)
+        self.loop.run_forever()
+
+
+@pytest.fixture
+def agents():
+    made = Agents()
+    yield made
+    made.close()
+
+
+def test_agents_reach_each_other(agents: Agents) -> None:
+    agents.watch()
+    assert agents.until_told() == ("alive", 0)
+    agents.run(0.1)
+    assert len(agents.said) == 1, "a verdict is told once"
+    watch = agents.near._watches[0, 1]
+    assert 1 < watch.probe.asked < 12, "seldom while there are answers"
+    agents.near.gone(0)
+    assert not agents.near._timers
+    assert not agents.near._watches
+    assert not agents.near._numbers
+
+
+def test_an_agent_of_another_job_does_not_answer() -> None:
+    agents = Agents(keys=(KEY, b"another job's".ljust(32)))
+    agents.watch(turns=5)
+    assert agents.until_told() == ("dead", 6)
+    agents.close()
+
+
+def test_a_forged_and_a_recorded_answer_are_nothing(agents: Agents) -> None:
+    """Nobody listens at the port that is asked; others answer at random, or with old words."""
+    stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with stranger:
+        stranger.bind((LOOPBACK, 0))
+        header = {
+            "watch": 1, "peer": 1, "source": LOOPBACK, "target": LOOPBACK, "rail": "lo",
+            "port": stranger.getsockname()[1], "interval": QUICK, "turns": 30,
+        }  # fmt: skip
+        agents.near.watch(0, header, agents._told)
+        question = stranger.recv(100)
+        to = (LOOPBACK, agents.near.port())
+        forged = ProbeSeal(b"a guess".ljust(32))
+        asked = ProbeSeal(KEY).unpack(question)
+        old = asked._replace(kind=ANSWER, nonce=b"old ones")
+        for data in (forged.pack(asked._replace(kind=ANSWER)), ProbeSeal(KEY).pack(old), b"junk"):
+            stranger.sendto(data, to)
+        assert agents.until_told()[0] == "dead"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        FaultRule("black_hole", ranks=(0,), nth=(5,)),
+        FaultRule("black_hole", ranks=(1,), nth=(5,)),
+        FaultRule("link_down", ranks=(1,), rails=("lo",), nth=(5,)),
+        FaultRule("nic_gone", ranks=(0,), nth=(5,)),
+    ],
+)
+def test_lasting_faults_of_ranks_take_probes_along(rule: FaultRule) -> None:
+    agents = Agents(rule)
+    began = time.monotonic_ns()
+    for rank, agent in enumerate((agents.near, agents.far)):
+        agent.outages(rank, {"began": began, "fired": {}})
+    agents.watch()
+    assert agents.until_told()[0] == "alive", "no packet has set it off yet"
+    struck = rule.ranks[0]
+    fired = {"began": began, "fired": {"0": time.monotonic_ns() - began}}
+    (agents.near, agents.far)[struck].outages(struck, fired)
+    assert agents.until_told()[0] == "dead"
+    agents.close()
+
+
+def test_a_hole_that_closes_gives_the_path_back() -> None:
+    lasts = 300 * MS
+    agents = Agents(FaultRule("black_hole", ranks=(0,), since=0, until=lasts))
+    agents.near.outages(0, {"began": time.monotonic_ns(), "fired": {}})
+    agents.watch(turns=10)
+    assert agents.until_told()[0] == "dead"
+    assert agents.until_told()[0] == "alive"
+    agents.close()
+
+
+def test_an_agent_that_was_stopped_takes_nobody_for_dead(agents: Agents) -> None:
+    """Turns are counted, not time."""
+    agents.watch(turns=5)
+    assert agents.until_told()[0] == "alive"
+    time.sleep(0.1)  # ten times what the path may be silent for
+    agents.run(0.05)
+    assert [verdict for verdict, _ in agents.said] == ["alive"]
