@@ -37,7 +37,7 @@ for turn in range(100_000):
 @pytest.mark.parametrize("loss", [0, 5])
 @pytest.mark.parametrize(("settings", "configured", "reason"), [TRIES, PROBES], ids=["tries", "-"])
 def test_a_cut_cable_is_reported_in_the_configured_time(lab, loss, settings, configured, reason):
-    """By whoever sends; a loss of some packets before is no reason to give up."""
+    """By whoever has sent something; a loss of some packets before is no reason to give up."""
     lab("loss", "h2", "rail1", loss)
     rails = ("--mca", "btl", "self,usnic", "--mca", "btl_usnic_if_include", "rail1")
     command = ("--host", "h1,h2", *rails, *settings, sys.executable, "-u", "-c", PROGRAM)
@@ -53,8 +53,9 @@ def test_a_cut_cable_is_reported_in_the_configured_time(lab, loss, settings, con
     assert process.returncode == 1
     assert "MPI_ERR_PROC_FAILED" in err
     assert reason in err
-    lost = [float(line.split()[2]) for line in out.splitlines() if line.startswith("lost 0")]
+    lost = [float(line.split()[2]) for line in out.splitlines() if line.startswith("lost ")]
     assert lost, out
+    print(f"lost after {lost[0] - cut:.2f} s where {configured} s are configured")
     assert 0 < lost[0] - cut < configured + SLACK / 2
 
 

@@ -111,7 +111,7 @@ class Prober:
         )
         self._last += 1
         self._numbers[self._last] = key
-        self._turn(key, self._last)
+        self._turn(key, self._last, self._loop.time())
 
     def unwatch(self, rank: int, watch: int) -> None:
         """It does not need to know any more."""
@@ -143,7 +143,7 @@ class Prober:
 
     # -- asking
 
-    def _turn(self, key: tuple[int, int], number: int) -> None:
+    def _turn(self, key: tuple[int, int], number: int, at: float) -> None:
         watch = self._watches[key]
         before = watch.probe.verdict
         question = watch.probe.turn()
@@ -151,7 +151,9 @@ class Prober:
         if question and not self._silenced(watch.rank, watch.peer, watch.rail):
             self._send(message, watch.source, watch.target)
         pause = watch.probe.pause / S
-        self._timers[key] = self._loop.call_later(pause, self._turn, key, number)
+        # in step, so that many turns take no longer than they should; but none is made up for
+        at = max(at, self._loop.time() - pause / 2) + pause
+        self._timers[key] = self._loop.call_at(at, self._turn, key, number, at)
         self._note(watch, key, before)
 
     def _note(self, watch: _Watch, key: tuple[int, int], before: PathVerdict) -> None:
