@@ -19,6 +19,7 @@ from ompy.frameworks.context import RankContext
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
 
+CHANCE_LOSS: Final = 0.02  # as in allowance.py, which is imported later
 EAGER_ALONE: Final = 150 * 1024  # reference usnic.md 3: with exactly one module
 
 
@@ -150,6 +151,18 @@ class UsnicComponent(BtlComponent):
             "Whether losses and long round trips limit what is under way and lengthen timeouts, as "
             "TCP does it; otherwise the window and retrans_timeout alone count, as in the seed.",
             level=5,
+        ),
+        Parameter(
+            "chance_loss",
+            "double",
+            100 * CHANCE_LOSS,
+            "With congestion control: how much loss is taken for chance and does not make the "
+            "sender send less, while round trips are short. 0 is TCP's way; more takes from others "
+            "who share a link with short queues.",
+            level=5,
+            unit="%",
+            minimum=0,
+            maximum=100,
         ),
         Parameter(
             "connectivity_check",

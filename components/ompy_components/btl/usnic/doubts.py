@@ -1,9 +1,10 @@
 """Peers that do not answer: whether that is the path's fault.
 
-When the timer of the oldest packet has run out the path to its peer is in doubt, and the agents of
-both hosts are asked to try it (`ompy.frameworks.paths`). When they cannot reach each other for the
-configured time, and nothing has come from the peer meanwhile either, the path is dead. Otherwise
-the peer is silent, and what it does not acknowledge is sent again for as long as it takes.
+When the oldest packet has waited for as long as its first stay is, and nothing was acknowledged
+meanwhile, the path to its peer is in doubt, and the agents of both hosts are asked to try it
+(`ompy.frameworks.paths`). When they cannot reach each other for the configured time, and nothing
+has come from the peer meanwhile either, the path is dead. Otherwise the peer is silent, and what it
+does not acknowledge is sent again for as long as it takes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ompy_components.btl.usnic.endpoint import UsnicEndpoint
     from ompy_components.btl.usnic.module import UsnicModule
 
-ROUND_TRIPS: Final = 2  # arbitrary: agents' datagrams may take longer than the longest one known
+ROUND_TRIPS: Final = 4  # arbitrary: agents' datagrams may take longer than the quickest packet
 
 
 class Doubt(NamedTuple):
@@ -40,14 +41,14 @@ class Doubts:
         self._module = module
         self.open: dict[UsnicEndpoint, Doubt] = {}
 
-    def look(self, endpoint: UsnicEndpoint) -> str:
+    def look(self, endpoint: UsnicEndpoint, now: int) -> str:
         """Begin or end to have a doubt about the path to a peer, as its timers say.
 
         Returns:
             Why the path is dead; empty while it is not.
         """
-        self._settle(endpoint)
-        if not endpoint.reliability.in_doubt:
+        self._settle(endpoint, now)
+        if not endpoint.reliability.in_doubt(now):
             return ""
         doubt = self.open.get(endpoint)
         if doubt is None:
@@ -62,16 +63,16 @@ class Doubts:
             f"{doubt.watch.why}"
         )
 
-    def settle(self) -> None:
+    def settle(self, now: int) -> None:
         """Something has arrived: end the doubts that it answers."""
         for endpoint in list(self.open):
-            self._settle(endpoint)
+            self._settle(endpoint, now)
 
-    def _settle(self, endpoint: UsnicEndpoint) -> None:
+    def _settle(self, endpoint: UsnicEndpoint, now: int) -> None:
         doubt = self.open.get(endpoint)
         reliability = endpoint.reliability
         # if something did get through, what may be in doubt now is another packet
-        if doubt and (not reliability.in_doubt or doubt.progress != reliability.progress):
+        if doubt and (not reliability.in_doubt(now) or doubt.progress != reliability.progress):
             self.forget(endpoint)
 
     def verdict(self, endpoint: UsnicEndpoint) -> PathVerdict:
@@ -103,7 +104,7 @@ class Doubts:
             identity.interface,
             self._changed,
             failover=bool(module.flags & FAILOVER_SUPPORT),
-            least=ROUND_TRIPS * endpoint.reliability.round_trip_max,
+            least=ROUND_TRIPS * endpoint.reliability.round_trip_least,
         )
         self.open[endpoint] = Doubt(watch, endpoint.reliability.progress)
 

@@ -233,7 +233,7 @@ class UsnicModule(BtlModule):
         if not self.nic.eventful and self.sending.may_send_fast(endpoint, descriptor):
             now = self.context.engine.now()
             self.sending.send_fast(endpoint, descriptor, now)
-            self.timer_at(now + self._limits.retrans_timeout)
+            self.timer_at(now + self._limits.first_look)
             if descriptor.flags & BTL_OWNERSHIP:
                 descriptor.told = True
                 return self.finish(endpoint, descriptor)
@@ -304,12 +304,12 @@ class UsnicModule(BtlModule):
             if events < 0:
                 return 1  # one packet, received fast
             if events and self.doubts.open:
-                self.doubts.settle()
+                self.doubts.settle(now)
             if self._due is not None and now >= self._due:
                 self._expire(now)
             sent = self.sending.progress(now)
             if sent:
-                self.timer_at(now + self._limits.retrans_timeout)
+                self.timer_at(now + self._limits.first_look)
             self.receiving.repost()
         except NicError as problem:
             self._fail_all(str(problem))
@@ -351,7 +351,7 @@ class UsnicModule(BtlModule):
             reliability.expire(now)
             if endpoint.proc.departed:
                 self.fail(endpoint, endpoint.proc.departed)
-            elif reason := reliability.failure or self.doubts.look(endpoint):
+            elif reason := reliability.failure or self.doubts.look(endpoint, now):
                 self.fail(endpoint, reason)
             due = reliability.deadline()
             if due is not None:
@@ -473,6 +473,7 @@ def _limits(values: Values, packet_size: int) -> Limits:
         retries_max=values.retries_max,
         ack_delay=min(values.ack_delay * US, timeout // 2),
         congestion_control=values.congestion_control,
+        chance_loss=values.chance_loss / 100,
     )
 
 

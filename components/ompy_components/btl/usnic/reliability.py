@@ -39,7 +39,7 @@ from typing import Final
 
 from ompy.frameworks.paths import PathVerdict
 
-from ompy_components.btl.usnic.allowance import FIRST, Allowance, Unlimited
+from ompy_components.btl.usnic.allowance import CHANCE_LOSS, FIRST, Allowance, Unlimited
 from ompy_components.btl.usnic.hotel import Hotel
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.segments import NO_ROOM, ResendList, SendSegment
@@ -53,6 +53,10 @@ US: Final = 1_000  # ns; Linux counts so
 RTT_SHARE: Final = 8  # RFC 6298 2.3: a new sample is an eighth of the smoothed time
 SPREAD_SHARE: Final = 4  # RFC 6298 2.3: and a quarter of how much samples differ from it
 SPREADS: Final = 4  # RFC 6298 2.2: a stay is the smoothed time and so many times that
+PROBE_TRIPS: Final = 2  # RFC 8985 7.2: a probe goes out after two smoothed round trips
+PROBE_LEAST: Final = 300 * US  # arbitrary: a few times what a round trip takes over loopback
+INFLATED: Final = 2  # arbitrary: a round trip so many times the shortest has waited in a queue
+SHORTEST_KEPT: Final = 10_000_000 * US  # draft-ietf-ccwg-bbr: the shortest round trip of 10 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Limits:
         first_allowance: segments that may be under way to begin with.
         congestion_control: whether losses and round trips change what may be under way, and how
             long a segment waits; else the window and `retrans_timeout` alone count.
+        chance_loss: share of segments whose loss, while round trips are short, is taken for chance.
     """
 
     window: int = WINDOW
@@ -77,11 +82,18 @@ class Limits:
     ack_delay: int = 50 * US  # seed: 50 us
     first_allowance: int = FIRST
     congestion_control: bool = True
+    chance_loss: float = CHANCE_LOSS
 
     def __post_init__(self) -> None:
         assert 2 <= self.window <= WINDOW, "one entry of the window stays empty"
         assert 0 < self.retrans_timeout <= self.retrans_timeout_max, "stays only get longer"
         assert self.ack_delay < self.retrans_timeout, "an ACK must not come after the resend"
+
+    @property
+    def first_look(self) -> int:
+        """How soon after a segment was posted `expire` may have something to do, ns."""
+        least = PROBE_LEAST if self.congestion_control else self.retrans_timeout
+        return min(least, self.retrans_timeout)
 
     def stay(self, attempts: int, least: int = 0) -> int:
         """How long a segment posted `attempts` times in silence waits for its ACK, ns.
@@ -150,7 +162,7 @@ class Reliability:
         self._verdict = verdict
         self._sent: list[SendSegment | None] = [None] * WINDOW
         self._allowance = (
-            Allowance(limits.window - 1, first, limits.first_allowance)
+            Allowance(limits.window - 1, first, limits.first_allowance, limits.chance_loss)
             if limits.congestion_control
             else Unlimited(limits.window - 1)
         )
@@ -158,6 +170,11 @@ class Reliability:
         self._duplicates = 0  # ACKs of one number: packets behind the missing one that arrived
         self._rtt = 0  # ns, smoothed; 0 before the first sample
         self._rtt_spread = 0  # ns, smoothed
+        self._rtt_least = 0  # ns, of the last seconds; 0 before the first sample
+        self._rtt_least_at = 0
+        self._news_at = 0  # when something was posted or acknowledged last
+        self._progress_at = 0  # when what is acknowledged was last more than before
+        self._probes = 0  # since then
         self._recover = first  # what was sent before this may have been lost along with others
 
     # -- sending
@@ -191,6 +208,8 @@ class Reliability:
     def post(self, segment: SendSegment, now: int) -> None:
         """A segment is being sent for the first time: number it and start its timer."""
         assert self.window_open, "the window is full"
+        if not self.outstanding:
+            self._progress_at, self._probes = now, 0
         segment.sequence = self.next_sequence
         segment.connection = self
         self.next_sequence = after(self.next_sequence)
@@ -210,15 +229,16 @@ class Reliability:
     def _checkin(self, segment: SendSegment, now: int) -> None:
         segment.become(SegmentEvent.POSTED)
         segment.attempts += 1
-        segment.posted_at = now
+        segment.posted_at = self._news_at = now
         segment.room = self.hotel.checkin(segment, now + self._stay())
 
     # -- whether the peer is there
 
-    @property
-    def in_doubt(self) -> bool:
-        """Whether the oldest segment has waited in vain, and nothing has got through since."""
-        return self._backoff > 0 and self.outstanding > 0 and not self.leaving
+    def in_doubt(self, now: int) -> bool:
+        """Whether segments have waited for their ACKs in vain for as long as the first one may."""
+        if not self.outstanding or self.leaving:
+            return False
+        return now - self._progress_at >= self.limits.retrans_timeout
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -228,12 +248,17 @@ class Reliability:
     # -- how long a segment stays
 
     @property
-    def round_trip_max(self) -> int:
+    def round_trip_least(self) -> int:
+        """The shortest round trip of the last seconds, ns; 0 while none is known."""
+        return self._rtt_least
+
+    @property
+    def _round_trip_max(self) -> int:
         """What an answer takes at most, as far as is known, ns."""
         return self._rtt + SPREADS * self._rtt_spread + self.limits.ack_delay
 
     def _stay(self) -> int:
-        least = self.round_trip_max if self.limits.congestion_control else 0
+        least = self._round_trip_max if self.limits.congestion_control else 0
         return self.limits.stay(1 if self.leaving else self._backoff + 1, least)
 
     def acknowledge(self, sequence: int, now: int) -> list[SendSegment]:
@@ -252,6 +277,7 @@ class Reliability:
         if ahead == 0:
             self._statistics.num_dup_acks += 1
             self._duplicates = min(self._duplicates + 1, DUPLICATES_MAX)
+            self._news_at = now
             self._resend_missing(now)
             return []
         under_way = self.under_way
@@ -261,14 +287,16 @@ class Reliability:
         proven = last.attempts == 1 and last.state is SegmentState.IN_HOTEL
         done = [self._release(after(self.acked, count)) for count in range(1, ahead + 1)]
         self.acked = sequence
+        self._news_at = self._progress_at = now
+        self._probes = 0
         self._allowance.acked(ahead, under_way)
         # of what is acknowledged now all but the first arrived earlier, and caused duplicate ACKs
         self._duplicates = max(0, self._duplicates - ahead + 1) if self.outstanding else 0
         # of a segment sent twice nobody knows which one is answered, and one that was sent before
         # a loss was found may have waited for what was lost
-        if proven and distance(sequence, self._recover) >= 0:
-            self._sample(now - last.posted_at)
-        if proven or (self._rtt and now - head.posted_at <= self.round_trip_max):
+        if proven or (self.limits.congestion_control and not self._rtt):
+            self._sample(now - last.posted_at, now, clean=distance(sequence, self._recover) >= 0)
+        if proven or (self._rtt and now - head.posted_at <= self._round_trip_max):
             self._backoff = 0
         if distance(self.acked, self._recover) < -1:
             self._resend_missing(now)
@@ -290,14 +318,19 @@ class Reliability:
             self.hotel.checkout(segment.room)
             segment.room = NO_ROOM
 
-    def _sample(self, time: int) -> None:
+    def _sample(self, time: int, now: int, *, clean: bool) -> None:
         """A segment was acknowledged so long after it was posted.
 
         The peer may have been busy with something else, so what looks longer than two stays
-        counts as two.
+        counts as two. Unless it is `clean` the segment may have waited for one that was lost, or
+        have been sent twice: that is better than to know nothing, or a longer round trip.
         """
+        if not (clean or time < self._rtt or not self._rtt):
+            return
+        if not self._rtt or time <= self._rtt_least or now - self._rtt_least_at > SHORTEST_KEPT:
+            self._rtt_least, self._rtt_least_at = time, now
         time = min(time, 2 * self._stay())
-        if not self._rtt:
+        if not self._rtt or 2 * time < self._rtt:
             self._rtt, self._rtt_spread = time, time // 2
             return
         self._rtt_spread += (abs(time - self._rtt) - self._rtt_spread) // SPREAD_SHARE
@@ -314,7 +347,7 @@ class Reliability:
             # else the ACK may be older than the segment
             self._leave(segment)
             self._again(segment, SegmentEvent.MISSED)
-            self._allowance.lost(segment.sequence, self.next_sequence)
+            self._allowance.lost(segment.sequence, self.next_sequence, queued=self._queued)
             self._statistics.num_fast_retrans += 1
 
     def _again(self, segment: SendSegment, event: SegmentEvent) -> None:
@@ -322,7 +355,40 @@ class Reliability:
         self._resends.append(segment)
         self._recover = self.next_sequence
 
+    @property
+    def _queued(self) -> bool:
+        """Whether round trips are so long that packets must wait in a queue on the way."""
+        return self._rtt > INFLATED * self._rtt_least + self.limits.ack_delay
+
     # -- time
+
+    @property
+    def _probe_at(self) -> int | None:
+        """When the oldest segment is sent again to find out what has become of the others.
+
+        Long before its stay is over, where round trips are short: it may be that nothing is under
+        way any more that could make a duplicate ACK. Twice as long each time, up to that stay.
+        """
+        if not (self._rtt and self.outstanding and self.limits.congestion_control):
+            return None
+        head = self._sent[slot(after(self.acked))]
+        if head is None or head.state is not SegmentState.IN_HOTEL:
+            return None
+        first = max(PROBE_TRIPS * self._rtt + self.limits.ack_delay, self._round_trip_max)
+        wait = max(first, PROBE_LEAST) << self._probes
+        return self._news_at + wait if wait < self._stay() else None
+
+    def _probe(self, now: int) -> None:
+        at = self._probe_at
+        if at is None or at > now:
+            return
+        head = self._sent[slot(after(self.acked))]
+        assert head is not None, "there is something to probe with"
+        self._leave(head)
+        self._again(head, SegmentEvent.MISSED)
+        self._probes += 1
+        self._statistics.num_timeout_retrans += 1
+        self._statistics.num_tail_probes += 1
 
     def expire(self, now: int) -> None:
         """Move segments whose stay is over to the resend list, or end the connection."""
@@ -337,9 +403,11 @@ class Reliability:
             self._again(segment, SegmentEvent.EVICTED)
             self._allowance.expired(segment.sequence, self.next_sequence)
             self._statistics.num_timeout_retrans += 1
+            segment.expired += 1
             retries_max = self.limits.retries_max
-            if retries_max and segment.attempts > retries_max and not self.failure:
+            if retries_max and segment.expired > retries_max and not self.failure:
                 self._doubt(segment)
+        self._probe(now)
 
     def _doubt(self, segment: SendSegment) -> None:
         verdict = self._verdict()
@@ -353,7 +421,9 @@ class Reliability:
 
     def deadline(self) -> int | None:
         """When `expire` will find something, or an ACK is due; None when nothing will happen."""
-        stay = self.hotel.deadline()
+        stay, probe = self.hotel.deadline(), self._probe_at
+        if probe is not None:
+            stay = probe if stay is None else min(stay, probe)
         if not self.ack_needed:
             return stay
         return self.ack_at if stay is None else min(stay, self.ack_at)

@@ -26,6 +26,7 @@ class SendSegment:
         sequence: number it was sent with; means something from its first posting on.
         room: in the hotel, or `NO_ROOM`.
         attempts: how often it has been posted.
+        expired: how often its stay in the hotel was over.
         posted_at: when it was posted last, ns.
         connection: to the peer it goes to; from its first posting on.
     """
@@ -33,6 +34,7 @@ class SendSegment:
     __slots__ = (
         "attempts",
         "connection",
+        "expired",
         "posted_at",
         "room",
         "sequence",
@@ -44,6 +46,7 @@ class SendSegment:
         self.sequence = 0
         self.room = NO_ROOM
         self.attempts = 0
+        self.expired = 0
         self.posted_at = 0
         self.connection: Reliability | None = None
 

@@ -44,6 +44,7 @@ class Statistics:
     num_probe_sends: int = 0  # pings of the connectivity checker, and answers
     num_probe_recvs: int = 0
     num_silent_extensions: int = 0  # retries beyond the limit, towards a peer that is alive
+    num_tail_probes: int = 0  # of num_timeout_retrans: sent again early, to learn of the others
     num_path_doubts: int = 0  # times that agents were asked to try a path
 
     @property
