@@ -264,7 +264,7 @@ def test_a_probe_finds_out_what_became_of_the_last_packets() -> None:
         only.expire(at)
         assert list(resends) == [others[0]], "it alone"
         only.repost(others[0], at)
-        times.append(round((at - now) / MS))
+        times.append((at - now) // MS)
         now = at
     assert times == [3, 6, 12, 24, 48], "a round trip and what it may take longer, doubled"
     assert others[0].expired == 0, "these are no tries"
