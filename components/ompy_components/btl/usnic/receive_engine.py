@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.nic.datagram import Completion, Status, Work
 
-from ompy_components.btl.usnic.channel import PRIORITY, Channel, ReceiveSegment
+from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel, ReceiveSegment
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import ACK, BYE, CHUNK, DONE, FRAG, BadPacket, Header, parse
 from ompy_components.btl.usnic.packets import Packet
@@ -42,6 +42,7 @@ class ReceiveEngine:
     ) -> None:
         self._module = module
         self._channels = channels
+        self._only_data = channels[DATA:]
         self._seal = seal
         self._statistics = statistics
         self._fast_allowed = True
@@ -60,18 +61,22 @@ class ReceiveEngine:
     def progress(self, now: int) -> int:
         """Handle what has arrived; returns how many events, or -1 after one fast receive."""
         events = 0
+        channels: tuple[Channel, ...] = self._channels
         if self._deferred is not None:
             endpoint, header = self._deferred
             self._deferred = None
             self._take(endpoint, header, now)
         elif self._fast_allowed:
-            for completion in self._channels[PRIORITY].read(1):
+            found = self._channels[PRIORITY].read(1)
+            if not found:
+                channels = self._only_data  # there will hardly be anything a moment later
+            for completion in found:
                 events += 1
                 if self._is_fast(completion, now):
                     self._fast_allowed = False
                     return -1
         self._fast_allowed = True
-        for channel in self._channels:
+        for channel in channels:
             for completion in channel.read(BATCH):
                 events += 1
                 self._handle(channel, completion, now)
