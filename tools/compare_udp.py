@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""usnic, tcp and sm beside raw Python UDP sockets on this machine's loopback; prints Markdown.
+"""usnic, tcp and sm beside raw UDP and libfabric's on this machine's loopback; prints Markdown.
 
     python tools/compare_udp.py [--rounds 5] [--only latency,rate,bandwidth]
 
@@ -7,6 +7,10 @@ Raw UDP: two processes and nothing but `sendto` and `recv_into`. Nothing is rese
 packets are lost, and only what arrived counts. `bandwidth` sends packets as large as usnic's on the
 loopback interface. All take turns in every round; figures are medians over the rounds, and so are
 the ratios, each within its round.
+
+Where `fi_pingpong` is installed (Debian: libfabric-bin) libfabric's `udp` provider takes its turn
+in `latency`, which is all that program measures: as it is (packets may be lost, 1472 bytes at
+most), and below `ofi_rxd`, which makes it reliable as usnic is. Both of its sides spin.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,6 +27,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime
+from math import isnan
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -35,6 +41,13 @@ SIZES: Final = {"latency": (8, 1024, 8000), "rate": (8, 1024), "bandwidth": (65_
 PACKET: Final = 8972  # bytes; an MTU of 9000, which is what usnic has on loopback, less headers
 SECONDS: Final = 0.3  # arbitrary: thousands of packets
 RAW: Final = "raw UDP"
+FABRIC: Final = {  # heading: provider and kind of endpoint
+    "libfabric udp": ("udp", "dgram"),
+    "libfabric udp;ofi_rxd": ("udp;ofi_rxd", "rdm"),
+}
+FABRIC_DATAGRAM: Final = 1472  # bytes; libfabric 1.17: what a datagram of its udp provider holds
+TRANSFERS: Final = 1000  # arbitrary: some hundredths of a second
+PATIENCE: Final = 60  # s; arbitrary: far beyond that, on a machine that does other things as well
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -121,6 +134,29 @@ def raw(kind: str, size: int) -> float:
     return raw_stream(PACKET) * size / PACKET
 
 
+def fabric(name: str, size: int) -> float:
+    """Seconds one way, by libfabric's own program; nan where there is no such measurement."""
+    provider, endpoint = FABRIC[name]
+    if endpoint == "dgram" and size > FABRIC_DATAGRAM:
+        return float("nan")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    words = ["fi_pingpong", "-d", "lo", "-p", provider, "-e", endpoint]
+    words += ["-I", str(TRANSFERS), "-S", str(size)]
+    server = subprocess.Popen([*words, "-B", port], stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(0.3)  # until it listens
+        client = [*words, "-P", port, "127.0.0.1"]
+        done = subprocess.run(client, capture_output=True, text=True, check=True, timeout=PATIENCE)
+        server.wait(PATIENCE)
+    finally:
+        server.kill()
+        server.wait()
+    heading, row = done.stdout.splitlines()[-2:]
+    return float(dict(zip(heading.split(), row.split(), strict=True))["usec/xfer"]) / 1e6
+
+
 def ours(kind: str, btl: str) -> dict[int, float]:
     """Seconds by size, of one round of `ompy bench`."""
     sizes = ",".join(map(str, SIZES[kind]))
@@ -138,10 +174,14 @@ def main() -> None:
     options = parser.parse_args()
     seconds: dict[tuple[str, int, str], list[float]] = defaultdict(list)
     kinds = options.only.split(",")
+    installed = shutil.which("fi_pingpong") is not None
+    others = {kind: list(FABRIC) if installed and kind == "latency" else [] for kind in SIZES}
     for _ in range(options.rounds):
         for kind in kinds:
             for size in SIZES[kind]:
                 seconds[kind, size, RAW].append(raw(kind, size))
+                for name in others[kind]:
+                    seconds[kind, size, name].append(fabric(name, size))
             for btl in BTLS:
                 for size, time_taken in ours(kind, btl).items():
                     seconds[kind, size, btl].append(time_taken)
@@ -151,13 +191,13 @@ def main() -> None:
     print(f"{day}, {machine}; {options.rounds} rounds; load averages at the end {load}.")
     for kind in kinds:
         unit = UNITS.get(kind, "us")
-        print(f"\n| {kind}, {unit}: bytes | {RAW} | " + " | ".join(BTLS) + " | usnic / raw |")
-        print("|---" * (len(BTLS) + 3) + "|")
+        names = (RAW, *others[kind], *BTLS)
+        print(f"\n| {kind}, {unit}: bytes | " + " | ".join(names) + " | usnic / raw |")
+        print("|---" * (len(names) + 2) + "|")
         for size in SIZES[kind]:
-            cells = [
-                f"{median(figure(kind, str(size), t) for t in seconds[kind, size, name]):,.1f}"
-                for name in (RAW, *BTLS)
-            ]
+            times = {name: seconds[kind, size, name] for name in names}
+            medians = [median(figure(kind, str(size), t) for t in times[name]) for name in names]
+            cells = ["-" if isnan(value) else f"{value:,.1f}" for value in medians]
             turns = zip(seconds[kind, size, "usnic"], seconds[kind, size, RAW], strict=True)
             ratio = median(
                 figure(kind, str(size), mine) / figure(kind, str(size), bare)

@@ -348,6 +348,10 @@ class UsnicModule(BtlModule):
             self._report.expire(now)
         for endpoint in list(self.sending.active):
             reliability = endpoint.reliability
+            if reliability.idle and not endpoint.proc.departed:
+                self.doubts.forget(endpoint)
+                del self.sending.active[endpoint]
+                continue
             reliability.expire(now)
             if endpoint.proc.departed:
                 self.fail(endpoint, endpoint.proc.departed)
@@ -357,8 +361,6 @@ class UsnicModule(BtlModule):
             if due is not None:
                 # an ACK that is due goes out in this round, unless there is no credit for it
                 self.timer_at(max(due, now + US))
-            elif not reliability.outstanding:
-                del self.sending.active[endpoint]
 
     # -- failures
 

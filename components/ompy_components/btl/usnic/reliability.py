@@ -185,6 +185,11 @@ class Reliability:
         return distance(self.next_sequence, self.acked) - 1
 
     @property
+    def idle(self) -> bool:
+        """Whether no timer runs: all is acknowledged, both ways."""
+        return not self.ack_needed and after(self.acked) == self.next_sequence
+
+    @property
     def under_way(self) -> int:
         """Segments that may still be on the wire, as far as one can tell."""
         return max(0, len(self.hotel) - self._duplicates)

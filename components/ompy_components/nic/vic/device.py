@@ -88,7 +88,22 @@ class VirtualFunction(Domain):
         self.pairs: list[VicQueuePair] = []
         self.queues: list[VicCompletionQueue] = []
         self.room = memoryview(bytearray(RUN_MAX))  # where the sockets put what has arrived
+        self._ready: list[VicQueuePair] = []
+        self._asked_by: VicCompletionQueue | None = None
         self._registered: dict[int, int] = {}  # how often, by identity of what owns the memory
+
+    def ready_pairs(self, queue: VicCompletionQueue) -> list[VicQueuePair]:
+        """Queue pairs whose sockets have something.
+
+        Who reads one queue after the other has the system asked once: what one queue has asked is
+        good for the next one's first question.
+        """
+        if self._asked_by is None or self._asked_by is queue:
+            self._ready = [event.owner for event in self.readiness.poll()]  # type: ignore[misc]
+            self._asked_by = queue
+        else:
+            self._asked_by = None
+        return self._ready
 
     def register(self, memory: memoryview) -> Registration:
         """Let the device use `memory`."""

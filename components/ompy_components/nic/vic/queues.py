@@ -57,9 +57,9 @@ class VicCompletionQueue(CompletionQueue):
         return [self._done.popleft() for _ in range(min(most, len(self._done)))]
 
     def _progress(self, most: int) -> None:
-        ready = {id(event.owner) for event in self._function.readiness.poll()}
+        ready = self._function.ready_pairs(self)
         for pair in self.pairs:
-            if id(pair) in ready or pair.busy:
+            if pair in ready or pair.busy:
                 pair.transmit()
                 pair.receive(most)
 
