@@ -190,6 +190,14 @@ class UsnicComponent(BtlComponent):
             minimum=0,
         ),
         Parameter(
+            "connectivity_map",
+            "string",
+            "",  # reference usnic.md 17: none
+            "Prefix of files that say, for each rank, which interface of each peer is reached by "
+            "which of its own: PREFIX-HOST.rankN.txt, written by MPI_Finalize. Empty for none.",
+            level=4,
+        ),
+        Parameter(
             "stats",
             "int",
             0,  # reference usnic.md 17
@@ -236,6 +244,13 @@ class UsnicComponent(BtlComponent):
             UsnicModule(context, values, nic, index, len(chosen))
             for index, nic in enumerate(chosen)
         ]
+        if values.connectivity_map:
+            from ompy_components.btl.usnic.connectivity_map import ConnectivityMap
+
+            common = ConnectivityMap(values.connectivity_map)
+            for module in modules:
+                module.map = common
+                common.add(module)
         records = modex.pack([module.record for module in modules])
         context.wireup.publish(modex.KEY, records)
         return list(modules)

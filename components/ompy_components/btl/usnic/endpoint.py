@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from ompy.frameworks.btl import BtlModule, Endpoint
+from ompy.frameworks.nic.base import Identity
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Address
 
@@ -20,6 +21,7 @@ class UsnicEndpoint(Endpoint):
 
     Attributes:
         addresses: of the peer's priority and data channel.
+        nic_identity: of the module's device.
         recipient: names the peer's module in MACs.
         reliability: numbers, windows and timers.
         queue: fragments that are to be sent, those begun first.
@@ -40,6 +42,7 @@ class UsnicEndpoint(Endpoint):
         "gone",
         "landings",
         "left",
+        "nic_identity",
         "queue",
         "ready",
         "reassembly",
@@ -50,6 +53,7 @@ class UsnicEndpoint(Endpoint):
     def __init__(
         self,
         module: BtlModule,
+        identity: Identity,
         proc: Proc,
         addresses: tuple[Address, Address],
         recipient: bytes,
@@ -57,6 +61,7 @@ class UsnicEndpoint(Endpoint):
     ) -> None:
         super().__init__(module, proc)
         self.addresses = addresses
+        self.nic_identity = identity
         self.recipient = recipient
         self.reliability: Reliability  # the module gives it one: it asks the endpoint back
         self.queue: deque[Fragment] = deque()
@@ -68,6 +73,11 @@ class UsnicEndpoint(Endpoint):
         self.left = False
         self.gone = ""
         self._last_number = 0
+
+    def describe(self) -> str:
+        """Interface and addresses, as for `btl/tcp`."""
+        own = self.nic_identity
+        return f"usnic {own.interface} {own.address} - {self.addresses[0].host}"
 
     @property
     def sendable(self) -> bool:

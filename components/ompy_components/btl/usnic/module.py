@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import sys
+from typing import TYPE_CHECKING, Final
 
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
@@ -53,6 +54,9 @@ from ompy_components.btl.usnic.seal import Seal, recipient
 from ompy_components.btl.usnic.send_engine import Options, SendEngine
 from ompy_components.btl.usnic.statistics import Statistics
 
+if TYPE_CHECKING:
+    from ompy_components.btl.usnic.connectivity_map import ConnectivityMap
+
 PRIORITY_DEPTH: Final = 127  # reference usnic.md 3: max(128, 32 * MCW_SIZE) - 1
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
 FIRST_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux holds by default
@@ -74,6 +78,7 @@ class UsnicModule(BtlModule):
         max_packet: bytes of the largest packet, MAC and header included.
         connectivity: pings peers, and answers them.
         doubts: paths on which packets wait in vain.
+        map: of all modules of the rank, which is to be written; None for none.
     """
 
     def __init__(
@@ -126,6 +131,7 @@ class UsnicModule(BtlModule):
         self.max_packet = data.max_message
         self.connectivity = Connectivity(self, probe_limits(values))
         self.doubts = Doubts(self)
+        self.map: ConnectivityMap | None = None
         self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
         self._report: Report | None = None
         if values.stats:
@@ -174,7 +180,12 @@ class UsnicModule(BtlModule):
         index, record = partner
         self.context.network.introduce(proc.rank, record.addresses)
         endpoint = UsnicEndpoint(
-            self, proc, record.addresses, recipient(proc.rank, index), self._send_depth
+            self,
+            self.nic.identity,
+            proc,
+            record.addresses,
+            recipient(proc.rank, index),
+            self._send_depth,
         )
         endpoint.reliability = Reliability(
             self._limits,
@@ -399,6 +410,8 @@ class UsnicModule(BtlModule):
         """Wait until the peers have everything, tell them so, and close."""
         if self._finalized:
             return
+        if self.map is not None:
+            self._write_map(self.map)
         engine = self.context.engine
         every = self.endpoints.values()
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every))
@@ -423,6 +436,14 @@ class UsnicModule(BtlModule):
             channel.close()
         self.sending.pool.close()
         self.nic.close()
+
+    def _write_map(self, common: ConnectivityMap) -> None:
+        """Before any peer leaves. A map nobody can write down is no reason to fail."""
+        try:
+            common.finalizing()
+        except OSError as problem:
+            self._note("NO_MAP", reason=str(problem))
+            print(f"ompy: btl_usnic_connectivity_map: {problem}", file=sys.stderr, flush=True)
 
     def _note(self, name: str, **fields: object) -> None:
         trace = self.context.trace
