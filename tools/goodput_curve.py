@@ -23,9 +23,10 @@ from ompy.net.fault_rules import FaultRule
 from tests.support.usnic_streams import stream
 
 RATES: Final = (0.0, 0.0001, 0.001, 0.003, 0.01, 0.03, 0.05, 0.1, 0.2, 0.3)
-WAYS: Final = {  # arbitrary names; values of btl_usnic_congestion_control
-    "congestion control (default)": 1,
-    "window and 100 ms alone (seed)": 0,
+WAYS: Final = {  # arbitrary names; parameters of usnic
+    "congestion control (default)": {},
+    "the same, 35 % of loss taken for chance": {"chance_loss": 35},
+    "window and 100 ms alone (seed)": {"congestion_control": 0},
 }
 SEEDS: Final = 5  # arbitrary: the middle one of five
 FRAGMENTS: Final = 200  # arbitrary: 4 MB, 3000 packets
@@ -47,10 +48,7 @@ def main() -> None:
 def measure(way: str, rate: float) -> Row:
     """One point: some seeds."""
     rules = [FaultRule("drop", probability=rate)] if rate else []
-    runs = [
-        stream(*rules, fragments=FRAGMENTS, seed=seed, congestion_control=WAYS[way])
-        for seed in range(SEEDS)
-    ]
+    runs = [stream(*rules, fragments=FRAGMENTS, seed=seed, **WAYS[way]) for seed in range(SEEDS)]
     goodput = sorted(run.goodput for run in runs)
     again = median(run.resends / run.packets for run in runs)
     figures = [round(value, 3) for value in (median(goodput), goodput[0], goodput[-1], again)]

@@ -18,11 +18,16 @@ Guest = TypeVar("Guest")
 
 
 class Hotel(Generic[Guest]):
-    """Some rooms."""
+    """Some rooms.
 
-    __slots__ = ("_free", "_guests", "_stays", "_visits")
+    Attributes:
+        guests: how many are here; for who asks often, else `len`.
+    """
+
+    __slots__ = ("_free", "_guests", "_stays", "_visits", "guests")
 
     def __init__(self, rooms: int) -> None:
+        self.guests = 0
         self._guests: list[Guest | None] = [None] * rooms
         self._visits = [0] * rooms  # how often each room was taken: tells a stay from older ones
         self._free = list(range(rooms - 1, -1, -1))
@@ -30,12 +35,13 @@ class Hotel(Generic[Guest]):
 
     def __len__(self) -> int:
         """Guests that are here."""
-        return len(self._guests) - len(self._free)
+        return self.guests
 
     def checkin(self, guest: Guest, until: int) -> int:
         """Give `guest` a room until the time `until`; returns its number."""
         assert self._free, f"all {len(self._guests)} rooms are taken"
         room = self._free.pop()
+        self.guests += 1
         self._guests[room] = guest
         self._visits[room] += 1
         heappush(self._stays, (until, room, self._visits[room]))
@@ -48,6 +54,7 @@ class Hotel(Generic[Guest]):
         self._guests[room] = None
         self._visits[room] += 1  # the stay in the heap is over
         self._free.append(room)
+        self.guests -= 1
         return guest
 
     def evict(self, now: int) -> list[Guest]:

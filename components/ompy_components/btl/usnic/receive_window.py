@@ -47,12 +47,14 @@ class ReceiveWindow:
 
     def record(self, sequence: int) -> None:
         """A packet that is `NEW` has been taken."""
-        assert self.judge(sequence) is Arrival.NEW, f"packet {sequence} was taken before"
-        here = self._here
-        here[slot(sequence)] = 1
-        while here[slot(self.expected)]:
-            here[slot(self.expected)] = 0
-            self.expected = after(self.expected)
+        here, expected = self._here, self.expected
+        assert 0 <= distance(sequence, expected) < WINDOW, f"packet {sequence} is not in the window"
+        assert not here[sequence % WINDOW], f"packet {sequence} was taken before"
+        here[sequence % WINDOW] = 1
+        while here[expected % WINDOW]:
+            here[expected % WINDOW] = 0
+            expected = after(expected)
+        self.expected = expected
 
     @property
     def acknowledgement(self) -> int:

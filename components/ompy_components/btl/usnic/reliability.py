@@ -120,6 +120,7 @@ class Reliability:
     Attributes:
         failure: why the connection has ended; empty while it has not.
         next_sequence: number of the next segment.
+        outstanding: segments that are not acknowledged.
         acked: the highest number the peer has acknowledged.
         arrived: what the peer has sent.
         leaving: the end is near, so nothing waits longer than it must.
@@ -151,6 +152,7 @@ class Reliability:
         self.limits = limits
         self.failure = ""
         self.next_sequence = first
+        self.outstanding = 0
         self.acked = after(first, -1)
         self.arrived = ReceiveWindow(expected)
         self.leaving = False
@@ -180,29 +182,24 @@ class Reliability:
     # -- sending
 
     @property
-    def outstanding(self) -> int:
-        """Segments that are not acknowledged."""
-        return distance(self.next_sequence, self.acked) - 1
-
-    @property
     def idle(self) -> bool:
         """Whether no timer runs: all is acknowledged, both ways."""
-        return not self.ack_needed and after(self.acked) == self.next_sequence
+        return not (self.ack_needed or self.outstanding)
 
     @property
     def under_way(self) -> int:
         """Segments that may still be on the wire, as far as one can tell."""
-        return max(0, len(self.hotel) - self._duplicates)
+        return max(0, self.hotel.guests - self._duplicates)
 
     @property
     def window_open(self) -> bool:
         """Whether one more segment may be sent."""
-        outstanding = self.outstanding
-        if outstanding >= self.limits.window - 1 or self.failure:
+        outstanding, limits, staying = self.outstanding, self.limits, self.hotel.guests
+        if outstanding >= limits.window - 1 or self.failure:
             return False
-        if len(self.hotel) < outstanding and self.limits.congestion_control:
+        if staying < outstanding and limits.congestion_control:
             return False  # some are to be sent again, and those go first
-        return self.under_way < self._allowance.segments
+        return staying - self._duplicates < self._allowance.segments
 
     def may_repost(self, segment: SendSegment) -> bool:
         """Whether a segment of the resend list may go now."""
@@ -218,6 +215,7 @@ class Reliability:
         segment.sequence = self.next_sequence
         segment.connection = self
         self.next_sequence = after(self.next_sequence)
+        self.outstanding += 1
         assert self._sent[slot(segment.sequence)] is None, "the slot is in use"
         self._sent[slot(segment.sequence)] = segment
         self._checkin(segment, now)
@@ -292,6 +290,7 @@ class Reliability:
         proven = last.attempts == 1 and last.state is SegmentState.IN_HOTEL
         done = [self._release(after(self.acked, count)) for count in range(1, ahead + 1)]
         self.acked = sequence
+        self.outstanding -= ahead
         self._news_at = self._progress_at = now
         self._probes = 0
         self._allowance.acked(ahead, under_way)
@@ -444,6 +443,7 @@ class Reliability:
             segment.become(SegmentEvent.FLUSHED)
             given_up.append(segment)
         self.acked = after(self.next_sequence, -1)
+        self.outstanding = 0
         return given_up
 
     # -- receiving
@@ -488,6 +488,7 @@ class Reliability:
         """See that everything here fits together; for tests."""
         kept = [segment for segment in self._sent if segment is not None]
         assert len(kept) == self.outstanding <= self.limits.window - 1
+        assert self.outstanding == distance(self.next_sequence, self.acked) - 1
         for segment in kept:
             in_hotel = segment.state is SegmentState.IN_HOTEL
             assert in_hotel or segment.state is SegmentState.TO_RESEND, segment

@@ -163,13 +163,15 @@ class SendEngine:
     def _send_new(self, now: int) -> None:
         while self._ready and self._data.credits > CREDITS_KEPT:
             endpoint = self._ready[0]
-            if endpoint.sendable:
+            sendable = endpoint.sendable
+            while sendable and self._data.credits > CREDITS_KEPT:
                 fragment = endpoint.queue[0]
                 if fragment.packet is not None:
                     self._send_small(endpoint, fragment, now)
                 else:
                     self._send_chunk(endpoint, fragment, now)
-            if not endpoint.sendable:
+                sendable = endpoint.sendable
+            if not sendable:
                 if endpoint.queue and not endpoint.reliability.window_open:
                     self._statistics.num_window_full += 1
                 if self._ready and self._ready[0] is endpoint:
