@@ -244,7 +244,7 @@ class UsnicModule(BtlModule):
         if not self.nic.eventful and self.sending.may_send_fast(endpoint, descriptor):
             now = self.context.engine.now()
             self.sending.send_fast(endpoint, descriptor, now)
-            self.timer_at(now + self._limits.first_look)
+            self.timer_at(self.sending.take_due())
             if descriptor.flags & BTL_OWNERSHIP:
                 descriptor.told = True
                 return self.finish(endpoint, descriptor)
@@ -320,7 +320,7 @@ class UsnicModule(BtlModule):
                 self._expire(now)
             sent = self.sending.progress(now)
             if sent:
-                self.timer_at(now + self._limits.first_look)
+                self.timer_at(self.sending.take_due())
             self.receiving.repost()
         except NicError as problem:
             self._fail_all(str(problem))

@@ -48,7 +48,9 @@ class ReceiveWindow:
     def record(self, sequence: int) -> None:
         """A packet that is `NEW` has been taken."""
         here, expected = self._here, self.expected
-        assert 0 <= distance(sequence, expected) < WINDOW, f"packet {sequence} is not in the window"
+        ahead = distance(sequence, expected)
+        assert ahead >= 0, f"packet {sequence} was taken before"
+        assert ahead < WINDOW, f"packet {sequence} is not in the window"
         assert not here[sequence % WINDOW], f"packet {sequence} was taken before"
         here[sequence % WINDOW] = 1
         while here[expected % WINDOW]:

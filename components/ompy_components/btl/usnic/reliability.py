@@ -89,12 +89,6 @@ class Limits:
         assert 0 < self.retrans_timeout <= self.retrans_timeout_max, "stays only get longer"
         assert self.ack_delay < self.retrans_timeout, "an ACK must not come after the resend"
 
-    @property
-    def first_look(self) -> int:
-        """How soon after a segment was posted `expire` may have something to do, ns."""
-        least = PROBE_LEAST if self.congestion_control else self.retrans_timeout
-        return min(least, self.retrans_timeout)
-
     def stay(self, attempts: int, least: int = 0) -> int:
         """How long a segment posted `attempts` times in silence waits for its ACK, ns.
 
@@ -121,6 +115,7 @@ class Reliability:
         failure: why the connection has ended; empty while it has not.
         next_sequence: number of the next segment.
         outstanding: segments that are not acknowledged.
+        first_look: how soon after a segment was posted `expire` may have something to do, ns.
         acked: the highest number the peer has acknowledged.
         arrived: what the peer has sent.
         leaving: the end is near, so nothing waits longer than it must.
@@ -153,6 +148,7 @@ class Reliability:
         self.failure = ""
         self.next_sequence = first
         self.outstanding = 0
+        self.first_look = limits.retrans_timeout
         self.acked = after(first, -1)
         self.arrived = ReceiveWindow(expected)
         self.leaving = False
@@ -176,6 +172,7 @@ class Reliability:
         self._rtt_least_at = 0
         self._news_at = 0  # when something was posted or acknowledged last
         self._progress_at = 0  # when what is acknowledged was last more than before
+        self._probe_after = 0  # ns without news; 0 while no round trip is known
         self._probes = 0  # since then
         self._recover = first  # what was sent before this may have been lost along with others
 
@@ -336,9 +333,17 @@ class Reliability:
         time = min(time, 2 * self._stay())
         if not self._rtt or 2 * time < self._rtt:
             self._rtt, self._rtt_spread = time, time // 2
-            return
-        self._rtt_spread += (abs(time - self._rtt) - self._rtt_spread) // SPREAD_SHARE
-        self._rtt += (time - self._rtt) // RTT_SHARE
+        else:
+            self._rtt_spread += (abs(time - self._rtt) - self._rtt_spread) // SPREAD_SHARE
+            self._rtt += (time - self._rtt) // RTT_SHARE
+        self._look_after()
+
+    def _look_after(self) -> None:
+        """How long after a segment was posted its ACK should be here, now that more is known."""
+        if self.limits.congestion_control:
+            usual = max(PROBE_TRIPS * self._rtt + self.limits.ack_delay, self._round_trip_max)
+            self._probe_after = max(usual, PROBE_LEAST)
+            self.first_look = min(self._probe_after, self.limits.retrans_timeout)
 
     def _resend_missing(self, now: int) -> None:
         """The segment behind the last ACK is missing: send it again, unless that is about to be."""
@@ -378,8 +383,7 @@ class Reliability:
         head = self._sent[slot(after(self.acked))]
         if head is None or head.state is not SegmentState.IN_HOTEL:
             return None
-        first = max(PROBE_TRIPS * self._rtt + self.limits.ack_delay, self._round_trip_max)
-        wait = max(first, PROBE_LEAST) << self._probes
+        wait = self._probe_after << self._probes
         return self._news_at + wait if wait < self._stay() else None
 
     def _probe(self, now: int) -> None:

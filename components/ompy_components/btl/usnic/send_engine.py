@@ -37,6 +37,7 @@ from ompy_components.btl.usnic.seal import Seal
 from ompy_components.btl.usnic.segments import ResendList
 from ompy_components.btl.usnic.statistics import Statistics
 
+NEVER: Final = 1 << 62  # ns; arbitrary: after the end of all clocks
 CREDITS_KEPT: Final = 1  # reference usnic.md 8: one credit of a channel is never used
 
 
@@ -68,6 +69,7 @@ class SendEngine:
         resends: packets that are to be sent again.
         owing: endpoints that are owed an ACK.
         active: endpoints whose timers may run.
+        due: when the first timer of what has been sent since `take_due` may run out.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class SendEngine:
         self.resends = ResendList()
         self.owing: dict[UsnicEndpoint, None] = {}
         self.active: dict[UsnicEndpoint, None] = {}
+        self.due = NEVER
         self._sender = sender
         self._priority, self._data = channels
         self._seal = seal
@@ -90,6 +93,11 @@ class SendEngine:
         self._options = options
         self._ready: deque[UsnicEndpoint] = deque()
         self._ack = memoryview(bytearray(MAC_SIZE + HEADER_SIZE))
+
+    def take_due(self) -> int:
+        """When the first timer of what has been sent since the last call may run out."""
+        due, self.due = self.due, NEVER
+        return due
 
     # -- taking fragments
 
@@ -156,6 +164,7 @@ class SendEngine:
             endpoint = packet.endpoint
             assert endpoint is not None, "what was sent went somewhere"
             endpoint.reliability.repost(packet, now)
+            self.due = min(self.due, now + endpoint.reliability.first_look)
             self.check_ready(endpoint)
             if not packet.posted:  # else the first one is still on the send queue
                 self._post(endpoint, packet, self._data, None, inline=False)
@@ -212,7 +221,9 @@ class SendEngine:
         """Send a packet for the first time (opal_btl_usnic_endpoint_send_segment)."""
         packet.endpoint = endpoint
         self.active[endpoint] = None
-        endpoint.reliability.post(packet, now)
+        reliability = endpoint.reliability
+        reliability.post(packet, now)
+        self.due = min(self.due, now + reliability.first_look)
         self._post(endpoint, packet, channel, self._take_ack(endpoint), inline=inline)
 
     def _take_ack(self, endpoint: UsnicEndpoint) -> int | None:
