@@ -114,6 +114,9 @@ def test_base_all_and_groups_without_components(info: Info) -> None:
     assert parameters(info("--param", "btl", "base", *LEVEL_NINE).lines) == [
         "btl",
         "btl_base_verbose",
+        "btl_base_probe_interval_ms",
+        "btl_base_probe_timeout_ms",
+        "btl_base_probe_patience_ms",
     ]
     assert "mca_base_param_files" in parameters(info("--param", "mca", "base", "-l9").lines)
     assert "engine_base_loop" in parameters(info("--param", "engine", "all", "-l9").lines)
