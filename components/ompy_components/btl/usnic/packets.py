@@ -131,7 +131,7 @@ class PacketPool:
         packet.endpoint = packet.fragment = None
         packet.kind, packet.length, packet.offset = FRAG, 0, 0
         packet.attempts = packet.expired = packet.posted = 0
-        packet.retired = False
+        packet.retired = packet.early = False
         return packet
 
     def give_back(self, packet: Packet) -> None:

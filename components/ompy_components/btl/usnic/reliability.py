@@ -230,7 +230,11 @@ class Reliability:
         segment.become(SegmentEvent.POSTED)
         segment.attempts += 1
         segment.posted_at = self._news_at = now
-        segment.room = self.hotel.checkin(segment, now + self._stay())
+        # an early resend changes nothing about when the segment's stay is over
+        if not (segment.early and segment.until > now):
+            segment.until = now + self._stay()
+        segment.early = False
+        segment.room = self.hotel.checkin(segment, segment.until)
 
     # -- whether the peer is there
 
@@ -394,6 +398,7 @@ class Reliability:
         assert head is not None, "there is something to probe with"
         self._leave(head)
         self._again(head, SegmentEvent.MISSED)
+        head.early = True
         self._probes += 1
         self._statistics.num_timeout_retrans += 1
         self._statistics.num_tail_probes += 1

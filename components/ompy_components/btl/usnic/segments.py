@@ -27,6 +27,8 @@ class SendSegment:
         room: in the hotel, or `NO_ROOM`.
         attempts: how often it has been posted.
         expired: how often its stay in the hotel was over.
+        early: it is sent again before that.
+        until: when its stay is over.
         posted_at: when it was posted last, ns.
         connection: to the peer it goes to; from its first posting on.
     """
@@ -34,11 +36,13 @@ class SendSegment:
     __slots__ = (
         "attempts",
         "connection",
+        "early",
         "expired",
         "posted_at",
         "room",
         "sequence",
         "state",
+        "until",
     )
 
     def __init__(self) -> None:
@@ -47,6 +51,8 @@ class SendSegment:
         self.room = NO_ROOM
         self.attempts = 0
         self.expired = 0
+        self.early = False
+        self.until = 0
         self.posted_at = 0
         self.connection: Reliability | None = None
 
