@@ -7,7 +7,6 @@ processes of one rank cannot take each other's answers. The first is welcomed, o
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import struct
@@ -15,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_PROC_FAILED, ERR_RANK
+from ompy.engine.reactor import Loop
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Frame, Kind, encode
 from ompy.runtime.modex import Answer, ModexStore
@@ -55,7 +55,7 @@ class RankServer:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         events: RankEvents,
         modex: ModexStore,
         size: int,
