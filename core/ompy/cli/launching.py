@@ -407,6 +407,7 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
         heartbeat_misses=values.heartbeat_misses,
         launcher_misses=values.launcher_misses,
         fault_strict=options["fault_strict"],
+        fork_ranks=values.fork_ranks,
     )
 
 

@@ -9,7 +9,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ompy.runtime.forked import ForkedRank
 
 COMPLETION: Final = "_OMPY_RUN_COMPLETE"  # the variable click's completion scripts set
 INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
@@ -23,7 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return answer(COMPLETION)
     _end_at_interrupts()
     _keep_standard_streams()
-    return _guarded(lambda: _run(sys.argv[1:] if arguments is None else arguments))
+    if arguments is not None:
+        return _guarded(lambda: _run(arguments))
+    rank = _start_agent_early(sys.argv[1:])
+    if rank is not None:  # the end of what follows is that of a program
+        rank.run()
+        return 0
+    try:
+        return _guarded(lambda: _run(sys.argv[1:]))
+    finally:
+        _discard_early_agent()
 
 
 def _end_at_interrupts() -> None:
@@ -40,6 +52,23 @@ def _keep_standard_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
+
+
+def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:
+    """Have the agent of this host ready when the job is. In a rank of its: what to run."""
+    from ompy.runtime.warm import looks_like_python
+
+    if not looks_like_python(words):
+        return None
+    from ompy.runtime.early_agent import start_early
+
+    return start_early()
+
+
+def _discard_early_agent() -> None:
+    early = sys.modules.get("ompy.runtime.early_agent")
+    if early is not None:
+        early.discard()
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -22,14 +22,19 @@ _RETRY: Final = 0.001  # s; arbitrary: killed processes take about that long to 
 _libc: Final = ctypes.CDLL(None, use_errno=True)  # before any fork: a child must not import
 
 
+def control_process(option: int, value: int | bytes) -> None:
+    """Linux `prctl`: change something of this process."""
+    _libc.prctl(option, value, 0, 0, 0)
+
+
 def become_subreaper() -> None:
     """Be the parent of processes that descendants leave behind."""
-    _libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    control_process(_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int) -> None:
     """Called in a forked child: be killed when the process `parent`, which forked it, dies."""
-    _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    control_process(_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the line above
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -37,6 +37,7 @@ class LaunchOptions:
         heartbeat_misses: how often the launcher hears nothing before an agent is lost.
         launcher_misses: the same for the launcher, with the agents.
         fault_strict: a fault of the script that never struck is an error.
+        fork_ranks: agents may run programs in forks of themselves.
     """
 
     universe: int
@@ -51,6 +52,7 @@ class LaunchOptions:
     heartbeat_misses: int = 0
     launcher_misses: int = 0
     fault_strict: bool = False
+    fork_ranks: bool = False
 
 
 Starts = Sequence[tuple[PlmComponent, Target]]
@@ -130,6 +132,7 @@ def _tell(job: Job, links: Sequence[AgentLink], options: LaunchOptions) -> None:
             "interactive": os.isatty(0),
             "heartbeat_ms": options.heartbeat_ms if link.remote else 0,
             "heartbeat_misses": options.launcher_misses,
+            "fork_ranks": options.fork_ranks,
         }
         frame = encode(Kind.START, header, body)
         if link.remote:
