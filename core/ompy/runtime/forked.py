@@ -6,6 +6,7 @@ the order of `Modules/main.c`, as far as a program can see it.
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
@@ -18,6 +19,16 @@ from ompy.runtime.process_title import show_as
 from ompy.runtime.warm import Program
 
 STREAMS: Final = ("stdin", "stdout", "stderr")
+# modules the interpreter itself asks for while it takes the others apart
+_NEEDED_AT_END: Final = frozenset(
+    {"__main__", "builtins", "sys", "warnings", "linecache", "traceback", "threading", "weakref"}
+)
+
+# Modules the agent has imported, and this list itself: nothing in it ever ends. Taking them apart
+# at the end of a rank would copy all the memory that it shares with the agent.
+_kept: Final[list[object]] = []
+_kept.append(_kept)
+_kept_names: Final[list[str]] = []
 
 
 class ForkedRank:
@@ -47,6 +58,7 @@ class ForkedRank:
         self._take_environment()
         self._restore_interpreter()
         _open_standard_streams()
+        atexit.register(_spare_what_is_kept)  # the first to be registered is called last
         _restore_signals(self._blocked)
         program, kind = self._program, self._program.kind
         main = _new_main(program)
@@ -84,8 +96,25 @@ class ForkedRank:
             named = os.path.join(os.path.dirname(base), os.path.basename(program.executable))
             sys._base_executable = named  # type: ignore[attr-defined] # noqa: SLF001 - as its start sets it
         sys.executable = program.executable
-        sys.path_importer_cache.clear()
         show_as(program.argv)
+
+
+def keep_modules() -> None:
+    """Let the modules that an agent has imported outlive its ranks.
+
+    Called in the agent, before its objects are frozen.
+    """
+    _kept_names.extend(sys.modules.keys() - _NEEDED_AT_END)
+    _kept.extend(sys.modules[name] for name in _kept_names)
+
+
+def _spare_what_is_kept() -> None:
+    """Leave the modules of the agent out when the interpreter takes modules apart.
+
+    Those of the program are not among them: what these hold is finalised as ever.
+    """
+    for name in _kept_names:
+        sys.modules.pop(name, None)
 
 
 def _close_what_exec_closes() -> None:

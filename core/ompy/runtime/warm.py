@@ -105,6 +105,9 @@ class WarmStart:
         gc.disable()  # there is nothing to collect, and each look for it costs
         try:
             importlib.import_module(RANK_MODULES)
+            from ompy.runtime.forked import keep_modules
+
+            keep_modules()
         except Exception as problem:
             self.problem = f"{RANK_MODULES} cannot be imported: {problem}"
         finally:

@@ -40,6 +40,11 @@ class SmComponent(BtlComponent):
     name: ClassVar[str] = "sm"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = (
+        "ompy_components.btl.sm.module",
+        "ompy_components.btl.sm.endpoint",
+        "ompy_components.btl.sm.remote",
+    )
     capabilities: ClassVar[Capabilities] = Capabilities(reach="host", wire="memory")
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
