@@ -60,6 +60,7 @@ def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:
 
     if not looks_like_python(words):
         return None
+    # both the launcher and the agent need them: imported once, before they part
     from ompy.runtime.early_agent import start_early
 
     return start_early()
@@ -78,9 +79,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _guarded(action: Callable[[], int]) -> int:
-    import click
-
-    from ompy.cli.command_line import PROGRAM, USAGE, CommandError
+    from ompy.cli.command_line import PROGRAM, USAGE, Answered, CommandError, tell
     from ompy.cli.launching import NOT_STARTED, say
     from ompy.mca.component import NotAvailable
     from ompy.mca.errors import ComponentError, UsageError
@@ -88,7 +87,7 @@ def _guarded(action: Callable[[], int]) -> int:
 
     try:
         return action()
-    except click.exceptions.Exit as end:  # after --help or --version
+    except Answered as end:  # after --help or --version
         return end.exit_code
     except UsageError as problem:
         for text in problem.problems:
@@ -97,7 +96,7 @@ def _guarded(action: Callable[[], int]) -> int:
     except (CommandError, ComponentError) as problem:
         say(f"error: {problem}")
         if problem.exit_code == USAGE:
-            click.echo(f"Try '{PROGRAM} --help'.", err=True)
+            tell(f"Try '{PROGRAM} --help'.")
         return problem.exit_code
     except (NotAvailable, ControlError) as problem:
         say(f"error: the job could not be started: {problem}")

@@ -26,13 +26,14 @@ import ompy.runtime.client
 import ompy.runtime.guard
 import ompy.runtime.rank_report
 import ompy.runtime.world  # noqa: F401 - all of these are imported for those who come later
+from ompy.frameworks.catalog import CATALOG
 from ompy.mca.discovery import scan
 
 IN_RANKS: Final = frozenset({"pml", "bml", "btl", "coll"})  # frameworks every rank opens
 
 
 def _import_components() -> None:
-    for record in scan(IN_RANKS):
+    for record in scan(frozenset(framework.name for framework in CATALOG)):
         if record.in_tree and record.framework in IN_RANKS:
             module, _, name = record.target.partition(":")
             component = getattr(import_module(module), name)

@@ -11,7 +11,6 @@ import ctypes
 import os
 import signal
 import time
-from pathlib import Path
 from typing import Final
 
 _SET_PDEATHSIG: Final = 1  # Linux PR_SET_PDEATHSIG
@@ -67,7 +66,8 @@ def is_ending(process: int) -> bool:
 def _stat(process: str) -> list[bytes]:
     """The fields of /proc/N/stat from the state on; empty if it has gone."""
     try:
-        content = Path("/proc", process, "stat").read_bytes()
+        with open(f"/proc/{process}/stat", "rb") as file:
+            content = file.read()
     except OSError:
         return []
     return content.rpartition(b")")[2].split()  # the name before may hold anything

@@ -34,9 +34,7 @@ _kept_names: Final[list[str]] = []
 class ForkedRank:
     """A rank's process before its program begins: the agent in it is to be unwound first."""
 
-    def __init__(
-        self, program: Program, environment: Mapping[str, str], blocked: set[signal.Signals]
-    ) -> None:
+    def __init__(self, program: Program, environment: Mapping[str, str], blocked: set[int]) -> None:
         """Remember what to run.
 
         Args:
@@ -153,7 +151,7 @@ def _stream(number: int, name: str, like: Any) -> Any:
     return made
 
 
-def _restore_signals(blocked: set[signal.Signals]) -> None:
+def _restore_signals(blocked: set[int]) -> None:
     """What a new interpreter has: defaults, and KeyboardInterrupt unless SIGINT is ignored."""
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
@@ -169,7 +167,7 @@ def _new_main(program: Program) -> ModuleType:
     import builtins
     from importlib.machinery import BuiltinImporter, SourceFileLoader
 
-    main.__loader__ = BuiltinImporter  # type: ignore[assignment]
+    main.__loader__ = BuiltinImporter
     main.__dict__.update(__builtins__=builtins, __annotations__={})
     if not program.kind:
         file = _absolute(program.what)

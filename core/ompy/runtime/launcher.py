@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink, CommandPlm, PlmComponent, Target
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchOptions:
+class LaunchOptions(NamedTuple):
     """How the launcher behaves; nothing of it concerns the ranks.
 
     Attributes:

@@ -45,7 +45,7 @@ class _Origin(NamedTuple):
 
     agent: int
     open_files: tuple[int, int]
-    blocked: set[signal.Signals]
+    blocked: set[int]
 
 
 def spawn(
