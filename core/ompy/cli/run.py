@@ -26,16 +26,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return answer(COMPLETION)
     _end_at_interrupts()
     _keep_standard_streams()
-    if arguments is not None:
+    if arguments is not None:  # not a process of its own
         return _guarded(lambda: _run(arguments))
     rank = _start_agent_early(sys.argv[1:])
     if rank is not None:  # the end of what follows is that of a program
         rank.run()
         return 0
     try:
-        return _guarded(lambda: _run(sys.argv[1:]))
+        code = _guarded(lambda: _run(sys.argv[1:]))
     finally:
         _discard_early_agent()
+    return _end(code)
+
+
+def _end(code: int) -> int:
+    """Leave at once, if nobody wants to be told: to take all modules apart takes its time."""
+    import atexit
+    import threading
+
+    if atexit._ncallbacks() or threading.active_count() > 1:  # noqa: SLF001 - there is no other way to ask
+        return code
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):  # as at any end of a program, which then says so
+            return code
+    os._exit(code)
 
 
 def _end_at_interrupts() -> None:

@@ -39,7 +39,44 @@ def die_with_parent(parent: int) -> None:
 
 
 def descendants() -> list[int]:
-    """The processes below this one, parents before children. Zombies are among them."""
+    """The processes below this one, parents before children. Zombies are among them.
+
+    Of processes that come and go meanwhile some may be missing.
+    """
+    found = [os.getpid()]
+    try:
+        for process in found:
+            found += _children_of(process)
+    except OSError:  # the kernel has no such files
+        return _descendants_by_parents()
+    return found[1:]
+
+
+def _children_of(process: int) -> list[int]:
+    """By the kernel's own lists, one per thread.
+
+    Raises:
+        FileNotFoundError: the kernel keeps none.
+    """
+    try:
+        threads = os.listdir(f"/proc/{process}/task")
+    except OSError:
+        if process == os.getpid():
+            raise
+        return []  # it has gone
+    found: list[int] = []
+    for thread in threads:
+        try:
+            with open(f"/proc/{process}/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+        except OSError:
+            if process == os.getpid():
+                raise
+    return found
+
+
+def _descendants_by_parents() -> list[int]:
+    """The same, by asking every process there is."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():

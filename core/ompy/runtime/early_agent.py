@@ -3,22 +3,24 @@
 While the launcher reads its command line and resolves parameters, the agent imports what ranks
 need, on another core if there is one. It is a fork of a process that has imported next to
 nothing, which is what makes a fork of it in turn a good start for a rank (`runtime/warm.py`).
+So this is lean at import too: each of the two imports what it needs after they have parted.
 """
 
 from __future__ import annotations
 
+import _socket
 import os
 import signal
-import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ompy.frameworks.plm import AgentLink
 from ompy.runtime.warm import WarmStart
 
 if TYPE_CHECKING:
+    from ompy.frameworks.plm import AgentLink
     from ompy.runtime.forked import ForkedRank
 
-_waiting: list[tuple[socket.socket, int]] = []
+_waiting: list[tuple[int, int]] = []  # descriptor of the connection, process
 
 
 def start_early() -> ForkedRank | None:
@@ -32,14 +34,16 @@ def start_early() -> ForkedRank | None:
     start = WarmStart()
     if start.problem:
         return None
-    ours, theirs = socket.socketpair()
+    ours, theirs = (end.detach() for end in _socket.socketpair())
     pid = os.fork()
     if pid == 0:
-        ours.close()  # or the end of the launcher would go unseen
+        os.close(ours)  # or the end of the launcher would go unseen
+        import socket
+
         from ompy.runtime.agent import serve
 
-        return serve(theirs, start)
-    theirs.close()
+        return serve(socket.socket(fileno=theirs), start)
+    os.close(theirs)
     _waiting.append((ours, pid))
     return None
 
@@ -48,14 +52,19 @@ def take(host: str) -> AgentLink | None:
     """The early agent, once, as the agent of `host`; None if there is none."""
     if not _waiting:
         return None
+    import socket
+
+    from ompy.frameworks.plm import AgentLink
+
     channel, pid = _waiting.pop()
-    return AgentLink(host, channel, pid)
+    return AgentLink(host, socket.socket(fileno=channel), pid)
 
 
 def discard() -> None:
-    """End it if nobody has taken it."""
+    """End it if nobody has taken it and it has not ended yet."""
     while _waiting:
         channel, pid = _waiting.pop()
-        channel.close()
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        os.close(channel)
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)

@@ -12,6 +12,7 @@ from ompy.frameworks.plm import AgentLink, CommandPlm, PlmComponent, Target
 from ompy.mca.component import NotAvailable
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
+from ompy.runtime.early_agent import discard
 
 if TYPE_CHECKING:
     from ompy.runtime.greeting import Greeting
@@ -76,6 +77,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
     try:
         for plm, target in starts:
             links.append(_start_agent(plm, target))
+        discard()
         greetings: Mapping[int, Greeting] = {}
         if any(link.remote for link in links):
             from ompy.runtime.greeting import await_agents

@@ -13,9 +13,10 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ompy.frameworks.job import App
+if TYPE_CHECKING:
+    from ompy.frameworks.job import App
 
 RANK_MODULES: Final = "ompy.mpi.preload"  # an upper floor, so by name: imports what ranks need
 # variables that an interpreter, or what it imports before the program, looks at when it starts
