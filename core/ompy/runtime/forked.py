@@ -134,7 +134,8 @@ def _open_standard_streams() -> None:
 
 
 def _stream(number: int, name: str, like: Any) -> Any:
-    unbuffered = number != 0 and like.write_through
+    through = like.write_through  # PYTHONUNBUFFERED
+    unbuffered = through and number != 0
     mode = "w" if number else "r"
     file: Any = io.open(number, mode + "b", 0 if unbuffered else -1, closefd=False)  # noqa: UP020, SIM115 - as CPython calls it; it stays open
     raw = file if unbuffered else file.raw
@@ -144,8 +145,8 @@ def _stream(number: int, name: str, like: Any) -> Any:
         encoding=like.encoding,
         errors=like.errors,
         newline="\n",
-        line_buffering=not unbuffered and (number == 2 or raw.isatty()),
-        write_through=unbuffered,
+        line_buffering=not through and (number == 2 or raw.isatty()),
+        write_through=through,
     )
     made.mode = mode  # type: ignore[misc]
     return made
@@ -197,8 +198,6 @@ def _hide(traceback: TracebackType | None) -> None:
     call, takes them out and gives the place back to what was there.
     """
     hook = getattr(sys, "excepthook", None)
-    if hook is None:  # the program has deleted it
-        return
     own = traceback
     while own is not None and own.tb_frame.f_globals is globals():
         own = own.tb_next
@@ -206,8 +205,13 @@ def _hide(traceback: TracebackType | None) -> None:
     def without_ours(
         kind: type[BaseException], value: BaseException, _all: TracebackType | None
     ) -> None:
-        sys.excepthook = hook
         sys.last_traceback = own
-        hook(kind, value.with_traceback(own), own)
+        if hook is None:  # the program has deleted it: what the interpreter does then
+            del sys.excepthook
+            sys.stderr.write("sys.excepthook is missing\n")
+            sys.__excepthook__(kind, value.with_traceback(own), own)
+        else:
+            sys.excepthook = hook
+            hook(kind, value.with_traceback(own), own)
 
     sys.excepthook = without_ours

@@ -22,8 +22,7 @@ RANK_MODULES: Final = "ompy.mpi.preload"  # an upper floor, so by name: imports 
 # variables that an interpreter, or what it imports before the program, looks at when it starts
 _AT_START: Final = ("PYTHON", "LC_", "LD_", "MALLOC_", "GLIBC_", "COV", "MPI4PY_")
 _AT_START_EXACTLY: Final = frozenset({"LANG", "LANGUAGE", "TZ", "HOME", "OMPY_PURE"})
-_NOT_SOURCE: Final = (b"PK", b"\x7fELF")  # an archive, no program of Python's
-_BYTECODE_AT: Final = 2  # where CPython's magic number of compiled files has its `\r\n`
+_ARCHIVE: Final = b"PK"  # begins a zip file
 
 
 class ExecInstead(Exception):
@@ -195,11 +194,10 @@ def _check_source(file: str) -> None:
     """A file of source text; what else there is the interpreter deals with, errors too."""
     try:
         with open(file, "rb") as source:
-            begin = source.read(4)
+            text = source.read()
     except OSError as problem:
         raise ExecInstead(f"{file}: {problem.strerror}") from None
-    compiled = begin[_BYTECODE_AT:] == b"\r\n" or file.endswith(".pyc")
-    if compiled or begin.startswith(_NOT_SOURCE):
+    if file.endswith(".pyc") or text.startswith(_ARCHIVE) or b"\0" in text:
         raise ExecInstead(f"{file} is no source text")
 
 
