@@ -21,11 +21,9 @@ from tests.support import copy_counting
 ROOT = Path(__file__).resolve().parents[3]
 RAW, CONVERTOR, RECEIVING = "ompy.raw", "ompy.data.convertor", "ompy_components.pml.ob1.receiving"
 KERNEL = "ompy.net.virtual"
-# A rendezvous brings its first bytes: 4096 of sm's eager limit without header and room in a slot.
-# They are packed, copied into the slot with a header of 32, kept by the receiver till it
-# answers, and unpacked.
-FIRST = 4040
-FIRST_KEPT = {RAW: FIRST + 32, RECEIVING: FIRST}
+# A rendezvous brings its first bytes, `rndv_eager_limit` of them; the receiver keeps a copy until
+# it has been matched, also where it is matched at once.
+FIRST_KEPT = {RECEIVING: 32 * 1024}
 NONE = {"btl_sm_single_copy_mechanism": "none"}
 CASES = {
     "self, eager": (900, 1, {"btl": "self"}, {RAW: 2 * 900}),
@@ -33,17 +31,19 @@ CASES = {
         100_000, 1, {"btl": "self"}, {"ompy_components.btl.self.module": 100_000},
     ),
     "sm, eager immediate": (1000, 2, {"btl": "self,sm"}, {RAW: 2 * 1000}),
-    "sm, eager at its limit": (4000, 2, {"btl": "self,sm"}, {RAW: 2 * 4000}),
-    "sm, get": (20_000, 2, {"btl": "self,sm"}, {KERNEL: 20_000}),
-    "sm, put": (20_000, 2, {"btl": "self,sm", "btl_sm_flags": "send,put"}, {KERNEL: 20_000}),
+    "sm, eager in a block": (60_000, 2, {"btl": "self,sm"}, {RAW: 2 * 60_000}),
+    "sm, get": (200_000, 2, {"btl": "self,sm"}, {KERNEL: 200_000}),
+    "sm, put": (200_000, 2, {"btl": "self,sm", "btl_sm_flags": "send,put"}, {KERNEL: 200_000}),
     "sm, get, large": (3_000_000, 2, {"btl": "self,sm"}, {KERNEL: 3_000_000}),
-    "sm, fragments": (20_000, 2, {"btl": "self,sm", **NONE}, {CONVERTOR: 2 * 20_000, **FIRST_KEPT}),
+    "sm, fragments": (
+        200_000, 2, {"btl": "self,sm", **NONE}, {CONVERTOR: 2 * 200_000, **FIRST_KEPT},
+    ),
     "sm, many fragments": (
         3_000_000, 2, {"btl": "self,sm", **NONE}, {CONVERTOR: 2 * 3_000_000, **FIRST_KEPT},
     ),
     "sm, get in fragments": (
-        20_000, 2, {"btl": "self,sm", "btl_sm_single_copy_mechanism": "emulated"},
-        {"ompy.frameworks.emulation": 2 * 20_000},
+        200_000, 2, {"btl": "self,sm", "btl_sm_single_copy_mechanism": "emulated"},
+        {"ompy.frameworks.emulation": 2 * 200_000},
     ),
     "tcp, eager prepared": (60_000, 2, {"btl": "self,tcp"}, {RAW: 60_000}),
 }  # fmt: skip
