@@ -8,16 +8,10 @@ from collections.abc import Iterator, Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from ompy.cli.command_line import (
-    PROGRAM,
-    SEPARATOR,
-    CommandError,
-    arities,
-    command,
-    usual_spelling,
-)
+from ompy.cli.command_line import PROGRAM, SEPARATOR, CommandError
 from ompy.cli.completion import FILE, WORDS, Items
 from ompy.cli.completion_scripts import SHELLS
+from ompy.cli.options import arities, command, usual_spelling
 
 
 def answer(variable: str) -> int:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import click
-
 from ompy.cli.command_line import (
-    ALIASES,
     PROGRAM,
     TRACE_DIRECTORY,
     CommandError,
     Group,
-    arities,
     parameters,
     parse,
+    tell,
 )
 from ompy.cli.exports import common_exports, environment
 from ompy.frameworks.job import App, Job
@@ -231,6 +229,8 @@ def find_program(name: str, environment: tuple[tuple[str, str], ...], directory:
 def _not_found(name: str, here: str) -> str:
     if "/" in name:
         return f"there is no program {os.path.join(here, name)}"
+    from ompy.cli.options import ALIASES, arities
+
     message = f"there is no program {name}; it was looked for in PATH"
     if os.path.isfile(os.path.join(here, name)):
         right = f"python {name}" if name.endswith(".py") else f"./{name}"
@@ -378,7 +378,8 @@ def run(arguments: Sequence[str]) -> int:
         from ompy.runtime.report import job_map
 
         slots = [(host.slots, host.max_slots) for host in layout.hosts]
-        click.echo(job_map(job, slots, layout.slots), nl=False)
+        sys.stdout.write(job_map(job, slots, layout.slots))
+        sys.stdout.flush()
     if options["do_not_launch"]:
         return 0
     starts = choose_starters(registry, plms, layout.hosts)
@@ -407,17 +408,21 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
         heartbeat_misses=values.heartbeat_misses,
         launcher_misses=values.launcher_misses,
         fault_strict=options["fault_strict"],
+        fork_ranks=values.fork_ranks,
     )
 
 
 def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions) -> int:
     """Run the job, with all who want to know of it told. Returns the exit code."""
-    from ompy.cli.traced_job import start_trace
     from ompy.mca.hooks import hook_caller
     from ompy.runtime.launcher import launch
 
     directory = str(registry.value(TRACE_DIRECTORY))
-    trace = start_trace(directory, job, registry) if directory else None
+    trace = None
+    if directory:
+        from ompy.cli.traced_job import start_trace
+
+        trace = start_trace(directory, job, registry)
     hooks = hook_caller(registry)
     hooks.ompy_job_launching(job)
     _settle(registry)
@@ -431,4 +436,4 @@ def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions
 
 def say(text: str) -> None:
     """Tell the user, on standard error."""
-    click.echo(f"{PROGRAM}: {text}", err=True)
+    tell(f"{PROGRAM}: {text}")

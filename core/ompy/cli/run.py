@@ -9,7 +9,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ompy.runtime.forked import ForkedRank
 
 COMPLETION: Final = "_OMPY_RUN_COMPLETE"  # the variable click's completion scripts set
 INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
@@ -23,7 +26,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return answer(COMPLETION)
     _end_at_interrupts()
     _keep_standard_streams()
-    return _guarded(lambda: _run(sys.argv[1:] if arguments is None else arguments))
+    if arguments is not None:  # not a process of its own
+        return _guarded(lambda: _run(arguments))
+    rank = _start_agent_early(sys.argv[1:])
+    if rank is not None:  # the end of what follows is that of a program
+        rank.run()
+        return 0
+    try:
+        code = _guarded(lambda: _run(sys.argv[1:]))
+    finally:
+        _discard_early_agent()
+    return _end(code)
+
+
+def _end(code: int) -> int:
+    """Leave at once, if nobody wants to be told: to take all modules apart takes its time."""
+    import atexit
+    import threading
+
+    if atexit._ncallbacks() or threading.active_count() > 1:  # noqa: SLF001 - there is no other way to ask
+        return code
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):  # as at any end of a program, which then says so
+            return code
+    os._exit(code)
 
 
 def _end_at_interrupts() -> None:
@@ -42,6 +71,24 @@ def _keep_standard_streams() -> None:
     os.close(descriptor)
 
 
+def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:
+    """Have the agent of this host ready when the job is. In a rank of its: what to run."""
+    from ompy.runtime.warm import looks_like_python
+
+    if not looks_like_python(words):
+        return None
+    # both the launcher and the agent need them: imported once, before they part
+    from ompy.runtime.early_agent import start_early
+
+    return start_early()
+
+
+def _discard_early_agent() -> None:
+    early = sys.modules.get("ompy.runtime.early_agent")
+    if early is not None:
+        early.discard()
+
+
 def _run(arguments: Sequence[str]) -> int:
     from ompy.cli.launching import run
 
@@ -49,9 +96,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _guarded(action: Callable[[], int]) -> int:
-    import click
-
-    from ompy.cli.command_line import PROGRAM, USAGE, CommandError
+    from ompy.cli.command_line import PROGRAM, USAGE, Answered, CommandError, tell
     from ompy.cli.launching import NOT_STARTED, say
     from ompy.mca.component import NotAvailable
     from ompy.mca.errors import ComponentError, UsageError
@@ -59,7 +104,7 @@ def _guarded(action: Callable[[], int]) -> int:
 
     try:
         return action()
-    except click.exceptions.Exit as end:  # after --help or --version
+    except Answered as end:  # after --help or --version
         return end.exit_code
     except UsageError as problem:
         for text in problem.problems:
@@ -68,7 +113,7 @@ def _guarded(action: Callable[[], int]) -> int:
     except (CommandError, ComponentError) as problem:
         say(f"error: {problem}")
         if problem.exit_code == USAGE:
-            click.echo(f"Try '{PROGRAM} --help'.", err=True)
+            tell(f"Try '{PROGRAM} --help'.")
         return problem.exit_code
     except (NotAvailable, ControlError) as problem:
         say(f"error: the job could not be started: {problem}")

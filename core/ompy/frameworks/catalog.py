@@ -170,6 +170,14 @@ CATALOG: Final = (
                 minimum=0,
             ),
             Parameter(
+                "fork_ranks",
+                "bool",
+                True,
+                "Whether a rank whose program is a plain `python ...` of the launcher's own Python "
+                "is a fork of its agent, which starts sooner than a new interpreter.",
+                level=5,
+            ),
+            Parameter(
                 "start_timeout_ms",
                 "int",
                 60_000,  # arbitrary: for slow logins; reference ecosystem.md 6.3: 0.9 s

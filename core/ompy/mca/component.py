@@ -31,6 +31,9 @@ class Component:
             that selects by priority.
         exclusive: pairs of its parameters of which the user may set one only
             (reference openmpi.md 1.6.6).
+        rank_modules: modules that a rank imports when the component is put to work. Those of
+            components that come with ompy are imported before a rank is forked, once for all of
+            them; importing them does nothing else.
     """
 
     framework: ClassVar[str]
@@ -39,6 +42,7 @@ class Component:
     api: ClassVar[ApiVersion]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
+    rank_modules: ClassVar[tuple[str, ...]] = ()
 
     values: Values
 

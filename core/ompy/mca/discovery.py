@@ -7,13 +7,15 @@ kept from spreading.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib import metadata
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ompy.mca.errors import did_you_mean
+from ompy.mca.installed import GROUP_PREFIX, only_ours
 from ompy.mca.records import ComponentRecord, State
 
-GROUP_PREFIX: Final = "ompy."
+if TYPE_CHECKING:
+    from importlib import metadata
+
 ALIASES: Final = ".aliases"  # of a group: other names of its components, `vader = "sm"`
 NAMELESS: Final = "?"  # a distribution without readable metadata
 
@@ -30,6 +32,19 @@ def scan(frameworks: frozenset[str]) -> list[ComponentRecord]:
         whose entry points cannot be read has one record, broken, for the framework `?`. An
         entry point for a framework there is none of is incompatible.
     """
+    ours = only_ours()
+    if ours is not None:
+        records = list(_records(ours, ours.name, ours.version, frameworks))
+    else:
+        records = _all_records(frameworks)
+    records.sort(key=_order)
+    return records
+
+
+def _all_records(frameworks: frozenset[str]) -> list[ComponentRecord]:
+    """By the standard library, which knows every way a distribution can be installed."""
+    from importlib import metadata
+
     records: list[ComponentRecord] = []
     seen: set[str] = set()
     for distribution in metadata.distributions():
@@ -41,8 +56,31 @@ def scan(frameworks: frozenset[str]) -> list[ComponentRecord]:
         if name != NAMELESS:
             seen.add(name)
         records.extend(_records(distribution, name, version, frameworks))
-    records.sort(key=_order)
     return records
+
+
+class _EntryPoint(Protocol):
+    """One line of `entry_points.txt`."""
+
+    @property
+    def group(self) -> str:
+        """The section it stands in."""
+
+    @property
+    def name(self) -> str:
+        """What stands before the `=`."""
+
+    @property
+    def value(self) -> str:
+        """What stands behind."""
+
+
+class _Distribution(Protocol):
+    """As far as it is looked at here."""
+
+    @property
+    def entry_points(self) -> Sequence[_EntryPoint]:
+        """All it has."""
 
 
 def _may_offer(distribution: metadata.Distribution) -> bool:
@@ -62,6 +100,8 @@ def _identity(distribution: metadata.Distribution) -> tuple[str, str]:
 
 def _is_installed(distribution: metadata.Distribution, name: str, version: str) -> bool:
     """Whether Python would take this one: of two with one name the first on the path counts."""
+    from importlib import metadata
+
     try:
         first = metadata.distribution(name)
     except metadata.PackageNotFoundError:
@@ -71,7 +111,7 @@ def _is_installed(distribution: metadata.Distribution, name: str, version: str) 
 
 
 def _records(
-    distribution: metadata.Distribution, name: str, version: str, frameworks: frozenset[str]
+    distribution: _Distribution, name: str, version: str, frameworks: frozenset[str]
 ) -> Iterator[ComponentRecord]:
     try:
         points = list(distribution.entry_points)
@@ -103,7 +143,7 @@ def _records(
         yield record
 
 
-def _is_alias_of_one(point: metadata.EntryPoint, points: Sequence[metadata.EntryPoint]) -> bool:
+def _is_alias_of_one(point: _EntryPoint, points: Sequence[_EntryPoint]) -> bool:
     """Whether it gives another name to a component of the same distribution."""
     group = point.group.removesuffix(ALIASES)
     return group != point.group and any(

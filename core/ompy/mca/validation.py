@@ -1,7 +1,7 @@
 """From a text the user wrote to a value of the parameter's type.
 
-Only launcher and tools import this (it imports pydantic, which is slow to start); ranks get
-values that are valid already.
+Only launcher and tools import this; ranks get values that are valid already. What a number with
+a fraction looks like pydantic decides, which is slow to start and imported for that alone.
 
 Reference: openmpi.md 1.8. Unlike Open MPI, trailing garbage is an error.
 """
@@ -9,10 +9,8 @@ Reference: openmpi.md 1.8. Unlike Open MPI, trailing garbage is an error.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ompy.mca.enumerators import integer
 from ompy.mca.parameter import INTEGERS, Parameter
@@ -24,33 +22,44 @@ def parse(parameter: Parameter, raw: str) -> object:
     Raises:
         ValueError: it is no value of this parameter; the text says what one looks like.
     """
+    value: Any = raw
+    for step in _steps(parameter):
+        value = step(value)
+    return value
+
+
+def _steps(parameter: Parameter) -> Iterator[Callable[[Any], object]]:
+    """What makes a text a value, in this order; each raises ValueError for one that is none."""
+    if parameter.type == "bool":
+        assert parameter.enumerator is not None
+        yield parameter.enumerator.number
+        yield bool
+    elif parameter.type == "double":
+        yield _fraction
+        yield _bounds(parameter)
+    elif parameter.type in INTEGERS:
+        yield parameter.enumerator.number if parameter.enumerator else integer
+        yield _bounds(parameter)
+    else:
+        yield _expand_home
+    if parameter.choices is not None:
+        yield _chooser(parameter)
+
+
+def _fraction(raw: str) -> float:
+    from typing import Annotated
+
+    from pydantic import Field, TypeAdapter, ValidationError
+
+    finite: Any = Annotated[float, Field(allow_inf_nan=False)]
     try:
-        return _adapter(parameter).validate_python(raw)
+        return float(TypeAdapter(finite).validate_python(raw))
     except ValidationError as error:
-        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        reason = error.errors()[0]["msg"]
     raise ValueError(reason)
 
 
-def _adapter(parameter: Parameter) -> TypeAdapter[object]:
-    base: type
-    steps: list[Any]
-    if parameter.type == "bool":
-        assert parameter.enumerator is not None
-        base, steps = bool, [BeforeValidator(_truth(parameter.enumerator.number))]
-    elif parameter.type == "double":
-        base, steps = float, [Field(allow_inf_nan=False), *_bounds(parameter)]
-    elif parameter.type in INTEGERS:
-        read = parameter.enumerator.number if parameter.enumerator else integer
-        base, steps = int, [BeforeValidator(read), *_bounds(parameter)]
-    else:
-        base, steps = str, [BeforeValidator(_expand_home)]
-    if parameter.choices is not None:
-        steps.append(AfterValidator(_chooser(parameter)))
-    annotated: Any = Annotated[(base, *steps)]
-    return TypeAdapter(annotated)
-
-
-def _bounds(parameter: Parameter) -> list[Any]:
+def _bounds(parameter: Parameter) -> Callable[[float], float]:
     least: float | None
     largest: float | None
     least, largest = INTEGERS.get(parameter.type, (None, None))
@@ -64,14 +73,7 @@ def _bounds(parameter: Parameter) -> list[Any]:
             raise ValueError(f"{value} is more than {largest}, the most there may be")
         return value
 
-    return [AfterValidator(within)]
-
-
-def _truth(number: Callable[[str], int]) -> Callable[[str], bool]:
-    def read(raw: str) -> bool:
-        return number(raw) != 0
-
-    return read
+    return within
 
 
 def _expand_home(raw: str) -> str:

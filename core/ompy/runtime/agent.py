@@ -6,13 +6,13 @@ host with it.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import select
-from typing import Final, NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.job import Job
+from ompy.frameworks.job import App, Job
 from ompy.runtime.control import (
     KEY_SIZE,
     ControlError,
@@ -23,11 +23,16 @@ from ompy.runtime.control import (
     receive,
     send_all,
 )
-from ompy.runtime.descendants import become_subreaper, kill_descendants
+from ompy.runtime.descendants import become_subreaper, control_process, kill_descendants
 from ompy.runtime.environment import rank_environment
 from ompy.runtime.pipes import Connection
 from ompy.runtime.ranks import LocalRank
 from ompy.runtime.spawn import Spawned, raise_open_files, spawn
+from ompy.runtime.warm import ExecInstead, WarmStart
+
+if TYPE_CHECKING:
+    from ompy.runtime.forked import ForkedRank
+    from ompy.runtime.warm import Program
 
 OPEN_FILES: Final = 8192  # arbitrary: six per rank, so more ranks than a host will run
 START_PATIENCE: Final = 600.0  # s; arbitrary: agents of other hosts may take long to be ready
@@ -36,15 +41,26 @@ _SET_NAME: Final = 15  # Linux PR_SET_NAME
 LAUNCHER_GONE: Final = 1  # exit code nobody is left to read
 
 
-def serve(connection: Connection) -> NoReturn:
-    """Be an agent: run what the launcher at the other end says. Never returns."""
-    code = LAUNCHER_GONE
+def serve(connection: Connection, warm: WarmStart | None = None) -> ForkedRank:
+    """Be an agent: run what the launcher at the other end says.
+
+    Args:
+        connection: to the launcher; it then belongs to the agent.
+        warm: what this process has to be for ranks to be forks of it; None if it is not.
+
+    Returns:
+        Not in the agent, which ends itself. In a fork of it that is a rank: what to run, once the
+        caller has nothing of the agent left.
+    """
+    outcome: ForkedRank | int = LAUNCHER_GONE
     try:
         _become_agent()
+        if warm is not None:
+            warm.warm_up()
         decoder = Decoder()
         start = _receive_start(connection, decoder)
         if start is not None:
-            code = _run(connection, decoder, start)
+            outcome = _run(connection, decoder, start, warm)
     except KeyboardInterrupt:  # meant for the launcher, before we left its terminal
         pass
     except BaseException:
@@ -52,14 +68,18 @@ def serve(connection: Connection) -> NoReturn:
 
         traceback.print_exc()
     finally:
-        kill_descendants(PATIENCE)
-        os._exit(code)
+        if isinstance(outcome, int):
+            kill_descendants(PATIENCE)
+            os._exit(outcome)
+    connection.close()
+    decoder.close()
+    return outcome
 
 
 def _become_agent() -> None:
     """Leave the launcher's terminal and standard streams, keep its standard error."""
     os.setsid()
-    ctypes.CDLL(None).prctl(_SET_NAME, b"ompy-agent", 0, 0, 0)
+    control_process(_SET_NAME, b"ompy-agent")
     become_subreaper()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -78,7 +98,9 @@ def _receive_start(connection: Connection, decoder: Decoder) -> Frame | None:
     return frame
 
 
-def _run(connection: Connection, decoder: Decoder, start: Frame) -> int:
+def _run(
+    connection: Connection, decoder: Decoder, start: Frame, warm: WarmStart | None
+) -> int | ForkedRank:
     """Start the ranks, then the loop that looks after them: it is imported while they start."""
     job = Job.from_dict(json.loads(start.body[KEY_SIZE:]))
     open_files = raise_open_files(OPEN_FILES)
@@ -88,19 +110,31 @@ def _run(connection: Connection, decoder: Decoder, start: Frame) -> int:
             continue
         environment = rank_environment(job, placement, os.environ, start.header["universe"])
         with_stdin = placement.rank == job.stdin_rank
+        app = job.apps[placement.app]
+        program = _to_fork(warm, app, environment) if start.header["fork_ranks"] else None
         try:
             process = spawn(
-                job.apps[placement.app], environment, with_stdin=with_stdin, open_files=open_files
+                app, environment, with_stdin=with_stdin, open_files=open_files, program=program
             )
         except OSError as problem:
             _tell_unstarted(connection, placement.rank, problem)
             continue
+        if not isinstance(process, Spawned):
+            return process
         _tell_started(connection, placement.rank, process)
         ranks.append(LocalRank(placement.rank, placement.local_rank, process))
 
     from ompy.runtime.supervisor import Supervisor
 
     return Supervisor(connection, decoder, job, ranks, start).run()
+
+
+def _to_fork(warm: WarmStart | None, app: App, environment: Mapping[str, str]) -> Program | None:
+    """What a fork of this agent is to run, or None: it is to execute its program."""
+    try:
+        return warm.program(app, environment) if warm is not None else None
+    except ExecInstead:
+        return None
 
 
 def _tell_started(connection: Connection, rank: int, process: Spawned) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ompy.engine.reactor import Loop
 from ompy.runtime.control import (
     ControlError,
     Decoder,
@@ -29,7 +29,7 @@ class Channel:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         connection: Connection,
         on_frame: Callable[[Frame], None],
         on_end: Callable[[str], None],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy.engine.reactor import Reactor
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink
 from ompy.net.fault_rules import FaultRule
@@ -75,7 +75,7 @@ class Coordinator:
         """
         self._job = job
         self._options = options
-        self._loop = asyncio.new_event_loop()
+        self._loop = Reactor()
         self._loop.set_exception_handler(self._failed)
         self._verdict = Verdict(job)
         self._faults = FaultTally([FaultRule.from_dict(dict(rule)) for rule in job.faults])
@@ -132,7 +132,7 @@ class Coordinator:
             patience = self._options.start_timeout_ms / 1000
             self._loop.call_later(patience, self._see_whether_heard_of, agent, patience)
 
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _failed(self, loop: Reactor, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end everything."""
         loop.default_exception_handler(context)
         self._broken = True

@@ -11,7 +11,6 @@ import ctypes
 import os
 import signal
 import time
-from pathlib import Path
 from typing import Final
 
 _SET_PDEATHSIG: Final = 1  # Linux PR_SET_PDEATHSIG
@@ -22,20 +21,62 @@ _RETRY: Final = 0.001  # s; arbitrary: killed processes take about that long to 
 _libc: Final = ctypes.CDLL(None, use_errno=True)  # before any fork: a child must not import
 
 
+def control_process(option: int, value: int | bytes) -> None:
+    """Linux `prctl`: change something of this process."""
+    _libc.prctl(option, value, 0, 0, 0)
+
+
 def become_subreaper() -> None:
     """Be the parent of processes that descendants leave behind."""
-    _libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    control_process(_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int) -> None:
     """Called in a forked child: be killed when the process `parent`, which forked it, dies."""
-    _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    control_process(_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the line above
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def descendants() -> list[int]:
-    """The processes below this one, parents before children. Zombies are among them."""
+    """The processes below this one, parents before children. Zombies are among them.
+
+    Of processes that come and go meanwhile some may be missing.
+    """
+    found = [os.getpid()]
+    try:
+        for process in found:
+            found += _children_of(process)
+    except OSError:  # the kernel has no such files
+        return _descendants_by_parents()
+    return found[1:]
+
+
+def _children_of(process: int) -> list[int]:
+    """By the kernel's own lists, one per thread.
+
+    Raises:
+        FileNotFoundError: the kernel keeps none.
+    """
+    try:
+        threads = os.listdir(f"/proc/{process}/task")
+    except OSError:
+        if process == os.getpid():
+            raise
+        return []  # it has gone
+    found: list[int] = []
+    for thread in threads:
+        try:
+            with open(f"/proc/{process}/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+        except OSError:
+            if process == os.getpid():
+                raise
+    return found
+
+
+def _descendants_by_parents() -> list[int]:
+    """The same, by asking every process there is."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -62,7 +103,8 @@ def is_ending(process: int) -> bool:
 def _stat(process: str) -> list[bytes]:
     """The fields of /proc/N/stat from the state on; empty if it has gone."""
     try:
-        content = Path("/proc", process, "stat").read_bytes()
+        with open(f"/proc/{process}/stat", "rb") as file:
+            content = file.read()
     except OSError:
         return []
     return content.rpartition(b")")[2].split()  # the name before may hold anything

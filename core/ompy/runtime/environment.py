@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import ompy
 from ompy.frameworks.job import Job, Placement
@@ -25,12 +24,12 @@ def rank_environment(
     app = job.apps[placement.app]
     found = dict(base)
     if "VIRTUAL_ENV" not in base:
-        _put_first(found, "PATH", str(Path(sys.executable).parent))
+        _put_first(found, "PATH", os.path.dirname(sys.executable))
     if app.directory:
         found["PWD"] = app.directory
     found.update(app.environment)
     if job.mpi4py:
-        _put_first(found, "PYTHONPATH", str(Path(ompy.__file__).parent / "dropin"))
+        _put_first(found, "PYTHONPATH", os.path.join(os.path.dirname(ompy.__file__), "dropin"))
     found.update(identity(job, placement, universe))
     return found
 
@@ -69,6 +68,6 @@ def search_path(environment: tuple[tuple[str, str], ...]) -> str:
     """The PATH programs of an app are looked for in: as `rank_environment` will set it."""
     found = {"PATH": os.environ.get("PATH", os.defpath)}
     if "VIRTUAL_ENV" not in os.environ:
-        _put_first(found, "PATH", str(Path(sys.executable).parent))
+        _put_first(found, "PATH", os.path.dirname(sys.executable))
     found.update((name, value) for name, value in environment if name == "PATH")
     return found["PATH"]

@@ -8,7 +8,6 @@ person it talks with goes on without the end of a line too, after a moment: prom
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import struct
@@ -16,6 +15,7 @@ import termios
 from collections import deque
 from typing import Final
 
+from ompy.engine.reactor import Loop
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import READ_SIZE, Kind
 from ompy.runtime.lines import LineAssembler
@@ -42,7 +42,7 @@ class _Stream:
 class OutputForwarder:
     """Reads the output pipes of the ranks."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, channel: Channel) -> None:
+    def __init__(self, loop: Loop, channel: Channel) -> None:
         self._loop = loop
         self._channel = channel
         self._streams: list[_Stream] = []
@@ -136,7 +136,7 @@ def _readable_bytes(descriptor: int) -> int:
 class InputForwarder:
     """Writes the launcher's standard input into the pipe of one rank."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, channel: Channel, descriptor: int) -> None:
+    def __init__(self, loop: Loop, channel: Channel, descriptor: int) -> None:
         self._loop = loop
         self._channel = channel
         self._descriptor = descriptor

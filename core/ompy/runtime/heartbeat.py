@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+
+from ompy.engine.reactor import Cancellable, Loop
 
 
 class Heartbeat:
@@ -15,7 +16,7 @@ class Heartbeat:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         interval_s: float,
         misses: int,
         send: Callable[[], object],
@@ -37,7 +38,7 @@ class Heartbeat:
         self._lost = lost
         self._silent = 0
         self._watching = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Cancellable | None = None
 
     def begin(self) -> None:
         """Send from now on."""

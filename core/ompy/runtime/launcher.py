@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink, CommandPlm, PlmComponent, Target
 from ompy.mca.component import NotAvailable
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
+from ompy.runtime.early_agent import discard
 
 if TYPE_CHECKING:
     from ompy.runtime.greeting import Greeting
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchOptions:
+class LaunchOptions(NamedTuple):
     """How the launcher behaves; nothing of it concerns the ranks.
 
     Attributes:
@@ -37,6 +36,7 @@ class LaunchOptions:
         heartbeat_misses: how often the launcher hears nothing before an agent is lost.
         launcher_misses: the same for the launcher, with the agents.
         fault_strict: a fault of the script that never struck is an error.
+        fork_ranks: agents may run programs in forks of themselves.
     """
 
     universe: int
@@ -51,6 +51,7 @@ class LaunchOptions:
     heartbeat_misses: int = 0
     launcher_misses: int = 0
     fault_strict: bool = False
+    fork_ranks: bool = False
 
 
 Starts = Sequence[tuple[PlmComponent, Target]]
@@ -76,6 +77,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
     try:
         for plm, target in starts:
             links.append(_start_agent(plm, target))
+        discard()
         greetings: Mapping[int, Greeting] = {}
         if any(link.remote for link in links):
             from ompy.runtime.greeting import await_agents
@@ -130,6 +132,7 @@ def _tell(job: Job, links: Sequence[AgentLink], options: LaunchOptions) -> None:
             "interactive": os.isatty(0),
             "heartbeat_ms": options.heartbeat_ms if link.remote else 0,
             "heartbeat_misses": options.launcher_misses,
+            "fork_ranks": options.fork_ranks,
         }
         frame = encode(Kind.START, header, body)
         if link.remote:

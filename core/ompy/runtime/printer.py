@@ -7,13 +7,14 @@ is written than a pipe that polls writable is sure to take.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import select
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final
+
+from ompy.engine.reactor import Loop
 
 _SURE: Final = select.PIPE_BUF  # bytes a pipe takes when it polls writable
 NAMES: Final = {1: "stdout", 2: "stderr"}
@@ -26,7 +27,7 @@ class _Sink:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         number: int,
         on_written: Callable[[int, int], None],
         on_change: Callable[[int, str | None], None],
@@ -103,7 +104,7 @@ class Printer:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         *,
         tag: bool,
         timestamp: bool,

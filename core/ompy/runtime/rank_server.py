@@ -7,7 +7,6 @@ processes of one rank cannot take each other's answers. The first is welcomed, o
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
@@ -16,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_PROC_FAILED, ERR_RANK
+from ompy.engine.reactor import Loop
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import KEY_SIZE, Frame, Kind, encode
 from ompy.runtime.modex import Answer, ModexStore
@@ -59,7 +59,7 @@ class RankServer:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         events: RankEvents,
         modex: ModexStore,
         size: int,

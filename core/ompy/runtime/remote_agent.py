@@ -7,34 +7,38 @@ it that nothing of the job stays on this host.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from ompy import __version__
 from ompy.runtime.agent import LAUNCHER_GONE, PATIENCE, serve
 from ompy.runtime.control import Kind, encode, send_all
-from ompy.runtime.descendants import become_subreaper, kill_descendants
+from ompy.runtime.descendants import become_subreaper, control_process, kill_descendants
 from ompy.runtime.greeting import BANNER
 from ompy.runtime.pipes import PipePair
+from ompy.runtime.warm import WarmStart
+
+if TYPE_CHECKING:
+    from ompy.runtime.forked import ForkedRank
 
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
 _SET_PDEATHSIG: Final = 1  # Linux PR_SET_PDEATHSIG
 _GUARD_NAME: Final = b"ompy-guard"
 
 
-def main() -> NoReturn:
-    """Be the guard, and the parent of the agent. Never returns."""
+def main() -> None:
+    """Be the guard, and the parent of the agent. Returns at the end of a rank it has become."""
     if os.isatty(0):
         sys.exit("this is started by ompy-run on other hosts, and talks to it alone")
     become_subreaper()
     guard = os.getpid()
     child = os.fork()
     if child == 0:
-        _be_agent(guard)
-    ctypes.CDLL(None).prctl(_SET_NAME, _GUARD_NAME, 0, 0, 0)
+        _be_agent(guard).run()
+        return
+    control_process(_SET_NAME, _GUARD_NAME)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)  # or the launcher would not see the agent's end
     os.dup2(null, 1)
@@ -43,10 +47,14 @@ def main() -> NoReturn:
     os._exit(max(os.waitstatus_to_exitcode(status), 0) or int(status != 0))
 
 
-def _be_agent(guard: int) -> NoReturn:
-    """The agent proper. SIGTERM, which it also gets when the guard dies, ends it tidily."""
+def _be_agent(guard: int) -> ForkedRank:
+    """The agent proper. SIGTERM, which it also gets when the guard dies, ends it tidily.
+
+    Returns in a rank that is a fork of it.
+    """
+    warm = WarmStart()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    control_process(_SET_PDEATHSIG, signal.SIGTERM)
     connection = PipePair(os.dup(0), os.dup(1))
     try:
         if os.getppid() != guard:  # it died before the line above the last
@@ -54,7 +62,7 @@ def _be_agent(guard: int) -> NoReturn:
         send_all(connection, BANNER + encode(Kind.READY, _facts()))
     except OSError:  # nobody is there to hear it
         os._exit(LAUNCHER_GONE)
-    serve(connection)
+    return serve(connection, warm)
 
 
 def _facts() -> dict[str, object]:

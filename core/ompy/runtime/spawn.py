@@ -1,4 +1,4 @@
-"""Forking one rank: descriptors, process group, death with the agent, exec."""
+"""Forking one rank: descriptors, process group, death with the agent; exec, or the program."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import signal
 import socket
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from ompy.frameworks.job import App
 from ompy.runtime.control import AGENT_FD, Kind, encode, send_all
 from ompy.runtime.descendants import die_with_parent
+
+if TYPE_CHECKING:
+    from ompy.runtime.forked import ForkedRank
+    from ompy.runtime.warm import Program
 
 NOT_FOUND: Final = 127  # what a shell returns for a command it cannot find
 NOT_EXECUTABLE: Final = 126  # what a shell returns for a file it cannot execute
@@ -50,7 +54,8 @@ def spawn(
     *,
     with_stdin: bool,
     open_files: tuple[int, int],
-) -> Spawned:
+    program: Program | None = None,
+) -> Spawned | ForkedRank:
     """Start a rank. That it cannot be executed is told over the door, before it exits.
 
     Args:
@@ -58,6 +63,11 @@ def spawn(
         environment: its variables, but for `AGENT_FD`.
         with_stdin: give it a pipe to read from instead of the null device.
         open_files: its limits of open files.
+        program: the same, if the fork itself is to run it.
+
+    Returns:
+        In the agent the process. In a fork that is to run the program, that: its caller returns
+        with it as far as it can, and runs it.
 
     Raises:
         OSError: no process or descriptor to be had.
@@ -80,9 +90,12 @@ def spawn(
             if pid == 0:
                 standard = (their_stdin, their_stdout, their_stderr)
                 origin = _Origin(agent, open_files, blocked)
+                if program is not None:
+                    return _fork_of(app, environment, origin, inherited, standard, program)
                 _become(app, environment, origin, inherited, standard)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            if os.getpid() == agent:  # in the rank they are blocked until its program begins
+                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         _set_group(pid)
         ours.pop_all()
     for end in (stdout, stderr, stdin):
@@ -119,15 +132,8 @@ def _become(
     """
     code = NOT_EXECUTABLE
     try:
-        os.setpgid(0, 0)
-        die_with_parent(origin.agent)
+        variables = _prepare(app, environment, origin, inherited, standard)
         _reset(origin)
-        for number, end in enumerate(standard):
-            os.dup2(end, number)
-        os.set_inheritable(inherited.fileno(), True)
-        if app.directory:
-            os.chdir(app.directory)
-        variables = {**environment, AGENT_FD: str(inherited.fileno())}
         os.execvpe(app.argv[0], app.argv, variables)  # noqa: S606 - starting programs is the task
     except BaseException as problem:
         if isinstance(problem, FileNotFoundError):
@@ -140,13 +146,56 @@ def _become(
         os._exit(code)
 
 
+def _prepare(
+    app: App,
+    environment: Mapping[str, str],
+    origin: _Origin,
+    inherited: socket.socket,
+    standard: tuple[int, int, int],
+) -> dict[str, str]:
+    """What every rank has of its agent. Returns its variables."""
+    os.setpgid(0, 0)
+    die_with_parent(origin.agent)
+    resource.setrlimit(resource.RLIMIT_NOFILE, origin.open_files)
+    for number, end in enumerate(standard):
+        os.dup2(end, number)
+    if app.directory:
+        os.chdir(app.directory)
+    os.set_inheritable(inherited.fileno(), True)
+    return {**environment, AGENT_FD: str(inherited.fileno())}
+
+
+def _fork_of(
+    app: App,
+    environment: Mapping[str, str],
+    origin: _Origin,
+    inherited: socket.socket,
+    standard: tuple[int, int, int],
+    program: Program,
+) -> ForkedRank:
+    """The child that is to run the program itself; its signals stay blocked until it does.
+
+    It keeps the inherited socket by its number, for whoever will attach. Leaving the agent's
+    functions closes all other descriptors that these have.
+    """
+    from ompy.runtime.forked import ForkedRank
+
+    try:
+        variables = _prepare(app, environment, origin, inherited, standard)
+        inherited.detach()
+        return ForkedRank(program, variables, origin.blocked)
+    except BaseException as problem:
+        reason = f"{getattr(problem, 'strerror', None) or problem}: {app.argv[0]}"
+        send_all(inherited, encode(Kind.UNEXECUTABLE, {"code": NOT_EXECUTABLE}, reason.encode()))
+        os._exit(NOT_EXECUTABLE)
+
+
 def _reset(origin: _Origin) -> None:
-    """Undo what Python and the agent changed and an exec would keep."""
+    """Undo what Python changed and an exec would keep."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_NOFILE, origin.open_files)
     signal.pthread_sigmask(signal.SIG_SETMASK, origin.blocked)
 
 

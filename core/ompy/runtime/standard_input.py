@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable
 from typing import Final
 
+from ompy.engine.reactor import Loop
 from ompy.runtime.control import READ_SIZE
 from ompy.runtime.forwarding import INPUT_WINDOW
 
@@ -16,7 +16,7 @@ _STDIN: Final = 0
 class StandardInput:
     """Reads only as fast as the rank does, and never from the terminal in the background."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_data: Callable[[bytes], None]) -> None:
+    def __init__(self, loop: Loop, on_data: Callable[[bytes], None]) -> None:
         """Get ready; `resume` begins.
 
         Args:

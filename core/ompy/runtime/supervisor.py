@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from ompy.engine.reactor import Reactor
 from ompy.frameworks.job import Job
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Decoder, Frame, Kind
@@ -48,7 +48,7 @@ class Supervisor:
             ranks: of this host.
             start: the message that began it; its body is the job's key and the job.
         """
-        self._loop = asyncio.new_event_loop()
+        self._loop = Reactor()
         self._loop.set_exception_handler(self._failed)
         self._ranks = {rank.process.pid: rank for rank in ranks}
         self._abort: tuple[AttachedRank, int, str] | None = None
@@ -113,7 +113,7 @@ class Supervisor:
         self._loop.run_forever()
         return 0
 
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _failed(self, loop: Reactor, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end, the launcher sees the end."""
         loop.default_exception_handler(context)
         self._loop.stop()

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
+from pathlib import Path
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ompy.data.receive_memory import BLOCKS_MAX, HUGE_PAGE, KEPT_MAX, POOLED_FROM, ReceivePool
+from ompy.data.receive_memory import (
+    BLOCKS_MAX,
+    HUGE_PAGE,
+    KEPT_MAX,
+    POOLED_FROM,
+    ReceivePool,
+    receive_memory,
+)
 
 SIZE = POOLED_FROM
 
@@ -18,6 +29,37 @@ def test_dropped_memory_is_used_again() -> None:
         view[0] = 1
         del view
     assert pool.made == 1
+
+
+def advised_of_huge_pages(view: memoryview) -> bool:
+    """What the kernel says of the mapping a view lies in."""
+    address = np.frombuffer(view, "B").ctypes.data
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, _, rest = line.partition(" ")
+        if not first.endswith(":"):
+            begin, end = (int(number, 16) for number in first.split("-"))
+            inside = begin <= address < end
+        elif first == "VmFlags:" and inside:
+            return "hg" in rest.split()
+    raise AssertionError("there is no such mapping")
+
+
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="no huge pages in this kernel"
+)
+def test_it_lies_on_huge_pages_also_when_used_again() -> None:
+    pool = ReceivePool()
+    addresses = set()
+    for _ in range(3):
+        view = pool.take(3 * SIZE)
+        addresses.add(np.frombuffer(view, "B").ctypes.data)
+        assert advised_of_huge_pages(view)
+        del view
+    assert (pool.made, len(addresses)) == (1, 1)
+    assert advised_of_huge_pages(memoryview(receive_memory(SIZE)))
+    plain = mmap.mmap(-1, 2 * HUGE_PAGE)
+    assert not advised_of_huge_pages(memoryview(plain))
 
 
 def test_whoever_holds_a_part_holds_it() -> None:

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 from click import Context
-from click.exceptions import Exit
-from ompy.cli.command_line import CommandError, arities, command, parse
+from ompy.cli.command_line import Answered, CommandError, parse
 from ompy.cli.launching import make_job, timeout
+from ompy.cli.options import arities, command, parse_by_click
 from ompy.frameworks.job import Job
 
 
@@ -50,6 +50,40 @@ def test_defaults():
     found = options()
     assert {found["oversubscribe"], found["mpi4py"]} == {True}
     assert (found["count"], found["timeout"], found["stdin"]) == (None, None, "0")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "prog", "prog -n 3 --help", "-n 4 prog", "--np 2 prog a", "-c 1 prog", "-np 12 prog : x",
+        "--mca btl self,sm --mca a -1 prog", "-x A=b=c -x B prog", "--stdin none prog",
+        "--stdin 2 --wdir /tmp prog -q", "--oversubscribe prog", "--nooversubscribe prog",
+        "--oversubscribe --nooversubscribe -n 2 prog", "--no-mpi4py --tag-output -q prog",
+        "--quiet --allow-run-as-root prog --quiet", "-n 1 a x : -n 2 --wdir d -x C b : c",
+        "--mca a b -n 1 a : --mca c d b", "- x", "-n 007 prog",
+    ],
+)  # fmt: skip
+def test_plain_command_lines_need_no_click(line, monkeypatch):
+    by_click = parse_by_click(line.split())
+    monkeypatch.setattr("ompy.cli.options.parse_by_click", lambda _: pytest.fail("asked click"))
+    assert parse(line.split()) == by_click
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "", "-n", "-n 0 prog", "-n x prog", "-n ² prog", "--mca a", "--hlp prog", "-n 2",
+        "a : b : --quiet c", "-n 1 a :", "--stdin", "-- prog", "--np=3 prog", "-n4 prog",
+    ],
+)  # fmt: skip
+def test_all_others_are_for_click(line):
+    def outcome(how):
+        try:
+            return how(line.split())
+        except CommandError as problem:
+            return str(problem), problem.exit_code
+
+    assert outcome(parse) == outcome(parse_by_click)
 
 
 def test_options_end_at_the_program():
@@ -103,14 +137,14 @@ def test_bad_command_lines(arguments, text):
 
 @pytest.mark.parametrize("option", ["-h", "--help", "-help", "-V", "--version", "-version"])
 def test_help_and_version(option, capsys):
-    with pytest.raises(Exit) as caught:
+    with pytest.raises(Answered) as caught:
         parse([option])
     assert caught.value.exit_code == 0
     assert "ompy-run" in capsys.readouterr().out
 
 
 def test_help_says_what_the_default_number_is(capsys):
-    with pytest.raises(Exit):
+    with pytest.raises(Answered):
         parse(["--help"])
     assert "as many as" in capsys.readouterr().out
 

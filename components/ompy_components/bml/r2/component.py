@@ -15,6 +15,7 @@ class R2Component(BmlComponent):
     name: ClassVar[str] = "r2"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.bml.r2.module",)
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",

@@ -29,6 +29,7 @@ class SelfComponent(BtlComponent):
     name: ClassVar[str] = "self"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.btl.self.module",)
     capabilities: ClassVar[Capabilities] = Capabilities(reach="self", wire="memory")
     parameters: ClassVar[tuple[Parameter, ...]] = common_parameters(
         exclusivity=EXCLUSIVITY_HIGH,  # reference openmpi.md 3.13, self (4.1), as the rest

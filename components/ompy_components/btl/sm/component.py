@@ -40,15 +40,20 @@ class SmComponent(BtlComponent):
     name: ClassVar[str] = "sm"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = (
+        "ompy_components.btl.sm.module",
+        "ompy_components.btl.sm.endpoint",
+        "ompy_components.btl.sm.remote",
+    )
     capabilities: ClassVar[Capabilities] = Capabilities(reach="host", wire="memory")
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
             exclusivity=65536,
             eager_limit=EAGER_LIMIT,
             rndv_eager_limit=32 * 1024,
-            # reference performance.md 3d: pipelined copies want chunks of 128 KiB to 1 MiB;
-            # Open MPI's 32 KiB would spend interpreted code on every 32 KiB
-            max_send_size=128 * 1024,
+            # measured (docs/performance.md, pipelined copies): of 16 KiB to 1 MiB the best from
+            # 1 MiB on, and as good as any below; Open MPI's 32 KiB takes twice as long
+            max_send_size=512 * 1024,
             latency=1,
             bandwidth=10_000,
             flags=SEND | PUT | GET | RDMA_COMPLETION,

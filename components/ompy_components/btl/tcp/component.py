@@ -37,6 +37,11 @@ class TcpComponent(BtlComponent):
     name: ClassVar[str] = "tcp"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = (
+        "ompy_components.btl.tcp.module",
+        "ompy_components.btl.tcp.interfaces",
+        "ompy_components.btl.tcp.remote",
+    )
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
     capabilities: ClassVar[Capabilities] = Capabilities(reach="network", wire="stream")
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -19,6 +19,7 @@ class BasicComponent(CollComponent):
     name: ClassVar[str] = "basic"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.coll.basic.module",)
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",

@@ -18,6 +18,7 @@ class SmCollComponent(CollComponent):
     name: ClassVar[str] = "sm"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.coll.sm.module",)
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",

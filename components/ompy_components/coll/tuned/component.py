@@ -35,6 +35,7 @@ class TunedComponent(CollComponent):
     name: ClassVar[str] = "tuned"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.coll.tuned.module",)
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",

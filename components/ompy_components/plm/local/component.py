@@ -9,6 +9,7 @@ from typing import ClassVar
 from ompy.frameworks.plm import API, AgentLink, PlmComponent, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter
+from ompy.runtime.early_agent import take
 
 
 class LocalPlm(PlmComponent):
@@ -33,13 +34,16 @@ class LocalPlm(PlmComponent):
         return _is_here(target.name)
 
     def start(self, host: str) -> AgentLink:
-        """Fork an agent.
+        """Fork an agent, or take the one that the launcher has forked before.
 
         Raises:
             NotAvailable: `host` is another host.
         """
         if not _is_here(host):
             raise NotAvailable(f"plm/local starts processes on this host only, not on {host}")
+        early = take(host)
+        if early is not None:
+            return early
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from typing import ClassVar, Final
 
 from ompy.frameworks.plm import API, CommandPlm, Target
@@ -68,6 +67,8 @@ class SlurmPlm(CommandPlm):
         Raises:
             NotAvailable: there is no srun.
         """
+        import shutil
+
         srun = shutil.which("srun")
         if srun is None:
             raise NotAvailable("there is no srun in PATH")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from typing import ClassVar, Final
 
 from ompy.frameworks.plm import API, CommandPlm, Target
@@ -77,6 +76,8 @@ class SshPlm(CommandPlm):
         return [*command, target.name, shlex.join(words)]
 
     def _shell(self) -> list[str]:
+        import shutil
+
         tried = []
         for text in self.values.agent.split(":"):
             words = shlex.split(text)

@@ -16,6 +16,7 @@ class Ob1Component(PmlComponent):
     name: ClassVar[str] = "ob1"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
+    rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.pml.ob1.module",)
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",

@@ -1,0 +1,277 @@
+"""All options of `ompy-run`, as click knows them.
+
+Options are those of Open MPI's `mpirun` (reference openmpi.md 2.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import click
+
+from ompy import __version__
+from ompy.cli.command_line import JOB_WIDE, PROGRAM, Answered, CommandError, Group, split
+from ompy.cli.completion import (
+    complete_directory,
+    complete_file,
+    complete_parameter,
+    complete_rank,
+    complete_variable,
+)
+from ompy.mca.errors import did_you_mean
+
+ALIASES: Final = {
+    "--n": "-n",
+    "--np": "-n",
+    "-np": "-n",
+    "-c": "-n",
+    "--gmca": "--mca",
+    "--wd": "--wdir",
+    "-H": "--host",
+    "--machinefile": "--hostfile",
+    "-N": "--npernode",
+}  # reference openmpi.md 2.4; any long option may also have one dash
+ABSENT: Final = (
+    "--rank-by --bind-to --report-bindings --rankfile "
+    "--npersocket --output-filename --merge-stderr-to-stdout --xml "
+    "--xterm --app --prefix --path --cpu-set --cpu-list --enable-recovery "
+    "--max-restarts --debug --tv -d -v --report-pid --report-uri --preload-files --output "
+    "--display --get-stack-traces --report-state-on-timeout"
+)  # reference openmpi.md 2.4: options of mpirun that mean nothing here yet
+
+
+@click.command(
+    PROGRAM,
+    options_metavar="[options]",
+    epilog="Several programs make one job: ompy-run -n 1 python a.py : -n 3 python b.py. "
+    "Parameters for --mca: ompy-info --all. Exit code: that of the first rank that failed, "
+    "128 plus the signal that killed it, 110 after a timeout, 3 when --fault-strict has cause.",
+)
+@click.option(
+    "-n",
+    "-np",
+    "count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes to start. Default: as many as the hosts have slots; this host has as many as "
+    "cores.",
+)
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME[:N],...",
+    help="Hosts to use and their slots, 1 if nothing is said. Repeatable. With --hostfile: "
+    "which of its hosts.",
+)
+@click.option(
+    "--hostfile",
+    "hostfiles",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Hosts to use: lines of NAME slots=N max_slots=N username=U port=P.",
+)
+@click.option(
+    "--map-by",
+    metavar="POLICY",
+    help="Which rank runs where: slot fills one host after the other (default), node goes round, "
+    "ppr:N:node has N on each, seq takes the hosts as they are named.",
+)
+@click.option(
+    "--npernode",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The same as --map-by ppr:N:node.",
+)
+@click.option(
+    "--mca",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    shell_complete=complete_parameter,
+    help="Set an MCA parameter for the whole job. Repeatable.",
+)
+@click.option(
+    "--tune",
+    multiple=True,
+    metavar="FILE,...",
+    shell_complete=complete_file,
+    help="Read -mca and -x from files. Repeatable; the left-most wins.",
+)
+@click.option(
+    "--am",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=complete_file,
+    help="Use parameter sets: files of configs/ or their names. Repeatable; the left-most wins.",
+)
+@click.option(
+    "--strict-plugins",
+    is_flag=True,
+    help="Start nothing if an installed component is broken. Also: OMPY_STRICT_PLUGINS=1.",
+)
+@click.option(
+    "-x",
+    "exports",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    shell_complete=complete_variable,
+    help="Set an environment variable for the program. Repeatable.",
+)
+@click.option(
+    "--wdir",
+    metavar="DIR",
+    shell_complete=complete_directory,
+    help="Working directory of the program.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End the job after so long, with exit code 110. Also: MPIEXEC_TIMEOUT.",
+)
+@click.option("--tag-output", is_flag=True, help="Begin each line with [job,rank]<stream>:.")
+@click.option("--timestamp-output", is_flag=True, help="Begin each line with the time.")
+@click.option(
+    "--stdin",
+    default="0",
+    metavar="RANK",
+    shell_complete=complete_rank,
+    help="Which rank gets the standard input, or none. Default: 0.",
+)
+@click.option(
+    "--oversubscribe/--nooversubscribe",
+    default=True,
+    help="Whether there may be more processes than slots. Default: only if no host is named.",
+)
+@click.option(
+    "--no-mpi4py",
+    "mpi4py",
+    flag_value=False,
+    default=True,
+    is_flag=True,
+    help="Let `import mpi4py` find what is installed, not ompy.",
+)
+@click.option(
+    "--trace",
+    metavar="DIR",
+    help="Write the events of all ranks to DIR, for `ompy trace DIR`.",
+)
+@click.option(
+    "--fault",
+    multiple=True,
+    metavar="SPEC|FILE",
+    shell_complete=complete_file,
+    help="Disturb the network on purpose: a script, its name, or drop:probability=0.01,rank=0. "
+    "Repeatable. See docs/faults.md.",
+)
+@click.option(
+    "--fault-strict", is_flag=True, help="A fault that never struck is an error, exit code 3."
+)
+@click.option("--display-map", is_flag=True, help="Show which rank runs where.")
+@click.option("--display-comm", is_flag=True, help="Show by which rails hosts reach each other.")
+@click.option("--do-not-launch", is_flag=True, help="Check everything and stop.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing about how the job ended.")
+@click.option("--allow-run-as-root", is_flag=True, hidden=True)
+@click.version_option(__version__, "-V", "--version", message="%(prog)s (ompy) %(version)s")
+@click.help_option("-h", "--help")
+@click.argument("program", nargs=1, required=False, metavar="PROGRAM [ARGUMENTS]...")
+def command(**_options: object) -> None:
+    """Run PROGRAM as the processes of one MPI job.
+
+    Options stand before the program; what follows it is the program's own.
+    """
+
+
+def parse_by_click(arguments: Sequence[str]) -> list[Group]:
+    """Take a command line apart.
+
+    Raises:
+        CommandError: it is not valid.
+        Answered: help or version was asked for and has been printed.
+    """
+    groups = []
+    parts = split(arguments)
+    for number, part in enumerate(parts, 1):
+        where = f"program {number}: " if len(parts) > 1 else ""
+        try:
+            groups.append(_parse_group(part))
+        except click.UsageError as problem:
+            raise CommandError(where + problem.format_message()) from None
+        except CommandError as problem:
+            raise CommandError(where + str(problem), problem.exit_code) from None
+    for number, group in enumerate(groups[1:], 2):
+        late = JOB_WIDE & group.given
+        if late:
+            name = min(late).replace("_", "-")
+            raise CommandError(f"program {number}: --{name} belongs before the first program")
+    return groups
+
+
+def _parse_group(tokens: Sequence[str]) -> Group:
+    options, argv = _take_options(tokens)
+    try:
+        context = command.make_context(PROGRAM, list(options))
+    except click.exceptions.Exit as end:
+        raise Answered(end.exit_code) from None
+    given = frozenset(
+        name
+        for name in context.params
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+    )
+    if not argv:
+        raise CommandError(f"no program to run; {PROGRAM} -n 2 python app.py would run one")
+    return Group(context.params, given, argv)
+
+
+def _take_options(tokens: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The options in their usual spelling, and what is left from the program on."""
+    taken = arities()
+    options: list[str] = []
+    position = 0
+    while position < len(tokens) and tokens[position].startswith("-") and tokens[position] != "-":
+        token = tokens[position]
+        position += 1
+        if token == "--":  # noqa: S105 - no password
+            break
+        if token.startswith("-n") and token[2:].isdigit():
+            options += ["-n", token[2:]]
+            continue
+        written, equals, value = token.partition("=")
+        name = usual_spelling(written, taken)
+        values = [value] if equals else []
+        missing = taken[name] - len(values)
+        values += tokens[position : position + missing]
+        if len(values) != taken[name]:
+            raise CommandError(f"{written} needs {taken[name]} argument(s), got {len(values)}")
+        position += missing
+        options += [name, *values]
+    return options, tuple(tokens[position:])
+
+
+def arities() -> dict[str, int]:
+    """How many arguments each option takes, by its spellings."""
+    found = {}
+    for option in command.get_params(click.Context(command)):
+        if isinstance(option, click.Option):
+            for name in (*option.opts, *option.secondary_opts):
+                found[name] = 0 if option.is_flag else option.nargs
+    return found
+
+
+def usual_spelling(written: str, known: Mapping[str, int]) -> str:
+    """The spelling of an option that `known` has.
+
+    Raises:
+        CommandError: there is no such option.
+    """
+    for spelling in (written, f"-{written}"):  # `-tag-output` is `--tag-output`
+        name = ALIASES.get(spelling, spelling)
+        if name in known:
+            return name
+    if {written, f"-{written}"} & set(ABSENT.split()):
+        raise CommandError(f"{written} is an option of mpirun that {PROGRAM} does not have")
+    near = did_you_mean(f"--{written.strip('-')}", [*known, *ALIASES])
+    raise CommandError(f"there is no option {written}{near}")

@@ -1,0 +1,44 @@
+"""Everything a rank imports at its start, for an agent that ranks are forked from.
+
+Importing this initialises nothing: no rank, no thread, no loop, no random state. Of components
+only those that come with ompy are imported, and what they say every rank imports with them;
+whether one is used is decided in each rank as ever.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import ompy.mpi.cartesian
+import ompy.mpi.comm
+import ompy.mpi.environment
+import ompy.mpi.grequest
+import ompy.mpi.intracomm
+import ompy.mpi.life
+import ompy.mpi.matched
+import ompy.mpi.operation
+import ompy.mpi.predefined
+import ompy.mpi.request
+import ompy.mpi.world
+import ompy.net.sockets
+import ompy.runtime.client
+import ompy.runtime.guard
+import ompy.runtime.rank_report
+import ompy.runtime.world  # noqa: F401 - all of these are imported for those who come later
+from ompy.frameworks.catalog import CATALOG
+from ompy.mca.discovery import scan
+
+IN_RANKS: Final = frozenset({"pml", "bml", "btl", "coll"})  # frameworks every rank opens
+
+
+def _import_components() -> None:
+    for record in scan(frozenset(framework.name for framework in CATALOG)):
+        if record.in_tree and record.framework in IN_RANKS:
+            module, _, name = record.target.partition(":")
+            component = getattr(import_module(module), name)
+            for needed in component.rank_modules:
+                import_module(needed)
+
+
+_import_components()

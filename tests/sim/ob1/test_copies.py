@@ -1,0 +1,96 @@
+"""How many bytes are copied for one contiguous message, by each module, in every protocol.
+
+What the wire itself moves is not counted with tcp; over sm `ompy.net.virtual` is the kernel's
+single copy. A message that is copied once in and once out is counted twice its size.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support import copy_counting
+
+ROOT = Path(__file__).resolve().parents[3]
+RAW, CONVERTOR, RECEIVING = "ompy.raw", "ompy.data.convertor", "ompy_components.pml.ob1.receiving"
+KERNEL = "ompy.net.virtual"
+# A rendezvous brings its first bytes, `rndv_eager_limit` of them; the receiver keeps a copy until
+# it has been matched, also where it is matched at once.
+FIRST_KEPT = {RECEIVING: 32 * 1024}
+NONE = {"btl_sm_single_copy_mechanism": "none"}
+CASES = {
+    "self, eager": (900, 1, {"btl": "self"}, {RAW: 2 * 900}),
+    "self, one copy": (
+        100_000, 1, {"btl": "self"}, {"ompy_components.btl.self.module": 100_000},
+    ),
+    "sm, eager immediate": (1000, 2, {"btl": "self,sm"}, {RAW: 2 * 1000}),
+    "sm, eager in a block": (60_000, 2, {"btl": "self,sm"}, {RAW: 2 * 60_000}),
+    "sm, get": (200_000, 2, {"btl": "self,sm"}, {KERNEL: 200_000}),
+    "sm, put": (200_000, 2, {"btl": "self,sm", "btl_sm_flags": "send,put"}, {KERNEL: 200_000}),
+    "sm, get, large": (3_000_000, 2, {"btl": "self,sm"}, {KERNEL: 3_000_000}),
+    "sm, fragments": (
+        200_000, 2, {"btl": "self,sm", **NONE}, {CONVERTOR: 2 * 200_000, **FIRST_KEPT},
+    ),
+    "sm, many fragments": (
+        3_000_000, 2, {"btl": "self,sm", **NONE}, {CONVERTOR: 2 * 3_000_000, **FIRST_KEPT},
+    ),
+    "sm, get in fragments": (
+        200_000, 2, {"btl": "self,sm", "btl_sm_single_copy_mechanism": "emulated"},
+        {"ompy.frameworks.emulation": 2 * 200_000},
+    ),
+    "tcp, eager prepared": (60_000, 2, {"btl": "self,tcp"}, {RAW: 60_000}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def copies() -> dict[str, dict[str, int]]:
+    """By case, the bytes each module copied."""
+    cases = [{"size": size, "ranks": n, "set": set_} for size, n, set_, _ in CASES.values()]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.sim.ob1.copies", json.dumps(cases)],
+        cwd=ROOT,
+        env={**os.environ, "OMPY_PURE": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(zip(CASES, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_byte_is_copied_without_need(name: str, copies: dict[str, dict[str, int]]) -> None:
+    found, expected = copies[name], CASES[name][3]
+    if "tcp" in name:
+        found.pop(KERNEL)
+    assert found == expected
+
+
+def test_what_copies_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = copy_counting.PAYLOAD
+    source = (
+        "a = bytearray(size)\nb = bytes(a)\na[:] = b\nmemoryview(a)[2:4] = b[:2]\n"
+        "c = b[1:] + b'x'\nd = memoryview(b)[3:].tobytes()\ne = b''.join([b, b])\n"
+        "numbers = [1, 2][:1] + [3]\n"
+    )
+    counted: Counter[str] = Counter()
+    monkeypatch.setattr(copy_counting, "counted", counted)
+    names = {
+        "_copying_slice": slice,
+        "_copying_store": copy_counting._store,
+        "_copying_made": copy_counting._made,
+        "_copying_maker": copy_counting._maker,
+        "__name__": "here",
+        "size": 2 * size,
+    }
+    tree = copy_counting._Instrument().visit(ast.parse(source))
+    exec(compile(ast.fix_missing_locations(tree), "here", "exec"), names)
+    assert counted == {"here": 7 * 2 * size - 4}  # the slices are shorter
