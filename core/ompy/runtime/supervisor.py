@@ -53,6 +53,7 @@ class Supervisor:
         self._ranks = {rank.process.pid: rank for rank in ranks}
         self._abort: tuple[AttachedRank, int, str] | None = None
         self._abort_told = False
+        self._node: int = start.header["node"]
         self._interactive: bool = start.header["interactive"]
         self._job = job
         self._several_hosts = len(job.hosts) > 1
@@ -280,4 +281,4 @@ class Supervisor:
         self._output.close()
         if self._input is not None:
             self._input.close()
-        self._launcher.send(Kind.FINISHED)
+        self._launcher.send(Kind.FINISHED, {"node": self._node})
