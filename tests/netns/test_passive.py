@@ -1,10 +1,6 @@
-"""Jobs of ranks that others have started: by hand with a secret file, and by srun alone.
-
-`OMPY_KILL_TRIALS` says how many random kills there are; a trial's name is its seed.
-"""
+"""Jobs of ranks that others have started: by hand with a secret file, and by srun alone."""
 
 import os
-import random
 import shutil
 import signal
 import sys
@@ -14,15 +10,13 @@ import pytest
 
 from tests.support.effort import THOROUGH
 
-from .conftest import PATIENCE, Lab
+from .conftest import PATIENCE
 from .test_faults import name_of
 
 pytestmark = [pytest.mark.proc, pytest.mark.netns]
 by_slurm = pytest.mark.skipif(
     not THOROUGH or shutil.which("slurmctld") is None, reason="tools/nightly.py does it, with Slurm"
 )
-TRIALS = int(os.environ.get("OMPY_KILL_TRIALS", "4")) // 4
-FIRST_SEED = int(os.environ.get("OMPY_KILL_SEED", "0"))
 PROGRAM = (
     "import os; from ompy import MPI; c = MPI.COMM_WORLD\n"
     "here = c.Split_type(MPI.COMM_TYPE_SHARED).size\n"
@@ -128,37 +122,3 @@ def test_a_dead_host_ends_the_ranks_of_all(slurm_lab):
 def ranks_of(lab, host):
     """Processes of a job, srun itself excepted."""
     return [pid for pid, words in lab.processes(host).items() if not words.startswith("srun")]
-
-
-KINDS = ("ompy-agent", "python", "srun", "slurmstepd")
-
-
-@by_slurm
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + TRIALS * len(KINDS)))
-def test_no_orphan_whoever_is_killed_and_when(slurm_lab, seed):
-    """Before all have joined it is srun that ends the others, if it is told to (-K)."""
-    chance = random.Random(seed)
-    job = srun(slurm_lab, WAITING, options=("-K",))
-    # without its step daemon Slurm knows nothing of a host, and -K ends nobody
-    if chance.random() < 0.5 or seed % len(KINDS) == KINDS.index("slurmstepd"):
-        for _ in range(8):
-            assert job.stdout.readline() == "up\n", job.stderr.read()
-        time.sleep(chance.random() / 5)
-    else:
-        time.sleep(chance.random())
-    kind = KINDS[seed % len(KINDS)]
-    host = "h1" if kind == "srun" else chance.choice(slurm_lab.hosts)
-    deadline = time.monotonic() + PATIENCE
-    while not (found := [p for p in Lab.processes(slurm_lab, host) if is_a(p, kind)]):
-        assert time.monotonic() < deadline, slurm_lab.everything()
-    print(f"seed {seed}: SIGKILL to {kind} on {host}: {found}")
-    # srun has a child that only cleans up after it: nobody misses that
-    os.kill(min(found) if kind == "srun" else chance.choice(found), signal.SIGKILL)
-    killed = time.monotonic()
-    slurm_lab.assert_empty(within=60 if kind in {"srun", "slurmstepd"} else 10, but="srun")
-    print(f"empty after {time.monotonic() - killed:.2f} s")
-
-
-def is_a(pid, kind):
-    """A rank is python still, whatever it does; agents have their own name."""
-    return name_of(pid) == kind

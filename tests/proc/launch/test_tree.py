@@ -62,10 +62,7 @@ def test_ranks_of_a_tree_talk_and_their_agents_were_started_by_each_other(tree, 
 @pytest.mark.parametrize("radix", [1, 2])
 def test_output_and_input_pass_through_and_one_reader_is_not_drowned(tree, radix):
     """More than all windows together, so credits have to come back down the tree."""
-    code = (
-        "import sys\nfor i in range(60_000): print('x' * 60)\n"
-        "print(len(sys.stdin.read()))"
-    )
+    code = "import sys\nfor i in range(60_000): print('x' * 60)\nprint(len(sys.stdin.read()))"
     result = tree(radix, code, "--stdin", 4, data=b"y" * 2_000_000)
     assert result.code == 0, result
     assert result.out.count("x" * 60) == 300_000
@@ -81,7 +78,9 @@ ENDS = [
 
 @pytest.mark.parametrize(("what", "code", "text"), ENDS if THOROUGH else ENDS[1:2])
 def test_exits_at_the_far_end_are_the_ranks_own(tree, what, code, text):
-    program = f"import os\nfrom ompy import MPI\nc = MPI.COMM_WORLD\nc.rank == 4 and {what}\nc.recv()"
+    program = (
+        f"import os\nfrom ompy import MPI\nc = MPI.COMM_WORLD\nc.rank == 4 and {what}\nc.recv()"
+    )
     result = tree(1, program)
     assert result.code == code
     assert text in result.err
