@@ -136,11 +136,16 @@ def trials(how, kinds, first=FIRST):
     return [trial for trial in wanted if (how, *trial) not in BEFORE]
 
 
+# a step daemon that is killed before its agent is ready: srun notices nothing for minutes
+START_TIMEOUT = ("--mca", "plm_base_start_timeout_ms", "20000")
+
+
 def kill_in_a_job(lab, how, kind, number, *options, within):
     """A job of ompy-run, with a tree of agents that is flat, deep or in between."""
     chance = random.Random(f"{how} {kind} {number}")
     radix = chance.choice([1, 2] if kind == "ompy-relay" else [1, 2, 64])
-    job = lab.ompy_run("--mca", "plm_base_radix", radix, *options, sys.executable, "-c", BUSY)
+    options = ("--mca", "plm_base_radix", radix, *START_TIMEOUT, *options)
+    job = lab.ompy_run(*options, sys.executable, "-c", BUSY)
     moment = at_some_moment(chance, job, 4)
     victim = kill_one(chance, lab, kind)
     killed = time.monotonic()
