@@ -59,7 +59,7 @@ class Found:
         if kind == "srun":  # it has a child that only cleans up after it: nobody misses that
             return self.name == "srun" and facts_of(self.parent)[0] != "srun"
         if kind == "rank":
-            return self.name == "python" and " -c " in self.words and "MPI" in self.words
+            return self.name.startswith("python") and " -c " in self.words and "MPI" in self.words
         return self.name == kind
 
 

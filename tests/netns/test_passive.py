@@ -69,7 +69,7 @@ def test_a_host_with_another_secret_does_not_get_in(lab, tmp_path):
     assert [rank.poll() for rank in ranks] == [None] * 3
     for host in ("h1", "h3"):
         for pid in lab.processes(host):
-            if name_of(pid) == "python":
+            if name_of(pid).startswith("python"):
                 os.kill(pid, signal.SIGTERM)
     assert [rank.communicate(timeout=PATIENCE)[0] for rank in ranks] == ["", "", ""]
     lab.assert_empty()
@@ -122,3 +122,41 @@ def test_a_dead_host_ends_the_ranks_of_all(slurm_lab):
 def ranks_of(lab, host):
     """Processes of a job, srun itself excepted."""
     return [pid for pid, words in lab.processes(host).items() if not words.startswith("srun")]
+
+
+# ranks that fail before they have even looked for MPI, as by a missing package
+EARLY = """
+import os, sys, time
+rank = int(os.environ["SLURM_PROCID"])
+if rank in {RANKS}: time.sleep(LATE); print("failed", time.monotonic(), flush=True); sys.exit(3)
+from ompy import MPI
+MPI.COMM_WORLD.recv()
+"""
+
+
+@by_slurm
+@pytest.mark.parametrize("late", [0, 2.5])
+@pytest.mark.parametrize("ranks", ["3", "4, 5", "0, 1", "7, 2"])
+def test_a_rank_that_fails_before_mpi_ends_the_others_without_k(slurm_lab, ranks, late):
+    """One of a host, all of a host, all of the host that leads; soon, and when all others wait."""
+    program = EARLY.replace("RANKS", ranks).replace("LATE", str(late))
+    job = srun(slurm_lab, program, options=("-K0",))
+    out, err = job.communicate(timeout=PATIENCE)
+    slurm_lab.assert_empty(within=5)
+    failed = float(out.split()[1])
+    print(f"ended {time.monotonic() - failed:.2f} s after it failed")
+    assert time.monotonic() - failed < 20  # some two to four on a machine that does nothing else
+    assert job.returncode != 0
+    assert "ended before it began MPI" in " ".join(err.split())
+
+
+@by_slurm
+def test_a_host_that_is_slow_is_waited_for(slurm_lab):
+    """It is looked at meanwhile, and its ranks live."""
+    slow = "import os, time; time.sleep(4 * (os.environ['SLURM_NODEID'] in SLOW))\n"
+    for nodes in ("'2'", "'0'"):
+        job = srun(slurm_lab, slow.replace("SLOW", nodes) + PROGRAM, options=("-K0",))
+        out, err = job.communicate(timeout=PATIENCE)
+        assert job.returncode == 0, err
+        assert len(out.splitlines()) == 8
+        slurm_lab.assert_empty()

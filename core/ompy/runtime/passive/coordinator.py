@@ -32,6 +32,14 @@ from ompy.runtime.passive.meeting import (
     listen,
     prove_as_coordinator,
 )
+from ompy.runtime.passive.step_watch import (
+    PATIENCE,
+    StepWatch,
+    cancel_step,
+    gone_early,
+    tasks_by_host,
+    watched,
+)
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block
 from ompy.runtime.verdict import Failure, Verdict
@@ -52,6 +60,7 @@ class _Agent:
             for rank, local, pid, argv in part["ranks"]
         ]
         self.cores = int(part["cores"])
+        self.node = str(part.get("node", ""))  # as Slurm calls its host
         self.remote = remote
         self.channel: Channel | None = None
         self.heartbeat: Heartbeat | None = None
@@ -102,6 +111,9 @@ class PassiveCoordinator:
             self._listener.setblocking(False)
             loop.add_reader(self._listener, self._admit)
         self._overdue = loop.call_later(OVERDUE, self._tell_overdue)
+        self._watch: asyncio.Task[None] | None = None
+        if self._listener is not None and watched(member):
+            self._watch = loop.create_task(self._watch_the_others())
 
     # agents come
 
@@ -157,6 +169,24 @@ class PassiveCoordinator:
         elif sum(len(there.ranks) for there in self._agents) >= self._member.size:
             self._start()
 
+    async def _watch_the_others(self) -> None:
+        """Under Slurm: have a look at hosts whose ranks do not come; they may have ended."""
+        await asyncio.sleep(PATIENCE)
+        here = {agent.node for agent in self._agents}
+        hosts = {host: n for host, n in tasks_by_host(os.environ).items() if host not in here}
+        await StepWatch(hosts, self._host_gone).run()
+
+    def _host_gone(self, host: str) -> None:
+        """If its agent has come meanwhile, that knows better."""
+        if all(agent.node != host for agent in self._agents):
+            self.fail(Failure(UNUSABLE, f"{gone_early(host)}."))
+            cancel_step()
+
+    def _stop_watching(self) -> None:
+        self._overdue.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
+
     def _tell_overdue(self) -> None:
         here = {rank for agent in self._agents for rank, *_ in agent.ranks}
         missing = [rank for rank in range(self._member.size) if rank not in here]
@@ -170,7 +200,7 @@ class PassiveCoordinator:
 
     def _start(self) -> None:
         """All are here."""
-        self._overdue.cancel()
+        self._stop_watching()
         if self._listener is not None:
             self._loop.remove_reader(self._listener)
             self._listener.close()
@@ -299,7 +329,7 @@ class PassiveCoordinator:
         if self._ending:
             return
         self._ending = True
-        self._overdue.cancel()
+        self._stop_watching()
         write(failure_block(failure))
         self._tell_all(Kind.END, {"code": failure.code or UNUSABLE})
 
