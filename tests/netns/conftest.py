@@ -84,12 +84,13 @@ class Lab:
         for process in self._started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
-        self._started.clear()
         for found in self.everything().values():
             for pid in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        for process in self._started:  # now that nobody holds the other ends of its pipes
+            process.communicate()
+        self._started.clear()
 
 
 @pytest.fixture(scope="session")
