@@ -90,6 +90,14 @@ def await_victims(lab, kind):
     return found
 
 
+def await_nobody(lab):
+    """Step daemons of the job before take a moment, and are not to be taken for this one's."""
+    deadline = time.monotonic() + PATIENCE
+    while left := [there.words for there in everybody(lab)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
 def at_some_moment(chance, job, count, *, late=False):
     """While it starts, or when all ranks are up. Says which."""
     if late or chance.random() < 0.5:
@@ -145,6 +153,7 @@ def kill_in_a_job(lab, how, kind, number, *options, within):
     chance = random.Random(f"{how} {kind} {number}")
     radix = chance.choice([1, 2] if kind == "ompy-relay" else [1, 2, 64])
     options = ("--mca", "plm_base_radix", radix, *START_TIMEOUT, *options)
+    await_nobody(lab)
     job = lab.ompy_run(*options, sys.executable, "-c", BUSY)
     moment = at_some_moment(chance, job, 4)
     victim = kill_one(chance, lab, kind)
@@ -189,6 +198,7 @@ def test_by_srun_alone(slurm_lab, kind, number):
     chance = random.Random(f"srun {kind} {number}")
     options = chance.choice([("-K",), ("-K0",)])
     words = ("srun", "-Q", "-N4", "-n4", *options, sys.executable, "-c", TASK)
+    await_nobody(slurm_lab)
     job = slurm_lab.start("h1", *words)
     moment = at_some_moment(chance, job, 4, late=kind == "slurmstepd")
     victim = kill_one(chance, slurm_lab, kind)
