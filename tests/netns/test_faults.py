@@ -104,13 +104,18 @@ def test_a_rail_that_dies_in_mid_job_is_named_with_the_peer(lab):
     lab("cut", "h2", "rail2")
     cut = time.monotonic()
     try:
-        out, _ = job.communicate(timeout=30)
+        out, err = job.communicate(timeout=30)
         said = [line.partition(" ") for line in out.splitlines()]
         waited = [float(when) - cut for when, _, _ in said]
         print(f"known after {min(waited):.2f} to {max(waited):.2f} s")
         first = said[0][2]
         assert "acknowledges nothing over rail2 10.77.2." in first
         assert "lost its path: host h" in first
+        assert err.count("Rails as they were chosen:") == 1
+        ways = [("h1", "h2", 1, 2), ("h2", "h1", 2, 1)]
+        for rail in (1, 2):
+            known = [f"rail{rail} 10.77.{rail}.{a} - 10.77.{rail}.{b}" for *_, a, b in ways]
+            assert any(way in err for way in known)
         assert min(waited) < 4  # under 2 s on a machine that does nothing else
     finally:
         lab("heal", "h2", "rail2")

@@ -36,6 +36,8 @@ class RankContext:
         oversubscribed: some host of the job has more ranks than cores; all ranks say the same.
         find_nics: the devices of all nic components; set by who brings the rank up, as a rank
             that needs no NIC imports no nic component.
+        path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
+            reason; set by who brings the rank up, so that users are told.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class RankContext:
         self.btls: list[BtlModule] = []
         self.pml_name = ""
         self.find_nics: Callable[[], Sequence[Nic]] = tuple
+        self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
         self._modex: dict[int, Modex] = {}
 
     @property

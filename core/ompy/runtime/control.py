@@ -74,6 +74,7 @@ class Kind(IntEnum):
     FINALIZED = 54
     ABORT = 55  # body: reason
     UNEXECUTABLE = 56  # from between fork and exec; body: reason
+    PATHS = 58  # a path is lost; body: which rails there were; passed on to L
     FAULTS = 57  # how often each fault of the script has struck; passed on to L
     # A to R
     WELCOME = 64  # body: key and job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.forwarding import OUTPUT_WINDOW
 from ompy.runtime.launcher import PATIENCE, LaunchOptions
 from ompy.runtime.printer import Printer
+from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block
 from ompy.runtime.standard_input import StandardInput
@@ -74,6 +76,8 @@ class Coordinator:
         self._finished = False
         self._told_to_end = False
         self._fenced: set[int] = set()
+        self._lost_paths = LostPaths()
+        self._failed_alone: set[int] = set()  # ranks whose end was no consequence of another
         self._printer = Printer(
             self._loop,
             tag=options.tag,
@@ -142,6 +146,9 @@ class Coordinator:
                 self._relay(source, frame)
             case Kind.FAULTS:
                 self._faults.told(header["rank"], header["delivered"])
+            case Kind.PATHS:
+                if self._lost_paths.add(header["rank"], header, json.loads(frame.body)):
+                    self._loop.call_later(COLLECTING, self._show_lost_paths)
             case Kind.FINISHED:
                 self._agents[header["node"]].done = True
             case Kind.AGENT_GONE:
@@ -162,6 +169,8 @@ class Coordinator:
             case Kind.UNSTARTED:
                 verdict.unstarted(header["rank"], header["code"], frame.body.decode())
             case Kind.EXITED:
+                if not self._ending:
+                    self._failed_alone.add(header["rank"])
                 verdict.exited(header["rank"], header["status"])
                 self._tell_others(source, Kind.DEPARTED, *departure(frame))
             case Kind.LOST:
@@ -265,11 +274,18 @@ class Coordinator:
             if self._input is not None:
                 self._input.close()
             kill_descendants(PATIENCE)
+            self._show_lost_paths()
             if self._verdict.failure is not None and not self._options.quiet:
                 self._printer.say(failure_block(self._verdict.failure))
             self._report_faults()
         if self._printer.idle:
             self._loop.stop()
+
+    def _show_lost_paths(self) -> None:
+        """Once, with what both ends have said."""
+        text = self._lost_paths.text(frozenset(self._failed_alone))
+        if text and not self._options.quiet:
+            self._printer.say(text)
 
     def _report_faults(self) -> None:
         strict = self._options.fault_strict

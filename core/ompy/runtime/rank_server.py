@@ -43,6 +43,9 @@ class RankEvents(Protocol):
     def disturbed(self, rank: AttachedRank, delivered: Sequence[int]) -> None:
         """It has told how often each fault has struck there."""
 
+    def path_lost(self, rank: AttachedRank, report: Frame) -> None:
+        """It has lost a path to another rank."""
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Its program could not be executed."""
 
@@ -87,6 +90,7 @@ class RankServer:
             Kind.FINALIZED: self._finalized,
             Kind.ABORT: self._abort,
             Kind.FAULTS: self._faults,
+            Kind.PATHS: self._paths,
         }
 
     def add(self, rank: LocalRank) -> None:
@@ -210,6 +214,9 @@ class RankServer:
 
     def _faults(self, call: _Call) -> None:
         self._events.disturbed(call.rank, call.header["delivered"])
+
+    def _paths(self, call: _Call) -> None:
+        self._events.path_lost(call.rank, call.frame)
 
     def _abort(self, call: _Call) -> None:
         reason = call.frame.body.decode(errors="replace")

@@ -188,6 +188,10 @@ class Supervisor:
         """Faults have struck at a rank."""
         self._launcher.send(Kind.FAULTS, {"rank": rank.rank, "delivered": list(delivered)})
 
+    def path_lost(self, rank: AttachedRank, report: Frame) -> None:
+        """A rank has lost a path to another."""
+        self._launcher.send(Kind.PATHS, {**report.header, "rank": rank.rank}, report.body)
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """A program could not be executed; its process ends by itself."""
         self._launcher.send(Kind.UNSTARTED, {"rank": rank.rank, "code": code}, reason.encode())

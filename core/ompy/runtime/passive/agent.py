@@ -427,6 +427,10 @@ class PassiveAgent:
     def disturbed(self, rank: AttachedRank, delivered: Sequence[int]) -> None:
         """There are no fault scripts without `ompy-run`."""
 
+    def path_lost(self, rank: AttachedRank, report: Frame) -> None:
+        """A rank has lost a path to another."""
+        self._tell(Kind.PATHS, {**report.header, "rank": rank.rank}, report.body)
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Programs are started by others."""
 

@@ -40,6 +40,7 @@ from ompy.runtime.passive.step_watch import (
     tasks_by_host,
     watched,
 )
+from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block
 from ompy.runtime.verdict import Failure, Verdict
@@ -104,6 +105,8 @@ class PassiveCoordinator:
         self._verdict: Verdict | None = None
         self._ending = False
         self._fenced: set[int] = set()
+        self._lost_paths = LostPaths()
+        self._vanished: set[int] = set()
         self._finalized: set[int] = set()
         self._proving: set[asyncio.Task[None]] = set()
         self._listener = listen(member.job) if proof is not None else None
@@ -294,7 +297,11 @@ class PassiveCoordinator:
                 self._relay(agent, frame)
             case Kind.STAGE:
                 self._advanced(verdict, header["rank"], Stage(header["stage"]))
+            case Kind.PATHS:
+                if self._lost_paths.add(header["rank"], header, json.loads(frame.body)):
+                    self._loop.call_later(COLLECTING, self._show_lost_paths)
             case Kind.LOST:
+                self._vanished.add(header["rank"])
                 launcher, orphan = self._member.launcher, bool(header.get("orphan"))
                 verdict.vanished(header["rank"], header["pid"], launcher, orphan=orphan)
             case Kind.ABORTED:
@@ -324,12 +331,18 @@ class PassiveCoordinator:
 
     # the job ends
 
+    def _show_lost_paths(self) -> None:
+        text = self._lost_paths.text(frozenset(self._vanished))
+        if text:
+            write(text)
+
     def fail(self, failure: Failure) -> None:
         """End the job, and say why, once."""
         if self._ending:
             return
         self._ending = True
         self._stop_watching()
+        self._show_lost_paths()
         write(failure_block(failure))
         self._tell_all(Kind.END, {"code": failure.code or UNUSABLE})
 
