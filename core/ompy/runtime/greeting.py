@@ -66,10 +66,12 @@ class _Newcomer:
         self.node = node
         self.link = link
         self.below = below
-        self.missing = {node: link.host} | {branch.node: branch.host for branch in below}
+        self.missing = {branch.node: branch.host for branch in below}
+        if link.remote:
+            self.missing = {node: link.host, **self.missing}
         self.said = b""
         self.decoder = Decoder()
-        self.found = False
+        self.found = not link.remote
 
     @property
     def starting(self) -> bool:
@@ -87,7 +89,7 @@ class _Newcomer:
         except ConnectionError:
             data = b""
         if not data:
-            raise NotAvailable(self._story(_how_it_ended(self.link.pid)))
+            raise NotAvailable(self._story(_how_it_ended(self.link)))
         if self.found:
             self.decoder.feed(data)
         else:
@@ -161,8 +163,8 @@ class Gathering:
 
         Args:
             tree: the agents below.
-            links: remote agents that have been started in other ways, and local ones, which need
-                not say anything; those that are started now come in.
+            links: agents that have been started in other ways, of which local ones say nothing;
+                those that are started now come in.
             concurrent: how many may be on their way at the same time.
             told: gets node and greeting of each that is ready.
             parent: where nothing is to come from until all are ready.
@@ -178,8 +180,7 @@ class Gathering:
         self._watch = select.poll()
         self.greetings: dict[int, Greeting] = {}
         for node, link in links.items():
-            if link.remote:
-                self._expect(node, link)
+            self._expect(node, link)
         if parent is not None:
             self._watch.register(parent.fileno(), select.POLLIN)
 
@@ -200,11 +201,12 @@ class Gathering:
         self._timeout = timeout_s
         deadline = time.monotonic() + timeout_s
         self._start_more()
-        while self._newcomers:
+        while self._unstarted or any(new.missing for new in self._newcomers.values()):
             left = deadline - time.monotonic()
             ready = self._watch.poll(max(left, 0) * 1000)
             if not ready and left <= 0:
-                raise next(iter(self._newcomers.values())).is_late(timeout_s)
+                late = next(new for new in self._newcomers.values() if new.missing)
+                raise late.is_late(timeout_s)
             for descriptor, _ in ready:
                 if descriptor not in self._newcomers:
                     raise ParentGone
@@ -230,10 +232,6 @@ class Gathering:
             self._told(node, facts)
             if node == newcomer.node and newcomer.below:
                 self._tell_below(newcomer)
-        if not newcomer.missing:
-            descriptor = newcomer.link.channel.fileno()
-            self._watch.unregister(descriptor)
-            del self._newcomers[descriptor]
 
     def _tell_below(self, newcomer: _Newcomer) -> None:
         """Have it start its own."""
@@ -254,19 +252,20 @@ class Gathering:
             pass
 
 
-def _how_it_ended(pid: int) -> str:
-    """What became of the process that should have started an agent."""
+def _how_it_ended(link: AgentLink) -> str:
+    """What became of the process that is an agent here, or should have started one elsewhere."""
     deadline = time.monotonic() + _EXIT_PATIENCE
     while time.monotonic() < deadline:
         with suppress(ChildProcessError):
-            process, status = os.waitpid(pid, os.WNOHANG)
+            process, status = os.waitpid(link.pid, os.WNOHANG)
             if process:
-                return _ended_by(os.waitstatus_to_exitcode(status))
+                who = "the remote shell" if link.remote else "its process"
+                return _ended_by(who, os.waitstatus_to_exitcode(status))
         time.sleep(_POLL)
     return "the connection ended"
 
 
-def _ended_by(code: int) -> str:
+def _ended_by(who: str, code: int) -> str:
     if code < 0:
-        return f"the remote shell was killed by signal {-code} ({signal.strsignal(-code)})"
-    return f"the remote shell ended with exit code {code}; a message above may say why"
+        return f"{who} was killed by signal {-code} ({signal.strsignal(-code)})"
+    return f"{who} ended with exit code {code}; a message above may say why"
