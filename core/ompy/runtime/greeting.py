@@ -66,9 +66,8 @@ class _Newcomer:
         self.node = node
         self.link = link
         self.below = below
-        self.missing = {branch.node: branch.host for branch in below}
-        if link.remote:
-            self.missing = {node: link.host, **self.missing}
+        expected = {node: link.host} if link.remote else {}
+        self.missing = expected | {branch.node: branch.host for branch in below}
         self.said = b""
         self.decoder = Decoder()
         self.found = not link.remote
@@ -185,7 +184,8 @@ class Gathering:
             self._watch.register(parent.fileno(), select.POLLIN)
 
     def _expect(self, node: int, link: AgentLink) -> None:
-        self._newcomers[link.channel.fileno()] = _Newcomer(node, link, self._tree.below(node))
+        below = self._tree.below(node) if link.remote else []  # a fork starts nobody
+        self._newcomers[link.channel.fileno()] = _Newcomer(node, link, below)
         self._watch.register(link.channel.fileno(), select.POLLIN)
 
     def run(self, timeout_s: float) -> Mapping[int, Greeting]:
