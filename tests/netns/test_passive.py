@@ -75,6 +75,22 @@ def test_a_host_with_another_secret_does_not_get_in(lab, tmp_path):
     lab.assert_empty()
 
 
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+def test_pods_of_an_indexed_job_of_kubernetes(lab, tmp_path):
+    """A host each, with the variables such a pod has and those docs/hosts.md asks for."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(os.urandom(32))
+    secret.chmod(0o440)
+    pods = []
+    for index, host in enumerate(lab.hosts):
+        words = [f"JOB_COMPLETION_INDEX={index}", "WORLD_SIZE=4", "MASTER_ADDR=10.99.0.1"]
+        words += [f"OMPY_SECRET_FILE={secret}", sys.executable, "-c", PROGRAM]
+        pods.append(lab.start(host, "env", *words))
+    said = [pod.communicate(timeout=PATIENCE) for pod in pods]
+    assert [out for out, _ in said] == [f"h{1 + rank} {rank} 1 6\n" for rank in range(4)], said
+    lab.assert_empty()
+
+
 def srun(lab, *words, options=()):
     return lab.start("h1", "srun", "-Q", "-N4", "-n8", *options, sys.executable, "-c", *words)
 
