@@ -45,7 +45,7 @@ def main() -> NoReturn:
 
 def _be_agent(guard: int) -> NoReturn:
     """The agent proper. SIGTERM, which it also gets when the guard dies, ends it tidily."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, end_at_once)
     ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     connection = PipePair(os.dup(0), os.dup(1))
     try:
@@ -55,6 +55,12 @@ def _be_agent(guard: int) -> NoReturn:
     except OSError:  # nobody is there to hear it
         os._exit(LAUNCHER_GONE)
     serve(connection)
+
+
+def end_at_once(*_: object) -> NoReturn:
+    """A handler that raises nothing: Python drops what is raised in a callback of an import."""
+    kill_descendants(PATIENCE)
+    os._exit(LAUNCHER_GONE)
 
 
 def _facts() -> dict[str, object]:
