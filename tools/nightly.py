@@ -27,7 +27,9 @@ WORKERS = "examples/master_worker.py"
 STEPS = [
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
     tests("agents by a remote shell", "tests/proc/launch/test_remote.py", OMPY_EFFORT="2"),
-    tests("hosts, 50 kills of each", "tests/netns", OMPY_EFFORT="2", OMPY_KILL_TRIALS="250"),
+    tests("agents in a tree", "tests/proc/launch/test_tree.py", OMPY_EFFORT="2"),
+    tests("hosts", "tests/netns", OMPY_EFFORT="2"),
+    Step("hosts, 50 kills of each", ["tools/host_kills.py"]),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="8"),
     tests("real programs, interpreted", "tests/sim/mpi", "-k", "real", "-n", "2", OMPY_EFFORT="2"),

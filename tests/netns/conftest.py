@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 LAB = str(Path(__file__).parents[2] / "tools" / "lab")
+sys.path.insert(0, LAB)
+from laboratory import Laboratory  # noqa: E402 - it is no package
+
 OMPY_RUN = [sys.executable, "-m", "ompy.cli.run"]
 PATIENCE = 60.0  # s; far beyond what anything here takes
 _names = itertools.count()
@@ -53,9 +56,8 @@ class Lab:
         return process.returncode, out, err
 
     def processes(self, host):
-        """What runs on a host, by process number."""
-        lines = self("processes", host).splitlines()
-        return {int(line.split()[0]): line.partition(" ")[2] for line in lines}
+        """What runs on a host, by process number; asked without a process of its own."""
+        return Laboratory(self.name).processes(host)
 
     def everything(self):
         return {host: found for host in self.hosts if (found := self.processes(host))}
@@ -82,12 +84,13 @@ class Lab:
         for process in self._started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
-        self._started.clear()
         for found in self.everything().values():
             for pid in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        for process in self._started:  # now that nobody holds the other ends of its pipes
+            process.communicate()
+        self._started.clear()
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,6 @@
-"""Hosts, agents and remote shells that go in the middle of a job.
+"""Hosts, rails, agents and remote shells that go in the middle of a job."""
 
-`OMPY_KILL_TRIALS` says how many random trials there are, `OMPY_KILL_SEED` where their seeds begin;
-a trial's name is its seed.
-"""
-
-import contextlib
 import os
-import random
 import signal
 import sys
 import time
@@ -19,8 +13,6 @@ from tests.support.effort import THOROUGH
 pytestmark = [pytest.mark.proc, pytest.mark.netns]
 
 FOUR = ("--host", "h1:2,h2:2,h3:2,h4:2")
-TRIALS = int(os.environ.get("OMPY_KILL_TRIALS", "2"))
-FIRST_SEED = int(os.environ.get("OMPY_KILL_SEED", "0"))
 
 # each rank says that it is up, and writes down when it was told to end
 WAITING = """
@@ -34,17 +26,6 @@ signal.signal(signal.SIGTERM, end)
 c.Barrier()
 print("up", flush=True)
 while True: time.sleep(1000)
-"""
-# computing, waiting for a message, and processes that have left their session
-BUSY = """
-import subprocess, time
-from ompy import MPI
-c = MPI.COMM_WORLD
-subprocess.Popen(["setsid", "sleep", "1000"])
-c.Barrier()
-print("up", flush=True)
-if c.rank % 2: c.recv(source=c.rank)
-while True: pass
 """
 
 
@@ -62,14 +43,6 @@ def name_of(pid):
 
 def named(lab, host, name):
     return [pid for pid in lab.processes(host) if name_of(pid) == name]
-
-
-def await_named(lab, host, name):
-    """As soon as there is one: a random moment may be before that."""
-    deadline = time.monotonic() + 20
-    while not (found := named(lab, host, name)):
-        assert time.monotonic() < deadline, lab.everything()
-    return found
 
 
 def test_a_dead_host_ends_the_job_everywhere(lab, tmp_path):
@@ -131,13 +104,18 @@ def test_a_rail_that_dies_in_mid_job_is_named_with_the_peer(lab):
     lab("cut", "h2", "rail2")
     cut = time.monotonic()
     try:
-        out, _ = job.communicate(timeout=30)
+        out, err = job.communicate(timeout=30)
         said = [line.partition(" ") for line in out.splitlines()]
         waited = [float(when) - cut for when, _, _ in said]
         print(f"known after {min(waited):.2f} to {max(waited):.2f} s")
         first = said[0][2]
         assert "acknowledges nothing over rail2 10.77.2." in first
         assert "lost its path: host h" in first
+        assert err.count("Rails as they were chosen:") == 1
+        ways = [("h1", "h2", 1, 2), ("h2", "h1", 2, 1)]
+        for rail in (1, 2):
+            known = [f"rail{rail} 10.77.{rail}.{a} - 10.77.{rail}.{b}" for *_, a, b in ways]
+            assert any(way in err for way in known)
         assert min(waited) < 4  # under 2 s on a machine that does nothing else
     finally:
         lab("heal", "h2", "rail2")
@@ -167,26 +145,4 @@ def test_a_dead_agent_or_shell_ends_the_job_everywhere(lab, tmp_path, victim):
     print(f"{victim}: {len(told)} ranks were told after {max(told):.2f} s")
     assert told
     assert max(told) < 4  # as above
-    lab.assert_empty()
-
-
-KINDS = ("ompy-agent", "launcher", "ssh", "ompy-guard", "sshd")
-
-
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + TRIALS))
-def test_no_orphan_whoever_is_killed_and_when(lab, seed):
-    chance = random.Random(seed)
-    job = lab.ompy_run(*FOUR, sys.executable, "-c", BUSY)
-    if chance.random() < 0.5:
-        await_up(job, 8)
-    else:
-        time.sleep(chance.random() * 2)
-    kind = KINDS[seed % len(KINDS)]
-    host = "h1" if kind in {"launcher", "ssh"} else chance.choice(["h2", "h3", "h4"])
-    found = [job.pid] if kind == "launcher" else await_named(lab, host, kind)
-    print(f"seed {seed}: SIGKILL to {kind} on {host}: {found}")
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(chance.choice(found), signal.SIGKILL)
-    job.communicate(timeout=30)
-    assert job.returncode != 0
     lab.assert_empty()

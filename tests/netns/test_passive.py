@@ -1,10 +1,6 @@
-"""Jobs of ranks that others have started: by hand with a secret file, and by srun alone.
-
-`OMPY_KILL_TRIALS` says how many random kills there are; a trial's name is its seed.
-"""
+"""Jobs of ranks that others have started: by hand with a secret file, and by srun alone."""
 
 import os
-import random
 import shutil
 import signal
 import sys
@@ -14,15 +10,13 @@ import pytest
 
 from tests.support.effort import THOROUGH
 
-from .conftest import PATIENCE, Lab
+from .conftest import PATIENCE
 from .test_faults import name_of
 
 pytestmark = [pytest.mark.proc, pytest.mark.netns]
 by_slurm = pytest.mark.skipif(
     not THOROUGH or shutil.which("slurmctld") is None, reason="tools/nightly.py does it, with Slurm"
 )
-TRIALS = int(os.environ.get("OMPY_KILL_TRIALS", "4")) // 4
-FIRST_SEED = int(os.environ.get("OMPY_KILL_SEED", "0"))
 PROGRAM = (
     "import os; from ompy import MPI; c = MPI.COMM_WORLD\n"
     "here = c.Split_type(MPI.COMM_TYPE_SHARED).size\n"
@@ -75,9 +69,25 @@ def test_a_host_with_another_secret_does_not_get_in(lab, tmp_path):
     assert [rank.poll() for rank in ranks] == [None] * 3
     for host in ("h1", "h3"):
         for pid in lab.processes(host):
-            if name_of(pid) == "python":
+            if name_of(pid).startswith("python"):
                 os.kill(pid, signal.SIGTERM)
     assert [rank.communicate(timeout=PATIENCE)[0] for rank in ranks] == ["", "", ""]
+    lab.assert_empty()
+
+
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+def test_pods_of_an_indexed_job_of_kubernetes(lab, tmp_path):
+    """A host each, with the variables such a pod has and those docs/hosts.md asks for."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(os.urandom(32))
+    secret.chmod(0o440)
+    pods = []
+    for index, host in enumerate(lab.hosts):
+        words = [f"JOB_COMPLETION_INDEX={index}", "WORLD_SIZE=4", "MASTER_ADDR=10.99.0.1"]
+        words += [f"OMPY_SECRET_FILE={secret}", sys.executable, "-c", PROGRAM]
+        pods.append(lab.start(host, "env", *words))
+    said = [pod.communicate(timeout=PATIENCE) for pod in pods]
+    assert [out for out, _ in said] == [f"h{1 + rank} {rank} 1 6\n" for rank in range(4)], said
     lab.assert_empty()
 
 
@@ -130,35 +140,39 @@ def ranks_of(lab, host):
     return [pid for pid, words in lab.processes(host).items() if not words.startswith("srun")]
 
 
-KINDS = ("ompy-agent", "python", "srun", "slurmstepd")
+# ranks that fail before they have even looked for MPI, as by a missing package
+EARLY = """
+import os, sys, time
+rank = int(os.environ["SLURM_PROCID"])
+if rank in {RANKS}: time.sleep(LATE); print("failed", time.monotonic(), flush=True); sys.exit(3)
+from ompy import MPI
+MPI.COMM_WORLD.recv()
+"""
 
 
 @by_slurm
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + TRIALS * len(KINDS)))
-def test_no_orphan_whoever_is_killed_and_when(slurm_lab, seed):
-    """Before all have joined it is srun that ends the others, if it is told to (-K)."""
-    chance = random.Random(seed)
-    job = srun(slurm_lab, WAITING, options=("-K",))
-    # without its step daemon Slurm knows nothing of a host, and -K ends nobody
-    if chance.random() < 0.5 or seed % len(KINDS) == KINDS.index("slurmstepd"):
-        for _ in range(8):
-            assert job.stdout.readline() == "up\n", job.stderr.read()
-        time.sleep(chance.random() / 5)
-    else:
-        time.sleep(chance.random())
-    kind = KINDS[seed % len(KINDS)]
-    host = "h1" if kind == "srun" else chance.choice(slurm_lab.hosts)
-    deadline = time.monotonic() + PATIENCE
-    while not (found := [p for p in Lab.processes(slurm_lab, host) if is_a(p, kind)]):
-        assert time.monotonic() < deadline, slurm_lab.everything()
-    print(f"seed {seed}: SIGKILL to {kind} on {host}: {found}")
-    # srun has a child that only cleans up after it: nobody misses that
-    os.kill(min(found) if kind == "srun" else chance.choice(found), signal.SIGKILL)
-    killed = time.monotonic()
-    slurm_lab.assert_empty(within=60 if kind in {"srun", "slurmstepd"} else 10, but="srun")
-    print(f"empty after {time.monotonic() - killed:.2f} s")
+@pytest.mark.parametrize("late", [0, 2.5])
+@pytest.mark.parametrize("ranks", ["3", "4, 5", "0, 1", "7, 2"])
+def test_a_rank_that_fails_before_mpi_ends_the_others_without_k(slurm_lab, ranks, late):
+    """One of a host, all of a host, all of the host that leads; soon, and when all others wait."""
+    program = EARLY.replace("RANKS", ranks).replace("LATE", str(late))
+    job = srun(slurm_lab, program, options=("-K0",))
+    out, err = job.communicate(timeout=PATIENCE)
+    slurm_lab.assert_empty(within=5)
+    failed = float(out.split()[1])
+    print(f"ended {time.monotonic() - failed:.2f} s after it failed")
+    assert time.monotonic() - failed < 20  # some two to four on a machine that does nothing else
+    assert job.returncode != 0
+    assert "ended before it began MPI" in " ".join(err.split())
 
 
-def is_a(pid, kind):
-    """A rank is python still, whatever it does; agents have their own name."""
-    return name_of(pid) == kind
+@by_slurm
+def test_a_host_that_is_slow_is_waited_for(slurm_lab):
+    """It is looked at meanwhile, and its ranks live."""
+    slow = "import os, time; time.sleep(4 * (os.environ['SLURM_NODEID'] in SLOW))\n"
+    for nodes in ("'2'", "'0'"):
+        job = srun(slurm_lab, slow.replace("SLOW", nodes) + PROGRAM, options=("-K0",))
+        out, err = job.communicate(timeout=PATIENCE)
+        assert job.returncode == 0, err
+        assert len(out.splitlines()) == 8
+        slurm_lab.assert_empty()

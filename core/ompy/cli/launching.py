@@ -407,6 +407,8 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
         heartbeat_ms=values.heartbeat_ms,
         heartbeat_misses=values.heartbeat_misses,
         launcher_misses=values.launcher_misses,
+        radix=values.radix,
+        concurrent=values.num_concurrent,
         fault_strict=options["fault_strict"],
         fork_ranks=values.fork_ranks,
     )

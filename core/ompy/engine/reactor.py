@@ -45,6 +45,12 @@ class Loop(Protocol):
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> Cancellable:
         """Call it in `delay` seconds."""
 
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any) -> Cancellable:
+        """Call it when `time()` is `when`."""
+
+    def time(self) -> float:
+        """Seconds of the loop's clock."""
+
     def add_reader(
         self, fd: int | HasDescriptor, callback: Callable[..., object], *args: Any
     ) -> object:
@@ -119,10 +125,18 @@ class Reactor:
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> Call:
         """Call it in `delay` seconds; ties in the order of asking."""
+        return self.call_at(monotonic() + delay, callback, *args)
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any) -> Call:
+        """Call it when `time()` is `when`; ties in the order of asking."""
         call = Call(callback, args)
         self._added += 1
-        heapq.heappush(self._timers, (monotonic() + delay, self._added, call))
+        heapq.heappush(self._timers, (when, self._added, call))
         return call
+
+    def time(self) -> float:
+        """Seconds of the monotonic clock."""
+        return monotonic()
 
     # descriptors
 

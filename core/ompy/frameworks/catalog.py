@@ -7,7 +7,7 @@ from typing import Final
 from ompy.frameworks import bml, btl, coll, paths, plm, pml
 from ompy.frameworks.nic import base as nic
 from ompy.mca.groups import FrameworkInfo
-from ompy.mca.parameter import Parameter
+from ompy.mca.parameter import Parameter, Synonym
 
 CATALOG: Final = (
     FrameworkInfo(
@@ -176,6 +176,26 @@ CATALOG: Final = (
                 "Whether a rank whose program is a plain `python ...` of the launcher's own Python "
                 "is a fork of its agent, which starts sooner than a new interpreter.",
                 level=5,
+            ),
+            Parameter(
+                "radix",
+                "int",
+                64,  # Open MPI 4.1: routed_radix
+                "How many agents the launcher, or an agent, starts itself on other hosts; they "
+                "start the next ones. 0 for no limit: the launcher starts all.",
+                level=5,
+                unit="agents",
+                minimum=0,
+            ),
+            Parameter(
+                "num_concurrent",
+                "int",
+                128,  # Open MPI 4.1: plm_rsh_num_concurrent
+                "How many remote shells or sruns one process starts at the same time.",
+                level=5,
+                unit="processes",
+                minimum=1,
+                synonyms=(Synonym("plm_rsh_num_concurrent"), Synonym("plm_ssh_num_concurrent")),
             ),
             Parameter(
                 "start_timeout_ms",

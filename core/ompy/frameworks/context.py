@@ -38,6 +38,8 @@ class RankContext:
         find_nics: the devices of all nic components; set by who brings the rank up, as a rank
             that needs no NIC imports no nic component.
         find_paths: makes `paths`; set by who brings the rank up, and called when first needed.
+        path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
+            reason; set by who brings the rank up, so that users are told.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class RankContext:
         self.find_nics: Callable[[], Sequence[Nic]] = tuple
         self.find_paths: Callable[[], Paths] | None = None
         self._paths: Paths | None = None
+        self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
         self._modex: dict[int, Modex] = {}
 
     @property

@@ -13,7 +13,7 @@ from ompy.mca.component import ApiVersion, Component
 if TYPE_CHECKING:
     import socket
 
-API: Final[ApiVersion] = (2, 2)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
+API: Final[ApiVersion] = (2, 3)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
 AGENT_MODULE: Final = "ompy.runtime.remote_agent"  # what runs on another host: `python -m` it
 
 
@@ -95,7 +95,13 @@ class CommandPlm(PlmComponent):
     The launcher runs the command with one end of a socket pair as its standard input and output,
     in a session of its own; the command dies with the launcher, and the agent when the command's
     standard input ends.
+
+    Attributes:
+        anywhere: the commands do the same on the hosts they lead to, so that agents may start each
+            other where there are many hosts. Since contract 2.3.
     """
+
+    anywhere: ClassVar[bool] = False
 
     def command(self, target: Target) -> list[str]:
         """An absolute path and arguments that run `AGENT_MODULE` there. They name no secret.

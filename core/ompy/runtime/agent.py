@@ -58,9 +58,13 @@ def serve(connection: Connection, warm: WarmStart | None = None) -> ForkedRank:
         if warm is not None:
             warm.warm_up()
         decoder = Decoder()
-        start = _receive_start(connection, decoder)
-        if start is not None:
-            outcome = _run(connection, decoder, start, warm)
+        first = _receive_first(connection, decoder)
+        if first is not None and first.kind is Kind.BRANCH:
+            from ompy.runtime.relay import relay  # few agents become one
+
+            outcome = relay(connection, decoder, first)
+        elif first is not None:
+            outcome = _run(connection, decoder, first, warm)
     except KeyboardInterrupt:  # meant for the launcher, before we left its terminal
         pass
     except BaseException:
@@ -87,13 +91,13 @@ def _become_agent() -> None:
     os.close(null)
 
 
-def _receive_start(connection: Connection, decoder: Decoder) -> Frame | None:
+def _receive_first(connection: Connection, decoder: Decoder) -> Frame | None:
     """The first message, or None when the launcher has gone, or its host without a word."""
     while (frame := decoder.next()) is None:
         ready, _, _ = select.select([connection], [], [], START_PATIENCE)
         if not ready or not receive(connection, decoder):
             return None
-    if frame.kind is not Kind.START:
+    if frame.kind not in {Kind.START, Kind.BRANCH}:
         raise ControlError(f"the first message is {frame.kind.name}, START was expected")
     return frame
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from ompy.frameworks.plm import AGENT_MODULE, AgentLink
@@ -26,37 +28,43 @@ def agent_words(python: str = "") -> list[str]:
     return [*words, python or sys.executable, "-m", AGENT_MODULE]
 
 
-def start_by(command: list[str], host: str) -> AgentLink:
+def start_by(command: Sequence[str], host: str) -> AgentLink:
     """Run a local command that starts an agent; a socket is its standard input and output.
 
-    It dies with the launcher. The caller has one thread and no running event loop.
+    It dies with this process. The caller has one thread and no running event loop.
 
     Args:
-        command: an absolute path and arguments.
+        command: a path and arguments; where there is no such path, a program of its name in PATH.
         host: where the agent will be.
     """
     ours, theirs = socket.socketpair()
-    launcher = os.getpid()
+    parent = os.getpid()
+    path = command[0] if os.access(command[0], os.X_OK) else _of_this_host(command[0])
     pid = os.fork()
     if pid == 0:
-        _become(command, theirs, launcher)
+        _become(path, command, theirs, parent)
     theirs.close()
     return AgentLink(host, ours, pid, remote=True)
 
 
-def _become(command: list[str], connection: socket.socket, launcher: int) -> NoReturn:
+def _of_this_host(path: str) -> str:
+    """The path was found on the launcher's host, and another may have it elsewhere."""
+    return shutil.which(os.path.basename(path)) or path
+
+
+def _become(path: str, command: Sequence[str], connection: socket.socket, parent: int) -> NoReturn:
     """The child between fork and exec. Never returns, whatever happens.
 
     It has a session of its own: Ctrl-C is for the launcher, which then ends the ranks in peace.
     """
     try:
         os.setsid()
-        die_with_parent(launcher)
+        die_with_parent(parent)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.dup2(connection.fileno(), 0)
         os.dup2(connection.fileno(), 1)
-        os.execv(command[0], command)  # noqa: S606 - starting it is the task
+        os.execv(path, [*command])  # noqa: S606 - starting it is the task
     except OSError as problem:
-        os.write(2, f"ompy-run: {command[0]}: {problem.strerror}\n".encode())
+        os.write(2, f"ompy-run: {path}: {problem.strerror}\n".encode())
     finally:
         os._exit(NOT_EXECUTABLE)

@@ -199,11 +199,15 @@ class AgentClient(WireUp):
         """Have it ask no more."""
         self._tell(Kind.UNWATCH, {"watch": watch})
 
-    def _tell(self, kind: Kind, header: Mapping[str, Any]) -> None:
+    def tell_lost_path(self, what: Mapping[str, Any], rows: Sequence[Any]) -> None:
+        """Say that a path is lost, and which rails there were; waits for nothing."""
+        self._tell(Kind.PATHS, what, json.dumps(rows, separators=(",", ":")).encode())
+
+    def _tell(self, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> None:
         if self._why_closed:
             return
         try:  # noqa: SIM105 - contextlib is not worth its import in a rank
-            self._send(encode(kind, header))
+            self._send(encode(kind, header, body))
         except OSError:
             pass
 

@@ -44,6 +44,7 @@ class Kind(IntEnum):
     SIGNAL = 5  # send this signal to all ranks
     END = 6  # end all ranks
     REPORT = 7  # have all MPI processes say where they are
+    BRANCH = 8  # start the agents below you, and pass on what comes for them; body: which
     # A to L
     STARTED = 16
     OUTPUT = 17  # body: whole lines of one stream of one rank
@@ -56,6 +57,8 @@ class Kind(IntEnum):
     INPUT_CLOSED = 24  # the rank reads no more
     FINISHED = 25  # no process is left here
     READY = 26  # the first word of an agent that is no fork of the launcher: version, cores
+    UNREADY = 27  # an agent below could not be started; body: why
+    AGENT_GONE = 28  # an agent below has gone, and all below that unless it is said; body: why
     # both ways between L and A, in jobs of several hosts
     ALIVE = 31  # nothing but that
     MODEX = 32  # what a rank elsewhere committed
@@ -75,6 +78,7 @@ class Kind(IntEnum):
     WATCH = 58  # ask over this path whether it carries packets (`runtime/probes`)
     UNWATCH = 59
     OUTAGES = 60  # which lasting faults of the script have begun
+    PATHS = 61  # a path is lost; body: which rails there were; passed on to L
     # A to R
     WELCOME = 64  # body: key and job
     REPLY = 65

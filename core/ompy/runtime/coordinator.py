@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import json
 import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,23 +12,23 @@ from ompy.engine.reactor import Reactor
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink
 from ompy.net.fault_rules import FaultRule
-from ompy.runtime.channel import Channel
+from ompy.runtime.agent_connection import AgentConnection, departure
 from ompy.runtime.control import Frame, Kind
 from ompy.runtime.descendants import kill_descendants
 from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.forwarding import OUTPUT_WINDOW
-from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.launcher import PATIENCE, LaunchOptions
 from ompy.runtime.printer import Printer
+from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block
 from ompy.runtime.standard_input import StandardInput
+from ompy.runtime.tree import Tree
 from ompy.runtime.verdict import Verdict
 
 if TYPE_CHECKING:
     from ompy.runtime.greeting import Greeting
 
-SILENT: Final = "Nothing was heard of it for {:g} s: its host is down, or the way to it."
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FORWARDED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # reference openmpi.md 2.4.2
 REPORT_PATIENCE: Final = 0.5  # s; arbitrary: some hundred times what a rank takes to say it
@@ -37,22 +36,13 @@ _CREDIT_STEP: Final = OUTPUT_WINDOW // 8  # bytes; arbitrary: few messages, wind
 
 
 class _Agent:
-    """An agent and the connection to it."""
+    """What there is to know of an agent, wherever it is in the tree."""
 
-    def __init__(self, node: int, link: AgentLink, greeting: Greeting | None) -> None:
+    def __init__(self, node: int, host: str) -> None:
         self.node = node
-        self.link = link
-        self.pid = greeting.pid if greeting else link.pid
-        self.decoder = greeting.decoder if greeting else None
-        self.heartbeat: Heartbeat | None = None
-        self.channel: Channel | None = None
+        self.host = host
         self.done = False  # it has finished, or it has gone
-        self.expected = False  # it lets us hear from it
         self.uncredited = 0
-
-    def send(self, kind: Kind, header: dict[str, Any] | None = None, body: bytes = b"") -> None:
-        if self.channel is not None:
-            self.channel.send(kind, header, body)
 
 
 class Coordinator:
@@ -61,16 +51,18 @@ class Coordinator:
     def __init__(
         self,
         job: Job,
-        links: list[AgentLink],
+        links: Mapping[int, AgentLink],
         options: LaunchOptions,
+        tree: Tree,
         greetings: Mapping[int, Greeting] = MappingProxyType({}),
     ) -> None:
         """Prepare; `run` runs.
 
         Args:
             job: what runs.
-            links: its agents, by node; they have been told their job.
+            links: the agents that the launcher has started, by node; they were told their job.
             options: how to go about it.
+            tree: which agents have started which others.
             greetings: what the remote ones said before.
         """
         self._job = job
@@ -84,6 +76,8 @@ class Coordinator:
         self._finished = False
         self._told_to_end = False
         self._fenced: set[int] = set()
+        self._lost_paths = LostPaths()
+        self._failed_alone: set[int] = set()  # ranks whose end was no consequence of another
         self._printer = Printer(
             self._loop,
             tag=options.tag,
@@ -91,14 +85,18 @@ class Coordinator:
             on_written=self._written,
             on_change=self._output_changed,
         )
-        self._agents = [_Agent(node, link, greetings.get(node)) for node, link in enumerate(links)]
+        self._agents = [_Agent(node, host) for node, host in enumerate(job.hosts)]
+        self._tree = tree
+        self._links = links
+        self._greetings = greetings
+        self._connections: dict[int, AgentConnection] = {}
         self._input: StandardInput | None = None
 
     def run(self) -> int:
         """Run until every process of the job is gone and its output written."""
         self._take_signals()
-        for agent in self._agents:
-            self._listen(agent)
+        for node, link in self._links.items():
+            self._connections[node] = self._listen(node, link)
         if self._job.stdin_rank >= 0:
             self._input = StandardInput(self._loop, self._got_input)
             self._input.resume()
@@ -111,26 +109,20 @@ class Coordinator:
         strict = NEVER_FIRED if self._options.fault_strict and self._faults.silent else 0
         return self._verdict.exit_code or int(self._broken) or strict
 
-    def _listen(self, agent: _Agent) -> None:
-        agent.channel = Channel(
+    def _listen(self, node: int, link: AgentLink) -> AgentConnection:
+        greeting, options = self._greetings.get(node), self._options
+        made = AgentConnection(
             self._loop,
-            agent.link.channel,
-            lambda frame: self._on_frame(agent, frame),
-            lambda reason: self._agent_gone(agent, reason),
-            agent.decoder,
+            node,
+            link,
+            self._on_frame,
+            self._connection_gone,
+            pid=greeting.pid if greeting else 0,
+            decoder=greeting.decoder if greeting else None,
         )
-        if agent.link.remote and self._options.heartbeat_ms:
-            silence = self._options.heartbeat_ms * self._options.heartbeat_misses / 1000
-            agent.heartbeat = Heartbeat(
-                self._loop,
-                self._options.heartbeat_ms / 1000,
-                self._options.heartbeat_misses,
-                lambda: agent.send(Kind.ALIVE),
-                lambda: self._agent_silent(agent, silence),
-            )
-            agent.heartbeat.begin()
-            patience = self._options.start_timeout_ms / 1000
-            self._loop.call_later(patience, self._see_whether_heard_of, agent, patience)
+        interval_s, patience_s = options.heartbeat_ms / 1000, options.start_timeout_ms / 1000
+        made.begin_heartbeats(interval_s, options.heartbeat_misses, patience_s)
+        return made
 
     def _failed(self, loop: Reactor, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end everything."""
@@ -140,30 +132,33 @@ class Coordinator:
 
     # what agents say
 
-    def _on_frame(self, agent: _Agent, frame: Frame) -> None:
+    def _on_frame(self, source: AgentConnection, frame: Frame) -> None:
         header = frame.header
-        if agent.heartbeat is not None:
-            agent.heartbeat.heard()
         match frame.kind:
-            case Kind.ALIVE:
-                self._expect(agent)
             case Kind.OUTPUT:
-                self._printer.show(agent.node, header["rank"], header["stream"], frame.body)
+                node = self._job.placements[header["rank"]].node
+                self._printer.show(node, header["rank"], header["stream"], frame.body)
             case Kind.INPUT_TAKEN:
                 self._input_taken(header["bytes"])
             case Kind.INPUT_CLOSED:
                 self._input_taken(0)
             case Kind.MODEX | Kind.FENCED:
-                self._relay(agent, frame)
+                self._relay(source, frame)
             case Kind.FAULTS:
                 self._faults.told(header["rank"], header["delivered"])
+            case Kind.PATHS:
+                if self._lost_paths.add(header["rank"], header, json.loads(frame.body)):
+                    self._loop.call_later(COLLECTING, self._show_lost_paths)
             case Kind.FINISHED:
-                agent.done = True
+                self._agents[header["node"]].done = True
+            case Kind.AGENT_GONE:
+                lost = [header["node"]] if header["alone"] else self._tree.subtree(header["node"])
+                self._agents_gone(lost, header["pid"], frame.body.decode(errors="replace"))
             case _:
-                self._judge(agent, frame)
+                self._judge(source, frame)
         self._see()
 
-    def _judge(self, agent: _Agent, frame: Frame) -> None:
+    def _judge(self, source: AgentConnection, frame: Frame) -> None:
         """What bears on the exit code."""
         header, verdict = frame.header, self._verdict
         match frame.kind:
@@ -174,64 +169,59 @@ class Coordinator:
             case Kind.UNSTARTED:
                 verdict.unstarted(header["rank"], header["code"], frame.body.decode())
             case Kind.EXITED:
+                if not self._ending:
+                    self._failed_alone.add(header["rank"])
                 verdict.exited(header["rank"], header["status"])
-                self._relay_departure(agent, frame)
+                self._tell_others(source, Kind.DEPARTED, *departure(frame))
             case Kind.LOST:
                 verdict.lost(header["rank"], header["pid"])
             case Kind.ABORTED:
                 reason = frame.body.decode(errors="replace")
                 verdict.aborted(header["rank"], header["pid"], header["code"], reason)
 
-    def _relay(self, agent: _Agent, frame: Frame) -> None:
+    def _relay(self, source: AgentConnection, frame: Frame) -> None:
         """Tell the other hosts what a rank committed, or all that all are at the fence."""
         if frame.kind is Kind.MODEX:
-            self._tell_others(agent, frame.kind, frame.header, frame.body)
+            self._tell_others(source, frame.kind, frame.header, frame.body)
             return
-        self._fenced.add(agent.node)
-        if len(self._fenced) == len(self._agents):
+        self._fenced.add(source.node)
+        if len(self._fenced) == len(self._connections):
             self._fenced.clear()
             self._tell_all(Kind.FENCED)
 
-    def _relay_departure(self, agent: _Agent, frame: Frame) -> None:
-        finalized = frame.header["stage"] == Stage.FINALIZED
-        header = {"rank": frame.header["rank"], "finalized": finalized}
-        self._tell_others(agent, Kind.DEPARTED, header, frame.header["reason"].encode())
-
     def _tell_all(self, kind: Kind, header: dict[str, Any] | None = None) -> None:
-        for agent in self._agents:
-            agent.send(kind, header)
+        for connection in self._connections.values():
+            connection.send(kind, header)
 
-    def _tell_others(self, but: _Agent, kind: Kind, header: dict[str, Any], body: bytes) -> None:
-        for agent in self._agents:
-            if agent is not but:
-                agent.send(kind, header, body)
+    def _tell_others(
+        self, but: AgentConnection, kind: Kind, header: dict[str, Any], body: bytes
+    ) -> None:
+        """Those the news did not come from; what passed it on has told its own others."""
+        for connection in self._connections.values():
+            if connection is not but:
+                connection.send(kind, header, body)
 
-    def _expect(self, agent: _Agent) -> None:
-        """It has begun to let us hear from it: from now on silence means something."""
-        if agent.heartbeat is not None and not agent.expected:
-            agent.expected = True
-            agent.heartbeat.watch(on=True)
+    def _tell_one(self, node: int, kind: Kind, header: dict[str, Any], body: bytes = b"") -> None:
+        connection = self._connections[self._tree.child_towards(node)]
+        connection.send(kind, {**header, "to": node}, body)
 
-    def _see_whether_heard_of(self, agent: _Agent, patience: float) -> None:
-        """It was ready, and then may never have begun."""
-        if not agent.expected:
-            self._agent_silent(agent, patience)
+    def _connection_gone(self, source: AgentConnection, reason: str) -> None:
+        self._agents_gone(self._tree.subtree(source.node), source.pid, reason)
 
-    def _agent_silent(self, agent: _Agent, seconds: float) -> None:
-        """The network to it is broken, or its host is down, or it has been stopped."""
-        if agent.channel is not None:
-            agent.channel.close()
-            with suppress(ProcessLookupError):
-                os.kill(agent.link.pid, signal.SIGKILL)
-            self._agent_gone(agent, SILENT.format(seconds))
+    def _agents_gone(self, nodes: list[int], pid: int, reason: str) -> None:
+        """An agent is not there any longer, nor are those below: nothing will be heard of them.
 
-    def _agent_gone(self, agent: _Agent, reason: str) -> None:
-        agent.channel = None
-        if agent.heartbeat is not None:
-            agent.heartbeat.end()
-        if not agent.done:
+        Args:
+            nodes: its own and theirs.
+            pid: its own.
+            reason: what is known of it; may be empty.
+        """
+        lost = [agent for agent in map(self._agents.__getitem__, nodes) if not agent.done]
+        for agent in lost:
             agent.done = True
-            self._verdict.agent_lost(agent.link.host, agent.pid, reason)
+        if lost:
+            below = [agent.host for agent in lost if agent.node != nodes[0]]
+            self._verdict.agent_lost(self._agents[nodes[0]].host, pid, reason, below)
         self._see()
 
     # output and input
@@ -240,7 +230,7 @@ class Coordinator:
         agent = self._agents[node]
         agent.uncredited += count
         if agent.uncredited >= _CREDIT_STEP:
-            agent.send(Kind.CREDIT, {"bytes": agent.uncredited})
+            self._tell_one(node, Kind.CREDIT, {"bytes": agent.uncredited})
             agent.uncredited = 0
 
     def _output_changed(self, stream: int, broken: str | None) -> None:
@@ -250,7 +240,7 @@ class Coordinator:
 
     def _got_input(self, data: bytes) -> None:
         node = self._job.placements[self._job.stdin_rank].node
-        self._agents[node].send(Kind.INPUT if data else Kind.INPUT_END, None, data)
+        self._tell_one(node, Kind.INPUT if data else Kind.INPUT_END, {}, data)
 
     def _input_taken(self, taken: int) -> None:
         """The rank has read so much; nothing when it will read no more."""
@@ -284,11 +274,18 @@ class Coordinator:
             if self._input is not None:
                 self._input.close()
             kill_descendants(PATIENCE)
+            self._show_lost_paths()
             if self._verdict.failure is not None and not self._options.quiet:
                 self._printer.say(failure_block(self._verdict.failure))
             self._report_faults()
         if self._printer.idle:
             self._loop.stop()
+
+    def _show_lost_paths(self) -> None:
+        """Once, with what both ends have said."""
+        text = self._lost_paths.text(frozenset(self._failed_alone))
+        if text and not self._options.quiet:
+            self._printer.say(text)
 
     def _report_faults(self) -> None:
         strict = self._options.fault_strict

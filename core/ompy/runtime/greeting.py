@@ -1,22 +1,34 @@
-"""Waiting until the agents of other hosts are ready, before any of them is told its job.
+"""Starting the agents of other hosts and waiting until all are ready, before any is told its job.
 
 So a host that cannot be reached is an error before anything has run anywhere.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ompy import __version__
 from ompy.frameworks.plm import AgentLink
 from ompy.mca.component import NotAvailable
-from ompy.runtime.control import READ_SIZE, ControlError, Decoder, Frame, Kind
+from ompy.runtime.agent_command import start_by
+from ompy.runtime.control import (
+    READ_SIZE,
+    ControlError,
+    Decoder,
+    Frame,
+    Kind,
+    encode,
+    send_all,
+)
+from ompy.runtime.pipes import Connection
+from ompy.runtime.tree import Branch, Tree, to_plain
 
 BANNER: Final = b"\0ompy-agent\0"  # arbitrary: what no login script prints
 PREFACE_LIMIT: Final = 1024 * 1024  # bytes; arbitrary: far more than any login script prints
@@ -25,11 +37,15 @@ _EXIT_PATIENCE: Final = 1.0  # s; arbitrary: a process that has closed its outpu
 _POLL: Final = 0.01  # s; arbitrary: seldom needed
 
 
+class ParentGone(Exception):
+    """Who wanted these agents has gone meanwhile."""
+
+
 class Greeting(NamedTuple):
     """What an agent said before its job.
 
     Attributes:
-        decoder: holds what came after it.
+        decoder: holds what came after it; of agents further down nothing comes by itself.
         pid: of the agent, on its own host.
         cores: it may use.
     """
@@ -40,34 +56,69 @@ class Greeting(NamedTuple):
 
 
 class _Newcomer:
-    """An agent that is being started."""
+    """An agent that is being started, and those it is to start.
 
-    def __init__(self, link: AgentLink) -> None:
+    Attributes:
+        missing: nodes of its subtree, its own first, that are not ready.
+    """
+
+    def __init__(self, node: int, link: AgentLink, below: Sequence[Branch]) -> None:
+        self.node = node
         self.link = link
+        self.below = below
+        expected = {node: link.host} if link.remote else {}
+        self.missing = expected | {branch.node: branch.host for branch in below}
         self.said = b""
         self.decoder = Decoder()
-        self.found = False
+        self.found = not link.remote
 
-    def read(self) -> Frame | None:
-        """Its first message, if it is here.
+    @property
+    def starting(self) -> bool:
+        """Whether it has not said its first word."""
+        return self.node in self.missing
+
+    def read(self) -> list[Frame]:
+        """What it says now.
 
         Raises:
-            NotAvailable: there will be none; the text says why.
+            NotAvailable: there will be nothing; the text says why.
         """
         try:
             data = self.link.channel.recv(READ_SIZE)
         except ConnectionError:
             data = b""
         if not data:
-            raise NotAvailable(self._story(_how_it_ended(self.link.pid)))
+            raise NotAvailable(self._story(_how_it_ended(self.link)))
         if self.found:
             self.decoder.feed(data)
         else:
             self._look_for_banner(data)
+        frames = []
         try:
-            return self.decoder.next()
+            while self.missing and (frame := self.decoder.next()) is not None:
+                frames.append(frame)
+                self._greeted(frame)
         except ControlError as problem:
             raise NotAvailable(self._story(f"its agent talks nonsense: {problem}")) from None
+        return frames
+
+    def _greeted(self, frame: Frame) -> None:
+        """One that is missing is here.
+
+        Raises:
+            NotAvailable: it is not, or is of no use.
+        """
+        if frame.kind is Kind.UNREADY:
+            raise NotAvailable(frame.body.decode(errors="replace"))
+        host = self.missing.pop(frame.header.get("node", self.node), None)
+        if frame.kind is not Kind.READY or host is None:
+            said = f"it said {frame.kind.name} instead of READY"
+            raise NotAvailable(f"no agent on host {host or self.link.host}: {said}")
+        if frame.header["version"] != __version__:
+            raise NotAvailable(
+                f"ompy is {frame.header['version']} on host {host} and {__version__} here; install "
+                "the same on all hosts"
+            )
 
     def _look_for_banner(self, data: bytes) -> None:
         """Login scripts may print before the agent says its first word."""
@@ -85,66 +136,136 @@ class _Newcomer:
         return f"{text}; it said: {said[:_SHOWN]}" if said else text
 
     def is_late(self, seconds: float) -> NotAvailable:
-        """It has taken too long."""
-        return NotAvailable(self._story(f"it was not ready within {seconds:g} s"))
+        """It has taken too long, or one of those below."""
+        late = f"it was not ready within {seconds:g} s"
+        if self.starting:
+            return NotAvailable(self._story(late))
+        return NotAvailable(f"no agent on host {next(iter(self.missing.values()))}: {late}")
 
 
-def await_agents(links: Sequence[AgentLink], timeout_s: float) -> Mapping[int, Greeting]:
-    """Wait until all remote agents are ready. Their greetings, by position.
+class Gathering:
+    """Starts the agents below this process and waits until all of them are ready.
 
-    Args:
-        links: agents; those that are forks of the launcher need not say anything.
-        timeout_s: seconds they have.
-
-    Raises:
-        NotAvailable: one is not; the text says which and why.
+    Attributes:
+        greetings: of those that are, by node.
     """
-    waiting = {node: _Newcomer(link) for node, link in enumerate(links) if link.remote}
-    by_descriptor = {new.link.channel.fileno(): node for node, new in waiting.items()}
-    watch = select.poll()
-    for descriptor in by_descriptor:
-        watch.register(descriptor, select.POLLIN)
-    deadline = time.monotonic() + timeout_s
-    greetings: dict[int, Greeting] = {}
-    while waiting:
-        left = deadline - time.monotonic()
-        ready = watch.poll(max(left, 0) * 1000)
-        if not ready and left <= 0:
-            raise next(iter(waiting.values())).is_late(timeout_s)
-        for descriptor, _ in ready:
-            node = by_descriptor[descriptor]
-            frame = waiting[node].read()
-            if frame is not None:
-                greetings[node] = _greeting(waiting.pop(node), frame)
-                watch.unregister(descriptor)
-    return greetings
+
+    def __init__(
+        self,
+        tree: Tree,
+        links: dict[int, AgentLink],
+        concurrent: int,
+        told: Callable[[int, Mapping[str, Any]], object] = lambda _node, _facts: None,
+        parent: Connection | None = None,
+    ) -> None:
+        """Prepare; `run` runs.
+
+        Args:
+            tree: the agents below.
+            links: agents that have been started in other ways, of which local ones say nothing;
+                those that are started now come in.
+            concurrent: how many may be on their way at the same time.
+            told: gets node and greeting of each that is ready.
+            parent: where nothing is to come from until all are ready.
+        """
+        self._tree = tree
+        self._links = links
+        self._concurrent = concurrent
+        self._told = told
+        self._parent = parent
+        self._timeout = 0.0
+        self._unstarted = tree.children()
+        self._newcomers: dict[int, _Newcomer] = {}  # by descriptor
+        self._watch = select.poll()
+        self.greetings: dict[int, Greeting] = {}
+        for node, link in links.items():
+            self._expect(node, link)
+        if parent is not None:
+            self._watch.register(parent.fileno(), select.POLLIN)
+
+    def _expect(self, node: int, link: AgentLink) -> None:
+        below = self._tree.below(node) if link.remote else []  # a fork starts nobody
+        self._newcomers[link.channel.fileno()] = _Newcomer(node, link, below)
+        self._watch.register(link.channel.fileno(), select.POLLIN)
+
+    def run(self, timeout_s: float) -> Mapping[int, Greeting]:
+        """Wait until all are ready. Their greetings, by node.
+
+        Args:
+            timeout_s: seconds they have.
+
+        Raises:
+            NotAvailable: one is not; the text says which and why.
+            ParentGone: nobody wants them any longer.
+        """
+        self._timeout = timeout_s
+        deadline = time.monotonic() + timeout_s
+        self._start_more()
+        while self._unstarted or any(new.missing for new in self._newcomers.values()):
+            left = deadline - time.monotonic()
+            ready = self._watch.poll(max(left, 0) * 1000)
+            if not ready and left <= 0:
+                late = next(new for new in self._newcomers.values() if new.missing)
+                raise late.is_late(timeout_s)
+            for descriptor, _ in ready:
+                if descriptor not in self._newcomers:
+                    raise ParentGone
+                self._hear(self._newcomers[descriptor])
+            self._start_more()
+        return self.greetings
+
+    def _start_more(self) -> None:
+        """As many at a time as may be: each is a process here, and one more login there."""
+        starting = sum(newcomer.starting for newcomer in self._newcomers.values())
+        while self._unstarted and starting < self._concurrent:
+            branch = self._unstarted.pop(0)
+            self._links[branch.node] = start_by(branch.command, branch.host)
+            self._expect(branch.node, self._links[branch.node])
+            starting += 1
+
+    def _hear(self, newcomer: _Newcomer) -> None:
+        for frame in newcomer.read():
+            facts = frame.header
+            node = facts.get("node", newcomer.node)
+            decoder = newcomer.decoder if node == newcomer.node else Decoder()
+            self.greetings[node] = Greeting(decoder, facts["pid"], facts["cores"])
+            self._told(node, facts)
+            if node == newcomer.node and newcomer.below:
+                self._tell_below(newcomer)
+
+    def _tell_below(self, newcomer: _Newcomer) -> None:
+        """Have it start its own."""
+        header = {
+            "node": newcomer.node,
+            "timeout_s": self._timeout,
+            "concurrent": self._concurrent,
+        }
+        body = json.dumps(to_plain(newcomer.below), separators=(",", ":")).encode()
+        channel = newcomer.link.channel
+        channel.settimeout(self._timeout)
+        try:
+            send_all(channel, encode(Kind.BRANCH, header, body))
+        except TimeoutError:
+            text = f"the agent on host {newcomer.link.host} does not take what it is to start"
+            raise NotAvailable(text) from None
+        except OSError:  # it has ended already: its channel will say so
+            pass
 
 
-def _greeting(new: _Newcomer, frame: Frame) -> Greeting:
-    host = new.link.host
-    if frame.kind is not Kind.READY:
-        raise NotAvailable(f"no agent on host {host}: it said {frame.kind.name} instead of READY")
-    if frame.header["version"] != __version__:
-        raise NotAvailable(
-            f"ompy is {frame.header['version']} on host {host} and {__version__} here; install the "
-            "same on all hosts"
-        )
-    return Greeting(new.decoder, frame.header["pid"], frame.header["cores"])
-
-
-def _how_it_ended(pid: int) -> str:
-    """What became of the process that should have started an agent."""
+def _how_it_ended(link: AgentLink) -> str:
+    """What became of the process that is an agent here, or should have started one elsewhere."""
     deadline = time.monotonic() + _EXIT_PATIENCE
     while time.monotonic() < deadline:
         with suppress(ChildProcessError):
-            process, status = os.waitpid(pid, os.WNOHANG)
+            process, status = os.waitpid(link.pid, os.WNOHANG)
             if process:
-                return _ended_by(os.waitstatus_to_exitcode(status))
+                who = "the remote shell" if link.remote else "its process"
+                return _ended_by(who, os.waitstatus_to_exitcode(status))
         time.sleep(_POLL)
     return "the connection ended"
 
 
-def _ended_by(code: int) -> str:
+def _ended_by(who: str, code: int) -> str:
     if code < 0:
-        return f"the remote shell was killed by signal {-code} ({signal.strsignal(-code)})"
-    return f"the remote shell ended with exit code {code}; a message above may say why"
+        return f"{who} was killed by signal {-code} ({signal.strsignal(-code)})"
+    return f"{who} ended with exit code {code}; a message above may say why"

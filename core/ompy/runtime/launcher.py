@@ -13,6 +13,7 @@ from ompy.mca.component import NotAvailable
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 from ompy.runtime.early_agent import discard
+from ompy.runtime.tree import Branch, Tree, parents
 
 if TYPE_CHECKING:
     from ompy.runtime.greeting import Greeting
@@ -35,6 +36,8 @@ class LaunchOptions(NamedTuple):
         heartbeat_ms: how often they and the launcher let each other hear from them.
         heartbeat_misses: how often the launcher hears nothing before an agent is lost.
         launcher_misses: the same for the launcher, with the agents.
+        radix: how many agents the launcher or an agent starts on other hosts; 0 for any number.
+        concurrent: how many of them at the same time.
         fault_strict: a fault of the script that never struck is an error.
         fork_ranks: agents may run programs in forks of themselves.
     """
@@ -50,6 +53,8 @@ class LaunchOptions(NamedTuple):
     heartbeat_ms: int = 0
     heartbeat_misses: int = 0
     launcher_misses: int = 0
+    radix: int = 0
+    concurrent: int = 128  # Open MPI 4.1: plm_rsh_num_concurrent
     fault_strict: bool = False
     fork_ranks: bool = False
 
@@ -73,39 +78,52 @@ def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
         ControlError: the job is too large to be told to an agent.
     """
     become_subreaper()
-    links: list[AgentLink] = []
+    links: dict[int, AgentLink] = {}
     try:
-        for plm, target in starts:
-            links.append(_start_agent(plm, target))
+        tree = Tree(_branches(starts, options.radix))
+        for node, (plm, target) in enumerate(starts):
+            if not isinstance(plm, CommandPlm):
+                links[node] = plm.start_agent(target)
         discard()
         greetings: Mapping[int, Greeting] = {}
-        if any(link.remote for link in links):
-            from ompy.runtime.greeting import await_agents
+        if len(links) < len(starts) or any(link.remote for link in links.values()):
+            from ompy.runtime.greeting import Gathering
 
-            greetings = await_agents(links, options.start_timeout_ms / 1000)
+            gathering = Gathering(tree, links, options.concurrent)
+            greetings = gathering.run(options.start_timeout_ms / 1000)
             job = _with_cores(job, greetings)
         _tell(job, links, options)
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start
 
-        return Coordinator(job, links, options, greetings).run()
+        return Coordinator(job, links, options, tree, greetings).run()
     finally:
-        for link in links:
+        for link in links.values():
             link.channel.close()
         kill_descendants(PATIENCE)
 
 
-def _start_agent(plm: PlmComponent, target: Target) -> AgentLink:
-    """Begin to start an agent; by a command, if that is all its component has to say.
+def _branches(starts: Starts, radix: int) -> list[Branch]:
+    """The agents that are started by commands: who starts which of them, parents first.
+
+    Only those of one component start each other: what leads from the launcher's host to one by
+    ssh need not lead from there to one of Slurm's.
 
     Raises:
-        NotAvailable: the component cannot start anything there.
+        NotAvailable: a component cannot start anything there.
     """
-    if not isinstance(plm, CommandPlm):
-        return plm.start_agent(target)
-    from ompy.runtime.agent_command import start_by
-
-    return start_by(plm.command(target), target.name)
+    nodes: dict[str, list[int]] = {}
+    for node, (plm, _) in enumerate(starts):
+        if isinstance(plm, CommandPlm):
+            nodes.setdefault(plm.name, []).append(node)
+    found = []
+    for ours in nodes.values():
+        plm = starts[ours[0]][0]
+        assert isinstance(plm, CommandPlm), "that is how they were chosen"
+        for node, parent in parents(ours, radix if plm.anywhere else 0).items():
+            target = starts[node][1]
+            found.append(Branch(node, parent, target.name, tuple(plm.command(target))))
+    return found
 
 
 def _with_cores(job: Job, greetings: Mapping[int, Greeting]) -> Job:
@@ -118,14 +136,14 @@ def _with_cores(job: Job, greetings: Mapping[int, Greeting]) -> Job:
     return job._replace(oversubscribed=job.oversubscribed or crowded)
 
 
-def _tell(job: Job, links: Sequence[AgentLink], options: LaunchOptions) -> None:
-    """Send each agent its job and the key all its processes share.
+def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions) -> None:
+    """Send each agent its job and the key all its processes share; they tell those below.
 
     Raises:
         NotAvailable: a remote one does not read it.
     """
     body = os.urandom(KEY_SIZE) + json.dumps(job.to_dict(), separators=(",", ":")).encode()
-    for node, link in enumerate(links):
+    for node, link in links.items():
         header = {
             "node": node,
             "universe": options.universe,
@@ -133,6 +151,8 @@ def _tell(job: Job, links: Sequence[AgentLink], options: LaunchOptions) -> None:
             "heartbeat_ms": options.heartbeat_ms if link.remote else 0,
             "heartbeat_misses": options.launcher_misses,
             "fork_ranks": options.fork_ranks,
+            "agent_misses": options.heartbeat_misses,
+            "start_timeout_ms": options.start_timeout_ms,
         }
         frame = encode(Kind.START, header, body)
         if link.remote:

@@ -47,6 +47,9 @@ class RankEvents(Protocol):
     def disturbed(self, rank: AttachedRank, delivered: Sequence[int]) -> None:
         """It has told how often each fault has struck there."""
 
+    def path_lost(self, rank: AttachedRank, report: Frame) -> None:
+        """It has lost a path to another rank."""
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Its program could not be executed."""
 
@@ -98,6 +101,7 @@ class RankServer:
             Kind.WATCH: self._watch,
             Kind.UNWATCH: self._unwatch,
             Kind.OUTAGES: self._outages,
+            Kind.PATHS: self._path_lost,
         }
 
     def add(self, rank: LocalRank) -> None:
@@ -252,6 +256,9 @@ class RankServer:
     def _forget_paths(self, rank: AttachedRank) -> None:
         if self._prober is not None:
             self._prober.gone(rank.rank)
+
+    def _path_lost(self, call: _Call) -> None:
+        self._events.path_lost(call.rank, call.frame)
 
     def _abort(self, call: _Call) -> None:
         reason = call.frame.body.decode(errors="replace")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from ompy import __version__
 from ompy.runtime.agent import LAUNCHER_GONE, PATIENCE, serve
@@ -53,7 +53,7 @@ def _be_agent(guard: int) -> ForkedRank:
     Returns in a rank that is a fork of it.
     """
     warm = WarmStart()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, end_at_once)
     control_process(_SET_PDEATHSIG, signal.SIGTERM)
     connection = PipePair(os.dup(0), os.dup(1))
     try:
@@ -63,6 +63,12 @@ def _be_agent(guard: int) -> ForkedRank:
     except OSError:  # nobody is there to hear it
         os._exit(LAUNCHER_GONE)
     return serve(connection, warm)
+
+
+def end_at_once(*_: object) -> NoReturn:
+    """A handler that raises nothing: Python drops what is raised in a callback of an import."""
+    kill_descendants(PATIENCE)
+    os._exit(LAUNCHER_GONE)
 
 
 def _facts() -> dict[str, object]:

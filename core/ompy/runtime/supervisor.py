@@ -53,6 +53,7 @@ class Supervisor:
         self._ranks = {rank.process.pid: rank for rank in ranks}
         self._abort: tuple[AttachedRank, int, str] | None = None
         self._abort_told = False
+        self._node: int = start.header["node"]
         self._interactive: bool = start.header["interactive"]
         self._job = job
         self._several_hosts = len(job.hosts) > 1
@@ -194,6 +195,10 @@ class Supervisor:
         """Faults have struck at a rank."""
         self._launcher.send(Kind.FAULTS, {"rank": rank.rank, "delivered": list(delivered)})
 
+    def path_lost(self, rank: AttachedRank, report: Frame) -> None:
+        """A rank has lost a path to another."""
+        self._launcher.send(Kind.PATHS, {**report.header, "rank": rank.rank}, report.body)
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """A program could not be executed; its process ends by itself."""
         self._launcher.send(Kind.UNSTARTED, {"rank": rank.rank, "code": code}, reason.encode())
@@ -287,4 +292,4 @@ class Supervisor:
         self._output.close()
         if self._input is not None:
             self._input.close()
-        self._launcher.send(Kind.FINISHED)
+        self._launcher.send(Kind.FINISHED, {"node": self._node})

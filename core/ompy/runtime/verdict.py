@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shlex
 import signal
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ompy.frameworks.job import Job
@@ -14,6 +15,7 @@ IMPROPER: Final = 1  # reference openmpi.md 2.6: an end without MPI_Init or MPI_
 TIMED_OUT: Final = errno.ETIMEDOUT  # reference openmpi.md 2.6: 110 on Linux
 BY_SIGNAL: Final = 128  # reference openmpi.md 2.6: plus the number of the signal
 PROGRAM_WIDTH: Final = 54  # columns; arbitrary: a line of a report with its label fits a terminal
+HOSTS_SHOWN: Final = 6  # arbitrary: names that fit a line
 BROKEN: Final = 1  # arbitrary: the launcher itself failed
 
 _SIGNAL_ADVICE: Final[dict[int, str]] = {
@@ -189,9 +191,19 @@ class Verdict:
         name = signal.Signals(number).name
         self._set(Failure(BY_SIGNAL + number, f"The job was ended by {name} to ompy-run."))
 
-    def agent_lost(self, host: str, pid: int, reason: str) -> None:
-        """An agent has gone, or talks nonsense for the reason given."""
-        facts = (("host", host), ("process", str(pid)))
+    def agent_lost(self, host: str, pid: int, reason: str, below: Sequence[str] = ()) -> None:
+        """An agent has gone, or talks nonsense for the reason given.
+
+        Args:
+            host: where it was.
+            pid: of the agent there.
+            reason: what is known of it; may be empty.
+            below: the hosts whose agents it had started, which end with it.
+        """
+        facts: tuple[tuple[str, str], ...] = (("host", host), ("process", str(pid)))
+        if below:
+            more = f" and {len(below) - HOSTS_SHOWN} more" if len(below) > HOSTS_SHOWN else ""
+            facts += (("with it", ", ".join(below[:HOSTS_SHOWN]) + more),)
         headline = "The process that looks after the ranks of a host is gone. The job was ended."
         advice = reason or (
             "Something killed it, or its host is down; a message above may say more."

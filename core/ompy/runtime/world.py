@@ -201,6 +201,8 @@ def _launched(client: AgentClient) -> RankProcess:
     if disturbance is not None:
         disturbance.process = process
     report_when_asked(process)
+    if len(job.hosts) > 1:
+        context.path_lost = partial(_tell_of_lost_path, client, process)
     return process
 
 
@@ -212,6 +214,17 @@ def _paths(client: AgentClient, context: RankContext, registry: Registry) -> Pat
     made = AgentPaths(client, context, probing_of(registry))
     client.on_path = made.told
     return made
+
+
+def _tell_of_lost_path(
+    client: AgentClient, process: RankProcess, proc: Proc | None, reason: str
+) -> None:
+    """The first time: the launcher shows which rails there were."""
+    from ompy.runtime.rails_table import lost_path
+
+    tell = lost_path(process, client.tell_lost_path)
+    process.context.path_lost = tell
+    tell(proc, reason)
 
 
 def _disturb(client: AgentClient, context: RankContext) -> Disturbance:

@@ -140,6 +140,22 @@ def test_exit_codes_and_signals_are_those_of_the_rank(hosts, what, code, text):
     assert f"host        {'a' if code == 139 else 'b'}" in result.err
 
 
+def test_connections_that_end_with_their_rank_are_no_lost_rails(hosts):
+    """The others notice that first, and it says nothing of the network."""
+    code = (
+        f"import os, time\n{MPI}c.Set_errhandler(MPI.ERRORS_RETURN)\n"
+        "c.allreduce(1)\n"
+        "if c.rank == 3: time.sleep(0.2); os.kill(os.getpid(), 9)\n"
+        "try: c.recv(source=3)\n"
+        "except MPI.Exception: pass\n"
+        "time.sleep(1000)"
+    )
+    result = hosts(code)
+    assert result.code == 137
+    assert "Rank 3 was killed by signal 9" in result.err
+    assert "Rails as they were chosen" not in result.err
+
+
 @nightly
 def test_what_cannot_be_executed_there_is_named_with_its_host(launch, shell, tmp_path):
     start = ["--mca", "plm_rsh_agent", shell(), "--host", "a", "-n", 1]

@@ -22,6 +22,7 @@ class SlurmPlm(CommandPlm):
     name: ClassVar[str] = "slurm"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[ApiVersion] = API
+    anywhere: ClassVar[bool] = True
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",

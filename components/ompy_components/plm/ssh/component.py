@@ -21,6 +21,7 @@ class SshPlm(CommandPlm):
     name: ClassVar[str] = "ssh"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[ApiVersion] = API
+    anywhere: ClassVar[bool] = True
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",

@@ -190,10 +190,11 @@ class Ob1(Pml):
         return list(self.receiving.matchings.values())
 
     def fail_peer(self, proc: Proc | None, reason: str) -> None:
-        """Fail what waits for `proc`, or for anybody when that is None."""
+        """Fail what waits for `proc`, or for anybody when that is None, and let the user know."""
         for gone in [proc] if proc is not None else self._context.procs:
             self.sending.fail_peer(gone, reason)
             self.receiving.fail_peer(gone, reason)
+        self._context.path_lost(proc, reason)
 
     def note(self, name: str, **fields: object) -> None:
         """Record a trace event; call only while the trace is active."""

@@ -26,11 +26,21 @@ from ompy.runtime.passive.coordinator import PassiveCoordinator, say
 from ompy.runtime.passive.credentials import CredentialError, Credentials, credentials
 from ompy.runtime.passive.farewell import FarewellServer
 from ompy.runtime.passive.meeting import PROOF_TIMEOUT, MeetingError, connect, prove_as_agent
+from ompy.runtime.passive.step_watch import (
+    PATIENCE,
+    StepWatch,
+    cancel_step,
+    gone_early,
+    tasks_by_host,
+    watched,
+)
+from ompy.runtime.passive.tasks import count_tasks, step_name
 from ompy.runtime.rank_server import peer_credentials
 from ompy.runtime.ranks import AttachedRank
 
 GRACE_MS: Final = 1000  # reference openmpi.md 2.4.2; before the coordinator has said another
 OVERDUE: Final = 30.0  # s; arbitrary: hosts of one job rarely start so far apart
+LOOK: Final = 0.25  # s; arbitrary: twice that is far below two seconds
 RETRY: Final = 0.1  # s; arbitrary: how often the coordinator is looked for
 HELLO_TIMEOUT: Final = 5.0  # s; arbitrary: a rank says it as soon as it has connected
 NOBODY: Final = 3.0  # s; arbitrary: who started us connects at once, and starts another if not
@@ -110,6 +120,23 @@ class PassiveAgent:
         if not self._came:
             self._loop.stop()
 
+    async def _look_for_tasks(self) -> None:
+        """Under Slurm: whether a task of this host has ended that has not begun MPI.
+
+        Twice in a row, as one may have begun just before it was looked for.
+        """
+        few = 0
+        while self._phase is Phase.GATHERING and few < 2:
+            await asyncio.sleep(LOOK)
+            count = await asyncio.to_thread(count_tasks, step_name(os.environ))
+            if count is None:  # a container hides them: then there is no more to be known
+                return
+            few = few + 1 if count < self._member.local_size else 0
+        if self._phase is Phase.GATHERING:
+            say(gone_early(os.uname().nodename))
+            self._end(FAILED)
+            cancel_step()
+
     def _see_whether_all_came(self) -> None:
         if self._phase is Phase.GATHERING:
             host, count = os.uname().nodename, self._member.local_size - len(self._newcomers)
@@ -168,6 +195,8 @@ class PassiveAgent:
             with suppress(OSError):
                 connection.send(encode(Kind.ALIVE))  # from now on our end is the job's
             rank.client_pid = peer_credentials(connection)[0]
+            if not self._newcomers and watched(self._member):
+                self._begin(self._look_for_tasks())
             self._newcomers[rank.rank] = (rank, connection, hello)
             self._watch_parent(rank, hello["parent"])
             self._loop.add_reader(connection, self._newcomer_gone, rank)
@@ -214,6 +243,7 @@ class PassiveAgent:
         member = self._member
         part = {
             "host": os.uname().nodename,
+            "node": os.environ.get("SLURMD_NODENAME", ""),
             "ranks": [
                 [rank.rank, rank.local_rank, rank.client_pid, hello["argv"]]
                 for rank, _, hello in self._newcomers.values()
@@ -251,6 +281,7 @@ class PassiveAgent:
     async def _find(self, proof: Credentials, part: dict[str, Any]) -> socket.socket:
         """Ask until the coordinator answers: its host may be slower than ours."""
         begun, told, why = self._loop.time(), False, "nobody listens there"
+        self._begin(self._watch_meeting())
         while self._phase is Phase.MEETING:
             found = await connect(self._member.meeting, self._member.job)
             for number, connection in enumerate(found):
@@ -272,6 +303,27 @@ class PassiveAgent:
                 )
             await asyncio.sleep(RETRY)
         raise MeetingError("given up")
+
+    async def _watch_meeting(self) -> None:
+        """The tasks of the coordinator's host may all end before one of them begins MPI.
+
+        One host looks, the second: a thousand of them need not ask the same thing.
+        """
+        hosts = tasks_by_host(os.environ)
+        await asyncio.sleep(PATIENCE)
+        second = os.environ.get("SLURM_NODEID") == "1" and watched(self._member)
+        if second and self._phase is Phase.MEETING and self._member.meeting in hosts:
+            wanted = {self._member.meeting: hosts[self._member.meeting]}
+            watch = asyncio.create_task(StepWatch(wanted, self._meeting_gone).run())
+            while self._phase is Phase.MEETING:
+                await asyncio.sleep(RETRY)
+            watch.cancel()
+
+    def _meeting_gone(self, host: str) -> None:
+        if self._phase is Phase.MEETING:
+            say(gone_early(host))
+            self._end(FAILED)
+            cancel_step()
 
     def _obey(self, frame: Frame) -> None:
         """What the coordinator says."""
@@ -381,6 +433,10 @@ class PassiveAgent:
 
     def disturbed(self, rank: AttachedRank, delivered: Sequence[int]) -> None:
         """There are no fault scripts without `ompy-run`."""
+
+    def path_lost(self, rank: AttachedRank, report: Frame) -> None:
+        """A rank has lost a path to another."""
+        self._tell(Kind.PATHS, {**report.header, "rank": rank.rank}, report.body)
 
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Programs are started by others."""

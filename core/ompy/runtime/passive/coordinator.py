@@ -32,6 +32,15 @@ from ompy.runtime.passive.meeting import (
     listen,
     prove_as_coordinator,
 )
+from ompy.runtime.passive.step_watch import (
+    PATIENCE,
+    StepWatch,
+    cancel_step,
+    gone_early,
+    tasks_by_host,
+    watched,
+)
+from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block
 from ompy.runtime.verdict import Failure, Verdict
@@ -52,6 +61,7 @@ class _Agent:
             for rank, local, pid, argv in part["ranks"]
         ]
         self.cores = int(part["cores"])
+        self.node = str(part.get("node", ""))  # as Slurm calls its host
         self.remote = remote
         self.channel: Channel | None = None
         self.heartbeat: Heartbeat | None = None
@@ -95,6 +105,8 @@ class PassiveCoordinator:
         self._verdict: Verdict | None = None
         self._ending = False
         self._fenced: set[int] = set()
+        self._lost_paths = LostPaths()
+        self._vanished: set[int] = set()
         self._finalized: set[int] = set()
         self._proving: set[asyncio.Task[None]] = set()
         self._listener = listen(member.job) if proof is not None else None
@@ -102,6 +114,9 @@ class PassiveCoordinator:
             self._listener.setblocking(False)
             loop.add_reader(self._listener, self._admit)
         self._overdue = loop.call_later(OVERDUE, self._tell_overdue)
+        self._watch: asyncio.Task[None] | None = None
+        if self._listener is not None and watched(member):
+            self._watch = loop.create_task(self._watch_the_others())
 
     # agents come
 
@@ -157,6 +172,24 @@ class PassiveCoordinator:
         elif sum(len(there.ranks) for there in self._agents) >= self._member.size:
             self._start()
 
+    async def _watch_the_others(self) -> None:
+        """Under Slurm: have a look at hosts whose ranks do not come; they may have ended."""
+        await asyncio.sleep(PATIENCE)
+        here = {agent.node for agent in self._agents}
+        hosts = {host: n for host, n in tasks_by_host(os.environ).items() if host not in here}
+        await StepWatch(hosts, self._host_gone).run()
+
+    def _host_gone(self, host: str) -> None:
+        """If its agent has come meanwhile, that knows better."""
+        if all(agent.node != host for agent in self._agents):
+            self.fail(Failure(UNUSABLE, f"{gone_early(host)}."))
+            cancel_step()
+
+    def _stop_watching(self) -> None:
+        self._overdue.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
+
     def _tell_overdue(self) -> None:
         here = {rank for agent in self._agents for rank, *_ in agent.ranks}
         missing = [rank for rank in range(self._member.size) if rank not in here]
@@ -170,7 +203,7 @@ class PassiveCoordinator:
 
     def _start(self) -> None:
         """All are here."""
-        self._overdue.cancel()
+        self._stop_watching()
         if self._listener is not None:
             self._loop.remove_reader(self._listener)
             self._listener.close()
@@ -264,7 +297,11 @@ class PassiveCoordinator:
                 self._relay(agent, frame)
             case Kind.STAGE:
                 self._advanced(verdict, header["rank"], Stage(header["stage"]))
+            case Kind.PATHS:
+                if self._lost_paths.add(header["rank"], header, json.loads(frame.body)):
+                    self._loop.call_later(COLLECTING, self._show_lost_paths)
             case Kind.LOST:
+                self._vanished.add(header["rank"])
                 launcher, orphan = self._member.launcher, bool(header.get("orphan"))
                 verdict.vanished(header["rank"], header["pid"], launcher, orphan=orphan)
             case Kind.ABORTED:
@@ -294,12 +331,18 @@ class PassiveCoordinator:
 
     # the job ends
 
+    def _show_lost_paths(self) -> None:
+        text = self._lost_paths.text(frozenset(self._vanished))
+        if text:
+            write(text)
+
     def fail(self, failure: Failure) -> None:
         """End the job, and say why, once."""
         if self._ending:
             return
         self._ending = True
-        self._overdue.cancel()
+        self._stop_watching()
+        self._show_lost_paths()
         write(failure_block(failure))
         self._tell_all(Kind.END, {"code": failure.code or UNUSABLE})
 

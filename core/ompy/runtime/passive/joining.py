@@ -53,8 +53,7 @@ def join(member: Membership) -> AgentClient:
                 "parent": os.getppid(),
                 "argv": sys.orig_argv[:8],  # arbitrary: who reads a message knows the rest
             }
-            send_all(connection, encode(Kind.HELLO, hello))
-            answer = _first_frame(connection, decoder)
+            answer = _greet(connection, decoder, encode(Kind.HELLO, hello))
         except (OSError, ControlError) as problem:
             connection.close()
             raise _no_agent(str(problem)) from None
@@ -64,6 +63,15 @@ def join(member: Membership) -> AgentClient:
         if time.monotonic() > deadline:
             raise _no_agent("it ends without an answer")
         time.sleep(_PAUSE)
+
+
+def _greet(connection: socket.socket, decoder: Decoder, hello: bytes) -> Frame:
+    """What the agent answers; ALIVE if it has ended, by which there will be another."""
+    try:
+        send_all(connection, hello)
+    except ConnectionError:  # between our connecting and this
+        return Frame(Kind.ALIVE, {}, b"")
+    return _first_frame(connection, decoder)
 
 
 def _welcomed(connection: socket.socket, decoder: Decoder, answer: Frame) -> AgentClient:

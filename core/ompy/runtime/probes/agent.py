@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import struct
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
+from ompy.engine.reactor import Cancellable, Loop
 from ompy.frameworks.paths import PathVerdict
 from ompy.net.fault_rules import FaultRule
 from ompy.net.outages import Outages
@@ -46,7 +46,7 @@ class Prober:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         job_key: bytes,
         rules: Callable[[], list[dict[str, Any]]],
     ) -> None:
@@ -65,7 +65,7 @@ class Prober:
         self._nonce = os.urandom(NONCE_SIZE)
         self._numbers: dict[int, tuple[int, int]] = {}  # rank and its watch, by our number
         self._watches: dict[tuple[int, int], _Watch] = {}
-        self._timers: dict[tuple[int, int], asyncio.TimerHandle] = {}
+        self._timers: dict[tuple[int, int], Cancellable] = {}
         self._outages: dict[int, Outages] = {}
         self._names: dict[str, str] = {}
         self._last = 0
