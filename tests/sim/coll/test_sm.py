@@ -113,7 +113,7 @@ def test_without_memory_all_go_on_with_messages(who: int, what: str) -> None:
         for name in ("bcast", "reduce", "allreduce"):
             programs.PROGRAMS[name](comm)
         comm.coll.barrier()
-        assert comm.coll.barrier.__self__._board is None
+        assert comm.coll.barrier.__self__._operations is None
         assert not process.context.network._fabric.regions
 
     virtual(3, program, **SM)
@@ -172,8 +172,9 @@ def test_if_nobody_saw_that_he_was_the_last_a_waiting_one_makes_the_result() -> 
     def program(comm: Communicator) -> None:
         memory = memoryview(bytearray(1 << 12))
         board = Board(comm, memory, 2, 64)
-        memory.cast("Q")[(1 + 1) * LINE_WORDS] = 1  # rank 1 has shown fragment 1
-        board.show(1)
+        # a line for the proof, one for parked words, one for rank 0: rank 1 has shown fragment 1
+        memory.cast("Q")[3 * LINE_WORDS] = 1
+        board.show(1, 0)
         board.wait_for_result(1)
         assert not board.has_result(1)
         assert board.all_shown(1)

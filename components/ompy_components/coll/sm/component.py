@@ -45,6 +45,16 @@ class SmCollComponent(CollComponent):
             unit="fragments",
             minimum=2,
         ),
+        Parameter(
+            "window_size",
+            "size_t",
+            128 * 1024,  # XX
+            "Bytes of a large reduction that are shown, shared out and combined at a time; at most "
+            "what the fragments of a rank hold.",
+            level=6,
+            unit="bytes",
+            minimum=64,
+        ),
     )
 
     def query(self, communicator: Communicator) -> CollModule | None:
