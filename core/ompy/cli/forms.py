@@ -18,6 +18,7 @@ INLINE = (
     "entries",
     "raw",
     "vm",
+    "wire",
 )  # what is compiled into others; see tools/compile_hot.py
 
 TYPE_CHECKING = False

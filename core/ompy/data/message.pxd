@@ -1,3 +1,5 @@
+cimport cython
+
 from ompy.data.convertor cimport Convertor
 
 cdef class Message:
@@ -10,4 +12,5 @@ cdef class Message:
     cpdef bytearray packed(self)
     cpdef store(self, packed)
 
+@cython.locals(made=Message)
 cpdef Message message_of(memory, long long origin, long long count, layout)

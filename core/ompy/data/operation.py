@@ -52,7 +52,7 @@ class Operation:
         Raises:
             MPIError: ERR_OP, it is not.
         """
-        if self._check is not None:
+        if self._check is not None and layout.format not in self.loops:
             self._check(layout)
 
     def combine(

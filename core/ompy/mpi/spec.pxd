@@ -6,6 +6,7 @@ from ompy.data.message cimport Message, message_of
 
 # the module's constants, in C
 cdef long long ERR_TYPE
+cdef dict _LAYOUTS
 
 cpdef Convertor send_convertor(spec)
 cpdef Convertor recv_convertor(spec)

@@ -1,3 +1,6 @@
+# the module's constants, in C
+cdef long long FIRST_READ
+
 cdef class FrameReader:
     cdef object _memory
     cdef long long _largest

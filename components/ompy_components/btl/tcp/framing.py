@@ -34,6 +34,9 @@ GOT: Final = 4  # bytes of registered memory
 DONE: Final = 5  # how a put went, or that a get failed
 LANDED: Final = 255  # never on the wire: the bytes of a PUT or GOT are in their place
 
+# bytes read at first when nothing is held: what follows the header of a put comes in it too and is
+# copied once more; arbitrary: little beside a put, and room for many small frames
+FIRST_READ: Final = 16 * 1024
 WITH_BYTES: Final = frozenset({PUT, GOT})
 LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)
 
@@ -80,6 +83,7 @@ class FrameReader:
             if self._landing:
                 return self._memory[: self.left] if self._target is None else self._target
             self._begin = self._end = 0
+            return self._memory[:FIRST_READ]
         elif self._begin > len(self._memory) // 2:
             held = self._end - self._begin
             self._memory[:held] = self._memory[self._begin : self._end]
