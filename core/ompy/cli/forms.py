@@ -14,6 +14,8 @@ import ompy
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
 INLINE = (
     "borrowed",
+
+
     "elements",
     "entries",
     "raw",

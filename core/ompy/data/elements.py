@@ -28,9 +28,7 @@ _ROW: Final = 16  # a power of 2, at least as many as there are kinds
 assert len(KINDS) <= _ROW
 
 
-def combine(
-    loop: int, left: memoryview, start: int, right: memoryview, at: int, size: int
-) -> None:
+def combine(loop: int, left: memoryview, start: int, right: memoryview, at: int, size: int) -> None:
     """Store `left op right` in `right`: `size` bytes of packed elements from `start` and `at`.
 
     Args:

@@ -104,6 +104,7 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
             return False
     try:
         if root is None:
+            assert receive is not None, "all have room"
             state.coll.allreduce(send, receive, inner.operation)
         else:
             state.coll.reduce(send, receive, inner.operation, root)

@@ -23,7 +23,6 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.markers import Marker
 from ompy.mpi.predefined import BYTE, FORMATS, of_format, typedict
 
-
 # of buffers of one kind of numbers, by its character
 _LAYOUTS: Final = {kind: known._inner.layout for kind, known in FORMATS.items() if len(kind) == 1}
 

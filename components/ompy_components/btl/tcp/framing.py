@@ -15,6 +15,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from ompy import raw
 from ompy.net.base import LinkError
 
 FRAME: Final = Struct("<BBHI")
@@ -54,6 +55,7 @@ class FrameReader:
     __slots__ = (
         "_begin",
         "_end",
+        "_first",
         "_landing",
         "_largest",
         "_memory",
@@ -69,6 +71,7 @@ class FrameReader:
         self._largest = largest
         # room for one frame and as much again, so that many small ones come in one read
         self._memory = memoryview(bytearray(2 * (largest + FRAME_SIZE)))
+        self._first = self._memory[:FIRST_READ]
         self._begin = 0
         self._end = 0
         self.tag = self.kind = 0
@@ -83,7 +86,7 @@ class FrameReader:
             if self._landing:
                 return self._memory[: self.left] if self._target is None else self._target
             self._begin = self._end = 0
-            return self._memory[:FIRST_READ]
+            return self._first
         elif self._begin > len(self._memory) // 2:
             held = self._end - self._begin
             self._memory[:held] = self._memory[self._begin : self._end]
@@ -108,7 +111,8 @@ class FrameReader:
         held = self._end - self._begin
         if held < FRAME_SIZE:
             return self._landing and self.left == 0 and self._landed()
-        tag, kind, reserved, size = FRAME.unpack_from(self._memory, self._begin)
+        word = raw.word(self._memory, self._begin)  # the fields of FRAME
+        tag, kind, reserved, size = word & 255, word >> 8 & 255, word >> 16 & 65535, word >> 32
         if kind > BYE and not reserved and self._is_remote(kind, size):
             return self._next_remote(kind, size, held)
         if size > self._largest or kind > BYE or reserved:

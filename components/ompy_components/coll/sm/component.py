@@ -48,7 +48,8 @@ class SmCollComponent(CollComponent):
         Parameter(
             "window_size",
             "size_t",
-            128 * 1024,  # XX
+            512
+            * 1024,  # all that the default fragments hold: more of it costs fewer changes of rank
             "Bytes of a large reduction that are shown, shared out and combined at a time; at most "
             "what the fragments of a rank hold.",
             level=6,

@@ -109,9 +109,7 @@ class Operations:
             if done >= total:
                 break
         if total > room:
-            raise MPIError(
-                ERR_TRUNCATE, f"a broadcast of {total} bytes came for room for {room}"
-            )
+            raise MPIError(ERR_TRUNCATE, f"a broadcast of {total} bytes came for room for {room}")
 
     # --- reductions
 
@@ -122,21 +120,18 @@ class Operations:
         given = send if send is not None else receive
         assert given is not None, "every member has data"
         operation.check(given.layout)
-        at_root = self.board.rank == root
         data, start = _packed(given)
         size = given.count * given.layout.size
-        room, to = _room(receive) if at_root else (None, 0)
+        if self.board.rank != root:
+            self._give(data, start, size, given.layout, operation)
+            return
+        assert receive is not None, "the root has room"
+        room, to = _room(receive)
         if size > self._fragment:
             self._share_out(data, start, room, to, size, given.layout, operation)
-        elif at_root:
-            self._collect(data, start, room, to, size, given.layout, operation)
         else:
-            self._show(data, start, size)
-            if self.board.all_shown(self._number):
-                self.board.wake()
-            self.board.finish(self._number)
-        if at_root:
-            _settle(receive, room)
+            self._collect(data, start, room, to, size, given.layout, operation)
+        _settle(receive, room)
 
     def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """All show their data; the last one combines a little, all combine much."""
@@ -164,6 +159,19 @@ class Operations:
         if size:
             board.copy_in(board.slot(board.rank, number), data, start, size)
         board.show(number, size)
+
+    def _give(
+        self, data: memoryview, start: int, size: int, layout: Layout, operation: Operation
+    ) -> None:
+        """Take part in a reduction whose result is another's."""
+        board = self.board
+        if size > self._fragment:
+            self._share_out(data, start, None, 0, size, layout, operation)
+            return
+        self._show(data, start, size)
+        if board.all_shown(self._number):
+            board.wake()
+        board.finish(self._number)
 
     def _collect(
         self,
@@ -205,11 +213,12 @@ class Operations:
             board.wait_for_result(number)
             if not board.has_result(number):
                 self._make(room, to, size, layout, operation)
-        if board.total(number) != size:
-            raise _disagreement()
-        if size:
+        fits = board.total(number) == size
+        if fits and size:
             board.copy_out(board.result(number), room, to, size)
         board.finish(number)
+        if not fits:
+            raise _disagreement()
 
     def _combine(
         self, room: memoryview, to: int, size: int, layout: Layout, operation: Operation
