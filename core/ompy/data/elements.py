@@ -24,7 +24,7 @@ OPERATIONS: Final = (
 )
 KINDS: Final = "bhilqBHILQfd"
 _EVERY_KIND: Final = OPERATIONS[:4]  # the others are not for floats
-_ROW: Final = 16  # a power of 2, at least as many as there are kinds
+_ROW: Final = 16  # arbitrary: a power of 2, at least as many as there are kinds
 assert len(KINDS) <= _ROW
 
 

@@ -18,10 +18,12 @@ from ompy_components.coll.sm.board import Board
 if TYPE_CHECKING:
     from ompy.data.layout import Layout
 
-WRONG: Final = (1 << 62) - 1  # bytes of a message, said when members disagree
-# bytes combined at a time: result and operand stay in the nearest cache, of 32 KiB or more
+# bytes of a message, said when members disagree; arbitrary: more than any message has
+WRONG: Final = (1 << 62) - 1
+# bytes combined at a time; arbitrary: result and operand stay in the nearest cache of any processor
 BLOCK: Final = 8192
-UNIT: Final = 64  # elements; so that a part is whole cache lines, whatever an element is
+# elements; arbitrary: a multiple of them is whole cache lines of 64 bytes, whatever an element is
+UNIT: Final = 64
 
 
 class Operations:
