@@ -140,17 +140,22 @@ class Operations:
         given = send if send is not None else receive
         layout = given.layout
         operation.check(layout)
-        data, start = _packed(given)
         size = given.count * layout.size
-        room, to = _room(receive)
+        start, to = given.place(), receive.place()
+        data, room = given.memory, receive.memory
+        if start < 0:
+            data, start = memoryview(given.packed()), 0
+        if to < 0:
+            room = allocate(receive.size)
         if size > self._fragment:
-            self._share_out(data, start, room, to, size, layout, operation)
+            self._share_out(data, start, room, max(to, 0), size, layout, operation)
         else:
             self._show(data, start, size)
             if self.board.all_shown(self._number):
-                self._make(room, to, size, layout, operation)
-            self._take(room, to, size, layout, operation)
-        _settle(receive, room)
+                self._make(room, max(to, 0), size, layout, operation)
+            self._take(room, max(to, 0), size, layout, operation)
+        if to < 0:
+            receive.store(room)
 
     def _show(self, data: memoryview, start: int, size: int) -> None:
         """Show all of a small message."""
