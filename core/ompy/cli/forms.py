@@ -14,8 +14,6 @@ import ompy
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
 INLINE = (
     "borrowed",
-
-
     "elements",
     "entries",
     "raw",
