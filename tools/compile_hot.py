@@ -27,7 +27,7 @@ DIRECTIVES = {
     "binding": True,
     "infer_types": True,
 }
-INLINE = ("__init__", "borrowed", "entries", "raw", "vm")
+INLINE = ("__init__", "borrowed", "elements", "entries", "raw", "vm", "wire")
 SOURCES = (ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
 
 

@@ -17,6 +17,9 @@ cdef extern from "time.h" nogil:
     int clock_gettime(int, timespec *)
     int nanosleep(const timespec *, timespec *)
 
+cdef extern from "sched.h" nogil:
+    int sched_yield()
+
 cdef extern from * nogil:
     """
     #if defined(__x86_64__) || defined(__i386__)
@@ -26,7 +29,13 @@ cdef extern from * nogil:
     #else
     #define OMPY_PAUSE() ((void)0)
     #endif
+    #if defined(__GNUC__)
+    #define OMPY_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+    #else
+    #define OMPY_FENCE() ((void)0)
+    #endif
     """
+    void OMPY_FENCE()
     void OMPY_PAUSE()
 
 cdef inline void pause(int times) noexcept:
@@ -112,6 +121,14 @@ cdef inline object numbers(object buffer):
 cdef inline int first(object memory) except -1:
     return <unsigned char>begin(memory)[0]
 
+cdef inline str kind(object view):
+    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
+    if inside.format == NULL or inside.format[0] == 0 or inside.format[1] != 0:
+        return ""
+    if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL or not inside.ndim or not inside.len:
+        return ""
+    return chr(inside.format[0]) if PyBuffer_IsContiguous(inside, b"C") else ""
+
 cdef inline object flat(object view):
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
     if inside.ndim == 1 and inside.format != NULL and inside.format[0] == b"B" and inside.format[1] == 0:
@@ -133,6 +150,13 @@ cdef inline void nap():
     moment.tv_nsec = 1000
     with nogil:
         nanosleep(&moment, NULL)
+
+cdef inline void fence() noexcept:
+    OMPY_FENCE()
+
+cdef inline void give_way():
+    with nogil:
+        sched_yield()
 
 cdef inline bint is_writable(object view):
     return not PyMemoryView_GET_BUFFER(view).readonly

@@ -9,6 +9,7 @@ nothing is checked in C.
 from __future__ import annotations
 
 from _thread import get_ident
+from os import sched_yield
 from struct import Struct
 from time import monotonic_ns, sleep
 from typing import Any, Final, TypeVar
@@ -26,6 +27,7 @@ Made = TypeVar("Made")
 BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C integer
 
 clock = monotonic_ns
+give_way = sched_yield
 thread = get_ident
 two_words = _WORDS.pack
 six_words = Struct("<QQQQQq").pack  # the last has a sign
@@ -80,6 +82,12 @@ def first(memory: Any) -> int:
     return byte
 
 
+def kind(view: memoryview) -> str:
+    """The format of a contiguous view of one or more numbers, a character; empty for any other."""
+    form = view.format
+    return form if form in NATIVE and view.c_contiguous and view.ndim and view.nbytes else ""
+
+
 def flat(view: memoryview) -> memoryview:
     """The view, or one of format B and a single dimension of the same bytes."""
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
@@ -103,6 +111,13 @@ def instance(base: type, kind: type[Made]) -> Made:
     """What `base.__new__` makes for a class derived from it."""
     made: Made = base.__new__(kind)  # type: ignore[call-overload]
     return made
+
+
+def fence() -> None:
+    """What is stored before can be seen by all before anything is read after.
+
+    Interpreted there is so much between two lines that it can, as good as always.
+    """
 
 
 def nap() -> None:

@@ -64,7 +64,7 @@ def test_what_is_written_twice_has_the_same_functions(path: Path) -> None:
     there = {node.name: len(node.args.args) for node in tree.body if is_function(node)}
     inline = re.findall(r"^cdef inline .*?(\w+)\(([^)]*)\)", path.read_text(), re.MULTILINE)
     declared = {name: len([part for part in row.split(",") if part]) for name, row in inline}
-    assert len(declared) > 1
+    assert declared
     for name, count in there.items():
         assert declared.get(name) == count, f"{path.stem}.{name}"
 

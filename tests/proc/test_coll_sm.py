@@ -71,6 +71,28 @@ def one_leaves(process: RankProcess) -> str:
     return "hung"
 
 
+def others_go_on(process: RankProcess) -> str:
+    """Who waits for others in shared memory serves a large message of another meanwhile."""
+    import numpy as np
+    from ompy.mpi.operation import SUM
+
+    world = world_of(process)
+    data = np.arange(1 << 18) * (world.rank + 1)
+    result = np.zeros_like(data)
+    for step in range(3):
+        if world.rank == 0:
+            request = world.Isend(data, world.size - 1)
+            (world.Barrier, lambda: world.Allreduce(data[:1], result[:1], SUM))[step % 2]()
+            request.Wait()
+        elif world.rank == world.size - 1:
+            world.Recv(result, 0)  # before it takes part in what the others wait in
+            assert (result == np.arange(1 << 18)).all()
+            (world.Barrier, lambda: world.Allreduce(data[:1], result[:1], SUM))[step % 2]()
+        else:
+            (world.Barrier, lambda: world.Allreduce(data[:1], result[:1], SUM))[step % 2]()
+    return "done"
+
+
 @pytest.mark.parametrize("ranks", [2, 5] if THOROUGH else [4])
 def test_more_ranks_than_cores(ranks: int) -> None:
     settings = {"btl": "self,sm", "coll_sm_fragment_size": 4096, "coll_sm_comm_num_segments": 3}
@@ -82,6 +104,11 @@ def test_more_ranks_than_cores(ranks: int) -> None:
 def test_who_sleeps_is_woken() -> None:
     found = real(3, "tests.proc.test_coll_sm:one_sleeps", settings={"btl": "self,sm"})
     assert found == ["awake"] * 3
+
+
+def test_messages_move_while_a_rank_waits_in_a_collective() -> None:
+    found = real(3, "tests.proc.test_coll_sm:others_go_on", settings={"btl": "self,sm"})
+    assert found == ["done"] * 3
 
 
 def test_a_rank_that_ends_is_an_error() -> None:

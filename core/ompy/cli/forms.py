@@ -14,9 +14,11 @@ import ompy
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
 INLINE = (
     "borrowed",
+    "elements",
     "entries",
     "raw",
     "vm",
+    "wire",
 )  # what is compiled into others; see tools/compile_hot.py
 
 TYPE_CHECKING = False

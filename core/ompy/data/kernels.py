@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ompy.data import kernels_plain
+from ompy.data.elements import LOOPS
 from ompy.data.errors import ERR_OP, MPIError
 from ompy.data.layout import Layout
 from ompy.data.operation import Operation
@@ -139,7 +140,7 @@ def _operation(name: str) -> Operation:
             combine = _combine(name, size // kernels_plain.SIZES.get(kind, size), kind)
             combine(left[:size], right[:size], kind)
 
-    return Operation(name, kernel, commutative=True, check=check)
+    return Operation(name, kernel, commutative=True, check=check, loops=LOOPS.get(name))
 
 
 def _replace(left: memoryview, right: memoryview, layout: Layout, count: int) -> None:

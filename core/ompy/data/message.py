@@ -31,6 +31,15 @@ class Message:
         """Packed bytes."""
         return self.count * self.layout.size
 
+    def place(self) -> int:
+        """Byte of the memory from which on the message lies in one piece; -1 if it does not."""
+        layout = self.layout
+        if layout.contiguous:
+            return self.origin
+        if layout.single is not None and (self.count == 1 or layout.extent == layout.size):
+            return self.origin + layout.single[0]
+        return -1
+
     def convertor(self) -> Convertor:
         """The message's bytes."""
         return self.layout.convertor(self.memory, self.origin, self.count)
@@ -48,6 +57,16 @@ class Message:
     def part(self, first: int, count: int) -> Message:
         """Elements `first` to `first + count`."""
         return Message(self.memory, self.origin + first * self.layout.extent, count, self.layout)
+
+
+def message_of(memory: memoryview, origin: int, count: int, layout: Layout) -> Message:
+    """A message, made without a constructor's cost."""
+    made = Message.__new__(Message)
+    made.memory = memory
+    made.origin = origin
+    made.count = count
+    made.layout = layout
+    return made
 
 
 class Blocks:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from ompy.data import elements
 from ompy.data.layout import Layout
 
 Kernel = Callable[[memoryview, memoryview, Layout, int], None]
 Check = Callable[[Layout], None]
+
+# interpreted, a kernel chooses between NumPy and plain loops by the amount, which is better
+COMPILED: Final = not __file__.endswith(".py")
 
 
 class Operation:
@@ -19,16 +24,24 @@ class Operation:
         kernel: `kernel(left, right, layout, count)` stores `left op right` in `right`; both
             are packed byte views (format B) of `count` elements. Raises MPIError ERR_OP
             when it is not defined for the layout.
+        loops: numbers of `elements.combine` by the layout's format, for those that it has.
     """
 
-    __slots__ = ("_check", "commutative", "kernel", "name")
+    __slots__ = ("_check", "commutative", "kernel", "loops", "name")
 
     def __init__(
-        self, name: str, kernel: Kernel, *, commutative: bool, check: Check | None = None
+        self,
+        name: str,
+        kernel: Kernel,
+        *,
+        commutative: bool,
+        check: Check | None = None,
+        loops: Mapping[str, int] | None = None,
     ) -> None:
         self.name = name
         self.kernel = kernel
         self.commutative = commutative
+        self.loops = dict(loops) if loops is not None and COMPILED else {}
         self._check = check
 
     def check(self, layout: Layout) -> None:
@@ -39,5 +52,25 @@ class Operation:
         Raises:
             MPIError: ERR_OP, it is not.
         """
-        if self._check is not None:
+        if self._check is not None and layout.format not in self.loops:
             self._check(layout)
+
+    def combine(
+        self,
+        layout: Layout,
+        left: memoryview,
+        start: int,
+        right: memoryview,
+        at: int,
+        size: int,
+    ) -> None:
+        """Store `left op right` in `right`: `size` bytes of packed elements from `start` and `at`.
+
+        Whoever calls it has asked `check`. Nothing is called for no bytes.
+        """
+        loop = self.loops.get(layout.format)
+        if loop is not None:
+            elements.combine(loop, left, start, right, at, size)
+        elif size:
+            count = size // layout.size
+            self.kernel(left[start : start + size], right[at : at + size], layout, count)

@@ -9,14 +9,8 @@ from ompy.data.message import Message
 
 def in_place(message: Message) -> memoryview | None:
     """The message's bytes in the user's memory, or None when they are not in one piece."""
-    layout = message.layout
-    size = message.size
-    if layout.contiguous:
-        return message.memory[message.origin : message.origin + size]
-    if layout.single is not None and (message.count == 1 or layout.extent == layout.size):
-        start = message.origin + layout.single[0]
-        return message.memory[start : start + size]
-    return None
+    start = message.place()
+    return message.memory[start : start + message.size] if start >= 0 else None
 
 
 def to_send(message: Message) -> memoryview:

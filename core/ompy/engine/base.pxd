@@ -1,5 +1,6 @@
 cimport cython
 
+from ompy cimport raw
 from ompy.data.request cimport Waitable
 from ompy.engine.lock cimport RankLock
 from ompy.engine.timers cimport TimerHeap
@@ -26,6 +27,7 @@ cdef class Engine:
     cpdef int poll_these(self, list pollers) except -1
     cpdef int progress(self) except -1
     cpdef bint wait(self, Waitable waitable, long long timeout=*) except -1
+    cpdef bint look_for(self, memory, long long at, unsigned long long least) except -1
     @cython.locals(poller=Poller)
     cpdef bint arm_pollers(self) except -1
     @cython.locals(poller=Poller)

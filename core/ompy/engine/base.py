@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from ompy import raw
 from ompy.data.request import Waitable
 from ompy.engine.lock import rank_lock
 from ompy.engine.timers import Timer, TimerHeap
@@ -135,6 +136,22 @@ class Engine:
             Whether it is complete.
         """
         raise NotImplementedError
+
+    def look_for(self, memory: memoryview, at: int, least: int) -> bool:
+        """Look at a word of shared memory for a moment, as long as it is less than `least`.
+
+        For what another rank of the host stores very soon: an engine may save what `wait` costs.
+        Who gets False waits by `wait`, with a poller that is asked whether the rank may sleep.
+
+        Args:
+            memory: view of format B.
+            at: byte of the word in it.
+            least: what is looked for; words only grow.
+
+        Returns:
+            Whether the word is there. Here, false: other ranks do nothing meanwhile.
+        """
+        return raw.word(memory, at) >= least
 
     def wait_until(self, predicate: Callable[[], bool], timeout: int = -1) -> bool:
         """Progress until `predicate` is true; it is asked in every round of progress.

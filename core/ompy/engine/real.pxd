@@ -9,6 +9,9 @@ cdef long long LONG_WAIT
 cdef long long LONG_PAUSE
 cdef long long SELDOM
 cdef long long YIELDS_FOR
+cdef long long SPINNING_LOOKS
+cdef long long YIELDING_LOOKS
+cdef long long LOOKS_A_ROUND
 cdef long long TURN_EVERY
 
 cdef class RealEngine(Engine):
@@ -29,6 +32,8 @@ cdef class RealEngine(Engine):
     cpdef int progress(self) except -1
     @cython.locals(deadline="long long", idle_since="long long", misses=long)
     cpdef bint wait(self, Waitable waitable, long long timeout=*) except -1
+    @cython.locals(looks=long)
+    cpdef bint look_for(self, memory, long long at, unsigned long long least) except -1
     @cython.locals(now="long long", idle="long long")
     cdef bint _idle(self, Waitable waitable, long misses, long long idle_since, long long deadline) except -1
     cdef _park(self, Waitable waitable, long long idle, long long remaining)

@@ -37,6 +37,10 @@ LONG_WAIT: Final = 64  # arbitrary: some 10 us
 LONG_PAUSE: Final = 8  # arbitrary: half a microsecond, little beside such a wait
 YIELDS_FOR: Final = 50_000  # ns between naps; arbitrary: a nap is as long
 SELDOM: Final = 32  # rounds; arbitrary: a look that finds nothing then costs less than the others
+# looks at a word before the rank waits like for anything else, and between two rounds of polling
+SPINNING_LOOKS: Final = 64  # arbitrary: some 50 us with the rounds among them
+YIELDING_LOOKS: Final = 64  # arbitrary: each gives all others of some ten ranks a turn
+LOOKS_A_ROUND: Final = 4  # arbitrary: a round costs a fraction of what a yield does
 TURN_EVERY: Final = 1000  # empty polls; reference performance.md 3e: no visible cost
 
 
@@ -138,6 +142,23 @@ class RealEngine(Engine):
                 return waitable.complete
         return True
 
+    def look_for(self, memory: memoryview, at: int, least: int) -> bool:
+        """Look, and give the core away between looks; all is polled now and then."""
+        looks = 0
+        while raw.word(memory, at) < least:
+            looks += 1
+            if self.has_core:
+                if looks > SPINNING_LOOKS:
+                    return False
+                raw.pause(LONG_PAUSE)
+            else:
+                if looks > YIELDING_LOOKS:
+                    return False
+                raw.give_way()
+            if looks % LOOKS_A_ROUND == 0:
+                self.progress()
+        return True
+
     def _idle(self, waitable: Waitable, misses: int, idle_since: int, deadline: int) -> bool:
         """Spend an empty round. False when the deadline has passed."""
         now = self.now()
@@ -152,7 +173,7 @@ class RealEngine(Engine):
             raw.nap()
             self._nap_at = self.now() + YIELDS_FOR
         elif idle >= self._spin_for:
-            os.sched_yield()
+            raw.give_way()
         else:
             raw.pause(1 if misses < LONG_WAIT else LONG_PAUSE)
         return True

@@ -12,12 +12,13 @@ from operator import index
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from ompy.data.errors import MPIError
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message
 from ompy.mpi.markers import InPlaceType
 from ompy.mpi.operation import Op, check_match
 from ompy.mpi.peers import check_root
-from ompy.mpi.spec import Typed, message, typed_blocks, vector_blocks
+from ompy.mpi.spec import Typed, message, plain, typed_blocks, vector_blocks
 from ompy.mpi.state import CommState
 
 _NUMBER: Final = Struct("<q")
@@ -53,6 +54,66 @@ def many(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Bl
         return None
     found: Blocks = parse(spec, writable, ranks).blocks
     return found
+
+
+# --- the common calls, straight; false means that they are for the others below
+
+
+def broadcast(state: CommState, buf: Any, root: Any) -> bool:
+    """Broadcast a contiguous buffer of numbers.
+
+    Raises:
+        MPIException: it failed.
+    """
+    if type(root) is not int or not 0 <= root < state.size:
+        return False
+    both = plain(buf, root != state.communicator.rank)
+    if both is None:
+        return False
+    try:
+        state.coll.bcast(both, root)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> bool:
+    """Reduce contiguous buffers of numbers by a predefined operation; to all if `root` is None.
+
+    Raises:
+        MPIException: it failed.
+    """
+    inner = op._inner
+    if inner is None or inner.operation is None:
+        return False
+    receive = None
+    if root is None or root == state.communicator.rank:
+        receive = plain(recvbuf, True)
+        if receive is None:
+            return False
+    elif type(root) is not int or not 0 <= root < state.size:
+        return False
+    send = None
+    if receive is None or not in_place(sendbuf):
+        send = plain(sendbuf, False)
+        if send is None:
+            return False
+        if receive is not None and (
+            send.layout is not receive.layout or send.count != receive.count
+        ):
+            return False
+    try:
+        if root is None:
+            assert receive is not None, "all have room"
+            state.coll.allreduce(send, receive, inner.operation)
+        else:
+            state.coll.reduce(send, receive, inner.operation, root)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+# --- any
 
 
 def bcast(state: CommState, buf: Any, root: int) -> Call:

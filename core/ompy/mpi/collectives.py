@@ -7,6 +7,7 @@ from typing import Any
 
 from ompy.mpi import collective_calls as calls
 from ompy.mpi.base import CommBase
+from ompy.mpi.collective_calls import broadcast, reduced
 from ompy.mpi.collective_requests import completed
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.spec import even_blocks, vector_blocks
@@ -24,7 +25,9 @@ class Collectives(CommBase):
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Copy the root's buffer to every member's."""
-        completed(calls.bcast(self._state(), buf, root))
+        state = self._state()
+        if not broadcast(state, buf, root):
+            completed(calls.bcast(state, buf, root))
 
     # --- gather and scatter
 
@@ -68,11 +71,15 @@ class Collectives(CommBase):
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine every member's buffer at the root."""
-        completed(calls.reduce(self._state(), sendbuf, recvbuf, op, root))
+        state = self._state()
+        if not reduced(state, sendbuf, recvbuf, op, root):
+            completed(calls.reduce(state, sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer at every member."""
-        completed(calls.reduction(self._state(), "allreduce", sendbuf, recvbuf, op))
+        state = self._state()
+        if not reduced(state, sendbuf, recvbuf, op, None):
+            completed(calls.reduction(state, "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer and hand out equal parts of the result."""

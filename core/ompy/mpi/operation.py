@@ -29,9 +29,10 @@ class OpState(State):
         commutes: the order of operands may be changed.
         objects: combines two Python objects.
         buffers: the user's `f(inbuf, inoutbuf, datatype)`, or None.
+        operation: the predefined one on buffers, once it was asked for, or None.
     """
 
-    __slots__ = ("buffers", "commutes", "name", "objects")
+    __slots__ = ("buffers", "commutes", "name", "objects", "operation")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class OpState(State):
         self.objects = objects
         self.buffers = buffers
         self.commutes = commutes
+        self.operation: Operation | None = None
 
 
 class Op(Handle):
@@ -139,9 +141,11 @@ class Op(Handle):
         """The operation on buffers of a datatype, as the collectives want it."""
         state = self._state()
         if state.buffers is None:
-            from ompy.data.kernels import PREDEFINED
+            if state.operation is None:
+                from ompy.data.kernels import PREDEFINED
 
-            return PREDEFINED[state.name]
+                state.operation = PREDEFINED[state.name]
+            return state.operation
         return Operation(
             "a user-defined operation",
             _kernel(state.buffers, datatype),

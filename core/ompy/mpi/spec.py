@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ompy import raw
 from ompy.data.convertor import Convertor, contiguous, lent
 from ompy.data.errors import ERR_TYPE
 from ompy.data.layout import Layout
-from ompy.data.message import Blocks, Message
+from ompy.data.message import Blocks, Message, message_of
 from ompy.mpi.access import acquire
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
 from ompy.mpi.markers import Marker
-from ompy.mpi.predefined import BYTE, of_format, typedict
+from ompy.mpi.predefined import BYTE, FORMATS, of_format, typedict
+
+# of buffers of one kind of numbers, by its character
+_LAYOUTS: Final = {kind: known._inner.layout for kind, known in FORMATS.items() if len(kind) == 1}
 
 
 class Typed(NamedTuple):
@@ -59,6 +62,19 @@ def recv_convertor(spec: Any) -> Convertor:
         return _convertor(spec, True)
     taken = lent(spec, True)
     return taken if taken is not None else _convertor(spec, True)
+
+
+def plain(buffer: Any, writable: bool) -> Message | None:
+    """The message that a contiguous buffer of numbers is, or None for whatever else it may be."""
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        return None
+    layout = _LAYOUTS.get(raw.kind(view))
+    if layout is None or (writable and not raw.is_writable(view)):
+        return None
+    memory = raw.flat(view)
+    return message_of(memory, 0, raw.size(memory) // layout.size, layout)
 
 
 def _plain_message(spec: Sequence[Any]) -> memoryview | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import select
 import socket
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ompy.engine.wakeup import Wakeup
+from ompy.net import wire
 from ompy.net.base import (
     WOULD_BLOCK,
     Address,
@@ -42,6 +44,13 @@ _DATAGRAM_MAX: Final = 65_507  # Linux: bytes one send over IPv4 has room for
 _LOST: Final = (ConnectionRefusedError, PermissionError)
 # what kernels and devices say that cannot cut a send, or not into packets of that size
 _CANNOT_SPLIT: Final = (errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP)
+# a socket that is full, or empty, or on its way to be connected
+_NOT_NOW: Final = frozenset((errno.EAGAIN, errno.EINTR, errno.ENOTCONN, errno.EINPROGRESS))
+
+
+def _said(number: int) -> str:
+    """What the kernel says, as an `OSError` does."""
+    return str(OSError(number, os.strerror(number)))
 
 
 class SocketSource(Source):
@@ -61,18 +70,22 @@ class SocketSource(Source):
 class SocketStream(SocketSource, Stream):
     """A TCP connection."""
 
-    __slots__ = ()
+    __slots__ = ("_descriptor",)
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
+        self._descriptor = sock.fileno()
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, pieces: Sequence[memoryview]) -> int:
         """Hand bytes to the kernel."""
+        if len(pieces) == 1:
+            taken = wire.send(self._descriptor, pieces[0])
+            if taken < 0 and -taken not in _NOT_NOW:
+                raise LinkError(_said(-taken))
+            return max(taken, 0)
         try:
-            if len(pieces) == 1:
-                return self.socket.send(pieces[0])
             return self.socket.sendmsg(pieces[:PIECES_MAX])
         except BlockingIOError:
             return 0
@@ -100,14 +113,17 @@ class SocketStream(SocketSource, Stream):
 
     def receive_into(self, view: memoryview) -> int:
         """Take bytes from the kernel."""
-        try:
-            return self.socket.recv_into(view)
-        except BlockingIOError:
+        count = wire.receive(self._descriptor, view)
+        if count >= 0:
+            return count
+        if -count in _NOT_NOW:
             return WOULD_BLOCK
-        except OSError as problem:
-            if problem.errno == errno.ENOTCONN:
-                return WOULD_BLOCK
-            raise LinkError(str(problem)) from problem
+        raise LinkError(_said(-count))
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._descriptor = -1  # its number may soon be another's
+        super().close()
 
     def fail(self, why: str) -> None:
         """End both directions; the kernel says so to whoever waits."""

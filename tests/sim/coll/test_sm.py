@@ -22,10 +22,12 @@ from tests.support.worlds import virtual
 SM = {"coll": "sm,tuned,basic", "btl": "self,sm"}
 # the least of both: everything is a pipeline, and everybody waits for everybody
 NARROW = {"coll_sm_fragment_size": 64, "coll_sm_comm_num_segments": 2}
+# large reductions are worked on in the least of pieces
+WINDOW = {"coll_sm_fragment_size": 64, "coll_sm_window_size": 64}
 SUM = PREDEFINED["MPI_SUM"]
 
 
-@pytest.mark.parametrize("settings", [{}, NARROW], ids=["default", "narrow"])
+@pytest.mark.parametrize("settings", [{}, NARROW, WINDOW], ids=["default", "narrow", "window"])
 @pytest.mark.parametrize("size", range(2, 10) if THOROUGH else (2, 3, 5))
 @pytest.mark.parametrize("name", ["bcast", "reduce", "allreduce"])
 def test_operation_does_what_mpi_says(name: str, size: int, settings: dict[str, int]) -> None:
@@ -113,7 +115,7 @@ def test_without_memory_all_go_on_with_messages(who: int, what: str) -> None:
         for name in ("bcast", "reduce", "allreduce"):
             programs.PROGRAMS[name](comm)
         comm.coll.barrier()
-        assert comm.coll.barrier.__self__._board is None
+        assert comm.coll.barrier.__self__._operations is None
         assert not process.context.network._fabric.regions
 
     virtual(3, program, **SM)
@@ -126,7 +128,7 @@ def test_over_other_btls_messages_are_sent() -> None:
     run(program, 2, coll="sm,tuned,basic", btl="self,tcp")
 
 
-@pytest.mark.parametrize("call", ["barrier", "allreduce", "reduce", "bcast"])
+@pytest.mark.parametrize("call", ["barrier", "allreduce", "large allreduce", "reduce", "bcast"])
 def test_a_member_that_has_ended_is_an_error(call: str) -> None:
     def program(process: RankProcess) -> str:
         comm = programs.world(process)
@@ -134,11 +136,15 @@ def test_a_member_that_has_ended_is_an_error(call: str) -> None:
         if comm.rank == 1:
             return "left"
         data, room = single(5, PLAIN).message(), single(5, PLAIN).message()
+        much = single(9999, PLAIN).message()
         calls = {
             "barrier": comm.coll.barrier,
             "bcast": partial(comm.coll.bcast, room, 1),
             "reduce": partial(comm.coll.reduce, data, room, SUM, comm.rank),
             "allreduce": partial(comm.coll.allreduce, data, room, SUM),
+            "large allreduce": partial(
+                comm.coll.allreduce, much, single(9999, PLAIN).message(), SUM
+            ),
         }
         with pytest.raises(MPIError, match="has ended without taking part") as caught:
             calls[call]()
@@ -166,14 +172,39 @@ def test_different_amounts_are_an_error_at_all() -> None:
     run(program, 3, **SM)
 
 
+@pytest.mark.parametrize("call", ["allreduce", "reduce"])
+@pytest.mark.parametrize("seed", range(effort(3)))
+def test_little_and_much_data_are_an_error_at_all(call: str, seed: int) -> None:
+    """Members that take different ways for one reduction agree again afterwards."""
+
+    def program(comm: Communicator) -> None:
+        for odd in range(comm.size):
+            count = 5000 if comm.rank == odd else 5
+            data, room = single(count, PLAIN).message(), single(count, PLAIN).message()
+            calls = {
+                "allreduce": partial(comm.coll.allreduce, data, room, SUM),
+                "reduce": partial(comm.coll.reduce, data, room, SUM, 0),
+            }
+            if call == "allreduce" or comm.rank in (0, odd):
+                with pytest.raises(MPIError, match="different amounts"):
+                    calls[call]()
+            else:
+                calls[call]()
+        comm.coll.barrier()
+        programs.PROGRAMS["allreduce"](comm)
+
+    virtual(3, lambda process: program(programs.world(process)), seed=seed, **SM, **NARROW)
+
+
 def test_if_nobody_saw_that_he_was_the_last_a_waiting_one_makes_the_result() -> None:
     """Both stored their own words before they saw the other's: processors do that."""
 
     def program(comm: Communicator) -> None:
         memory = memoryview(bytearray(1 << 12))
         board = Board(comm, memory, 2, 64)
-        memory.cast("Q")[(1 + 1) * LINE_WORDS] = 1  # rank 1 has shown fragment 1
-        board.show(1)
+        # a line for the proof, one for parked words, one for rank 0: rank 1 has shown fragment 1
+        memory.cast("Q")[3 * LINE_WORDS] = 1
+        board.show(1, 0)
         board.wait_for_result(1)
         assert not board.has_result(1)
         assert board.all_shown(1)

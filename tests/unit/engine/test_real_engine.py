@@ -293,3 +293,30 @@ def test_what_a_callback_of_the_loop_raises_comes_out(engine: RealEngine) -> Non
     with pytest.raises(Rung):
         engine.hub().sleep(60)
     engine.hub().sleep(0.01)
+
+
+@pytest.mark.parametrize("has_core", [True, False])
+def test_a_word_is_looked_for_while_others_are_polled(engine: RealEngine, has_core: bool) -> None:
+    """It gives up after a bounded number of looks: then the rank waits like for anything else."""
+    engine.has_core = has_core
+
+    class Writer(Poller):
+        polls = 0
+
+        def poll(self) -> int:
+            self.polls += 1
+            if self.polls == 5:
+                memory[8] = 7
+            return 0
+
+    memory = memoryview(bytearray(16))
+    writer = Writer()
+    engine.add_poller(writer)
+    assert engine.look_for(memory, 8, 0)
+    assert writer.polls == 0  # it was there
+    assert engine.look_for(memory, 8, 7)
+    assert writer.polls == 5
+    assert not engine.look_for(memory, 8, 8)
+    assert 5 < writer.polls < 1000
+    assert not engine.look_for(memory, 0, 1)
+    engine.remove_poller(writer)

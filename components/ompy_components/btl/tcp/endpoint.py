@@ -43,6 +43,14 @@ class State(Enum):
     FAILED = "failed"
 
 
+# finding a member of an enumeration takes longer than all else of a message here
+CLOSED: Final = State.CLOSED
+CONNECTING: Final = State.CONNECTING
+CONNECTED: Final = State.CONNECTED
+LEFT: Final = State.LEFT
+FAILED: Final = State.FAILED
+
+
 class Outgoing:
     """A frame that the kernel has not taken whole.
 
@@ -99,7 +107,7 @@ class TcpEndpoint(Endpoint):
         self.queue: deque[Outgoing] = deque()
         self.landing = module.landing
         self.remote = RemoteMemory(self, module.registered)
-        self.state = State.CLOSED
+        self.state = CLOSED
 
     def describe(self) -> str:
         """Interface and addresses."""
@@ -112,7 +120,7 @@ class TcpEndpoint(Endpoint):
 
     def look(self, now: int) -> bool:
         """Give the path up when nothing has been acknowledged for long. Whether it is watched."""
-        if self.state is not State.CONNECTED or self._stream is None:
+        if self.state is not CONNECTED or self._stream is None:
             return False
         if not self._stream.sends_again():
             self._silent_since = 0
@@ -122,13 +130,13 @@ class TcpEndpoint(Endpoint):
             ms = self._owner.silence // 1_000_000
             host, way = self.proc.hostname, self.describe().removeprefix("tcp ")
             self._broken(f"host {host} acknowledges nothing over {way} for {ms} ms")
-        return self.state is State.CONNECTED
+        return self.state is CONNECTED
 
     # -- sending
 
     def send(self, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment, or queue it; opens the connection if there is none."""
-        if self.state in (State.FAILED, State.LEFT):
+        if self.state in (FAILED, LEFT):
             return UNREACHABLE
         descriptor.tag = tag
         payload = descriptor.payload
@@ -141,9 +149,9 @@ class TcpEndpoint(Endpoint):
             pieces = [memoryview(header), descriptor.segment]
             if payload is not None:
                 pieces.append(payload)
-        if self.state is State.CONNECTED and not self.queue:
+        if self.state is CONNECTED and not self.queue:
             pieces = self._write(pieces)
-            if self.state is not State.CONNECTED:
+            if self.state is not CONNECTED:
                 return UNREACHABLE
             if not pieces:
                 if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
@@ -154,24 +162,25 @@ class TcpEndpoint(Endpoint):
 
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
-        if self.state is not State.CONNECTED or self.queue:
+        if self.state is not CONNECTED or self.queue:
             return False
         frame = FRAME.pack(tag, DATA, 0, len(header) + len(payload))
+        self._owner.warm = self
         left = self._write([memoryview(b"".join((frame, header, payload)))])
         if left:
             self._enqueue(Outgoing(left, None))
-        return self.state is State.CONNECTED
+        return self.state is CONNECTED
 
     def transmit(self, pieces: list[memoryview]) -> None:
         """Send a frame that no descriptor waits for, from where its bytes lie, or queue it."""
-        if self.state is State.CONNECTED and not self.queue:
+        if self.state is CONNECTED and not self.queue:
             pieces = self._write(pieces)
         if pieces and not self.lost():
             self._enqueue(Outgoing(pieces, None))
 
     def lost(self) -> bool:
         """Nothing can be sent any more."""
-        return self.state in (State.FAILED, State.LEFT)
+        return self.state in (FAILED, LEFT)
 
     def has_room(self) -> bool:
         """One more frame may wait to be sent."""
@@ -180,10 +189,10 @@ class TcpEndpoint(Endpoint):
     def _enqueue(self, outgoing: Outgoing) -> None:
         self.queue.append(outgoing)
         self._owner.queued += 1
-        if self.state is State.CLOSED and self._attempts == 0:
+        if self.state is CLOSED and self._attempts == 0:
             self.connect()
-        elif self.state is State.CONNECTED:
-            self._want_write(wanted=True)
+        elif self.state is CONNECTED:
+            self._want_write(True)
 
     def _write(self, pieces: list[memoryview]) -> list[memoryview]:
         """Offer `pieces` to the stream. Returns what it did not take; fails the path on errors."""
@@ -198,11 +207,11 @@ class TcpEndpoint(Endpoint):
     def _flush(self) -> int:
         """Send what is queued while the stream takes it. Returns frames completed."""
         done = 0
-        while self.queue and self.state is State.CONNECTED:
+        while self.queue and self.state is CONNECTED:
             outgoing = self.queue[0]
             offered = outgoing.pieces
             outgoing.pieces = self._write(offered)
-            if self.state is not State.CONNECTED or outgoing.pieces is offered:
+            if self.state is not CONNECTED or outgoing.pieces is offered:
                 break
             if outgoing.pieces:
                 continue  # it took a part: it may take more
@@ -212,18 +221,18 @@ class TcpEndpoint(Endpoint):
             descriptor = outgoing.descriptor
             if descriptor is not None and descriptor.callback is not None:
                 descriptor.callback.completed(self.module, self, descriptor, 0)
-        if not self.queue and self.state is State.CONNECTED:
-            self._want_write(wanted=False)
+        if not self.queue and self.state is CONNECTED:
+            self._want_write(False)
         return done
 
     # -- connecting
 
     def connect(self) -> None:
         """Begin an attempt to connect."""
-        if self.state is not State.CLOSED or self.address is None:
+        if self.state is not CLOSED or self.address is None:
             return
         self._attempts += 1
-        self.state = State.CONNECTING
+        self.state = CONNECTING
         context = self._owner.context
         try:
             self._stream = context.network.connect(self.address, self._owner.interface.address)
@@ -237,7 +246,7 @@ class TcpEndpoint(Endpoint):
         rank, target = context.rank, self.proc.rank
         self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce)
         self._owner.watch(self._stream, self)
-        self._want_write(wanted=True)
+        self._want_write(True)
         self._later(self._owner.handshake_timeout, partial(self._retry, "no answer"))
 
     def _later(self, delay: int, callback: Callable[[], None]) -> None:
@@ -283,7 +292,7 @@ class TcpEndpoint(Endpoint):
         elif initiator.outcome is Outcome.REFUSED:
             self._retry("the peer is connecting to us at the same time")
         else:
-            self._want_write(wanted=bool(initiator.outgoing))
+            self._want_write(bool(initiator.outgoing))
 
     def take(self, stream: Stream) -> None:
         """Use a proven connection that the peer opened; ours, if one is under way, is dropped."""
@@ -295,24 +304,24 @@ class TcpEndpoint(Endpoint):
 
     def prefers_own(self) -> bool:
         """Whether a connection the peer opened is refused: ours stays, or exists already."""
-        if self.state is State.CONNECTING:
+        if self.state is CONNECTING:
             return self._owner.context.rank < self.proc.rank
-        return self.state is not State.CLOSED
+        return self.state is not CLOSED
 
     def _connected(self) -> None:
         self._no_timer()
-        self.state = State.CONNECTED
+        self.state = CONNECTED
         self._initiator = None
         self._reader = FrameReader(self._owner.max_send_size)
         self._note("CONNECTED")
         self._owner.look_after(self)
-        self._want_write(wanted=bool(self.queue))
+        self._want_write(bool(self.queue))
         self._flush()
 
     def _retry(self, why: str) -> None:
         """An attempt failed: try again after a pause, or give the path up."""
         self._drop_stream()
-        self.state = State.CLOSED
+        self.state = CLOSED
         if self._attempts >= self._owner.connect_tries or self.proc.departed:
             own, there = self._owner.interface, self.address
             assert there is not None
@@ -327,15 +336,22 @@ class TcpEndpoint(Endpoint):
 
     # -- receiving
 
-    def ready(self, *, readable: bool, writable: bool) -> int:
+    def glance(self) -> int:
+        """Try to send what is queued, and to receive. Returns events handled."""
+        if self.state is not CONNECTED:
+            return 0
+        events = self._flush() if self.queue else 0
+        return events + self._receive() if self.state is CONNECTED else events
+
+    def ready(self, readable: bool, writable: bool) -> int:
         """The stream can be used. Returns events handled."""
-        if self.state is State.CONNECTING:
+        if self.state is CONNECTING:
             self._shake()
             return 1
         events = 0
-        if writable and self.state is State.CONNECTED:
+        if writable and self.state is CONNECTED:
             events += self._flush()
-        if readable and self.state is State.CONNECTED:
+        if readable and self.state is CONNECTED:
             events += self._receive()
         return events
 
@@ -356,6 +372,7 @@ class TcpEndpoint(Endpoint):
                     return events
                 reader.received(count)
                 events += 1
+                self._owner.warm = self
                 while reader.next():
                     if reader.kind == DATA:
                         self._owner.deliver(self, reader.tag, reader.fragment)
@@ -364,7 +381,7 @@ class TcpEndpoint(Endpoint):
                         return events
                     else:
                         self.remote.arrived(reader)
-                if count < len(room) or self.state is not State.CONNECTED:
+                if count < len(room) or self.state is not CONNECTED:
                     break
         except LinkError as problem:
             self._broken(f"{self.describe()}: {problem}")
@@ -374,7 +391,7 @@ class TcpEndpoint(Endpoint):
 
     def say_bye(self) -> None:
         """Tell the peer, behind everything queued, that nothing more will come."""
-        if self._said_bye or self.state is not State.CONNECTED:
+        if self._said_bye or self.state is not CONNECTED:
             return
         self._said_bye = True
         frame = [memoryview(FRAME.pack(0, BYE, 0, 0))]
@@ -387,14 +404,14 @@ class TcpEndpoint(Endpoint):
         self.say_bye()
         self._flush()
         self._drop_stream()
-        self.state = State.LEFT
+        self.state = LEFT
         self._fail_queue()
 
     def settled(self) -> bool:
         """Nothing is left to send or to wait for."""
-        if self.state is State.CONNECTED:
+        if self.state is CONNECTED:
             return False
-        return self.state in (State.LEFT, State.FAILED) or not self.queue
+        return self.state in (LEFT, FAILED) or not self.queue
 
     def flushed(self) -> bool:
         """Everything queued was taken by the kernel, or never will be."""
@@ -403,14 +420,14 @@ class TcpEndpoint(Endpoint):
     def close(self) -> None:
         """Close the connection, whatever its state."""
         self._drop_stream()
-        if self.state is not State.FAILED:
-            self.state = State.LEFT
+        if self.state is not FAILED:
+            self.state = LEFT
         self._fail_queue()
 
     def _broken(self, why: str) -> None:
         """The path is gone: tell the PML first, then fail what was queued."""
         self._drop_stream()
-        self.state = State.FAILED
+        self.state = FAILED
         self._note("FAILED", why=why)
         self._owner.path_failed(self, why)
         self._fail_queue()
@@ -426,13 +443,15 @@ class TcpEndpoint(Endpoint):
 
     def _drop_stream(self) -> None:
         self._no_timer()
+        if self._owner.warm is self:
+            self._owner.warm = None
         if self._stream is not None:
             self._owner.unwatch(self._stream)
             self._stream.close()
             self._stream = None
         self._initiator = None
 
-    def _want_write(self, *, wanted: bool) -> None:
+    def _want_write(self, wanted: bool) -> None:
         if self._stream is not None:
             self._owner.readiness.want_write(self._stream, wanted=wanted)
 

@@ -1,5 +1,13 @@
+cimport cython
+
+from ompy cimport raw
+
+# the module's constants, in C
+cdef long long FIRST_READ
+
 cdef class FrameReader:
     cdef object _memory
+    cdef object _first
     cdef long long _largest
     cdef long long _begin
     cdef long long _end
@@ -11,6 +19,7 @@ cdef class FrameReader:
     cdef public object fragment
     cpdef room(self)
     cpdef received(self, long long count)
+    @cython.locals(word="unsigned long long", held="long long", start="long long", tag=int, kind=int, reserved=int, size="long long")
     cpdef bint next(self) except -1
     cdef bint _is_remote(self, int kind, long long size) except -1
     cdef bint _next_remote(self, int kind, long long size, long long held) except -1

@@ -15,6 +15,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from ompy import raw
 from ompy.net.base import LinkError
 
 FRAME: Final = Struct("<BBHI")
@@ -34,6 +35,9 @@ GOT: Final = 4  # bytes of registered memory
 DONE: Final = 5  # how a put went, or that a get failed
 LANDED: Final = 255  # never on the wire: the bytes of a PUT or GOT are in their place
 
+# bytes read at first when nothing is held: what follows the header of a put comes in it too and is
+# copied once more; arbitrary: little beside a put, and room for many small frames
+FIRST_READ: Final = 16 * 1024
 WITH_BYTES: Final = frozenset({PUT, GOT})
 LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)
 
@@ -51,6 +55,7 @@ class FrameReader:
     __slots__ = (
         "_begin",
         "_end",
+        "_first",
         "_landing",
         "_largest",
         "_memory",
@@ -66,6 +71,7 @@ class FrameReader:
         self._largest = largest
         # room for one frame and as much again, so that many small ones come in one read
         self._memory = memoryview(bytearray(2 * (largest + FRAME_SIZE)))
+        self._first = self._memory[:FIRST_READ]
         self._begin = 0
         self._end = 0
         self.tag = self.kind = 0
@@ -80,6 +86,7 @@ class FrameReader:
             if self._landing:
                 return self._memory[: self.left] if self._target is None else self._target
             self._begin = self._end = 0
+            return self._first
         elif self._begin > len(self._memory) // 2:
             held = self._end - self._begin
             self._memory[:held] = self._memory[self._begin : self._end]
@@ -104,7 +111,8 @@ class FrameReader:
         held = self._end - self._begin
         if held < FRAME_SIZE:
             return self._landing and self.left == 0 and self._landed()
-        tag, kind, reserved, size = FRAME.unpack_from(self._memory, self._begin)
+        word = raw.word(self._memory, self._begin)  # the fields of FRAME
+        tag, kind, reserved, size = word & 255, word >> 8 & 255, word >> 16 & 65535, word >> 32
         if kind > BYE and not reserved and self._is_remote(kind, size):
             return self._next_remote(kind, size, held)
         if size > self._largest or kind > BYE or reserved:

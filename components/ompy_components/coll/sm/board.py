@@ -1,15 +1,17 @@
-"""What the members of a communicator share: counters, and slots for fragments.
+"""What the members of a communicator share: counters, and room for fragments.
 
     0         the value that proves the memory to be the right one
-    lines     one cache line per member: last fragment shown, last fragment done with, parked word
-    results   one slot for each of the last `depth` fragments: its header and its bytes
-    slots     as many for each member
+    parked    a word per member: whether it sleeps, and what for
+    lines     whole cache lines per member: last fragment shown, last fragment done with, and the
+              bytes of the whole message for each of its slots
+    headers   one cache line for each of the last `depth` results: its number, bytes of the message
+    results   one slot for each of the last `depth` fragments
+    slots     as many for each member, side by side
 
 Every fragment of every operation has the next number, which all members count alike. Fragment k
-uses the slots k modulo depth. A slot's header has the number of the fragment in it, once that is
-all there, and the bytes of the whole message. A member may write a slot again when all others are
-done with what was in it. Words are stored after what they speak of, and each has one writer, but
-the header of a result: two members may make the same result, of the same bytes.
+uses the slots k modulo depth. A member may write a slot again when all others are done with what
+was in it. Words are stored after what they speak of, and each has one writer, but the header of a
+result: two members may make the same result, of the same bytes.
 
 All zero is the valid initial state.
 """
@@ -27,15 +29,16 @@ from ompy.net.base import Doorbell
 
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 LINE_WORDS: Final = LINE // 8
-# words of a member's line, by place
+# words of a member's lines, by place
 SHOWN: Final = 0
 DONE: Final = 1
-PARKED: Final = 2
+TOTALS: Final = 2  # as many as there are slots
+PARKED: Final = LINE_WORDS  # the word of member 0 among all words
 # values of a parked word
 AWAKE: Final = 0
 ASLEEP: Final = 1  # wake me when something was shown, or a result is there
 HUNGRY: Final = 2  # wake me when somebody is done
-# words of a slot's header
+# words of a result's header
 NUMBER: Final = 0
 TOTAL: Final = 1
 # what a member waits for
@@ -44,14 +47,20 @@ ALL_SHOWN: Final = 1
 ALL_DONE: Final = 2
 
 
+def lines_of(words: int) -> int:
+    """Bytes of the cache lines that so many words take."""
+    return -(-words // LINE_WORDS) * LINE
+
+
 def board_size(ranks: int, depth: int, fragment: int) -> int:
     """Bytes of the memory of a communicator."""
-    return LINE * (1 + ranks) + (ranks + 1) * depth * slot_size(fragment)
+    words = LINE + lines_of(ranks) + ranks * lines_of(TOTALS + depth) + depth * LINE
+    return words + (ranks + 1) * depth * slot_size(fragment)
 
 
 def slot_size(fragment: int) -> int:
-    """Bytes of a slot: its header and a fragment."""
-    return LINE + -(-fragment // LINE) * LINE
+    """Bytes of a slot."""
+    return -(-fragment // LINE) * LINE
 
 
 class Board(Poller):
@@ -61,6 +70,7 @@ class Board(Poller):
         memory: all of it.
         rank, ranks: of the member, and how many there are.
         depth: slots of each.
+        area: bytes of all slots of one.
     """
 
     __slots__ = (
@@ -68,14 +78,19 @@ class Board(Poller):
         "_communicator",
         "_engine",
         "_goal",
+        "_headers",
         "_idle",
+        "_line",
+        "_lines",
         "_lost",
         "_number",
         "_own",
+        "_results",
         "_safe",
         "_slot",
         "_waits",
         "_words",
+        "area",
         "depth",
         "memory",
         "rank",
@@ -89,11 +104,17 @@ class Board(Poller):
         self.rank = communicator.rank
         self.ranks = communicator.size
         self.depth = depth
+        self.area = depth * slot_size(fragment)
         self._communicator = communicator
         self._engine = communicator.context.engine
         self._words = memory.cast("Q")
         self._slot = slot_size(fragment)
-        self._own = (1 + self.rank) * LINE_WORDS
+        first = LINE + lines_of(self.ranks)
+        self._lines = first // 8
+        self._line = lines_of(TOTALS + depth) // 8
+        self._own = self._lines + self.rank * self._line
+        self._headers = first + self.ranks * self._line * 8
+        self._results = self._headers + depth * LINE
         self._safe = 0  # all are known to be done with the fragments up to here
         self._waits = Waitable()
         self._idle = True
@@ -102,28 +123,55 @@ class Board(Poller):
         self._lost = -1
         self._bells: dict[int, Doorbell] = {}
 
+    # --- where things are, in bytes
+
+    def header(self, number: int) -> int:
+        """Where the header of a fragment's result begins."""
+        return self._headers + number % self.depth * LINE
+
     def result(self, number: int) -> int:
-        """Byte where the slot of a fragment's result begins."""
-        return LINE * (1 + self.ranks) + number % self.depth * self._slot
+        """Where the slot of a fragment's result begins."""
+        return self._results + number % self.depth * self._slot
 
     def slot(self, rank: int, number: int) -> int:
-        """Byte where a member's slot of a fragment begins."""
-        place = (1 + rank) * self.depth + number % self.depth
-        return LINE * (1 + self.ranks) + place * self._slot
+        """Where a member's slot of a fragment begins."""
+        return self._results + (1 + rank) * self.area + number % self.depth * self._slot
 
-    def total(self, slot: int) -> int:
-        """Bytes of the message that the fragment in a slot is of."""
-        return self._words[(slot >> 3) + TOTAL]
+    def all_results(self) -> int:
+        """Where the slots of results begin: `area` bytes."""
+        return self._results
 
-    def fill(self, slot: int, number: int, total: int) -> None:
-        """Say that a fragment is in a slot, of a message of so many bytes."""
-        words, at = self._words, slot >> 3
+    def all_slots(self, rank: int) -> int:
+        """Where a member's slots begin: `area` bytes."""
+        return self._results + (1 + rank) * self.area
+
+    # --- what members say
+
+    def agree(self, number: int, total: int) -> bool:
+        """Whether all members have shown a fragment of a message of so many bytes."""
+        words, at = self._words, self._lines + TOTALS + number % self.depth
+        for _ in range(self.ranks):
+            if words[at] != total:
+                return False
+            at += self._line
+        return True
+
+    def total(self, number: int) -> int:
+        """Bytes of the message that a result is of."""
+        return self._words[(self.header(number) >> 3) + TOTAL]
+
+    def fill(self, number: int, total: int) -> None:
+        """Say that a result is there, of a message of so many bytes."""
+        words, at = self._words, self.header(number) >> 3
         words[at + TOTAL] = total
         words[at + NUMBER] = number
 
-    def show(self, number: int) -> None:
-        """Say that this member's slot has the fragment."""
-        self._words[self._own + SHOWN] = number
+    def show(self, number: int, total: int) -> None:
+        """Say that this member's slot has the fragment, of a message of so many bytes."""
+        words, at = self._words, self._own
+        words[at + TOTALS + number % self.depth] = total
+        words[at + SHOWN] = number
+        raw.fence()  # of two that show at a time, one at least sees both
 
     def finish(self, number: int) -> None:
         """Say that this member is done with all slots of a fragment."""
@@ -132,26 +180,26 @@ class Board(Poller):
 
     def has_result(self, number: int) -> bool:
         """Whether the result of a fragment is there."""
-        return self._words[(self.result(number) >> 3) + NUMBER] == number
+        return self._words[(self.header(number) >> 3) + NUMBER] == number
 
     def all_shown(self, number: int) -> bool:
         """Whether all members have shown a fragment."""
-        words, at = self._words, LINE_WORDS + SHOWN
+        words, at = self._words, self._lines + SHOWN
         for _ in range(self.ranks):
             if words[at] < number:
                 return False
-            at += LINE_WORDS
+            at += self._line
         return True
 
     def all_done(self, number: int) -> bool:
         """Whether all members are done with a fragment."""
         if number <= self._safe:
             return True
-        words, at = self._words, LINE_WORDS + DONE
+        words, at = self._words, self._lines + DONE
         least = words[self._own + DONE]
         for _ in range(self.ranks):
             least = min(least, words[at])
-            at += LINE_WORDS
+            at += self._line
         self._safe = max(least, self._safe)
         return number <= self._safe
 
@@ -159,18 +207,39 @@ class Board(Poller):
 
     def wait_for_room(self, number: int) -> None:
         """Return when the slots of a fragment may be written."""
-        if not self.all_done(number - self.depth):
-            self._wait(ALL_DONE, number - self.depth)
+        self.wait_until_done(number - self.depth)
+
+    def wait_until_done(self, number: int) -> None:
+        """Return when all members are done with a fragment."""
+        if self.all_done(number):
+            return
+        for rank in range(self.ranks):
+            if rank != self.rank and not self._look(rank, DONE, number):
+                break
+        if not self.all_done(number):
+            self._wait(ALL_DONE, number)
 
     def wait_for_all(self, number: int) -> None:
-        """Return when all members have shown a fragment."""
+        """Return when all members have shown a fragment; who sees it first wakes the others."""
+        if self.all_shown(number):
+            self._wake(ASLEEP)
+            return
+        for rank in range(self.ranks):
+            if rank != self.rank and not self._look(rank, SHOWN, number):
+                break
         if not self.all_shown(number):
             self._wait(ALL_SHOWN, number)
 
     def wait_for_result(self, number: int) -> None:
         """Return when a result is there, or all that it is made of."""
-        if not self.has_result(number):
+        at = self.header(number) + NUMBER * 8
+        if not self._engine.look_for(self.memory, at, number):
             self._wait(RESULT, number)
+
+    def _look(self, rank: int, which: int, number: int) -> bool:
+        """Look for a moment whether a member has come so far."""
+        at = (self._lines + rank * self._line + which) * 8
+        return self._engine.look_for(self.memory, at, number)
 
     def _wait(self, goal: int, number: int) -> None:
         """Let the engine wait.
@@ -212,7 +281,7 @@ class Board(Poller):
 
     def arm(self) -> bool:
         """Say that this member sleeps, then look once more, also for those that have ended."""
-        self._words[self._own + PARKED] = HUNGRY if self._goal == ALL_DONE else ASLEEP
+        self._words[PARKED + self.rank] = HUNGRY if self._goal == ALL_DONE else ASLEEP
         if self._idle:
             return True
         if self._holds():
@@ -227,13 +296,14 @@ class Board(Poller):
 
     def disarm(self) -> None:
         """Say that this member is awake."""
-        self._words[self._own + PARKED] = AWAKE
+        self._words[PARKED + self.rank] = AWAKE
 
     def _find_lost(self) -> int:
         """A member that has ended before it came so far; -1 if there is none."""
         which = DONE if self._goal == ALL_DONE else SHOWN
         for rank, proc in enumerate(self._communicator.procs):
-            if proc.departed and self._words[(1 + rank) * LINE_WORDS + which] < self._number:
+            at = self._lines + rank * self._line + which
+            if proc.departed and self._words[at] < self._number:
                 return rank
         return -1
 
@@ -250,12 +320,11 @@ class Board(Poller):
         self._wake(ASLEEP)
 
     def _wake(self, state: int) -> None:
-        words, at = self._words, LINE_WORDS + PARKED
+        words = self._words
         for rank in range(self.ranks):
-            if words[at] == state and rank != self.rank:
-                words[at] = AWAKE
+            if words[PARKED + rank] == state and rank != self.rank:
+                words[PARKED + rank] = AWAKE
                 self._ring(rank)
-            at += LINE_WORDS
 
     def _ring(self, rank: int) -> None:
         with self._engine.lock:
@@ -266,14 +335,18 @@ class Board(Poller):
                 self._bells[rank] = bell
             bell.ring()
 
-    def copy_in(self, slot: int, view: memoryview, start: int, size: int) -> None:
-        """Bytes of `view` from `start` on into a slot."""
-        raw.copy(self.memory, slot + LINE, view, start, size)
+    def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
+        """Bytes of `view` from `start` on to byte `at` of the memory."""
+        raw.copy(self.memory, at, view, start, size)
 
-    def copy_out(self, slot: int, view: memoryview, start: int, size: int) -> None:
-        """The bytes of a slot to byte `start` of `view`."""
-        raw.copy(view, start, self.memory, slot + LINE, size)
+    def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
+        """Bytes of the memory from `at` on to byte `start` of `view`."""
+        raw.copy(view, start, self.memory, at, size)
 
-    def bytes_of(self, slot: int, size: int) -> memoryview:
-        """The bytes of a slot."""
-        return self.memory[slot + LINE : slot + LINE + size]
+    def move(self, at: int, start: int, size: int) -> None:
+        """Bytes of the memory from `start` on to byte `at` of it."""
+        raw.copy(self.memory, at, self.memory, start, size)
+
+    def bytes_of(self, at: int, size: int) -> memoryview:
+        """Bytes of the memory."""
+        return self.memory[at : at + size]

@@ -46,6 +46,17 @@ class SmCollComponent(CollComponent):
             unit="fragments",
             minimum=2,
         ),
+        Parameter(
+            "window_size",
+            "size_t",
+            512
+            * 1024,  # all that the default fragments hold: more of it costs fewer changes of rank
+            "Bytes of a large reduction that are shown, shared out and combined at a time; at most "
+            "what the fragments of a rank hold.",
+            level=6,
+            unit="bytes",
+            minimum=64,
+        ),
     )
 
     def query(self, communicator: Communicator) -> CollModule | None:

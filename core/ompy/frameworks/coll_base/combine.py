@@ -19,10 +19,8 @@ def combining(operation: Operation, layout: Layout) -> Combine:
         MPIError: ERR_OP, the operation is not defined for the layout.
     """
     operation.check(layout)
-    kernel, size = operation.kernel, layout.size
 
     def combine(left: memoryview, right: memoryview) -> None:
-        if len(right):
-            kernel(left, right, layout, len(right) // size)
+        operation.combine(layout, left, 0, right, 0, len(right))
 
     return combine

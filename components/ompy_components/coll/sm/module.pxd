@@ -1,0 +1,3 @@
+cimport cython
+
+# compiled as it is: its base is a class that strangers inherit from

@@ -1,0 +1,330 @@
+"""The operations on a board, fragment by fragment.
+
+Little data is combined by who shows it last: the others have only to read the result, and nobody
+has to be given a core once more. Much is shared out: every member combines a part of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ompy.data.convertor import allocate
+from ompy.data.errors import ERR_TRUNCATE, MPIError
+from ompy.data.message import Message
+from ompy.data.operation import Operation
+
+from ompy_components.coll.sm.board import Board
+
+if TYPE_CHECKING:
+    from ompy.data.layout import Layout
+
+# bytes of a message, said when members disagree; arbitrary: more than any message has
+WRONG: Final = (1 << 62) - 1
+# bytes combined at a time; arbitrary: result and operand stay in the nearest cache of any processor
+BLOCK: Final = 8192
+# elements; arbitrary: a multiple of them is whole cache lines of 64 bytes, whatever an element is
+UNIT: Final = 64
+
+
+class Operations:
+    """What one member does in each operation; all members call the same in the same order.
+
+    Attributes:
+        board: what they share.
+    """
+
+    __slots__ = ("_fragment", "_number", "_window", "board")
+
+    def __init__(self, board: Board, fragment: int, window: int) -> None:
+        """Begin with a board where nothing was shown.
+
+        Args:
+            board: what the members share.
+            fragment: bytes that are shown at a time.
+            window: bytes of a large reduction that are worked on at a time.
+        """
+        self.board = board
+        self._fragment = fragment
+        self._window = min(window, board.area)
+        self._number = 0  # of the last fragment of the last operation
+
+    def barrier(self) -> None:
+        """All show an empty fragment."""
+        board = self.board
+        self._number += 1
+        number = self._number
+        board.wait_for_room(number)
+        board.show(number, 0)
+        if not board.all_shown(number):
+            board.wait_for_result(number)
+        if not board.has_result(number):
+            board.fill(number, 0)
+            board.wake()
+        board.finish(number)
+
+    # --- broadcast
+
+    def bcast(self, message: Message, root: int) -> None:
+        """The root writes results; how many there are, it says in the first."""
+        if self.board.rank == root:
+            self._send(message)
+        else:
+            self._receive(message)
+
+    def _send(self, message: Message) -> None:
+        board, total, start = self.board, message.count * message.layout.size, message.place()
+        done = 0
+        while True:
+            self._number += 1
+            number = self._number
+            board.wait_for_room(number)
+            part = min(self._fragment, total - done)
+            if part and start >= 0:
+                board.copy_in(board.result(number), message.memory, start + done, part)
+            elif part:
+                message.convertor().pack(done, board.bytes_of(board.result(number), part))
+            board.fill(number, total)
+            board.show(number, total)
+            board.finish(number)
+            board.wake()
+            done += part
+            if done >= total:
+                return
+
+    def _receive(self, message: Message) -> None:
+        board, room, start = self.board, message.count * message.layout.size, message.place()
+        done = 0
+        while True:
+            self._number += 1
+            number = self._number
+            board.wait_for_result(number)
+            total = board.total(number)
+            part = min(self._fragment, total - done)
+            kept = min(part, room - done)
+            if kept > 0 and start >= 0:
+                board.copy_out(board.result(number), message.memory, start + done, kept)
+            elif kept > 0:
+                message.convertor().unpack(done, board.bytes_of(board.result(number), kept))
+            board.show(number, total)
+            board.finish(number)
+            done += part
+            if done >= total:
+                break
+        if total > room:
+            raise MPIError(ERR_TRUNCATE, f"a broadcast of {total} bytes came for room for {room}")
+
+    # --- reductions
+
+    def reduce(
+        self, send: Message | None, receive: Message | None, operation: Operation, root: int
+    ) -> None:
+        """All show their data; the root combines a little, all combine much."""
+        given = send if send is not None else receive
+        assert given is not None, "every member has data"
+        operation.check(given.layout)
+        data, start = _packed(given)
+        size = given.count * given.layout.size
+        if self.board.rank != root:
+            self._give(data, start, size, given.layout, operation)
+            return
+        assert receive is not None, "the root has room"
+        room, to = _room(receive)
+        if size > self._fragment:
+            self._share_out(data, start, room, to, size, given.layout, operation)
+        else:
+            self._collect(data, start, room, to, size, given.layout, operation)
+        _settle(receive, room)
+
+    def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
+        """All show their data; the last one combines a little, all combine much."""
+        given = send if send is not None else receive
+        layout = given.layout
+        operation.check(layout)
+        size = given.count * layout.size
+        start, to = given.place(), receive.place()
+        data, room = given.memory, receive.memory
+        if start < 0:
+            data, start = memoryview(given.packed()), 0
+        if to < 0:
+            room = allocate(receive.size)
+        if size > self._fragment:
+            self._share_out(data, start, room, max(to, 0), size, layout, operation)
+        else:
+            self._show(data, start, size)
+            if self.board.all_shown(self._number):
+                self._make(room, max(to, 0), size, layout, operation)
+            self._take(room, max(to, 0), size, layout, operation)
+        if to < 0:
+            receive.store(room)
+
+    def _show(self, data: memoryview, start: int, size: int) -> None:
+        """Show all of a small message."""
+        board = self.board
+        self._number += 1
+        number = self._number
+        board.wait_for_room(number)
+        if size:
+            board.copy_in(board.slot(board.rank, number), data, start, size)
+        board.show(number, size)
+
+    def _give(
+        self, data: memoryview, start: int, size: int, layout: Layout, operation: Operation
+    ) -> None:
+        """Take part in a reduction whose result is another's."""
+        board = self.board
+        if size > self._fragment:
+            self._share_out(data, start, None, 0, size, layout, operation)
+            return
+        self._show(data, start, size)
+        if board.all_shown(self._number):
+            board.wake()
+        board.finish(self._number)
+
+    def _collect(
+        self,
+        data: memoryview,
+        start: int,
+        room: memoryview,
+        to: int,
+        size: int,
+        layout: Layout,
+        operation: Operation,
+    ) -> None:
+        """Show a small message, wait for the others', and combine them."""
+        self._show(data, start, size)
+        self.board.wait_for_all(self._number)
+        fits = self._combine(room, to, size, layout, operation)
+        self.board.finish(self._number)
+        if not fits:
+            raise _disagreement()
+
+    def _make(
+        self, room: memoryview, to: int, size: int, layout: Layout, operation: Operation
+    ) -> None:
+        """Make the result of a small message for all."""
+        board, number = self.board, self._number
+        if board.has_result(number):
+            return
+        fits = self._combine(room, to, size, layout, operation)
+        if fits and size:
+            board.copy_in(board.result(number), room, to, size)
+        board.fill(number, size if fits else WRONG)
+        board.wake()
+
+    def _take(
+        self, room: memoryview, to: int, size: int, layout: Layout, operation: Operation
+    ) -> None:
+        """Wait for the result of a small message, and read it."""
+        board, number = self.board, self._number
+        if not board.has_result(number):
+            board.wait_for_result(number)
+            if not board.has_result(number):
+                self._make(room, to, size, layout, operation)
+        fits = board.total(number) == size
+        if fits and size:
+            board.copy_out(board.result(number), room, to, size)
+        board.finish(number)
+        if not fits:
+            raise _disagreement()
+
+    def _combine(
+        self, room: memoryview, to: int, size: int, layout: Layout, operation: Operation
+    ) -> bool:
+        """All members' data, in rank order, into `room`; false if they are of other sizes."""
+        board, number = self.board, self._number
+        if not board.agree(number, size):
+            return False
+        if size:
+            rank = board.ranks - 1
+            board.copy_out(board.slot(rank, number), room, to, size)
+            while rank:
+                rank -= 1
+                slot = board.slot(rank, number)
+                operation.combine(layout, board.memory, slot, room, to, size)
+        return True
+
+    def _share_out(
+        self,
+        data: memoryview,
+        start: int,
+        room: memoryview | None,
+        to: int,
+        size: int,
+        layout: Layout,
+        operation: Operation,
+    ) -> None:
+        """All show a window of their data, each combines a part of it, all read the result.
+
+        A window takes all slots, and two numbers: for what was shown, and for what was combined.
+        Nobody writes into his slots before all have combined, nor a part of the next result
+        before all have shown the next window, and so have read this one.
+        """
+        board, before = self.board, self._number
+        window = max(self._window // layout.size, 1) * layout.size
+        number, done = before, 0
+        board.wait_until_done(before)
+        while done < size:
+            part = min(window, size - done)
+            board.copy_in(board.all_slots(board.rank), data, start + done, part)
+            number += 1
+            board.show(number, size)
+            board.wait_for_all(number)
+            if not board.agree(number, size):
+                self._number = number
+                board.finish(number)
+                raise _disagreement()
+            self._combine_part(part, layout, operation)
+            number += 1
+            board.show(number, size)
+            board.wait_for_all(number)
+            if room is not None:
+                board.copy_out(board.all_results(), room, to + done, part)
+            done += part
+        # so that slots of what comes next wait for all that were used here
+        self._number = max(number, before + board.depth)
+        board.finish(self._number)
+
+    def _combine_part(self, size: int, layout: Layout, operation: Operation) -> None:
+        """This member's part of a window: whole elements, and cache lines of its own."""
+        board = self.board
+        unit = layout.size * UNIT
+        share = -(-size // (board.ranks * unit)) * unit
+        at = board.rank * share
+        end = min(at + share, size)
+        block = max(BLOCK // unit, 1) * unit
+        while at < end:
+            part = min(block, end - at)
+            rank = board.ranks - 1
+            result = board.all_results() + at
+            board.move(result, board.all_slots(rank) + at, part)
+            while rank:
+                rank -= 1
+                slot = board.all_slots(rank) + at
+                operation.combine(layout, board.memory, slot, board.memory, result, part)
+            at += part
+
+
+def _packed(message: Message) -> tuple[memoryview, int]:
+    """Memory with the message's packed bytes, to be read only, and where they begin."""
+    start = message.place()
+    if start >= 0:
+        return message.memory, start
+    return memoryview(message.packed()), 0
+
+
+def _room(message: Message) -> tuple[memoryview, int]:
+    """Memory for the packed bytes of a message, and where they begin."""
+    start = message.place()
+    if start >= 0:
+        return message.memory, start
+    return allocate(message.size), 0
+
+
+def _settle(message: Message, room: memoryview) -> None:
+    """Bring the bytes to where they are wanted."""
+    if message.place() < 0:
+        message.store(room)
+
+
+def _disagreement() -> MPIError:
+    return MPIError(ERR_TRUNCATE, "the members give different amounts of data to one reduction")

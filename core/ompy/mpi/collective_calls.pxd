@@ -1,0 +1,11 @@
+cimport cython
+
+from ompy.data.message cimport Message
+from ompy.mpi.spec cimport plain
+from ompy.mpi.state cimport CommState
+
+cpdef bint in_place(spec) except -1
+@cython.locals(both=Message)
+cpdef bint broadcast(CommState state, buf, root) except -1
+@cython.locals(send=Message, receive=Message)
+cpdef bint reduced(CommState state, sendbuf, recvbuf, op, root) except -1
