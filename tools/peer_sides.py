@@ -90,12 +90,16 @@ class Side:
     def start(self, ranks: int) -> float:
         """Seconds to start and end a job whose ranks import MPI."""
         begin = time.perf_counter()
-        self.run(self.command(ranks, "sm"), START)
+        self.run(self.plain_command(ranks), START)
         return time.perf_counter() - begin
 
     def command(self, ranks: int, way: str) -> list[str]:
         """What runs Python on so many ranks."""
         raise NotImplementedError
+
+    def plain_command(self, ranks: int) -> list[str]:
+        """The same as people type it who do not choose transports."""
+        return self.command(ranks, "sm")
 
     def environment(self) -> Mapping[str, str]:
         """Of the launcher, beside ours."""
@@ -153,10 +157,16 @@ class OpenMpi(Side):
 
     def command(self, ranks: int, way: str) -> list[str]:
         """Its launcher; more ranks than cores have to be allowed."""
+        return [*self._launcher(ranks), *OPEN_MPI[way], str(self._place / "bin" / "python")]
+
+    def plain_command(self, ranks: int) -> list[str]:
+        """Without a word about transports: it then takes a second to look at all it has."""
+        return [*self._launcher(ranks), str(self._place / "bin" / "python")]
+
+    def _launcher(self, ranks: int) -> list[str]:
         launcher = [str(self._place / "bin" / "mpiexec"), "-n", str(ranks)]
-        if ranks > len(os.sched_getaffinity(0)):
-            launcher += ["--oversubscribe"]
-        return [*launcher, *OPEN_MPI[way], str(self._place / "bin" / "python")]
+        crowded = ranks > len(os.sched_getaffinity(0))
+        return [*launcher, "--oversubscribe"] if crowded else launcher
 
     def environment(self) -> Mapping[str, str]:
         """Leave to be root, as in a container."""

@@ -105,6 +105,10 @@ from ompy.mpi.predefined import typedict_f as _typedict_f
 from ompy.mpi.request import REQUEST_NULL, Prequest, Request
 from ompy.mpi.status import Status
 
+# the environment's defaults: a fork of the agent read them before its program could set any
+pickle.PROTOCOL = None
+pickle.THRESHOLD = None
+
 # where names are that are imported when they are first looked at
 _LATER: _Final = {
     "Win": "ompy.mpi.windows",

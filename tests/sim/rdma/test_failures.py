@@ -120,7 +120,8 @@ def test_a_departed_peer_fails_fragments(seed: int) -> None:
         assert peer.module.remote.idle  # type: ignore[attr-defined]
         return [transfer.statuses for transfer in begun]
 
-    settings = {"btl_sm_single_copy_mechanism": "emulated"}
+    blocks = {"btl_sm_max_send_size": 128 * 1024}  # too few for all that is put
+    settings = {"btl_sm_single_copy_mechanism": "emulated", **blocks}
     results = run("sm", program, seed=seed, **settings).results
     assert results[0] == [[UNREACHABLE]] * 3
 
