@@ -93,7 +93,7 @@ def one_rank(comm: Communicator, drawn: list[tuple[Drawn, str]], chance: Random)
         check()
 
 
-@settings(max_examples=effort(60), deadline=None)
+@settings(max_examples=effort(40), deadline=None)
 @given(data=st.data())
 def test_calls_in_flight_do_not_mix(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 9))

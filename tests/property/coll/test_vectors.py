@@ -64,7 +64,7 @@ def worlds(draw: Callable[[Any], Any]) -> World:
     return World(draw)
 
 
-few = settings(max_examples=effort(150), deadline=None)
+few = settings(max_examples=effort(75), deadline=None)
 
 
 def part(*key: int) -> np.ndarray:
