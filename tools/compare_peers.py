@@ -29,6 +29,10 @@ from peer_sides import ROOT, Missing, NotOffered, Ompy, Side, others
 from peer_targets import IDLE_MOST, TARGETS, Target
 from ratio_plot import Bar, svg
 
+TITLE: Final = (
+    "time of ompy / time of the peer: below 1 ompy is faster; "
+    "pale: range of the rounds, stroke: target, hollow: not reached"
+)
 SECONDS: Final = 0.2  # arbitrary: for each workload of a run
 Key = tuple[str, int, str, str]  # side, ranks, way, workload
 
@@ -211,7 +215,7 @@ def main(
             for row in rows
             if (found := ratios(figures, row))
         ]
-        plot.write_text(svg(bars, "time of ompy by time of the peer; the stroke is the target"))
+        plot.write_text(svg(bars, TITLE))
 
 
 if __name__ == "__main__":

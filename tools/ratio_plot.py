@@ -50,7 +50,8 @@ def _bar(bar: Bar, y: int) -> list[str]:
         f'<text x="{LABELS - 10}" y="{y + 4}" text-anchor="end">{escape(bar.label)}</text>',
         f'<line x1="{_x(bar.low)}" x2="{_x(bar.high)}" y1="{y}" y2="{y}" stroke="{colour}" '
         f'stroke-width="3" opacity="0.4"/>',
-        f'<circle cx="{_x(bar.ratio)}" cy="{y}" r="5" fill="{colour}"/>',
+        f'<circle cx="{_x(bar.ratio)}" cy="{y}" r="5" stroke="{colour}" '
+        f'stroke-width="2" fill="{colour if bar.ratio <= bar.target else "white"}"/>',
         f'<path d="M{_x(bar.target)} {y - 8} v16" stroke="black" stroke-width="1.5"/>',
     ]
 
