@@ -27,9 +27,10 @@ cdef class Fragment:
     cdef public unsigned long long sender_request
     cdef public object payload
     cdef public RemoteMemory remote
+    cpdef keep(self)
 
 @cython.locals(made=Fragment)
-cpdef Fragment fragment_of(int kind, int flags, int source, long tag, int sequence, long long length, unsigned long long sender_request, bytes payload)
+cpdef Fragment fragment_of(int kind, int flags, int source, long tag, int sequence, long long length, unsigned long long sender_request, object payload)
 
 cdef class Message(MatchedMessage):
     cdef public Communicator communicator

@@ -62,7 +62,7 @@ class Fragment:
         sequence: of the message.
         length: bytes of the whole message.
         sender_request: the sender's request id (RNDV, RGET).
-        payload: its first bytes, our own copy.
+        payload: its first bytes; our own copy once `keep` was called.
         remote: the sender's memory (RGET), or None.
     """
 
@@ -85,8 +85,12 @@ class Fragment:
     sequence: int
     length: int
     sender_request: int
-    payload: bytes
+    payload: bytes | memoryview
     remote: RemoteMemory | None
+
+    def keep(self) -> None:
+        """Have the payload outlive the BTL's memory that it arrived in."""
+        self.payload = bytes(self.payload)
 
 
 def fragment_of(
@@ -97,7 +101,7 @@ def fragment_of(
     sequence: int,
     length: int,
     sender_request: int,
-    payload: bytes,
+    payload: bytes | memoryview,
 ) -> Fragment:
     """A fragment without remote memory. No `__init__`: it costs compiled callers the most."""
     made = Fragment.__new__(Fragment)

@@ -143,7 +143,7 @@ class Receiving(ReceiverHalf):
             self._trace.note("< RNDV", context_id, source, tag, sequence, length)
         if self._trace.active:
             self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
-        payload = bytes(data[RNDV_SIZE:])
+        payload = data[RNDV_SIZE:]
         fragment = fragment_of(RNDV, flags, source, tag, sequence, length, send_id, payload)
         self._arrived(self._matching(context_id), context_id, fragment)
 
@@ -166,7 +166,7 @@ class Receiving(ReceiverHalf):
         send_id = raw.word(data, 24)
         remote = _remote(module, data)
         # the message's first bytes may lie at the end
-        payload = bytes(data[remote.address :]) if remote.address < 0 else b""
+        payload = data[remote.address :] if remote.address < 0 else b""
         flags = first >> 8 & 0xFF
         fragment = fragment_of(RGET, flags, source, tag, sequence, length, send_id, payload)
         fragment.remote = remote
@@ -175,10 +175,12 @@ class Receiving(ReceiverHalf):
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
         """Match a fragment when it is its turn, and those that waited for it."""
         if matching is None:
+            fragment.keep()
             self._orphans.setdefault(context_id, []).append(fragment)
             return
         queue = matching.peer(fragment.source)
         if fragment.sequence != queue.expected:
+            fragment.keep()
             queue.early[fragment.sequence] = fragment
             return
         following: Fragment | None = fragment
@@ -190,6 +192,7 @@ class Receiving(ReceiverHalf):
     def _match(self, matching: Matching, queue: PeerQueue, fragment: Fragment) -> None:
         request = matching.claim(queue, fragment.tag)
         if request is None:
+            fragment.keep()
             queue.unexpected.append(fragment)
         else:
             self.deliver(request, fragment)
