@@ -101,22 +101,26 @@ cdef inline bytes part(object view, Py_ssize_t at, Py_ssize_t count):
 cdef inline void copy(object target, Py_ssize_t at, object source, Py_ssize_t start, Py_ssize_t count):
     memcpy(begin(target) + at, begin(source) + start, count)
 
+cdef inline bint are_numbers(const Py_buffer *inside) noexcept:
+    cdef const char *format = inside.format
+    if not PyBuffer_IsContiguous(<Py_buffer *>inside, b"C"):
+        return False
+    if format == NULL or (format[0] == b"B" and format[1] == 0):
+        return inside.ndim == 1 or inside.len
+    return format[0] and not format[1] and inside.len and strchr(b"cbB?hHiIlLqQnNfdP", format[0]) != NULL
+
+cdef inline object flat(object view):
+    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
+    if inside.ndim == 1 and inside.format != NULL and inside.format[0] == b"B" and inside.format[1] == 0:
+        return view
+    return view.cast("B")
+
 cdef inline object numbers(object buffer):
-    cdef Py_buffer *inside
     try:
         view = PyMemoryView_FromObject(buffer)
     except TypeError:
         return None
-    inside = PyMemoryView_GET_BUFFER(view)
-    if not PyBuffer_IsContiguous(inside, b"C"):
-        return None
-    if inside.format == NULL or (inside.format[0] == b"B" and inside.format[1] == 0):
-        if inside.ndim == 1:
-            return view
-        return view.cast("B") if inside.len else None
-    if inside.format[0] == 0 or inside.format[1] != 0 or not inside.len:
-        return None
-    return view.cast("B") if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) != NULL else None
+    return flat(view) if are_numbers(PyMemoryView_GET_BUFFER(view)) else None
 
 cdef inline int first(object memory) except -1:
     return <unsigned char>begin(memory)[0]
@@ -128,12 +132,6 @@ cdef inline str kind(object view):
     if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL or not inside.ndim or not inside.len:
         return ""
     return chr(inside.format[0]) if PyBuffer_IsContiguous(inside, b"C") else ""
-
-cdef inline object flat(object view):
-    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
-    if inside.ndim == 1 and inside.format != NULL and inside.format[0] == b"B" and inside.format[1] == 0:
-        return view
-    return view.cast("B")
 
 cdef inline bytearray room(Py_ssize_t length):
     return PyByteArray_FromStringAndSize(NULL, length)

@@ -1,6 +1,7 @@
 # The functions of borrowed.py, in C, for the modules that are compiled. Keep the two alike.
 
-from libc.string cimport memcpy, memset, strchr
+from cpython.buffer cimport Py_buffer
+from libc.string cimport memcpy, memset
 
 from ompy cimport raw
 
@@ -17,15 +18,6 @@ cdef extern from "Python.h":
     bint PyObject_CheckBuffer(object exporter)
     int PyObject_GetBuffer(object exporter, Lent *view, int flags) except -1
     void PyBuffer_Release(Lent *view)
-    bint PyBuffer_IsContiguous(const Lent *view, char order)
-
-cdef inline bint are_numbers(const Lent *lent) noexcept:
-    cdef const char *format = lent.format
-    if not PyBuffer_IsContiguous(lent, b"C"):
-        return False
-    if format == NULL or (format[0] == b"B" and format[1] == 0):
-        return lent.ndim == 1 or lent.len
-    return format[0] and not format[1] and lent.len and strchr(b"cbB?hHiIlLqQnNfdP", format[0]) != NULL
 
 cdef inline Lent borrow(object buffer, bint writable):
     cdef Lent lent
@@ -33,7 +25,7 @@ cdef inline Lent borrow(object buffer, bint writable):
     if not PyObject_CheckBuffer(buffer):
         return lent
     PyObject_GetBuffer(buffer, &lent, PyBUF_FULL_RO)
-    if (writable and lent.readonly) or not are_numbers(&lent):
+    if (writable and lent.readonly) or not raw.are_numbers(<Py_buffer *>&lent):
         PyBuffer_Release(&lent)
     return lent
 

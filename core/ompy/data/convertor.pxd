@@ -43,7 +43,5 @@ cdef class GatherConvertor(Convertor):
 
 @cython.locals(made=ContiguousConvertor)
 cpdef ContiguousConvertor contiguous(view)
-@cython.locals(made=GrowingConvertor)
-cpdef GrowingConvertor growing()
 @cython.locals(made=LentConvertor)
 cpdef LentConvertor lent(buffer, bint writable)

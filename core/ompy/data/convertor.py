@@ -231,16 +231,6 @@ class GrowingConvertor(LentConvertor):
         self._view = None
 
 
-def growing() -> GrowingConvertor:
-    """Room for a message. Made without `__init__`."""
-    made = GrowingConvertor.__new__(GrowingConvertor)
-    made._view = None
-    made._owner = None
-    made._lent = borrowed.nothing()
-    made.size = 0
-    return made
-
-
 class GatherConvertor(Convertor):
     """Several pieces of memory sent as one message; send side only."""
 

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final, Protocol
 
-_READ: Final = ~select.EPOLLOUT  # what wakes a reader: an error or a hang-up does too
-_WRITE: Final = ~select.EPOLLIN  # and a writer
+_BOTH: Final = select.EPOLLIN | select.EPOLLOUT
 _SIGNALS_READ: Final = 4096  # bytes at once; arbitrary: one per signal that has come
 
 
@@ -86,17 +85,6 @@ class Call:
         self.cancelled = True
 
 
-class _Watched:
-    """A descriptor and who is called for it."""
-
-    __slots__ = ("mask", "reader", "writer")
-
-    def __init__(self) -> None:
-        self.mask = 0
-        self.reader: Call | None = None
-        self.writer: Call | None = None
-
-
 class Reactor:
     """An event loop for one thread, the main thread if it takes signals.
 
@@ -106,7 +94,7 @@ class Reactor:
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._watched: dict[int, _Watched] = {}
+        self._watched: dict[int, dict[int, Call]] = {}  # by descriptor and event
         self._ready: deque[Call] = deque()
         self._timers: list[tuple[float, int, Call]] = []
         self._added = 0
@@ -148,62 +136,50 @@ class Reactor:
         Raises:
             PermissionError: it is a file or directory: always readable.
         """
-        watched = self._watch(fd, select.EPOLLIN)
-        if watched.reader is not None:
-            watched.reader.cancel()
-        watched.reader = Call(callback, args)
+        self._watch(fd, select.EPOLLIN, Call(callback, args))
 
     def add_writer(
         self, fd: int | HasDescriptor, callback: Callable[..., object], *args: Any
     ) -> None:
         """Call it whenever the descriptor is writable, or its other end has gone; raises alike."""
-        watched = self._watch(fd, select.EPOLLOUT)
-        if watched.writer is not None:
-            watched.writer.cancel()
-        watched.writer = Call(callback, args)
+        self._watch(fd, select.EPOLLOUT, Call(callback, args))
 
     def remove_reader(self, fd: int | HasDescriptor) -> bool:
         """Call nothing when it is readable. Whether something would have been."""
-        watched = self._watched.get(_number(fd))
-        if watched is None or watched.reader is None:
-            return False
-        watched.reader.cancel()
-        watched.reader = None
-        self._unwatch(_number(fd), watched, select.EPOLLIN)
-        return True
+        return self._unwatch(fd, select.EPOLLIN)
 
     def remove_writer(self, fd: int | HasDescriptor) -> bool:
         """Call nothing when it is writable. Whether something would have been."""
-        watched = self._watched.get(_number(fd))
-        if watched is None or watched.writer is None:
-            return False
-        watched.writer.cancel()
-        watched.writer = None
-        self._unwatch(_number(fd), watched, select.EPOLLOUT)
-        return True
+        return self._unwatch(fd, select.EPOLLOUT)
 
-    def _watch(self, fd: int | HasDescriptor, event: int) -> _Watched:
+    def _watch(self, fd: int | HasDescriptor, event: int, call: Call) -> None:
         number = _number(fd)
-        watched = self._watched.get(number)
-        if watched is None:
-            watched = _Watched()
+        calls = self._watched.get(number)
+        if calls is None:
             self._epoll.register(number, event)
-            self._watched[number] = watched
-        elif not watched.mask & event:
-            self._epoll.modify(number, watched.mask | event)
-        watched.mask |= event
-        return watched
+            calls = self._watched[number] = {}
+        elif event in calls:
+            calls[event].cancel()
+        else:
+            self._epoll.modify(number, _BOTH)
+        calls[event] = call
 
-    def _unwatch(self, number: int, watched: _Watched, event: int) -> None:
-        watched.mask &= ~event
-        if watched.mask:
-            self._epoll.modify(number, watched.mask)
-            return
+    def _unwatch(self, fd: int | HasDescriptor, event: int) -> bool:
+        number = _number(fd)
+        calls = self._watched.get(number, {})
+        call = calls.pop(event, None)
+        if call is None:
+            return False
+        call.cancel()
+        if calls:
+            self._epoll.modify(number, _BOTH ^ event)
+            return True
         del self._watched[number]
         try:  # noqa: SIM105 - contextlib is not worth its import here
             self._epoll.unregister(number)
         except OSError:  # it was closed before: the kernel has forgotten it
             pass
+        return True
 
     # signals
 
@@ -260,13 +236,11 @@ class Reactor:
 
     def _turn(self) -> None:
         for number, events in self._epoll.poll(self._patience()):
-            watched = self._watched.get(number)
-            if watched is None:
-                continue
-            if events & _READ and watched.reader is not None:
-                self._ready.append(watched.reader)
-            if events & _WRITE and watched.writer is not None:
-                self._ready.append(watched.writer)
+            calls = self._watched.get(number, {})
+            for event in (select.EPOLLIN, select.EPOLLOUT):
+                # an error or a hang-up wakes both
+                if event in calls and events & ~(_BOTH ^ event):
+                    self._ready.append(calls[event])
         now = monotonic()
         while self._timers and self._timers[0][0] <= now:
             self._ready.append(heapq.heappop(self._timers)[2])

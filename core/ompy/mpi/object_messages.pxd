@@ -1,7 +1,7 @@
 cimport cython
 
 from ompy cimport raw
-from ompy.data.convertor cimport Convertor, GrowingConvertor, growing
+from ompy.data.convertor cimport Convertor, GrowingConvertor
 from ompy.data.request cimport Request as Operation
 from ompy.mpi.handles cimport Handle
 from ompy.mpi.objects cimport Pickle, convertor_of

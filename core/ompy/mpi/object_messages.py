@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ompy import raw
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
-from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor, growing
+from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
 from ompy.data.errors import MPIError
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
 from ompy.mpi.access import acquire
@@ -46,7 +46,7 @@ def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
     label = raw.small(tag)
     if 0 <= target < state.size and 0 <= label <= TAG_UB:
         codec = pickle  # under a name of this function it is typed where this is compiled
-        convertor = codec.convertor(obj)
+        convertor = convertor_of(codec.pieces(obj))
         try:
             state.pml.send(state.communicator, convertor, target, label, STANDARD)
         except MPIError as problem:
@@ -69,7 +69,7 @@ def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -
     origin = raw.small(source)
     label = raw.small(tag)
     if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
-        convertor = growing()
+        convertor = GrowingConvertor()
         try:
             done = state.pml.recv(state.communicator, convertor, origin, label)
         except MPIError as problem:

@@ -18,7 +18,6 @@ cdef class Pickle:
     cpdef dumps(self, obj)
     cpdef loads(self, data)
     cpdef pieces(self, obj)
-    cpdef Convertor convertor(self, obj)
     @cython.locals(first=int)
     cpdef load(self, data)
     cdef _unframed(self, view)

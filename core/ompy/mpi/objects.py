@@ -156,11 +156,6 @@ class Pickle:
                 return array if self._loads is None else self._loads(self._pickled(array))
         return self.loads(view)
 
-    def convertor(self, obj: Any) -> Convertor:
-        """The bytes of an object to send."""
-        scalar = scalars.encoded(obj) if self._ours else None
-        return convertor_of((scalar,) if scalar is not None else self.pieces(obj))
-
     def _pickled(self, array: Any) -> Any:
         """What a sender with the user's functions would have sent."""
         return self._c_pickle().dumps(array, HIGHEST)

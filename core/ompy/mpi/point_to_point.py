@@ -37,7 +37,8 @@ def begin_send(
         if mode == BUFFERED:
             buffering.attached(state).send(state, convertor, target, tag)
             return nothing()
-        return state.pml.isend(state.communicator, convertor, whole(target), tag, mode)
+        rank = target if type(target) is int else whole(target)
+        return state.pml.isend(state.communicator, convertor, rank, tag, mode)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
 
@@ -49,7 +50,8 @@ def begin_receive(state: CommState, convertor: Convertor, source: int, tag: int)
         MPIException: it failed.
     """
     try:
-        return state.pml.irecv(state.communicator, convertor, whole(source), tag)
+        rank = source if type(source) is int else whole(source)
+        return state.pml.irecv(state.communicator, convertor, rank, tag)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
 
@@ -60,7 +62,9 @@ def has_target(state: CommState, target: int, tag: int) -> bool:
     Raises:
         MPIException: there is no such rank, or no such tag.
     """
-    if 0 <= target < state.size and 0 <= tag <= TAG_UB:
+    if 0 <= raw.small(target) < state.size and 0 <= raw.small(tag) <= TAG_UB:
+        return True
+    if 0 <= target < state.size and 0 <= tag <= TAG_UB:  # whole numbers of other classes
         return True
     if target == PROC_NULL:
         return False
@@ -73,6 +77,8 @@ def has_source(state: CommState, source: int, tag: int) -> bool:
     Raises:
         MPIException: there is no such rank, or no such tag.
     """
+    if ANY_SOURCE <= raw.small(source) < state.size and ANY_TAG <= raw.small(tag) <= TAG_UB:
+        return True
     if ANY_SOURCE <= source < state.size and ANY_TAG <= tag <= TAG_UB:
         return True
     if source == PROC_NULL:
@@ -143,18 +149,9 @@ def begin_send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) ->
     state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    target = raw.small(dest)
-    label = raw.small(tag)
-    if mode != BUFFERED and 0 <= target < state.size and 0 <= label <= TAG_UB:
-        try:
-            done = state.pml.isend(state.communicator, send_convertor(buf), target, label, mode)
-        except MPIError as problem:
-            raise state.raised(problem) from problem.__cause__
-    elif has_target(state, dest, tag):
-        done = begin_send(state, send_convertor(buf), dest, tag, mode)
-    else:
+    if not has_target(state, dest, tag):
         return request_of(state, nothing(), None, False)
-    return request_of(state, done, buf, False)
+    return request_of(state, begin_send(state, send_convertor(buf), dest, tag, mode), buf, False)
 
 
 def begin_receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any) -> Request:
@@ -166,17 +163,9 @@ def begin_receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any) -> Reque
     state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    origin = raw.small(source)
-    label = raw.small(tag)
-    if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
-        try:
-            done = state.pml.irecv(state.communicator, recv_convertor(buf), origin, label)
-        except MPIError as problem:
-            raise state.raised(problem) from problem.__cause__
-    elif has_source(state, source, tag):
-        done = begin_receive(state, recv_convertor(buf), source, tag)
-    else:
+    if not has_source(state, source, tag):
         return request_of(state, nothing(), None, True)
+    done = begin_receive(state, recv_convertor(buf), source, tag)
     return request_of(state, done, buf, True)
 
 

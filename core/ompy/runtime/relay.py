@@ -8,7 +8,6 @@ up and to all others at once. A fence is one message from it, when all below hav
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -22,7 +21,7 @@ from ompy.mca.component import NotAvailable
 from ompy.runtime.agent_connection import AgentConnection, departure
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Decoder, Frame, Kind, encode, send_all
-from ompy.runtime.descendants import signal_descendants
+from ompy.runtime.descendants import control_process, signal_descendants
 from ompy.runtime.greeting import Gathering, Greeting, ParentGone
 from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.pipes import Connection
@@ -44,7 +43,7 @@ def relay(connection: Connection, decoder: Decoder, branch: Frame) -> int:
         decoder: what was read from it.
         branch: which agents there are below.
     """
-    ctypes.CDLL(None).prctl(_SET_NAME, b"ompy-relay", 0, 0, 0)
+    control_process(_SET_NAME, b"ompy-relay")
     node = int(branch.header["node"])
     tree = Tree(from_plain(json.loads(branch.body)), node)
     links = {node: _fork_agent(connection)}

@@ -57,7 +57,6 @@ class SharedLayout:
 
     Attributes:
         slot_size: bytes of a ring slot.
-        block_room: bytes of fragment a block holds.
         size: of the whole segment.
     """
 
@@ -68,7 +67,6 @@ class SharedLayout:
         "_ring_size",
         "_rings",
         "_tables",
-        "block_room",
         "block_size",
         "size",
         "slot_size",
@@ -80,8 +78,7 @@ class SharedLayout:
         self._ranks = ranks
         self._blocks = blocks
         self.slot_size = _round_up(SLOT_HEADER + inline_max)
-        self.block_room = block_room
-        self.block_size = _round_up(CACHE_LINE + self.block_room)
+        self.block_size = _round_up(CACHE_LINE + block_room)
         self._ring_size = _round_up(ring_size(slots, self.slot_size))
         self._tables = _round_up(ranks * CACHE_LINE)
         self._rings = self._tables + ranks * TABLE_SLOTS * SLOT_WORDS * 8

@@ -64,7 +64,6 @@ cdef class SmModule(RdmaModule):
     @cython.locals(spare=SmDescriptor)
     cdef SmDescriptor _descriptor(self, SmEndpoint endpoint, long long size, int flags, int order)
     cdef long long _place_of(self, long long block) except -1
-    @cython.locals(first=SmDescriptor, block="long long")
     cdef long long _take_block(self) except -2
     @cython.locals(descriptor=SmDescriptor, endpoint=SmEndpoint)
     cdef _reclaim(self)

@@ -193,20 +193,12 @@ class SmModule(RdmaModule):
         has sent, so they are looked at here and nowhere else.
         """
         unread = self._unread
-        if unread:
-            first = unread[0]
-            if self._is_read(first):
-                unread.pop(0)
-                self._starved = False
-                return first.block
-        if not self._free:
+        if unread and self._is_read(unread[0]):
+            self._free.append(unread.pop(0).block)
+        elif not self._free:
             self._reclaim()
-            if not self._free:
-                self._starved = True
-                return -1
-        self._starved = False
-        block: int = self._free.pop()
-        return block
+        self._starved = not self._free
+        return -1 if self._starved else self._free.pop()
 
     def _reclaim(self) -> None:
         """Take back all blocks that `sendi` has sent and nobody will read any more."""

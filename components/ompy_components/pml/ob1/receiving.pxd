@@ -41,7 +41,7 @@ cdef class Receiving(ReceiverHalf):
     @cython.locals(matching=Matching)
     cdef Matching _matching(self, int context_id)
     cpdef forget(self, int context_id)
-    @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", context_id=int, source=int, tag=long, sequence=int, matching=Matching, queue=PeerQueue, request=RecvRequest)
+    @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", context_id=int, source=int, tag=long, sequence=int, matching=Matching, queue=PeerQueue, request=RecvRequest, fragment=Fragment)
     cpdef match_arrived(self, data)
     cpdef rndv_arrived(self, data)
     @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", send_id="unsigned long long", context_id=int, source=int, tag=long, sequence=int, flags=int, fragment=Fragment, remote=RemoteMemory)

@@ -131,7 +131,9 @@ class Receiving(ReceiverHalf):
                     request.sequence = sequence
                     self._eager(request, source, tag, data, MATCH_SIZE)
                     return
-                queue.unexpected.append(_whole(first >> 8 & 0xFF, source, tag, sequence, data))
+                fragment = _whole(first >> 8 & 0xFF, source, tag, sequence, data)
+                fragment.keep()
+                queue.unexpected.append(fragment)
                 return
         self._arrived(matching, context_id, _whole(first >> 8 & 0xFF, source, tag, sequence, data))
 
@@ -348,6 +350,6 @@ def _remote(module: BtlModule, data: memoryview) -> RemoteMemory:
 
 
 def _whole(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
-    """A MATCH fragment to be kept: a copy of its payload."""
-    payload = bytes(data[MATCH_SIZE:])
+    """A MATCH fragment that its receive was not asked for at once."""
+    payload = data[MATCH_SIZE:]
     return fragment_of(MATCH, flags, source, tag, sequence, len(payload), 0, payload)

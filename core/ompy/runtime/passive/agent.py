@@ -7,7 +7,6 @@ when the ranks of its host have, and they end when it does.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import socket
@@ -19,6 +18,7 @@ from typing import Any, Final, NoReturn
 
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import ControlError, Decoder, Frame, Kind, encode
+from ompy.runtime.descendants import control_process
 from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.launchers import LauncherError, Membership, membership
 from ompy.runtime.modex import ModexStore
@@ -493,7 +493,7 @@ def main() -> NoReturn:
     """Be the agent of this host. Never returns."""
     if os.fork():
         os._exit(0)  # whoever started it waits for this, and has no child then
-    ctypes.CDLL(None).prctl(_SET_NAME, b"ompy-agent", 0, 0, 0)
+    control_process(_SET_NAME, b"ompy-agent")
     try:
         member = membership(os.environ)
     except LauncherError as problem:
