@@ -16,6 +16,7 @@ from struct import Struct
 from ompy.engine.timers import Timer
 from ompy.frameworks import btl
 from ompy.frameworks.btl import BtlComponent, BtlModule, Descriptor, Endpoint
+from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
@@ -368,7 +369,7 @@ class ReferenceModule(BtlModule):
 
 
 PARAMETERS = (
-    *btl.common_parameters(
+    *common_parameters(
         exclusivity=50,
         eager_limit=4096,
         rndv_eager_limit=4096,

@@ -30,6 +30,8 @@ cdef class Descriptor:
 
 cdef class ErrorCallback:
     cpdef failed(self, BtlModule module, int flags, proc, reason)
+    cpdef returned(self, BtlModule module, proc, int tag, fragment)
+    cpdef healed(self, BtlModule module, proc)
 
 cdef class BtlModule(Poller):
     cdef public object name
@@ -71,4 +73,5 @@ cdef class BtlModule(Poller):
     cpdef deregister_mem(self, handle)
     cpdef flush(self, Endpoint endpoint)
     cpdef register_error(self, ErrorCallback callback)
+    cpdef bint begin_failover(self) except -1
     cpdef finalize(self)

@@ -40,7 +40,16 @@ local handle is not needed by every module; `registration.py` has what most modu
 **Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
 exactly one completion, good or bad; queued fragments are failed when the path breaks; the
 error callback comes once and before the error completions; completed well means the peer has
-it. `sendi` has no completion that could tell of a later loss, so it answers `NOT_AVAILABLE`.
+it. A fragment that ends badly still has its bytes in `segment` and `payload` while the callback
+runs, so that the PML can send it over another path. `sendi` has no completion that could tell of a
+later loss: it either answers `NOT_AVAILABLE`, or what it took and may not have arrived goes back
+by `ErrorCallback.returned`, in the order it was sent. Keeping all this may cost something, so a
+module does it from `begin_failover` on, which the PML calls.
+
+**Failing over and back.** A path that breaks is told once, with `ERROR_NONFATAL` where the module
+keeps the obligations: another path may do. The module goes on trying to mend it by itself, and
+once it is to be trusted again says so by `ErrorCallback.healed`. Until then `send` over it is
+`UNREACHABLE`. `ERROR_FATAL` says that the peer itself is gone, or that nothing can be mended.
 
 The conformance kit (`ompy.conformance`) tests all of this. Source: reference openmpi.md 3.11 to
 3.13, seed ob1-protocols.rst (which function of the BTL each protocol step calls).
@@ -57,8 +66,6 @@ from ompy.frameworks.btl_limits import COMMON
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion, Component
-from ompy.mca.enumerators import FlagEnumerator
-from ompy.mca.parameter import Parameter
 
 if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
@@ -232,8 +239,28 @@ class ErrorCallback:
     __slots__ = ()
 
     def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
-        """A path failed: to `proc`, or of the whole module when that is None."""
+        """A path failed: to `proc`, or of the whole module when that is None.
+
+        Args:
+            module: whose path it was.
+            flags: `ERROR_NONFATAL` when another path may do, else `ERROR_FATAL`.
+            proc: the peer, or None for every peer.
+            reason: in words.
+        """
         raise NotImplementedError
+
+    def returned(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
+        """What `sendi` took and may not have arrived, after `failed`; by default it is lost.
+
+        Args:
+            module: that took it.
+            proc: it was sent to.
+            tag: it was sent with.
+            fragment: header and payload; valid until this returns.
+        """
+
+    def healed(self, module: BtlModule, proc: Proc) -> None:
+        """A path that had failed can be used again; by default it is not."""
 
 
 class BtlModule(Poller):
@@ -288,7 +315,7 @@ class BtlModule(Poller):
         Args:
             name: of the component.
             context: the rank.
-            values: those of `common_parameters`, to set the attributes from; or None.
+            values: those of `common_parameters` to set the attributes from, or None.
             flags: what it can do.
         """
         self.name = name
@@ -489,6 +516,17 @@ class BtlModule(Poller):
         """Tell `callback` when a path fails."""
         self.error_callback = callback
 
+    def begin_failover(self) -> bool:
+        """Keep the failover obligations from now on, whatever that costs.
+
+        A PML that fails over calls it once, before the first peer is asked for; peers do the same,
+        since they use the same PML.
+
+        Returns:
+            Whether the module keeps them. By default it does when it has the flag already.
+        """
+        return bool(self.flags & FAILOVER_SUPPORT)
+
     def finalize(self) -> None:
         """Deliver what was accepted, then give everything back. May progress meanwhile."""
 
@@ -518,73 +556,6 @@ class BtlComponent(Component):
             NotAvailable: there is nothing this component could use; the reason is kept.
         """
         raise NotImplementedError
-
-
-FLAG_WORDS: Final = FlagEnumerator(
-    {
-        "send": SEND,
-        "put": PUT,
-        "get": GET,
-        "inplace": SEND_INPLACE,
-        "need-ack": NEED_ACK,
-        "need-csum": NEED_CSUM,
-        "rdma-completion": RDMA_COMPLETION,
-        "hetero-rdma": HETEROGENEOUS_RDMA,
-        "failover": FAILOVER_SUPPORT,
-        "signaled": SIGNALED,
-        "static": SINGLE_ADD_PROCS,
-        "rdma-flush": RDMA_FLUSH,
-    }
-)  # reference openmpi.md 3.11
-
-
-def common_parameters(
-    *,
-    exclusivity: int,
-    eager_limit: int,
-    rndv_eager_limit: int | None = None,
-    max_send_size: int | None = None,
-    latency: int = 100,
-    bandwidth: int = 100,
-    flags: int | None = None,
-    **rdma: int,
-) -> tuple[Parameter, ...]:
-    """The parameters every BTL has (reference openmpi.md 3.12), with this BTL's defaults.
-
-    Args:
-        exclusivity: default of the parameter of that name, as the next five.
-        eager_limit: in bytes.
-        rndv_eager_limit: in bytes; the eager limit if it is not given.
-        max_send_size: as well.
-        latency: in us; tcp's if it is not given.
-        bandwidth: in Mbit/s; as well.
-        flags: what it does by default; without it there is no parameter `flags`.
-        rdma: for a BTL with put or get: defaults of `rdma_pipeline_send_length`,
-            `rdma_pipeline_frag_size`, `min_rdma_pipeline_size`, `put_limit`, `get_limit`,
-            `put_alignment` and `get_alignment`, those that it has.
-    """
-    defaults = {
-        "exclusivity": exclusivity,
-        "eager_limit": eager_limit,
-        "rndv_eager_limit": eager_limit if rndv_eager_limit is None else rndv_eager_limit,
-        "max_send_size": eager_limit if max_send_size is None else max_send_size,
-        "latency": latency,
-        "bandwidth": bandwidth,
-        **rdma,
-    }
-    made = [
-        Parameter(name, kind, defaults.pop(name), text, level=level, unit=unit, minimum=least)
-        for name, (kind, level, unit), least, text in COMMON
-        if name in defaults
-    ]
-    assert not defaults, f"no parameters of every BTL: {sorted(defaults)}"
-    if flags is not None:
-        text = "What it is used for; what it cannot do is left out."
-        kind = "unsigned_int"
-        made.append(
-            Parameter("flags", kind, flags, text, level=5, unit="flags", enumerator=FLAG_WORDS)
-        )
-    return tuple(made)
 
 
 def apply_common(module: BtlModule, values: object) -> None:

@@ -1,4 +1,4 @@
-"""The limits and weights of a BTL that users may change: what `btl.common_parameters` declares.
+"""The limits and weights of a BTL that users may change: what `btl_parameters` declares.
 
 Source: reference openmpi.md 3.12.
 """

@@ -13,6 +13,7 @@ from struct import Struct
 from typing import cast
 
 from ompy.frameworks import btl
+from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.datagrams import JobDatagrams
@@ -128,7 +129,7 @@ class UdpLite(btl.BtlComponent):
     api = (3, 1)
     capabilities = Capabilities(reach="network", wire="datagram", checksum=True)
     # exclusivity below tcp's; measured: twelve datagrams of 16 KiB fit a socket's buffer on Linux
-    parameters = (*btl.common_parameters(exclusivity=10, eager_limit=16 * 1024), WINDOW)
+    parameters = (*common_parameters(exclusivity=10, eager_limit=16 * 1024), WINDOW)
 
     def init(self, context: RankContext) -> list[btl.BtlModule]:
         """One module."""

@@ -13,8 +13,8 @@ from ompy.frameworks.btl import (
     SIZE_MAX,
     BtlComponent,
     BtlModule,
-    common_parameters,
 )
+from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.component import NotAvailable

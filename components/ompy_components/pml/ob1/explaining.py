@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.frameworks.bml import BmlEndpoint, Rail
-from ompy.frameworks.btl import FLAG_WORDS, GET, PUT, SEND_INPLACE, BtlModule
+from ompy.frameworks.btl import GET, PUT, SEND_INPLACE, BtlModule
+from ompy.frameworks.btl_parameters import FLAG_WORDS
 from ompy.frameworks.explanation import Branch, Change, Explanation, Limit
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 

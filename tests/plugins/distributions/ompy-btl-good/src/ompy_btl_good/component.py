@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ompy.frameworks.btl import BtlComponent, BtlModule, common_parameters
+from ompy.frameworks.btl import BtlComponent, BtlModule
+from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.parameter import Parameter
