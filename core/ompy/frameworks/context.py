@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.btl import ActiveMessages, BtlModule
     from ompy.frameworks.nic.base import Nic
     from ompy.frameworks.paths import Paths
+    from ompy.frameworks.rail_events import RailEvent
 
 
 class RankContext:
@@ -40,6 +41,9 @@ class RankContext:
         find_paths: makes `paths`; set by who brings the rank up, and called when first needed.
         path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
             reason; set by who brings the rank up, so that users are told.
+        rail_events: what became of rails, filled by a PML that fails over.
+        tell_rail: that PML calls it with an event when a path breaks and when it is healed; set by
+            who brings the rank up.
     """
 
     def __init__(
@@ -74,6 +78,8 @@ class RankContext:
         self.find_paths: Callable[[], Paths] | None = None
         self._paths: Paths | None = None
         self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
+        self.rail_events: list[RailEvent] = []
+        self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
         self._modex: dict[int, Modex] = {}
 
     @property

@@ -256,7 +256,7 @@ def examine(world_: tuple) -> None:
 
 
 PROFILE = settings(
-    max_examples=effort(400),
+    max_examples=effort(220),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

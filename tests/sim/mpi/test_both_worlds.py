@@ -52,7 +52,7 @@ VIRTUAL = {
 # interpreted, the virtual ones
 COMPILED = not convertor.__file__.endswith(".py")
 REAL_EVERY = 1 if THOROUGH or COMPILED else 2
-SEEDS = effort(1 if COMPILED else 2)
+SEEDS = effort(1)
 
 
 def name(program: str) -> str:

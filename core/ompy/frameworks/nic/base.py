@@ -1,9 +1,10 @@
 """What every NIC is, whatever is sent through it: identity, link state, asynchronous events.
 
 A component offers its devices once per rank. What a device can do is told by the class it derives
-from: `DatagramNic` (`datagram.py`) has queue pairs for unreliable messages. Other kinds of NIC
-get an interface of their own beside that one, derived from `Nic` as well, and whoever needs one
-asks for it by its class (`RankContext.nics`).
+from: `DatagramNic` (`datagram.py`) has queue pairs for unreliable messages, `VerbsNic` (`verbs.py`)
+reliable-connected ones with remote memory access. Other kinds of NIC get an interface of their own
+beside these, derived from `Nic` as well, and whoever needs one asks for it by its class
+(`RankContext.nics`).
 
 **Life.** A device is made closed. Whoever uses it calls `open` before anything else and `close` at
 the end; its queues and registrations end with it.
@@ -42,6 +43,8 @@ class EventKind(Enum):
     LINK_DOWN = "link down"
     LINK_UP = "link up"
     DEVICE_FATAL = "device fatal"
+    SRQ_LIMIT_REACHED = "few buffers are left in a shared receive queue"
+    CQ_ERROR = "a completion queue has overflowed"
 
 
 class NicEvent(NamedTuple):
@@ -50,10 +53,12 @@ class NicEvent(NamedTuple):
     Attributes:
         kind: what happened.
         reason: in the device's words, for people.
+        subject: the queue it is about, or None for the device.
     """
 
     kind: EventKind
     reason: str
+    subject: object = None
 
 
 class NicError(Exception):
@@ -123,6 +128,10 @@ class Nic:
         self.link = state
         kind = EventKind.LINK_UP if state is LinkState.UP else EventKind.LINK_DOWN
         self._events.append(NicEvent(kind, reason))
+
+    def report(self, kind: EventKind, reason: str, subject: object = None) -> None:
+        """For the device: something happened that changes neither link nor device."""
+        self._events.append(NicEvent(kind, reason, subject))
 
     def report_fatal(self, reason: str) -> None:
         """For the device: it is gone, and stays so."""
