@@ -5,7 +5,7 @@
     python tools/check.py lint types   some of them
 
 The gates: `lint` (ruff), `types` (mypy), `floors` (import-linter), `tests` (everything but real
-processes), `processes` (real ranks), `compiled` (the same tests on compiled hot modules; needs a
+processes), `processes` (real ranks), `compiled` (the tests again on compiled hot modules; needs a
 C compiler and says so when there is none), `plugins` (the contributed distributions).
 """
 
@@ -22,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 LAUNCHER = "tests/proc/launch"
+FORMS = "tests/meta/test_forms.py"
+PYTEST = (sys.executable, "-m", "pytest", "-q")
 
 
 def run(*command: str, environment: dict[str, str] | None = None, folder: Path = ROOT) -> bool:
@@ -49,19 +51,21 @@ def floors() -> bool:
 
 
 def tests() -> bool:
-    """Unit, property, virtual-world and meta tests."""
-    return run(sys.executable, "-m", "pytest", "-q", "-m", "not proc", "-n", "2", "tests")
+    """Unit, property, virtual-world and meta tests, interpreted."""
+    return run(*PYTEST, "-m", "not proc", "-n", "2", "tests")
 
 
 def processes() -> bool:
-    """Tests of real ranks: those of the launcher mostly wait, so more of them run at once."""
-    pytest = (sys.executable, "-m", "pytest", "-q", "-m", "proc")
-    launcher = run(*pytest, "-n", "4", LAUNCHER)
-    return run(*pytest, "-n", "2", f"--ignore={LAUNCHER}", "tests") and launcher
+    """Tests of real ranks, interpreted; those of the launcher mostly wait: more run at once."""
+    launcher = run(*PYTEST, "-m", "proc", "-n", "4", LAUNCHER)
+    return run(*PYTEST, "-m", "proc", "-n", "2", f"--ignore={LAUNCHER}", "tests") and launcher
 
 
 def compiled() -> bool:
-    """The hot modules compiled from the same source, under the tests of both worlds."""
+    """The first of these two suites once more, with the hot modules compiled.
+
+    Not what reads documents and installs wheels. `tools/nightly.py` has the tests of real ranks.
+    """
     if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         print("compiled: SKIPPED, there is no C compiler on this machine", flush=True)
         return True
@@ -70,19 +74,8 @@ def compiled() -> bool:
     if not run(sys.executable, "tools/compile_hot.py", str(target), "--quick"):
         return False
     paths = {"PYTHONPATH": str(target), "OMPY_TEST_COMPILED": "1"}
-    # not tests/sim/coll: the algorithms are not compiled, and are a minute's work
-    suites = [
-        "tests/sim/mpi",
-        "tests/sim/p2p",
-        "tests/sim/rdma",
-        "tests/sim/test_tcp_connections.py",
-        "tests/property/ob1",
-        "tests/unit/engine",
-        "tests/unit/btl",
-        "tests/unit/ob1",
-        "tests/meta/test_forms.py",
-    ]
-    return run(sys.executable, "-m", "pytest", "-q", "-n", "2", *suites, environment=paths)
+    suites = ("tests/unit", "tests/property", "tests/sim", "tests/conformance", FORMS)
+    return run(*PYTEST, "-m", "not proc", "-n", "2", *suites, environment=paths)
 
 
 def plugins() -> bool:
@@ -107,9 +100,9 @@ GATES: dict[str, tuple[Callable[[], bool], int]] = {
     "lint": (lint, 20),
     "types": (types, 60),
     "floors": (floors, 20),
-    "tests": (tests, 240),
-    "processes": (processes, 360),
-    "compiled": (compiled, 200),
+    "tests": (tests, 270),
+    "processes": (processes, 300),
+    "compiled": (compiled, 300),
     "plugins": (plugins, 120),
 }
 

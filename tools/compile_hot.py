@@ -56,6 +56,7 @@ def build(target: Path, optimise: str = "-O2") -> list[Path]:
     for source in SOURCES:
         ignore = shutil.ignore_patterns("__pycache__", "*.so", "*.c")
         shutil.copytree(source, target / source.name, dirs_exist_ok=True, ignore=ignore)
+    shutil.copytree(ROOT / "configs", target / "ompy" / "configs", dirs_exist_ok=True)
     extensions = []
     for path in hot_modules(target):
         name = ".".join(path.relative_to(target).with_suffix("").parts)

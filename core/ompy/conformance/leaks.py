@@ -36,9 +36,8 @@ class LeakSuite(Suite):
         def program(driver: Driver) -> None:
             _use(driver)
             driver.finalize()
-            heap = driver.engine._timers._heap
-            left = [timer.callback for _, _, timer in heap if timer.callback is not None]
-            assert not left, f"{len(left)} timers are pending, such as {left[0]}"
+            left = driver.engine._timers.pending()
+            assert not left, f"{len(left)} timers are pending, such as {left[0].callback}"
 
         worlds.make(3).run(program)
 

@@ -8,5 +8,6 @@ cdef class TimerHeap:
     cdef long long _added
     cdef public bint armed
     cpdef Timer add(self, long long deadline, callback)
+    cpdef list pending(self)
     cpdef next_deadline(self)
     cpdef int run(self, long long now) except -1

@@ -47,6 +47,10 @@ class TimerHeap:
         self.armed = True
         return timer
 
+    def pending(self) -> list[Timer]:
+        """The timers that are neither due nor cancelled, for whoever looks for leaks."""
+        return [timer for _, _, timer in self._heap if timer.callback is not None]
+
     def next_deadline(self) -> int | None:
         """When the next timer that was not cancelled is due, or None."""
         heap = self._heap

@@ -84,7 +84,7 @@ RANKS = 3
 ACTIONS = 8  # of one rank at most
 WORLDS = 10  # of one example
 PARTS = 1 if COMPILED else 8
-EXAMPLES = effort(60)  # CI runs them in both forms
+EXAMPLES = effort(125)
 assert WORLDS * EXAMPLES * 8 >= 10_000  # in the interpreted form
 
 
