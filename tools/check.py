@@ -5,8 +5,9 @@
     python tools/check.py lint types   some of them
 
 The gates: `lint` (ruff), `types` (mypy), `floors` (import-linter), `tests` (everything but real
-processes), `processes` (real ranks), `compiled` (the tests again on compiled hot modules; needs a
-C compiler and says so when there is none), `plugins` (the contributed distributions).
+processes), `compiled` (the same with the hot modules compiled), `processes` (real ranks; those of
+the launcher interpreted, the others compiled), `plugins` (the contributed distributions). Without
+a C compiler `compiled` says so and is left out, and `processes` is interpreted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,27 +57,39 @@ def tests() -> bool:
     return run(*PYTEST, "-m", "not proc", "-n", "2", "tests")
 
 
-def processes() -> bool:
-    """Tests of real ranks, interpreted; those of the launcher mostly wait: more run at once."""
-    launcher = run(*PYTEST, "-m", "proc", "-n", "4", LAUNCHER)
-    return run(*PYTEST, "-m", "proc", "-n", "2", f"--ignore={LAUNCHER}", "tests") and launcher
-
-
-def compiled() -> bool:
-    """The first of these two suites once more, with the hot modules compiled.
-
-    Not what reads documents and installs wheels. `tools/nightly.py` has the tests of real ranks.
-    """
+@cache
+def compiled_tree() -> dict[str, str] | None:
+    """Compile the hot modules: the environment that tests them so; None without a compiler."""
     if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        print("compiled: SKIPPED, there is no C compiler on this machine", flush=True)
-        return True
+        print(
+            "SKIPPED: there is no C compiler on this machine to compile the hot modules", flush=True
+        )
+        return None
     target = ROOT / "build" / "compiled"
     shutil.rmtree(target, ignore_errors=True)
     if not run(sys.executable, "tools/compile_hot.py", str(target), "--quick"):
-        return False
-    paths = {"PYTHONPATH": str(target), "OMPY_TEST_COMPILED": "1"}
+        sys.exit("check: the hot modules do not compile")
+    return {"PYTHONPATH": str(target), "OMPY_TEST_COMPILED": "1"}
+
+
+def compiled() -> bool:
+    """The same with the hot modules compiled, but for what reads documents and installs wheels."""
+    environment = compiled_tree()
+    if environment is None:
+        return True
     suites = ("tests/unit", "tests/property", "tests/sim", "tests/conformance", FORMS)
-    return run(*PYTEST, "-m", "not proc", "-n", "2", *suites, environment=paths)
+    return run(*PYTEST, "-m", "not proc", "-n", "2", *suites, environment=environment)
+
+
+def processes() -> bool:
+    """Tests of real ranks: the launcher's interpreted, the others compiled where that can be.
+
+    The other way round they are part of `tools/nightly.py`. Those of the launcher mostly wait, so
+    more of them run at once.
+    """
+    launcher = run(*PYTEST, "-m", "proc", "-n", "4", LAUNCHER)
+    others = ("-m", "proc", "-n", "2", f"--ignore={LAUNCHER}", "tests")
+    return run(*PYTEST, *others, environment=compiled_tree()) and launcher
 
 
 def plugins() -> bool:
@@ -101,8 +115,8 @@ GATES: dict[str, tuple[Callable[[], bool], int]] = {
     "types": (types, 60),
     "floors": (floors, 20),
     "tests": (tests, 270),
-    "processes": (processes, 300),
     "compiled": (compiled, 300),
+    "processes": (processes, 260),
     "plugins": (plugins, 120),
 }
 

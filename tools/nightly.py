@@ -8,9 +8,10 @@ Goes on where an earlier run at the same commit stopped; ends with a line in `do
 
 from __future__ import annotations
 
-from sweep import Step, sweep, tests
+from sweep import ROOT, Step, sweep, tests
 
-KILLS = "tests/proc/launch/test_orphans.py"
+LAUNCHER = "tests/proc/launch"
+KILLS = f"{LAUNCHER}/test_orphans.py"
 SIM = [
     "-m",
     "ompy.cli.main",
@@ -23,11 +24,16 @@ SIM = [
     "lossy",
     "--fault-strict",
 ]
+COMPILED = {"PYTHONPATH": str(ROOT / "build" / "compiled"), "OMPY_TEST_COMPILED": "1"}
 WORKERS = "examples/master_worker.py"
 STEPS = [
+    # real ranks in the form that CI leaves out
+    Step("compiling", ["tools/compile_hot.py", "build/compiled"]),
+    tests("the launcher, compiled", LAUNCHER, "-m", "proc", "-n", "4", **COMPILED),
+    tests("real ranks, interpreted", "tests", "-m", "proc", "-n", "2", f"--ignore={LAUNCHER}"),
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
-    tests("agents by a remote shell", "tests/proc/launch/test_remote.py", OMPY_EFFORT="2"),
-    tests("agents in a tree", "tests/proc/launch/test_tree.py", OMPY_EFFORT="2"),
+    tests("agents by a remote shell", f"{LAUNCHER}/test_remote.py", OMPY_EFFORT="2"),
+    tests("agents in a tree", f"{LAUNCHER}/test_tree.py", OMPY_EFFORT="2"),
     tests("hosts", "tests/netns", OMPY_EFFORT="2"),
     Step("hosts, 50 kills of each", ["tools/host_kills.py"]),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
