@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ompy.cli.info.model import Candidate, ComponentStory, ParameterStory
 from ompy.mca.errors import UsageError
-from ompy.mca.records import State
+from ompy.mca.records import ComponentRecord, State
 from ompy.mca.registry import Registry
 from ompy.mca.settings import DEFAULT, Setting
+
+NOT_BY_ITSELF: Final = "an emulation: a job uses it only when the parameter names it"
 
 
 def parameter_story(
@@ -61,10 +64,20 @@ def component_stories(registry: Registry, full_names: Iterable[str]) -> list[Com
     for full_name in full_names:
         offers = [record for record in registry.records if record.full_name == full_name]
         offers.sort(key=lambda record: record.state is State.SHADOWED)
+        for record in offers:
+            if getattr(record.component, "emulated", False) and not _is_named(registry, record):
+                record.remark = record.remark or NOT_BY_ITSELF
         framework, name = offers[0].framework, offers[0].name
         text, source = _selection(registry, framework)
         stories.append(ComponentStory(framework, name, text, source, offers))
     return stories
+
+
+def _is_named(registry: Registry, record: ComponentRecord) -> bool:
+    try:
+        return registry.selection(record.framework).asks_for(record.name)
+    except UsageError:
+        return True  # what the selection says cannot be told
 
 
 def _selection(registry: Registry, framework: str) -> tuple[str, str]:
