@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.cli.command_line import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
 NOT_FOUND: Final = 127  # as a shell has it
+OPEN_MPI_PREFIX: Final = "OMPI_MCA_"  # reference openmpi.md 1.7
 DEFAULT_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"  # reference ecosystem.md 6.1
 
 
@@ -262,7 +263,7 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmCompone
 
     registry = Registry(CATALOG, gather(pairs, os.environ))
     registry.check()
-    for notice in registry.notices():
+    for notice in [*registry.notices(), *_meant_for_open_mpi(registry, os.environ)]:
         say(f"warning: {notice}")
     found = registry.open("plm")
     if not found:
@@ -271,6 +272,18 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmCompone
     plms = [plm for plm in found if isinstance(plm, PlmComponent)]
     _settle(registry)
     return registry, plms
+
+
+def _meant_for_open_mpi(registry: Registry, environ: Mapping[str, str]) -> Iterator[str]:
+    """Variables that set a parameter of ours for Open MPI only. Those it has alone are its own."""
+    for variable in environ:
+        name = variable.removeprefix(OPEN_MPI_PREFIX)
+        if name != variable:
+            try:
+                registry.declaration(name)
+            except UsageError:
+                continue
+            yield f"{variable} is Open MPI's and sets nothing here: ompy reads OMPY_MCA_{name}"
 
 
 def choose_starters(

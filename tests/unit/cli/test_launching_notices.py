@@ -20,3 +20,18 @@ def test_each_is_a_warning_before_the_job(
         "ompy-run: warning: --mca btl_dove_flock 4: btl_dove_flock is deprecated; its name is "
         "btl_pigeon_flock now",
     ]
+
+
+@pytest.mark.usefixtures("installed")
+def test_variables_of_open_mpi_set_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those whose names mean nothing here are no concern of ours."""
+    monkeypatch.setenv("OMPI_MCA_btl", "self,raven")
+    monkeypatch.setenv("OMPI_MCA_orte_keep_fqdn_hostnames", "t")
+    registry, _ = resolve([])
+    registry.close()
+    assert capsys.readouterr().err.splitlines() == [
+        "ompy-run: warning: OMPI_MCA_btl is Open MPI's and sets nothing here: ompy reads "
+        "OMPY_MCA_btl"
+    ]
