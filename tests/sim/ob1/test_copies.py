@@ -22,6 +22,9 @@ ROOT = Path(__file__).resolve().parents[3]
 RAW, CONVERTOR = "ompy.raw", "ompy.data.convertor"
 KERNEL = "ompy.net.virtual"
 NONE = {"btl_sm_single_copy_mechanism": "none"}
+PIPELINE = {
+    "mpi_leave_pinned": 0, "btl_sm_flags": "send,put", "btl_sm_min_rdma_pipeline_size": 100_000,
+}  # fmt: skip
 CASES = {
     "self, eager": (900, 1, {"btl": "self"}, {RAW: 2 * 900}),
     "self, one copy": (
@@ -42,7 +45,26 @@ CASES = {
         200_000, 2, {"btl": "self,sm", "btl_sm_single_copy_mechanism": "emulated"},
         {"ompy.frameworks.emulation": 2 * 200_000},
     ),
+    # what is not put goes as fragments; the last, of 2032 bytes, through a slot of the ring
+    "sm, RDMA pipeline": (
+        3_000_000, 2, {"btl": "self,sm", **PIPELINE},
+        {CONVERTOR: 2 * 36_864, RAW: 2 * 2064, KERNEL: 3_000_000 - 36_864},
+    ),
     "tcp, eager prepared": (60_000, 2, {"btl": "self,tcp"}, {RAW: 60_000}),
+    # out of the reader's memory; a last frame of less than 8192 bytes is joined with its header
+    "tcp, fragments": (
+        200_000, 2, {"btl": "self,tcp", "btl_tcp_flags": "send,inplace"},
+        {CONVERTOR: 200_000, "ompy_components.btl.tcp.endpoint": 3520},
+    ),
+    "tcp, many fragments": (
+        3_000_000, 2, {"btl": "self,tcp", "btl_tcp_flags": "send,inplace"},
+        {CONVERTOR: 3_000_000},
+    ),
+    # puts land in the user's memory, but for what came in the read that had their headers
+    "tcp, RDMA pipeline": (
+        3_000_000, 2, {"btl": "self,tcp"},
+        {CONVERTOR: 196_520, "ompy_components.btl.tcp.framing": 7606},
+    ),
 }  # fmt: skip
 
 
