@@ -57,7 +57,10 @@ class PathWatch:
 
     Attributes:
         verdict: what is known by now.
+        asked: somebody finds out, so that it will not stay UNKNOWN.
     """
+
+    asked = False
 
     def __init__(self) -> None:
         self.verdict = PathVerdict.UNKNOWN

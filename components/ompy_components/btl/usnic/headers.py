@@ -25,7 +25,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-MAC_SIZE: Final = 16  # arbitrary: nobody guesses 128 bits
+from ompy.net import seal
+
+MAC_SIZE: Final = seal.MAC_SIZE
 BTL_HEADER: Final = Struct("<QHHHBBQB")
 CHUNK_FIELDS: Final = Struct("<3xIII")
 HEADER_SIZE: Final = BTL_HEADER.size

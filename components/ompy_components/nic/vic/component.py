@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.nic.base import API, Nic, NicComponent
-from ompy.mca.component import NotAvailable
+from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
 from ompy.mca.parameter import Parameter
 
 
@@ -61,16 +60,9 @@ class VicComponent(NicComponent):
         """One per interface; loopback alone when the whole job is on this host, else the others."""
         from ompy_components.nic.vic.device import Vic
 
-        one_host = len(context.local_procs()) == context.size
-        interfaces = context.network.interfaces()
-        wanted = [other for other in interfaces if other.loopback is one_host]
-        if not wanted and one_host:
-            wanted = interfaces  # a virtual world has no loopback interface
-        if not wanted:
-            raise NotAvailable("this host has no network interface for it")
         return [
             Vic(context.network, index, interface, self.values)
-            for index, interface in enumerate(wanted)
+            for index, interface in enumerate(interfaces_for(context))
         ]
 
 

@@ -22,10 +22,11 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from ompy.mca.component import ApiVersion, Component
+from ompy.mca.component import ApiVersion, Component, NotAvailable
 
 if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
+    from ompy.net.base import Interface
 
 API: Final[ApiVersion] = (1, 0)  # arbitrary: the first version
 
@@ -153,3 +154,21 @@ class NicComponent(Component):
             NotAvailable: there is none; the text says why.
         """
         raise NotImplementedError
+
+
+def interfaces_for(context: RankContext) -> list[Interface]:
+    """The interfaces emulated devices are made of, in the host's order.
+
+    Loopback alone when the whole job is on this host, else all others.
+
+    Raises:
+        NotAvailable: there is none.
+    """
+    one_host = len(context.local_procs()) == context.size
+    interfaces = context.network.interfaces()
+    wanted = [other for other in interfaces if other.loopback is one_host]
+    if not wanted and one_host:
+        wanted = interfaces  # a virtual world has no loopback interface
+    if not wanted:
+        raise NotAvailable("this host has no network interface for it")
+    return wanted

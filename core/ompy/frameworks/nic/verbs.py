@@ -132,7 +132,7 @@ class Timing(NamedTuple):
         retry_count: how often, 0 to 7.
         rnr_retry: how often when the receiver is not ready, 0 to 7; 7: for ever.
         rnr_timer: what this end asks of a sender it is not ready for: code 0 to 31 of the
-            specification (1: 10 us, 12: 640 us, 25: 40.96 ms, 0: 655.36 ms).
+            specification (1: 10 us, 12: 640 us, 25: 61.44 ms, 0: 655.36 ms).
     """
 
     timeout: int
@@ -282,7 +282,11 @@ class QueuePair:
     inline_max: int
 
     def here(self) -> Destination:
-        """What the peer has to be told. Its `first_packet` is drawn when the queue pair is made."""
+        """What the peer has to be told.
+
+        Its `first_packet` is drawn when the queue pair is made, and again when it goes to RESET:
+        packets of an earlier connection must not be taken for those of the next one.
+        """
         raise NotImplementedError
 
     def modify(
@@ -375,6 +379,8 @@ class VerbsNic(Nic):
         mtu: bytes of payload in one packet.
         depth_max, inline_max, queue_pairs_max: what there is at most.
         reads_max: RDMA reads and atomics of one queue pair under way; more wait.
+        failover: whoever uses it may have other paths to go on over, so that it is better to know
+            soon when one is dead; theirs to set, before anything is sent.
     """
 
     lid: int
@@ -384,6 +390,7 @@ class VerbsNic(Nic):
     inline_max: int
     queue_pairs_max: int
     reads_max: int
+    failover: bool = False
 
     def completion_queue(self, depth: int) -> CompletionQueue:
         """A completion queue with room for `depth` completions. Raises NicError for no room."""

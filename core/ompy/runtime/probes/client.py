@@ -90,6 +90,8 @@ class AgentPaths(Paths):
 class AgentWatch(PathWatch):
     """One path that the agent watches."""
 
+    asked = True
+
     def __init__(self, paths: AgentPaths, number: int, changed: Callable[[], object]) -> None:
         super().__init__()
         self._paths = paths

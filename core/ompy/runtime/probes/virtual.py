@@ -98,6 +98,8 @@ class VirtualWatch(PathWatch):
         ended: nobody needs to know any more.
     """
 
+    asked = True
+
     def __init__(self, probe: PathProbe, tell: Tell) -> None:
         super().__init__()
         self.probe = probe

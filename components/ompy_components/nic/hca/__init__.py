@@ -1,0 +1,1 @@
+"""NIC hca: an emulated RDMA adapter with verbs semantics, over datagram sockets."""

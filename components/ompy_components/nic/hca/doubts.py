@@ -1,0 +1,76 @@
+"""Peers that do not answer: whether that is the path's fault.
+
+The agents of both hosts, which never compute, are asked to try the path (`ompy.frameworks.paths`)
+from the first timeout on, until something gets through. All queue pairs to one device of a peer ask
+together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.paths import PathVerdict, PathWatch
+
+if TYPE_CHECKING:
+    from ompy_components.nic.hca.device import Hca
+    from ompy_components.nic.hca.queue_pair import HcaQueuePair
+
+
+class Doubt:
+    """A path that is being watched, and the queue pairs that want to know."""
+
+    __slots__ = ("pairs", "watch")
+
+    def __init__(self, watch: PathWatch) -> None:
+        self.watch = watch
+        self.pairs: set[HcaQueuePair] = set()
+
+
+class Doubts:
+    """Of one device, by the LID of the peer's."""
+
+    def __init__(self, device: Hca) -> None:
+        self._device = device
+        self._open: dict[int, Doubt] = {}
+
+    def verdict(self, pair: HcaQueuePair) -> PathVerdict:
+        """What is known of the path to the peer of a queue pair; begins to ask."""
+        if self._device.departed(pair):
+            return PathVerdict.DEAD
+        assert pair.there is not None
+        doubt = self._open.get(pair.there.lid)
+        if doubt is None:
+            doubt = self._open[pair.there.lid] = Doubt(self._device.ask(pair))
+        doubt.pairs.add(pair)
+        return doubt.watch.verdict
+
+    def asked(self, pair: HcaQueuePair) -> bool:
+        """Whether there will be a verdict."""
+        doubt = self._doubt(pair)
+        return doubt is not None and doubt.watch.asked
+
+    def why(self, pair: HcaQueuePair) -> str:
+        """What the verdict rests on, in words."""
+        gone = self._device.departed(pair)
+        doubt = self._doubt(pair)
+        return gone or (doubt.watch.why if doubt is not None else "")
+
+    def settle(self, pair: HcaQueuePair) -> None:
+        """A queue pair has no doubt any more, or no interest."""
+        doubt = self._doubt(pair) if self._open else None
+        if doubt is None:
+            return
+        doubt.pairs.discard(pair)
+        if not doubt.pairs:
+            assert pair.there is not None
+            del self._open[pair.there.lid]
+            doubt.watch.end()
+
+    def close(self) -> None:
+        """Nothing is sent any more."""
+        for doubt in self._open.values():
+            doubt.watch.end()
+        self._open.clear()
+
+    def _doubt(self, pair: HcaQueuePair) -> Doubt | None:
+        return None if pair.there is None else self._open.get(pair.there.lid)

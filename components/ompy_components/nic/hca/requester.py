@@ -1,0 +1,475 @@
+"""The requester: a send queue, sent as numbered packets until they are acknowledged or answered.
+
+    una            cursor          end
+     |  under way    |   waiting    |
+    -+---------------+--------------+->  numbers of packets
+
+`una` is the oldest packet that is not acknowledged, `cursor` the next one to send. Going back is
+putting the cursor on `una`, in a new round. A packet of a read stands for a packet of its answer:
+asked for in pieces, each of which is one packet that takes as many numbers as its answer has.
+
+Numbers are counted without end here; 24 bits of them are sent. Source: InfiniBand specification 1,
+9.7 (reliable service), 9.9.2 (errors of the requester).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from ompy.frameworks.nic.verbs import Access, Completion, Opcode, SendWork, Status, Timing
+from ompy.frameworks.paths import PathVerdict
+
+from ompy_components.nic.hca import headers
+from ompy_components.nic.hca.allowance import Allowance
+from ompy_components.nic.hca.gather import Pieces
+from ompy_components.nic.hca.headers import (
+    LENGTH_MAX,
+    WORD,
+    Answer,
+    Operands,
+    Packet,
+    Refusal,
+    Remote,
+    unwrapped,
+)
+from ompy_components.nic.hca.timing import FOR_EVER, rnr_ns, timeout_ns
+
+if TYPE_CHECKING:
+    from ompy_components.nic.hca.queue_pair import HcaQueuePair
+
+# arbitrary: a peer that computes is asked up to 32 times as seldom
+PATIENCE_MAX: Final = 5
+_LOCAL_WRITE: Final = int(Access.LOCAL_WRITE)
+# what follows from a NAK
+STATUSES: Final = {
+    Refusal.INVALID: Status.REM_INV_REQ_ERR,
+    Refusal.ACCESS: Status.REM_ACCESS_ERR,
+    Refusal.OPERATION: Status.REM_OP_ERR,
+}
+# opcodes of the first, a middle, the last and the only packet
+_SENDS: Final = (
+    headers.SEND_FIRST,
+    headers.SEND_MIDDLE,
+    headers.SEND_LAST,
+    headers.SEND_ONLY,
+)
+_WRITES: Final = (
+    headers.WRITE_FIRST,
+    headers.WRITE_MIDDLE,
+    headers.WRITE_LAST,
+    headers.WRITE_ONLY,
+)
+
+
+class Request:
+    """One entry of the send queue.
+
+    Attributes:
+        work: what was posted.
+        pieces: its local memory, one piece after the other.
+        first: number of its first packet.
+        count: how many it has.
+        answered: it is a read or an atomic: acknowledged by its answer only.
+        checked: its local memory was found to be in order.
+    """
+
+    __slots__ = ("answered", "checked", "count", "first", "pieces", "work")
+
+    def __init__(self, work: SendWork, first: int, mtu: int) -> None:
+        self.work = work
+        self.pieces = Pieces([span.memory for span in work.spans])
+        if work.inline:
+            self.pieces = Pieces([memoryview(self.pieces.copy())])
+        self.first = first
+        atomic = work.opcode in (Opcode.FETCH_AND_ADD, Opcode.COMPARE_AND_SWAP)
+        self.answered = atomic or work.opcode is Opcode.RDMA_READ
+        self.count = 1 if atomic else max(1, -(-self.pieces.size // mtu))
+        self.checked = False
+
+    @property
+    def end(self) -> int:
+        """Number of the packet behind it."""
+        return self.first + self.count
+
+
+class Requester:
+    """Of one queue pair.
+
+    Attributes:
+        una: oldest packet that is not acknowledged.
+        cursor: next packet to send.
+        round: how often it went back.
+        deadline: when `expire` has something to do, or None.
+    """
+
+    def __init__(self, pair: HcaQueuePair, first: int, window: int, reads_max: int) -> None:
+        self.una = self.cursor = first
+        self.round = 0
+        self.deadline: int | None = None
+        self.timing = Timing(0, 0, 0, 0)
+        self._pair = pair
+        self._mtu = pair.device.mtu
+        self._chunk = max(1, window // 2)
+        self._window = window
+        self._reads_max = reads_max
+        self._requests: deque[Request] = deque()
+        self._at = 0  # index of the request the cursor is in
+        self._end = first
+        self._sent = first  # packet behind the last one that was ever sent
+        self._asked = first  # packet behind the last one that asked for an ACK
+        self._reads: deque[int] = deque()  # last packets of reads and atomics under way
+        self._allowance = Allowance(window)
+        self._resume_at: int | None = None  # the peer was not ready: when to go on
+        self._silent_for_good = False  # the peer's device has been closed
+        self._unreported = 0  # entries that are done, of which no completion tells
+        self.begin_counting()
+
+    def begin_counting(self) -> None:
+        """Something got through: all tries begin anew."""
+        self._tries = 0
+        self._refusals = 0  # tries the peer's device has seen and would not have answered
+        self._rnr_tries = 0
+        self._patience = 0
+        self._told_silent = self._silent_for_good
+        self._exhausted = False
+
+    # -- posting and sending
+
+    def post(self, work: SendWork) -> None:
+        """Put an entry behind the others."""
+        request = Request(work, self._end, self._mtu)
+        self._end = request.end
+        self._requests.append(request)
+
+    def transmit(self) -> None:
+        """Send what the window and the peer allow."""
+        device = self._pair.device
+        while self._at < len(self._requests) and self._resume_at is None:
+            if device.port.blocked:
+                device.stall(self._pair)
+                return
+            request = self._requests[self._at]
+            if not request.checked:
+                problem = self._unsuitable(request)
+                if problem:
+                    if self._at == 0:
+                        self._fail(*problem)
+                    return
+                request.checked = True
+            taken = self._send_one(request)
+            if not taken:
+                return
+            self.cursor += taken
+            self._sent = max(self._sent, self.cursor)
+            if self.cursor >= request.end:
+                self._at += 1
+            if self.deadline is None:
+                self._watch()
+
+    def _unsuitable(self, request: Request) -> tuple[Status, str] | None:
+        work = request.work
+        size = request.pieces.size
+        if size > LENGTH_MAX:
+            return Status.LOC_LEN_ERR, f"{size} bytes, where a message has {LENGTH_MAX} at most"
+        if work.inline:
+            return None
+        if request.answered and work.opcode is not Opcode.RDMA_READ and size != WORD.size:
+            return Status.LOC_LEN_ERR, f"an atomic has {WORD.size} bytes, not {size}"
+        access = _LOCAL_WRITE if request.answered else 0
+        problem = self._pair.unsuitable(work.spans, access)
+        return (Status.LOC_PROT_ERR, problem) if problem else None
+
+    def _send_one(self, request: Request) -> int:
+        """Send the packet at the cursor; returns how many numbers it took, 0 for no room."""
+        room = self._allowance.packets - (self.cursor - self.una)
+        if request.answered:
+            return self._send_answered(request, room)
+        if room <= 0:
+            return 0
+        work = request.work
+        index = self.cursor - request.first
+        first, last = index == 0, index == request.count - 1
+        opcodes = _SENDS if work.opcode is Opcode.SEND else _WRITES
+        opcode = opcodes[3 if first and last else 0 if first else 2 if last else 1]
+        size = request.pieces.size
+        remote = None
+        if first and opcodes is _WRITES:
+            remote = Remote(work.remote_address, work.rkey, size, self._mtu)
+        asks = last or room == 1 or self.cursor - self._asked + 1 >= self._chunk
+        if asks:
+            self._asked = self.cursor + 1
+        begin = index * self._mtu
+        payload = request.pieces.views(begin, min(begin + self._mtu, size))
+        self._pair.send(opcode, self.cursor, self.round, remote, payload, asks=asks)
+        return 1
+
+    def _send_answered(self, request: Request, room: int) -> int:
+        """Ask for the next piece of a read, or for an atomic.
+
+        Pieces begin at the same packets however often they are asked for, so that none is partly
+        new to the peer.
+        """
+        index = self.cursor - request.first
+        count = min(request.count, (index // self._chunk + 1) * self._chunk) - index
+        # one may always be under way, however little is allowed
+        if self.cursor > self.una and (room < count or len(self._reads) >= self._reads_max):
+            return 0
+        work = request.work
+        extension: Remote | Operands
+        if work.opcode is Opcode.RDMA_READ:
+            begin = index * self._mtu
+            size = min(request.pieces.size - begin, count * self._mtu)
+            extension = Remote(work.remote_address + begin, work.rkey, size, self._mtu)
+            opcode = headers.READ_REQUEST
+        else:
+            extension = Operands(work.remote_address, work.rkey, work.swap, work.compare)
+            compares = work.opcode is Opcode.COMPARE_AND_SWAP
+            opcode = headers.COMPARE_SWAP if compares else headers.FETCH_ADD
+        self._reads.append(self.cursor + count - 1)
+        self._asked = self.cursor + count
+        self._pair.send(opcode, self.cursor, self.round, extension, (), asks=True)
+        return count
+
+    def _go_back(self) -> None:
+        self.cursor = self._asked = self.una
+        self._at = 0
+        self._reads.clear()
+        self.round = (self.round + 1) % 256
+
+    # -- answers
+
+    def answer(self, packet: Packet) -> None:
+        """The peer's responder has said something."""
+        number = unwrapped(packet.sequence, self.una)
+        if number >= self._sent or not self._requests:
+            return
+        extension = packet.extension
+        if packet.opcode == headers.ACKNOWLEDGE:
+            assert isinstance(extension, Answer)
+            if extension.kind == headers.ACK:
+                self._acknowledge(number, packet.round)
+            else:
+                self._refused(number, packet.round, extension)
+        elif packet.opcode in headers.READ_RESPONSES:
+            self._read(number, packet)
+        else:
+            assert isinstance(extension, Answer)
+            self._atomic(number, packet, extension)
+        if self._pair.sending:
+            self.transmit()
+
+    def _acknowledge(self, last: int, round_: int) -> None:
+        """The peer has all requests up to `last`; answers before that which are missing are lost.
+
+        Completes them in order.
+        """
+        una = self.una
+        while self.una <= last and self._requests:
+            request = self._requests[0]
+            if request.answered:
+                if round_ == self.round:
+                    self._allowance.lost()
+                    self._pair.note("ANSWER_LOST", number=self.una)
+                    self._go_back()
+                break
+            self.una = min(last + 1, request.end)
+            if self.una == request.end:
+                self._complete(request)
+        if self.una > una:
+            self._progressed(self.una - una)
+
+    def _read(self, number: int, packet: Packet) -> None:
+        self._acknowledge(number - 1, packet.round)
+        if self.una != number or not self._requests:
+            return
+        request = self._requests[0]
+        begin = (number - request.first) * self._mtu
+        end = min(begin + self._mtu, request.pieces.size)
+        if request.work.opcode is not Opcode.RDMA_READ or len(packet.payload) != end - begin:
+            return
+        self._store(request, begin, packet.payload)
+
+    def _atomic(self, number: int, packet: Packet, answer: Answer) -> None:
+        self._acknowledge(number - 1, packet.round)
+        if self.una != number or not self._requests:
+            return
+        request = self._requests[0]
+        if not request.answered or request.work.opcode is Opcode.RDMA_READ:
+            return
+        self._store(request, 0, memoryview(WORD.pack(answer.original)))
+
+    def _store(self, request: Request, begin: int, data: memoryview) -> None:
+        problem = self._pair.unsuitable(request.work.spans, _LOCAL_WRITE)
+        if problem:
+            self._fail(Status.LOC_PROT_ERR, problem)
+            return
+        request.pieces.store(begin, data)
+        self.una += 1
+        if self.una == request.end:
+            self._complete(request)
+        self._progressed(1)
+
+    def _refused(self, number: int, round_: int, answer: Answer) -> None:
+        """A NAK: what comes before its packet has arrived."""
+        self._acknowledge(number - 1, round_)
+        if self.una != number or not self._requests or not self._pair.sending:
+            return
+        if answer.kind == headers.RNR_NAK:
+            if round_ == self.round:
+                self._not_ready(answer.value)
+            return
+        if answer.kind != headers.NAK or answer.value > Refusal.OPERATION.value:
+            return
+        refusal = Refusal(answer.value)
+        if refusal is not Refusal.SEQUENCE:
+            self._fail(STATUSES[refusal], "the peer's device has refused it")
+        elif round_ == self.round:
+            self._allowance.lost()
+            self._pair.note("GO_BACK", number=self.una)
+            self._go_back()
+            self._watch()
+
+    def _not_ready(self, code: int) -> None:
+        timing = self.timing
+        if timing.rnr_retry != FOR_EVER:
+            if self._rnr_tries >= timing.rnr_retry:
+                tries = f"{self._rnr_tries} retries" if self._rnr_tries else "no retry"
+                self._fail(
+                    Status.RNR_RETRY_EXC_ERR, f"the peer has posted no receive buffer, {tries}"
+                )
+                return
+            self._rnr_tries += 1
+        self._go_back()
+        self._resume_at = self._pair.device.now() + rnr_ns(code)
+        self._pair.note("NOT_READY", number=self.una, code=code)
+        self._watch()
+
+    def silent(self, *, for_good: bool) -> None:
+        """The peer's device is awake, and would not answer: this try counts, or all of them do."""
+        self._told_silent = True
+        self._silent_for_good = self._silent_for_good or for_good
+
+    def _complete(self, request: Request) -> None:
+        self._requests.popleft()
+        self._at = max(0, self._at - 1)
+        self._unreported += 1
+        if request.work.signaled:
+            self._tell(request, Status.SUCCESS, "")
+
+    def _tell(self, request: Request, status: Status, detail: str) -> None:
+        work = request.work
+        size = request.pieces.size if status is Status.SUCCESS else 0
+        done = Completion(work.opcode, status, work.context, size, self._pair.number, detail)
+        released, self._unreported = self._unreported, 0
+        self._pair.send_queue.add(done, self._pair, released)
+
+    def _progressed(self, count: int) -> None:
+        if not self._pair.sending:
+            return  # what completed has broken it
+        if self.cursor < self.una:
+            self.cursor = self.una
+            self._at = 0
+        self._asked = max(self._asked, self.una)
+        while self._reads and self._reads[0] < self.una:
+            self._reads.popleft()
+        self._allowance.gained(count)
+        self.begin_counting()
+        self._resume_at = None
+        self._pair.device.doubts.settle(self._pair)
+        self._watch()
+
+    # -- time
+
+    def _watch(self) -> None:
+        """Say when to look again."""
+        if self._resume_at is not None:
+            self.deadline = self._resume_at
+        elif self.una == self._sent or not self.timing.timeout:
+            self.deadline = None
+        else:
+            pause = timeout_ns(self.timing.timeout) << self._patience
+            self.deadline = self._pair.device.now() + pause
+        self._pair.device.watch(self._pair)
+
+    def expire(self, now: int) -> None:
+        """Look whether it is time to try again, or to give up."""
+        if self._exhausted and self._verdict() is PathVerdict.DEAD:
+            self._give_up()
+            return
+        if self.deadline is None or now < self.deadline:
+            return
+        if self._resume_at is not None:
+            self._resume_at = None
+            self._watch()
+            self.transmit()
+            return
+        self._count()
+        if self._pair.sending:
+            self._allowance.expired()
+            self._pair.note("TIMEOUT", number=self.una, tries=self._tries)
+            self._go_back()
+            self._watch()
+            self.transmit()
+
+    def _count(self) -> None:
+        """A try was in vain: whether it counts, and whether it was the last."""
+        doubts = self._pair.device.doubts
+        told, self._told_silent = self._told_silent, self._silent_for_good
+        if told:
+            self._refusals += 1
+            self._patience = 0
+            if self._refusals > self.timing.retry_count:
+                self._give_up()
+            return
+        verdict = self._verdict()
+        if verdict is PathVerdict.ALIVE:
+            self._tries = 0
+            self._exhausted = False
+            self._patience = min(self._patience + 1, PATIENCE_MAX)
+            return
+        self._tries += 1
+        if self._tries <= self.timing.retry_count:
+            return
+        self._tries = self.timing.retry_count + 1
+        if verdict is PathVerdict.DEAD or not doubts.asked(self._pair):
+            self._give_up()
+        else:
+            self._exhausted = True  # the verdict will say
+
+    def _verdict(self) -> PathVerdict:
+        return self._pair.device.doubts.verdict(self._pair)
+
+    def _give_up(self) -> None:
+        why = self._pair.device.doubts.why(self._pair)
+        if self._refusals > self.timing.retry_count:
+            why = "the peer's queue pair is not there, not ready or has failed"
+        tries = self.timing.retry_count + 1
+        detail = f"packet {self.una} was sent {tries} times or more without an answer"
+        self._fail(Status.RETRY_EXC_ERR, f"{detail}: {why}" if why else detail)
+
+    # -- the end
+
+    def _fail(self, status: Status, detail: str) -> None:
+        self._pair.note("FAILED", status=status.name, reason=detail)
+        failed = self._requests.popleft()
+        self._unreported += 1
+        self._tell(failed, status, detail)
+        self._pair.fail()
+
+    def flush(self) -> None:
+        """Tell all that is left, in order."""
+        self.stop()
+        while self._requests:
+            request = self._requests.popleft()
+            self._unreported += 1
+            self._tell(request, Status.WR_FLUSH_ERR, "")
+
+    def stop(self) -> None:
+        """Nothing is sent any more."""
+        self._resume_at = None
+        self.deadline = None
+        self._at = 0
+        self._reads.clear()
+        self._pair.device.doubts.settle(self._pair)
+        self._pair.device.watch(self._pair)
