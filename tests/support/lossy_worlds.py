@@ -36,6 +36,7 @@ from ompy_components.nic.vic.component import VicComponent
 from ompy_components.pml.ob1.component import Ob1Component
 
 from tests.property.ob1.test_matching_model import Posted, Sent, compare, run_rank
+from tests.support.scripted_world import faults_of
 from tests.support.small_worlds import SmallProcess, values_of
 
 GROUP = 25  # worlds that share programs and a dry run
@@ -228,15 +229,7 @@ def run(design: Design, seed: int, rules: list[FaultRule]) -> Outcome:
             (65536 - random.randint(1, 60)) & 0xFFFF
         ).to_bytes(count)
         if rules:
-            work = ScriptedFaults(
-                rules,
-                context.rank,
-                design.ranks,
-                engine=context.engine,
-                network=network,
-                trace=context.trace,
-                seed=seed,
-            )
+            work = faults_of(context, rules, seed=seed)
             network.install(work)
             faults.append(work)
         processes.append(_Process(context, design))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ompy.conformance.driver import Driver
 from ompy.conformance.suite import Worlds
 from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.sequence import WINDOW
+
+from tests.support.scripted_world import plan_of
 
 SECOND = 1_000_000_000
 SIZE = 20_000  # bytes of a fragment: 15 packets
@@ -48,19 +47,6 @@ def stream(
     All has to arrive. Settings are usnic's parameters.
     """
 
-    def plan(driver: Driver) -> Sequence[Any]:
-        context = driver.context
-        work = ScriptedFaults(
-            rules,
-            context.rank,
-            2,
-            engine=driver.engine,
-            network=context.network,
-            trace=context.trace,
-            seed=seed,
-        )
-        return [work]
-
     run = Run()
 
     def program(driver: Driver) -> None:
@@ -84,5 +70,7 @@ def stream(
 
     full = {f"btl_usnic_{name}": value for name, value in settings.items()}
     full["btl_usnic_connectivity_check"] = 0
-    Worlds(COMPONENT, {}).make(2, seed=seed, plan=plan, settings=full).run(program)
+    Worlds(COMPONENT, {}).make(2, seed=seed, plan=plan_of(rules, [], seed=seed), settings=full).run(
+        program
+    )
     return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,29 +16,19 @@ from ompy_components.btl.usnic.connectivity import LARGE, MS, SMALL, Limits, Pro
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.statistics import Statistics
 
+from tests.support.scripted_world import plan_of
+
 SECOND = 1_000 * MS
 PATIENCE = 41 * 250 * MS  # reference usnic.md 14: the report comes after 41 attempts
 
 
-def world(*rules: FaultRule, seed: int = 0, **settings: object) -> tuple[World, list[Any]]:
+def world(
+    *rules: FaultRule, seed: int = 0, **settings: object
+) -> tuple[World, list[ScriptedFaults]]:
     """Two ranks whose networks have this script; and the faults at work."""
-    made: list[Any] = []
-
-    def plan(driver: Driver) -> Sequence[Any]:
-        context = driver.context
-        faults = ScriptedFaults(
-            rules,
-            context.rank,
-            2,
-            engine=driver.engine,
-            network=context.network,
-            trace=context.trace,
-        )
-        made.append(faults)
-        return [faults]
-
+    made: list[ScriptedFaults] = []
     full = {f"btl_usnic_{name}": value for name, value in settings.items()}
-    return Worlds(COMPONENT, {}).make(2, seed=seed, plan=plan, settings=full), made
+    return Worlds(COMPONENT, {}).make(2, seed=seed, plan=plan_of(rules, made), settings=full), made
 
 
 def statistics(driver: Driver) -> Statistics:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +16,8 @@ from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.statistics import Statistics
 
+from tests.support.scripted_world import plan_of
+
 SECOND = 1_000 * MS
 FIRST_DOUBT = 100  # ms; the stay of a packet, which is when the agents are asked
 SILENT = 1  # ms; arbitrary: longer than a question and its answer take
@@ -26,22 +27,8 @@ REACH = "did not reach each other"
 def world(*rules: FaultRule, **settings: object) -> tuple[World, list[ScriptedFaults]]:
     """Two ranks on two hosts whose networks have this script."""
     made: list[ScriptedFaults] = []
-
-    def plan(driver: Driver) -> Sequence[Any]:
-        context = driver.context
-        faults = ScriptedFaults(
-            rules,
-            context.rank,
-            2,
-            engine=driver.engine,
-            network=context.network,
-            trace=context.trace,
-        )
-        made.append(faults)
-        return [faults]
-
     settings = {"btl_usnic_connectivity_check": 0, **settings}
-    return Worlds(COMPONENT, {}).make(2, plan=plan, settings=settings), made
+    return Worlds(COMPONENT, {}).make(2, plan=plan_of(rules, made), settings=settings), made
 
 
 def statistics(driver: Driver) -> Statistics:
