@@ -103,7 +103,7 @@ def shard(numbers: range, sums: Sums) -> None:
 
 
 def again(number: int) -> None:
-    """Run one world and show it."""
+    """Run one world and show it, with its faults as they are drawn first."""
     design, dry = lossy_worlds.dry_run(number // lossy_worlds.GROUP)
     print(design)
     for rule in lossy_worlds.script(number, design, dry):

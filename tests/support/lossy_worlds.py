@@ -40,6 +40,7 @@ from tests.support.scripted_world import faults_of
 from tests.support.small_worlds import SmallProcess, values_of
 
 GROUP = 25  # worlds that share programs and a dry run
+DRAWS = 5  # arbitrary: of a world's single faults; the second was enough whenever there was one
 WIRES = {  # probabilities in percent: loss, duplicates, reorder, corruption
     "one fault": (0, 0, 0, 0),
     "loss 1 %": (1, 1, 1, 1),
@@ -93,11 +94,13 @@ class Outcome:
         counted: statistics of all modules, summed; and `messages`, `bytes`, `wraps`.
         faults: struck packets by kind of fault.
         packets: numbered packets of each flow, by sender, receiver and rail.
+        missed: single faults whose packet never came.
     """
 
     counted: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     packets: Counter[tuple[int, int, str]] = field(default_factory=Counter)
+    missed: list[FaultRule] = field(default_factory=list)
 
 
 class _Process(SmallProcess):
@@ -211,9 +214,13 @@ def world(number: int) -> tuple[Design, Outcome]:
     Raises:
         AssertionError: a message was lost, doubled, reordered or altered, or a fault never struck.
     """
-    design, dry = dry_run(number // GROUP)
-    rules = script(number, design, dry)
-    return design, run(design, number, rules)
+    design, before = dry_run(number // GROUP)
+    for _ in range(DRAWS):
+        outcome = run(design, number, script(number, design, before))
+        if not outcome.missed:
+            return design, outcome
+        before = outcome  # with other faults a rail may carry fewer packets
+    raise AssertionError(f"never struck, drawn anew {DRAWS} times: {outcome.missed}")
 
 
 def run(design: Design, seed: int, rules: list[FaultRule]) -> Outcome:
@@ -243,7 +250,8 @@ def run(design: Design, seed: int, rules: list[FaultRule]) -> Outcome:
     for index, rule in enumerate(rules):
         struck = sum(work.delivered[index] for work in faults)
         outcome.faults[rule.what] += struck
-        assert struck or not rule.nth, f"{rule} never struck"
+        if rule.nth and not struck:
+            outcome.missed.append(rule)
     return outcome
 
 

@@ -7,7 +7,18 @@ from collections import Counter
 import pytest
 
 from tests.support.effort import effort
-from tests.support.lossy_worlds import CLASSES, COUNTERS, GROUP, KINDS, TRAFFIC, WIRES, world
+from tests.support.lossy_worlds import (
+    CLASSES,
+    COUNTERS,
+    GROUP,
+    KINDS,
+    TRAFFIC,
+    WIRES,
+    dry_run,
+    run,
+    script,
+    world,
+)
 
 EACH = min(effort(5), GROUP)  # worlds of a class, of one group
 
@@ -30,3 +41,11 @@ def test_nothing_is_lost_doubled_reordered_or_altered(traffic: str) -> None:
 
 def test_the_same_world_twice() -> None:
     assert world(GROUP * 5 + 1) == world(GROUP * 5 + 1)
+
+
+def test_faults_are_drawn_anew_where_their_packets_never_come() -> None:
+    """With the others at work a rail carried fewer packets than in the dry run."""
+    number = 34_958
+    design, dry = dry_run(number // GROUP)
+    assert run(design, number, script(number, design, dry)).missed
+    assert not world(number)[1].missed
