@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.hca_programs import OPCODES
+from tests.support.hca_programs import OPCODES, WRONG
 from tests.support.worlds import real
 
 pytestmark = pytest.mark.proc
 
 PROGRAMS = "tests.support.hca_programs"
-WRONG = ("rkey", "lower bound", "upper bound", "access")
 SETTINGS = {"btl": "self,sm"}  # for what the ranks tell each other
 
 

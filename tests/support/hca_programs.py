@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from ompy.engine.base import Poller
+from ompy.frameworks.nic.base import LinkState
 from ompy.frameworks.nic.verbs import (
     Access,
     Destination,
@@ -33,6 +34,7 @@ OPCODES = (
     Opcode.FETCH_AND_ADD,
     Opcode.COMPARE_AND_SWAP,
 )
+WRONG = ("rkey", "lower bound", "upper bound", "access")
 
 
 class Side(Poller):
@@ -43,7 +45,8 @@ class Side(Poller):
         self.comm = world(process)
         self.engine = process.context.engine
         nics = [nic for nic in process.context.find_nics() if isinstance(nic, VerbsNic)]
-        (self.nic,) = nics
+        # the same rail everywhere: in a laboratory the first one, else there is but loopback
+        self.nic = next((nic for nic in nics if nic.identity.interface == "rail1"), nics[0])
         self.nic.open()
         self.domain = self.nic.domain()
         self.queue = self.nic.completion_queue(1000)
@@ -195,3 +198,47 @@ def busy_peer(process: RankProcess) -> list[Any]:
     result.append(bytes(side.memory[:100_000]) == b"x" * 100_000)
     side.close()
     return result
+
+
+def pulled_cable(process: RankProcess) -> dict[str, Any]:
+    """Both write until the cable is pulled, and again when it is back.
+
+    Rank 0 says "going" when it is under way. What the ranks tell each other goes over another rail.
+
+    Returns:
+        How the first failed piece ended, when, the events of the device, and how the write
+        afterwards ended.
+    """
+    side = Side(process)
+    side.nic.failover = True
+    pair = side.connect()
+    address, rkey = side.swap([side.region.address, side.region.rkey])
+
+    def write(through: Any) -> str:
+        span = Span(side.memory[:5000], side.region.lkey)
+        through.post_send(
+            SendWork(Opcode.RDMA_WRITE, [span], 0, remote_address=address + 5000, rkey=rkey)
+        )
+        return side.wait(1)[0]
+
+    turns = 0
+    while (status := write(pair)) == "SUCCESS":
+        turns += 1
+        if turns == 10 and process.context.rank == 0:
+            print("going", flush=True)
+    failed = time.monotonic()
+    # whose own link is down hears of it; the other has no news of its own
+    side.engine.wait_until(lambda: side.nic.link is LinkState.UP, 20 * SECOND)
+    events = [event.kind.name for event in side.nic.events()]
+    pair.close()
+    afterwards = "never"
+    for _ in range(20):
+        again = side.connect()
+        outcome = write(again)
+        outcomes = [outcome, side.swap(outcome)]
+        again.close()
+        if outcomes == ["SUCCESS", "SUCCESS"]:
+            afterwards = "SUCCESS"
+            break
+    side.close()
+    return {"status": status, "failed": failed, "events": events, "afterwards": afterwards}

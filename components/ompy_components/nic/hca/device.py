@@ -112,7 +112,7 @@ class Hca(VerbsNic):
         self._timed: dict[HcaQueuePair, None] = {}
         self._stalled: dict[HcaQueuePair, None] = {}
         self._due = NEVER
-        self._look_at = NEVER
+        self._look_at = 0
         self._timer: Timer | None = None
 
     # -- life
@@ -359,31 +359,54 @@ class Hca(VerbsNic):
         for pair in list(self._timed):
             pair.expire(now)
             self.watch(pair)
-        if self.link is LinkState.UP or self.gone:
-            return
-        if now >= self._look_at and self.port.refused is not None:
-            self._look_at = now + LOOK
-            self.send(self.port.refused, (False, 0, 0, 0, 0, 0), headers.NOP, None, ())
-        self._due_at(self._look_at)
+        if self.link is LinkState.DOWN and not self.gone:
+            if now >= self._look_at:
+                self._look(now)
+            self._due_at(self._look_at)
 
     # -- the link
 
     def _link(self, problem: LinkError | None) -> None:
         """The network has refused a packet, or has taken one again."""
         interface = self.identity.interface
-        if problem is None:
-            self._look_at = NEVER
-            self.report_link(LinkState.UP, f"{interface} takes packets again")
-        elif isinstance(problem, DeviceGone):
+        if isinstance(problem, DeviceGone):
             self.report_fatal(f"{interface}: {problem}")
             self.port.clear()
             self.doubts.close()
             self._timed.clear()
-        elif not self.gone:
-            self.report_link(LinkState.DOWN, f"{interface}: {problem}")
-            if self._look_at == NEVER:
-                self._look_at = self._engine.now() + LOOK
-                self._due_at(self._look_at)
+        elif problem is not None:
+            self._down(str(problem))
+        elif self._has_carrier():
+            self.report_link(LinkState.UP, f"{interface} takes packets again")
+
+    def suspect(self) -> None:
+        """A packet was not answered: look whether that is our own cable. Not too often."""
+        now = self._engine.now()
+        if self.link is LinkState.UP and now >= self._look_at:
+            self._look_at = now + LOOK
+            if not self._has_carrier():
+                self._down("it has no carrier")
+
+    def _down(self, why: str) -> None:
+        if self.gone or self.link is LinkState.DOWN:
+            return
+        self.report_link(LinkState.DOWN, f"{self.identity.interface}: {why}")
+        self._look_at = self._engine.now() + LOOK
+        self._due_at(self._look_at)
+
+    def _look(self, now: int) -> None:
+        """Whether the link is up again."""
+        self._look_at = now + LOOK
+        if self.port.refused is not None:
+            self.send(self.port.refused, (False, 0, 0, 0, 0, 0), headers.NOP, None, ())
+        elif self._has_carrier():
+            self.report_link(LinkState.UP, f"{self.identity.interface} has a carrier again")
+
+    def _has_carrier(self) -> bool:
+        """Whether the interface is one that is up, with something at the other end."""
+        return any(
+            interface.name == self.identity.interface for interface in self.network.interfaces()
+        )
 
 
 def _fitting(interface: Interface) -> int:

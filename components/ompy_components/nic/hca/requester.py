@@ -431,6 +431,7 @@ class Requester:
     def _count(self) -> None:
         """A try was in vain: whether it counts, and whether it was the last."""
         doubts = self._pair.device.doubts
+        self._pair.device.suspect()
         told, self._told_silent = self._told_silent, self._silent_for_good
         if told:
             self._refusals += 1

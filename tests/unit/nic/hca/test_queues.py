@@ -9,7 +9,7 @@ import pytest
 from ompy.frameworks.nic.base import EventKind, LinkState, NicError, NicEvent
 from ompy.frameworks.nic.verbs import Access, Opcode, SendWork, State, Timing
 from ompy.net.base import Address, Datagram, DeviceGone
-from ompy.net.faults import Cut, FaultCounter
+from ompy.net.faults import BlackHole, Cut, FaultCounter
 from ompy_components.nic.hca import queue_pair
 
 from tests.support.hca_pair import TIMING, End, contexts, ends, join, remote, send, until
@@ -282,6 +282,25 @@ def test_link_down_and_up(world: World) -> None:
     until(world, (near, far), lambda: near.nic.link is LinkState.UP)
     assert [event.kind for event in near.nic.events()] == [EventKind.LINK_UP]
     counter.require("cut")
+
+
+def test_a_cable_that_is_pulled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The socket takes what nobody gets; the device looks when nothing comes back."""
+    near, far = ends(world)
+    hole = BlackHole(world.engines[0], FaultCounter(), gives_up=1, active=True)
+    near.nic.port._socket = hole.datagram(near.nic.port._socket)
+    there = world.left.interfaces()
+    monkeypatch.setattr(world.left, "interfaces", list)
+    near.pairs[0].post_send(send(near, 0, 1))
+    assert near.nic.events() == []
+    until(world, (near, far), lambda: bool(near.done))
+    assert hole.counter.delivered["black hole"]
+    (event,) = near.nic.events()
+    assert event == NicEvent(EventKind.LINK_DOWN, "rail0: it has no carrier")
+    monkeypatch.setattr(world.left, "interfaces", lambda: there)
+    until(world, (near, far), lambda: near.nic.eventful)
+    (event,) = near.nic.events()
+    assert event == NicEvent(EventKind.LINK_UP, "rail0 has a carrier again")
 
 
 def test_a_device_that_is_gone(world: World) -> None:
