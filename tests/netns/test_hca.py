@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ompy.frameworks.paths import TIMEOUT_MS
 
+from tests.support.effort import THOROUGH
 from tests.support.hca_programs import OPCODES, TIMING, WRONG
 
 pytestmark = [pytest.mark.proc, pytest.mark.netns]
@@ -27,6 +28,7 @@ def results(folder):
     return [json.loads(Path(folder, str(rank)).read_text()) for rank in range(2)]
 
 
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 def test_what_may_not_be_done_between_hosts(lab, tmp_path):
     process = job(lab, "wrong_access", tmp_path)
     out, err = process.communicate(timeout=60)

@@ -260,7 +260,7 @@ def test_a_receiver_that_is_not_ready_is_no_silent_one() -> None:
     """RNR tries for ever are for ever, with the path cut in between for a while."""
 
     def program(rank: Rank) -> Any:
-        (pair,) = rank.connect(timing=TIMING)
+        (pair,) = rank.connect(timing=TIMING._replace(rnr_timer=20))  # 10 ms
         if rank.context.rank:
             until(rank, 4)
             pair.post_receive(rank.end.span(0, 100), "late")

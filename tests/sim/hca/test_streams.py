@@ -9,11 +9,12 @@ import pytest
 from ompy.frameworks.context import RankContext
 from ompy.net.faults import Corrupt, Drop, Duplicate, FaultCounter, Reorder
 
+from tests.support.effort import effort
 from tests.support.hca_job import run
 from tests.support.hca_streams import streams
 
 Faults = Callable[[RankContext, FaultCounter], Sequence[Any]]
-COUNT = 60
+COUNT = 40
 DELAY = 200_000  # ns
 
 
@@ -44,7 +45,7 @@ WIRES: dict[str, dict[str, float]] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(effort(2)))
 @pytest.mark.parametrize("name", WIRES)
 def test_random_work(name: str, seed: int) -> None:
     rates = WIRES[name]

@@ -144,7 +144,6 @@ class Responder:
             self._refuse(refused, packet.round)
             return
         if not ready:
-            self._early.clear()
             self._missed_in = packet.round
             code = self._pair.timing.rnr_timer
             self._nak(self.expected, headers.RNR_NAK | code, packet.round)
