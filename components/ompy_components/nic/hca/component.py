@@ -71,11 +71,12 @@ class HcaComponent(NicComponent):
         Parameter(
             "window",
             "int",
-            32,  # arbitrary: of 4096 bytes, about half of what a socket of Linux holds by default
-            "Packets of one queue pair that may be under way without an acknowledgement.",
+            0,
+            "Packets of one queue pair that may be under way without an acknowledgement; 0 takes "
+            "as many as 128 KiB have, 4 to 64.",
             level=5,
             unit="packets",
-            minimum=1,
+            minimum=0,
             maximum=2048,  # an answer to a read has up to half as many packets
         ),
         Parameter(

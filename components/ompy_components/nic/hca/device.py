@@ -43,6 +43,9 @@ MTU_UNKNOWN: Final = 1500  # bytes; reference usnic.md 3: what Ethernet has
 DATAGRAM_HEADERS: Final = 28  # bytes; reference usnic.md 20: of IP and UDP
 # arbitrary: runs of packets taken in one round, so that the other pollers get their turn
 RUNS: Final = 4
+WINDOW_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux holds by default
+WINDOW_LEAST: Final = 4  # packets; arbitrary: there has to be something behind one that is lost
+WINDOW_MOST: Final = 64  # packets; arbitrary: going back sends all of them again
 LOOK: Final = 100 * MS  # ns; arbitrary: between two looks whether the link is up again
 NEVER: Final = 1 << 63  # ns; arbitrary: later than anything
 COMPLETIONS_MAX: Final = (1 << 22) - 1  # entries; arbitrary: as a ConnectX-3 has
@@ -97,7 +100,7 @@ class Hca(VerbsNic):
         self.inline_max = min(values.inline_size, self.mtu)
         self.queue_pairs_max = values.queue_pairs
         self.reads_max = values.max_reads
-        self.window: int = values.window
+        self.window: int = values.window or _window(self.mtu)
         self.reordering: int = values.reordering * US
         self.regions = Regions(index)
         self.doubts = Doubts(self)
@@ -413,6 +416,10 @@ def _fitting(interface: Interface) -> int:
     if interface.loopback:
         return MTU_MAX
     return min(MTU_MAX, (interface.mtu or MTU_UNKNOWN) - DATAGRAM_HEADERS - OVERHEAD)
+
+
+def _window(mtu: int) -> int:
+    return max(WINDOW_LEAST, min(WINDOW_MOST, WINDOW_BYTES // mtu))
 
 
 def _nothing() -> None:

@@ -18,7 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.nic.verbs import Access, Completion, Opcode, SendWork, Status, Timing
-from ompy.frameworks.paths import PathVerdict
+from ompy.frameworks.paths import MS, PathVerdict
 
 from ompy_components.nic.hca import headers
 from ompy_components.nic.hca.allowance import Allowance
@@ -38,8 +38,9 @@ from ompy_components.nic.hca.timing import FOR_EVER, rnr_ns, timeout_ns
 if TYPE_CHECKING:
     from ompy_components.nic.hca.queue_pair import HcaQueuePair
 
-# arbitrary: a peer that computes is asked up to 32 times as seldom
-PATIENCE_MAX: Final = 5
+PATIENCE_MAX: Final = 5  # arbitrary: a peer that computes is asked up to 32 times as seldom
+# ns; arbitrary: but so often, as what it was sent may be lost when it is back
+QUIET_MAX: Final = 250 * MS
 _LOCAL_WRITE: Final = int(Access.LOCAL_WRITE)
 # what follows from a NAK
 STATUSES: Final = {
@@ -390,7 +391,8 @@ class Requester:
         elif self.una == self._sent or not self.timing.timeout:
             self._deadline = None
         else:
-            pause = timeout_ns(self.timing.timeout) << self._patience
+            timeout = timeout_ns(self.timing.timeout)
+            pause = min(timeout << self._patience, max(timeout, QUIET_MAX))
             self._deadline = self._pair.device.now() + pause
         self._pair.device.watch(self._pair)
 
