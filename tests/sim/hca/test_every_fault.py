@@ -223,9 +223,9 @@ def test_a_loss_is_answered_once(world: Callable[[], World], repeated: str) -> N
     if repeated in ("early packets", "everything"):
         plan |= dict.fromkeys(range(1, count), "duplicate")
     if repeated in ("the NAK", "everything"):
-        plan[count] = "late duplicate"
+        plan[count] = "duplicate"
     if repeated == "everything":
-        plan |= dict.fromkeys(range(count + 1, 4 * count), "duplicate")
+        plan |= dict.fromkeys(range(count + 1, 100), "duplicate")
     counter, sent = FaultCounter(), [0]
     for network, engine in ((it.left, it.engines[0]), (it.right, it.engines[1])):
         network.install(Strikes(engine, counter, plan, sent))
@@ -242,8 +242,8 @@ def test_a_loss_is_answered_once(world: Callable[[], World], repeated: str) -> N
     until(it, (near, far), lambda: it.engines[0].now() >= late)
     assert (noted(far, "MISSED"), noted(near, "GO_BACK"), noted(near, "TIMEOUT")) == (1, 1, 0)
     assert counter.delivered["drop"] == 1
-    assert bool(counter.delivered["duplicate"]) is (repeated in ("early packets", "everything"))
-    assert bool(counter.delivered["late duplicate"]) is (repeated in ("the NAK", "everything"))
+    repeats = {"none": 0, "early packets": count - 1, "the NAK": 1}
+    assert counter.delivered["duplicate"] == repeats.get(repeated, sent[0] - 1)
 
 
 def test_an_answer_that_is_lost_is_asked_for_once(world: Callable[[], World]) -> None:
@@ -260,26 +260,21 @@ def test_an_answer_that_is_lost_is_asked_for_once(world: Callable[[], World]) ->
     assert counter.delivered == {"drop": 1}
 
 
-def test_a_late_rnr_nak_makes_nobody_wait_again(world: Callable[[], World]) -> None:
-    """It is of a round that is over."""
+@pytest.mark.parametrize("kind", ["duplicate", "late duplicate"])
+def test_an_rnr_nak_that_is_repeated_counts_once(world: Callable[[], World], kind: str) -> None:
+    """Each packet that is sent may be answered by one."""
     it = world()
-    counter, sent = FaultCounter(), [0]
-    # the first packet of the receiver is the RNR NAK
-    it.right.install(Strikes(it.engines[1], counter, {0: "late duplicate"}, sent))
+    counter, sent, answers = FaultCounter(), [0], [0]
+    it.left.install(Strikes(it.engines[0], counter, {}, sent))
+    it.right.install(Strikes(it.engines[1], counter, dict.fromkeys(range(5), kind), answers))
     near, far = ends(it)
     near.nic.trace.start()
     near.pairs[0].post_send(send(near, 0, 10))
-    world_until = it.engines[0].now() + LATE // 2
-    it.engines[0].call_later(LATE // 2, lambda: None)
-    until(it, (near, far), lambda: it.engines[0].now() >= world_until)
-    before = noted(near, "NOT_READY")
-    assert before > 1
+    later = it.engines[0].now() + 3 * LATE
+    it.engines[0].call_later(3 * LATE, lambda: None)
+    until(it, (near, far), lambda: it.engines[0].now() >= later)
     far.pairs[0].post_receive(far.span(0, 10), 0)
     until(it, (near, far), lambda: bool(near.done))
-    late = it.engines[0].now() + 2 * LATE
-    it.engines[0].call_later(2 * LATE, lambda: None)
-    far.pairs[0].modify(State.ERR)
-    near.pairs[0].post_send(send(near, 0, 10))
-    until(it, (near, far), lambda: it.engines[0].now() >= late)
-    assert counter.delivered == {"late duplicate": 1}
-    assert noted(near, "NOT_READY") <= before + 1
+    assert counter.delivered == {kind: 5}
+    assert noted(near, "TIMEOUT") == 0
+    assert sent[0] == noted(near, "NOT_READY") + 1 > 6
