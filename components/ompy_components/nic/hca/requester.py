@@ -118,6 +118,7 @@ class Requester:
         self._end = first
         self._sent = first  # packet behind the last one that was ever sent
         self._asked = first  # packet behind the last one that asked for an ACK
+        self._read_end = first  # packet behind the last one of a read that was asked for
         self._reads: deque[int] = deque()  # last packets of reads and atomics under way
         self._allowance = Allowance(window)
         self._resume_at: int | None = None  # the peer was not ready: when to go on
@@ -183,6 +184,8 @@ class Requester:
     def _send_one(self, request: Request) -> int:
         """Send the packet at the cursor; returns how many numbers it took, 0 for no room."""
         room = self._allowance.packets - (self.cursor - self.una)
+        if request.work.opcode is not Opcode.RDMA_READ and self._read_end > self.una:
+            return 0  # were the read asked for again, it would find what this one has changed
         if request.answered:
             return self._send_answered(request, room)
         if room <= 0:
@@ -222,6 +225,7 @@ class Requester:
             size = min(request.pieces.size - begin, count * self._mtu)
             extension = Remote(work.remote_address + begin, work.rkey, size, self._mtu)
             opcode = headers.READ_REQUEST
+            self._read_end = self.cursor + count
         else:
             extension = Operands(work.remote_address, work.rkey, work.swap, work.compare)
             compares = work.opcode is Opcode.COMPARE_AND_SWAP
@@ -232,7 +236,7 @@ class Requester:
         return count
 
     def _go_back(self) -> None:
-        self.cursor = self._asked = self.una
+        self.cursor = self._asked = self._read_end = self.una
         self._at = 0
         self._reads.clear()
         self.round = (self.round + 1) % 256
