@@ -10,6 +10,7 @@ from ompy.frameworks.nic.verbs import (
     Access,
     Completion,
     CompletionQueue,
+    Destination,
     Opcode,
     SendWork,
     Span,
@@ -100,12 +101,16 @@ def contexts(world: World) -> list[RankContext]:
     return made
 
 
-def join(near: Any, far: Any, timing: Timing = TIMING, *, back: Timing | None = None) -> None:
+def join_one(pair: Any, there: Destination, timing: Timing = TIMING) -> None:
+    """Take a queue pair that is in INIT to RTS."""
+    pair.modify(State.RTR, there=there, timing=timing)
+    pair.modify(State.RTS, timing=timing)
+
+
+def join(near: Any, far: Any, timing: Timing = TIMING) -> None:
     """Connect two queue pairs that are in INIT."""
-    for one, other, times in ((near, far, timing), (far, near, back or timing)):
-        one.modify(State.RTR, there=other.here(), timing=times)
-    for one, times in ((near, timing), (far, back or timing)):
-        one.modify(State.RTS, timing=times)
+    join_one(near, far.here(), timing)
+    join_one(far, near.here(), timing)
 
 
 def ends(world: World, **settings: int) -> tuple[End, End]:
