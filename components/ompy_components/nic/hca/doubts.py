@@ -51,9 +51,8 @@ class Doubts:
 
     def why(self, pair: HcaQueuePair) -> str:
         """What the verdict rests on, in words."""
-        gone = self._device.departed(pair)
         doubt = self._doubt(pair)
-        return gone or (doubt.watch.why if doubt is not None else "")
+        return doubt.watch.why if doubt is not None else ""
 
     def settle(self, pair: HcaQueuePair) -> None:
         """A queue pair has no doubt any more, or no interest."""

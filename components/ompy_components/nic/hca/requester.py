@@ -445,9 +445,11 @@ class Requester:
         return self._pair.device.doubts.verdict(self._pair)
 
     def _give_up(self) -> None:
-        why = self._pair.device.doubts.why(self._pair)
-        if self._refusals > self.timing.retry_count:
+        device = self._pair.device
+        why = device.departed(self._pair)
+        if not why and self._refusals > self.timing.retry_count:
             why = "the peer's queue pair is not there, not ready or has failed"
+        why = why or device.doubts.why(self._pair)
         tries = self.timing.retry_count + 1
         detail = f"packet {self.una} was sent {tries} times or more without an answer"
         self._fail(Status.RETRY_EXC_ERR, f"{detail}: {why}" if why else detail)
