@@ -7,14 +7,24 @@ import time
 from typing import Any
 
 from ompy.engine.base import Poller
-from ompy.frameworks.nic.verbs import Access, Destination, Opcode, SendWork, Span, State, VerbsNic
+from ompy.frameworks.nic.verbs import (
+    Access,
+    Destination,
+    Opcode,
+    SendWork,
+    Span,
+    State,
+    Timing,
+    VerbsNic,
+)
 from ompy.frameworks.pml import STANDARD
 from ompy.runtime.process import RankProcess
 
 from tests.sim.p2p.programs import buffer, send, world
-from tests.support.hca_pair import ALL, TIMING, join_one
+from tests.support.hca_pair import ALL, join_one
 
 SECOND = 1_000_000_000  # ns
+TIMING = Timing(timeout=12, retry_count=7, rnr_retry=7, rnr_timer=1)  # 17 ms; 10 us
 SIZE = 1 << 20
 CANARY = b"\xc5" * SIZE
 OPCODES = (

@@ -276,14 +276,8 @@ class Hca(VerbsNic):
 
     def progress(self) -> None:
         """Take in what has arrived, send what can be sent, look at the timers."""
-        for _ in range(RUNS):
-            arrived = False
-            for data, sender in self.port.take():
-                arrived = True
-                self._arrived(data, sender)
-            if not arrived:
-                break
-        if self._engine.now() >= self._due:
+        # the answer may be among what waits in the socket: only who has read it all has waited
+        if self._take() and self._engine.now() >= self._due:
             self._expire()
         if self._stalled and not self.port.blocked:
             stalled, self._stalled = self._stalled, {}
@@ -295,6 +289,17 @@ class Hca(VerbsNic):
             if pair.receiving:
                 pair.responder.acknowledge()
         self.port.flush()
+
+    def _take(self) -> bool:
+        """Take in some of what has arrived; true when that was all."""
+        for _ in range(RUNS):
+            arrived = False
+            for data, sender in self.port.take():
+                arrived = True
+                self._arrived(data, sender)
+            if not arrived:
+                return True
+        return False
 
     def pressing(self) -> bool:
         """Whether `progress` would find something to do."""
