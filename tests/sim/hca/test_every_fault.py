@@ -207,3 +207,79 @@ def test_packets_of_an_earlier_connection_are_not_taken(world: Callable[[], Worl
     near.pairs[0].post_send(SendWork(Opcode.SEND, [near.span(0, 3)], 0))
     until(it, (near, far), lambda: bool(far.done))
     assert far.memory[:3] == b"new"
+
+
+def noted(end: End, name: str) -> int:
+    """How often the device has written such an event."""
+    return sum(event.name == name for event in end.nic.trace)
+
+
+@pytest.mark.parametrize("repeated", ["none", "early packets", "the NAK", "everything"])
+def test_a_loss_is_answered_once(world: Callable[[], World], repeated: str) -> None:
+    """One NAK and one going back, whatever the wire repeats."""
+    it = world()
+    count = 8
+    plan = {0: "drop"}
+    if repeated in ("early packets", "everything"):
+        plan |= dict.fromkeys(range(1, count), "duplicate")
+    if repeated in ("the NAK", "everything"):
+        plan[count] = "late duplicate"
+    if repeated == "everything":
+        plan |= dict.fromkeys(range(count + 1, 4 * count), "duplicate")
+    counter, sent = FaultCounter(), [0]
+    for network, engine in ((it.left, it.engines[0]), (it.right, it.engines[1])):
+        network.install(Strikes(engine, counter, plan, sent))
+    near, far = ends(it, window=count)
+    for end in (near, far):
+        end.nic.trace.start()
+    for _ in range(count):
+        far.pairs[0].post_receive(far.span(0, 10), 0)
+    for _ in range(count):
+        near.pairs[0].post_send(send(near, 0, 10))
+    until(it, (near, far), lambda: len(near.done) == len(far.done) == count)
+    late = it.engines[0].now() + 2 * LATE
+    it.engines[0].call_later(2 * LATE, lambda: None)
+    until(it, (near, far), lambda: it.engines[0].now() >= late)
+    assert (noted(far, "MISSED"), noted(near, "GO_BACK"), noted(near, "TIMEOUT")) == (1, 1, 0)
+    assert counter.delivered["drop"] == 1
+    assert bool(counter.delivered["duplicate"]) is (repeated in ("early packets", "everything"))
+    assert bool(counter.delivered["late duplicate"]) is (repeated in ("the NAK", "everything"))
+
+
+def test_an_answer_that_is_lost_is_asked_for_once(world: Callable[[], World]) -> None:
+    """All answers behind it say the same."""
+    it = world()
+    counter, sent = FaultCounter(), [0]
+    # the second packet of the answer is lost
+    it.right.install(Strikes(it.engines[1], counter, {1: "drop"}, sent))
+    near, far = ends(it, mtu=256)
+    near.nic.trace.start()
+    near.pairs[0].post_send(remote(Opcode.RDMA_READ, near, 0, 12 * 256, far.region))
+    until(it, (near, far), lambda: bool(near.done))
+    assert (noted(near, "ANSWER_LOST"), noted(near, "TIMEOUT")) == (1, 0)
+    assert counter.delivered == {"drop": 1}
+
+
+def test_a_late_rnr_nak_makes_nobody_wait_again(world: Callable[[], World]) -> None:
+    """It is of a round that is over."""
+    it = world()
+    counter, sent = FaultCounter(), [0]
+    # the first packet of the receiver is the RNR NAK
+    it.right.install(Strikes(it.engines[1], counter, {0: "late duplicate"}, sent))
+    near, far = ends(it)
+    near.nic.trace.start()
+    near.pairs[0].post_send(send(near, 0, 10))
+    world_until = it.engines[0].now() + LATE // 2
+    it.engines[0].call_later(LATE // 2, lambda: None)
+    until(it, (near, far), lambda: it.engines[0].now() >= world_until)
+    before = noted(near, "NOT_READY")
+    assert before > 1
+    far.pairs[0].post_receive(far.span(0, 10), 0)
+    until(it, (near, far), lambda: bool(near.done))
+    late = it.engines[0].now() + 2 * LATE
+    it.engines[0].call_later(2 * LATE, lambda: None)
+    far.pairs[0].modify(State.ERR)
+    near.pairs[0].post_send(send(near, 0, 10))
+    until(it, (near, far), lambda: it.engines[0].now() >= late)
+    assert counter.delivered == {"late duplicate": 1}
+    assert noted(near, "NOT_READY") <= before + 1

@@ -59,6 +59,8 @@ def test_random_work(name: str, seed: int) -> None:
         {"window": 2, "mtu": 256},
         {"window": 2048, "mtu": 256, "max_reads": 64},
         {"mtu": 65_000},
+        {"reordering": 0},
+        {"reordering": 500},
     ],
     ids=str,
 )

@@ -78,6 +78,17 @@ class HcaComponent(NicComponent):
             minimum=1,
             maximum=2048,  # an answer to a read has up to half as many packets
         ),
+        Parameter(
+            "reordering",
+            "int",
+            20,  # arbitrary: longer than one packet takes here, shorter than a round trip
+            "How long a packet that has overtaken others waits for them before they are taken for "
+            "lost.",
+            level=6,
+            unit="us",
+            minimum=0,
+            maximum=100_000,
+        ),
     )
 
     def devices(self, context: RankContext) -> list[Nic]:

@@ -27,6 +27,7 @@ from ompy_components.nic.hca.headers import OVERHEAD, Answer, BadPacket, Operand
 from ompy_components.nic.hca.memory import Regions
 from ompy_components.nic.hca.names import lid_of, rank_of, subnet_of
 from ompy_components.nic.hca.port import Port
+from ompy_components.nic.hca.timing import US
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,7 @@ class Hca(VerbsNic):
         network: of the rank.
         trace: of the rank.
         window: packets of one queue pair under way at most.
+        reordering: ns that an early packet waits for those before it.
         port: its socket, while it is open.
         regions: its memory regions.
         doubts: peers that do not answer.
@@ -96,6 +98,7 @@ class Hca(VerbsNic):
         self.queue_pairs_max = values.queue_pairs
         self.reads_max = values.max_reads
         self.window: int = values.window
+        self.reordering: int = values.reordering * US
         self.regions = Regions(index)
         self.doubts = Doubts(self)
         self.pairs: dict[int, HcaQueuePair] = {}
@@ -328,7 +331,7 @@ class Hca(VerbsNic):
 
     def watch(self, pair: HcaQueuePair) -> None:
         """The deadline of a queue pair is another one."""
-        deadline = pair.requester.deadline
+        deadline = pair.deadline
         if deadline is None:
             self._timed.pop(pair, None)
             return
@@ -354,11 +357,8 @@ class Hca(VerbsNic):
         now = self._engine.now()
         self._due = NEVER
         for pair in list(self._timed):
-            pair.requester.expire(now)
-        for pair in self._timed:
-            deadline = pair.requester.deadline
-            assert deadline is not None
-            self._due_at(deadline)
+            pair.expire(now)
+            self.watch(pair)
         if self.link is LinkState.UP or self.gone:
             return
         if now >= self._look_at and self.port.refused is not None:

@@ -281,6 +281,20 @@ class HcaQueuePair(QueuePair):
             elif packet.opcode != headers.NOP:
                 self.requester.answer(packet)
 
+    @property
+    def deadline(self) -> int | None:
+        """When `expire` has something to do, or None."""
+        mine, theirs = self.requester.deadline, self.responder.deadline
+        if mine is None or theirs is None:
+            return mine if theirs is None else theirs
+        return min(mine, theirs)
+
+    def expire(self, now: int) -> None:
+        """Look at both timers."""
+        self.responder.expire(now)
+        if self.sending:
+            self.requester.expire(now)
+
     def note(self, name: str, **fields: object) -> None:
         """Write an event of it into the trace."""
         trace = self.device.trace

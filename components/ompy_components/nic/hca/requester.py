@@ -100,13 +100,12 @@ class Requester:
         una: oldest packet that is not acknowledged.
         cursor: next packet to send.
         round: how often it went back.
-        deadline: when `expire` has something to do, or None.
     """
 
     def __init__(self, pair: HcaQueuePair, first: int, window: int, reads_max: int) -> None:
         self.una = self.cursor = first
         self.round = 0
-        self.deadline: int | None = None
+        self._deadline: int | None = None
         self.timing = Timing(0, 0, 0, 0)
         self._pair = pair
         self._mtu = pair.device.mtu
@@ -119,6 +118,9 @@ class Requester:
         self._sent = first  # packet behind the last one that was ever sent
         self._asked = first  # packet behind the last one that asked for an ACK
         self._read_end = first  # packet behind the last one of a read that was asked for
+        self._heard = first  # packet behind the last one the peer has, as far as is known
+        self._early: dict[int, Packet] = {}  # answers behind one that is missing
+        self._missing_at: int | None = None  # when that is taken for lost
         self._reads: deque[int] = deque()  # last packets of reads and atomics under way
         self._allowance = Allowance(window)
         self._resume_at: int | None = None  # the peer was not ready: when to go on
@@ -165,7 +167,7 @@ class Requester:
             self._sent = max(self._sent, self.cursor)
             if self.cursor >= request.end:
                 self._at += 1
-            if self.deadline is None:
+            if self._deadline is None:
                 self._watch()
 
     def _unsuitable(self, request: Request) -> tuple[Status, str] | None:
@@ -239,6 +241,7 @@ class Requester:
         self.cursor = self._asked = self._read_end = self.una
         self._at = 0
         self._reads.clear()
+        self._missing_at = None
         self.round = (self.round + 1) % 256
 
     # -- answers
@@ -249,74 +252,69 @@ class Requester:
         if number >= self._sent or not self._requests:
             return
         extension = packet.extension
-        if packet.opcode == headers.ACKNOWLEDGE:
-            assert isinstance(extension, Answer)
-            if extension.kind == headers.ACK:
-                self._acknowledge(number, packet.round)
-            else:
-                self._refused(number, packet.round, extension)
-        elif packet.opcode in headers.READ_RESPONSES:
-            self._read(number, packet)
+        if packet.opcode != headers.ACKNOWLEDGE:
+            # the peer has all requests before this one
+            self._heard = max(self._heard, number)
+            if number >= self.una:
+                self._early.setdefault(number, packet)
+            self._advance(packet.round)
+            held = self._early.get(number)
+            if held is packet:  # what was received into is used again
+                self._early[number] = packet._replace(payload=memoryview(bytes(packet.payload)))
         else:
             assert isinstance(extension, Answer)
-            self._atomic(number, packet, extension)
+            is_ack = extension.kind == headers.ACK
+            self._heard = max(self._heard, number + is_ack)
+            self._advance(packet.round)
+            if not is_ack:
+                self._refused(number, packet.round, extension)
         if self._pair.sending:
             self.transmit()
 
-    def _acknowledge(self, last: int, round_: int) -> None:
-        """The peer has all requests up to `last`; answers before that which are missing are lost.
-
-        Completes them in order.
-        """
+    def _advance(self, round_: int) -> None:
+        """Complete in order what was heard of. Answers that are missing are waited for a moment."""
         una = self.una
-        while self.una <= last and self._requests:
+        while self._requests and self._pair.sending:
             request = self._requests[0]
             if request.answered:
-                if round_ == self.round:
-                    self._allowance.lost()
-                    self._pair.note("ANSWER_LOST", number=self.una)
-                    self._go_back()
+                packet = self._early.pop(self.una, None)
+                if packet is None or not self._store(request, packet):
+                    break
+                self.una += 1
+            elif self.una < self._heard:
+                self.una = min(self._heard, request.end)
+            else:
                 break
-            self.una = min(last + 1, request.end)
             if self.una == request.end:
                 self._complete(request)
         if self.una > una:
+            self._missing_at = None
             self._progressed(self.una - una)
+        missing = self.una < self._heard
+        if missing and self._missing_at is None and round_ == self.round and self._pair.sending:
+            self._missing_at = self._pair.device.now() + self._pair.device.reordering
+            self._watch()
 
-    def _read(self, number: int, packet: Packet) -> None:
-        self._acknowledge(number - 1, packet.round)
-        if self.una != number or not self._requests:
-            return
-        request = self._requests[0]
-        begin = (number - request.first) * self._mtu
-        end = min(begin + self._mtu, request.pieces.size)
-        if request.work.opcode is not Opcode.RDMA_READ or len(packet.payload) != end - begin:
-            return
-        self._store(request, begin, packet.payload)
-
-    def _atomic(self, number: int, packet: Packet, answer: Answer) -> None:
-        self._acknowledge(number - 1, packet.round)
-        if self.una != number or not self._requests:
-            return
-        request = self._requests[0]
-        if not request.answered or request.work.opcode is Opcode.RDMA_READ:
-            return
-        self._store(request, 0, memoryview(WORD.pack(answer.original)))
-
-    def _store(self, request: Request, begin: int, data: memoryview) -> None:
+    def _store(self, request: Request, packet: Packet) -> bool:
+        """Put an answer into local memory; whether it is one, and that may be written."""
+        begin = (self.una - request.first) * self._mtu
+        data = packet.payload
+        if request.work.opcode is Opcode.RDMA_READ:
+            if packet.opcode not in headers.READ_RESPONSES:
+                return False
+            if len(data) != min(self._mtu, request.pieces.size - begin):
+                return False
+        elif isinstance(packet.extension, Answer):
+            data = memoryview(WORD.pack(packet.extension.original))
         problem = self._pair.unsuitable(request.work.spans, _LOCAL_WRITE)
         if problem:
             self._fail(Status.LOC_PROT_ERR, problem)
-            return
+            return False
         request.pieces.store(begin, data)
-        self.una += 1
-        if self.una == request.end:
-            self._complete(request)
-        self._progressed(1)
+        return True
 
     def _refused(self, number: int, round_: int, answer: Answer) -> None:
         """A NAK: what comes before its packet has arrived."""
-        self._acknowledge(number - 1, round_)
         if self.una != number or not self._requests or not self._pair.sending:
             return
         if answer.kind == headers.RNR_NAK:
@@ -388,20 +386,34 @@ class Requester:
     def _watch(self) -> None:
         """Say when to look again."""
         if self._resume_at is not None:
-            self.deadline = self._resume_at
+            self._deadline = self._resume_at
         elif self.una == self._sent or not self.timing.timeout:
-            self.deadline = None
+            self._deadline = None
         else:
             pause = timeout_ns(self.timing.timeout) << self._patience
-            self.deadline = self._pair.device.now() + pause
+            self._deadline = self._pair.device.now() + pause
         self._pair.device.watch(self._pair)
+
+    @property
+    def deadline(self) -> int | None:
+        """When `expire` has something to do, or None."""
+        if self._missing_at is None or self._deadline is None:
+            return self._deadline if self._missing_at is None else self._missing_at
+        return min(self._deadline, self._missing_at)
 
     def expire(self, now: int) -> None:
         """Look whether it is time to try again, or to give up."""
         if self._exhausted and self._verdict() is PathVerdict.DEAD:
             self._give_up()
             return
-        if self.deadline is None or now < self.deadline:
+        if self._missing_at is not None and now >= self._missing_at:
+            self._allowance.lost()
+            self._pair.note("ANSWER_LOST", number=self.una)
+            self._go_back()
+            self._watch()
+            self.transmit()
+            return
+        if self._deadline is None or now < self._deadline:
             return
         if self._resume_at is not None:
             self._resume_at = None
@@ -474,7 +486,9 @@ class Requester:
     def stop(self) -> None:
         """Nothing is sent any more."""
         self._resume_at = None
-        self.deadline = None
+        self._missing_at = None
+        self._deadline = None
+        self._early.clear()
         self._at = 0
         self._reads.clear()
         self._pair.device.doubts.settle(self._pair)

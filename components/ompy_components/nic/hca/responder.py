@@ -1,8 +1,9 @@
 """The responder: what the peer's requests do here.
 
-Packets are taken in their order only. One that is early is NAKed, once in each round of the
-requester; one that was taken before is acknowledged again, a read is read again, and an atomic gets
-the answer it got. What is refused is refused before memory was touched, and stays refused.
+Packets are taken in their order only. One that is early waits a moment for those before it, which
+it may have overtaken; then what is missing is NAKed, once in each round of the requester. One that
+was taken before is acknowledged again, a read is read again, and an atomic gets the answer it got.
+What is refused is refused before memory was touched, and stays refused.
 
 Source: InfiniBand specification 1, 9.7.4 (responder: duplicates, atomics), 9.7.5 (ACKs and NAKs),
 9.9.3 (errors of the responder).
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 READS_MAX: Final = 64  # arbitrary: reads and atomics a requester may ever have under way
 ANSWER_MAX: Final = 1024  # packets of a read's answer; arbitrary: half of the largest window
+_ROUNDS: Final = 256  # values of the header's field
+_NEWER: Final = range(1, _ROUNDS // 2)
 _LOCAL_WRITE: Final = int(Access.LOCAL_WRITE)
 _REMOTE_WRITE: Final = int(Access.REMOTE_WRITE)
 _REMOTE_READ: Final = int(Access.REMOTE_READ)
@@ -99,13 +102,16 @@ class Responder:
     Attributes:
         expected: number of the next packet to take.
         messages: requests that were done.
+        deadline: when what is missing will be NAKed, or None.
     """
 
     def __init__(self, pair: HcaQueuePair, first: int) -> None:
         self.expected = first
         self.messages = 0
         self._pair = pair
+        self.deadline: int | None = None
         self._message: _Message | None = None
+        self._early: dict[int, Packet] = {}
         self._missed_in: int | None = None  # round in which the peer was told what is missing
         self._round = 0  # of the last request, for the ACK
         self._refusal: tuple[int, Refusal] | None = None
@@ -118,8 +124,19 @@ class Responder:
             self._repeated(number, packet)
             return
         if number > self.expected:
-            self._miss(packet.round)
+            self._hold(number, packet)
             return
+        self._do(packet)
+        while self._early and self._pair.receiving:
+            following = self._early.pop(self.expected, None)
+            if following is None:
+                break
+            self._do(following)
+        if self._early or self.deadline is not None:
+            self._await()
+
+    def _do(self, packet: Packet) -> None:
+        """Do what the next packet asks for."""
         self._round = packet.round
         try:
             ready = self._take(packet)
@@ -127,13 +144,45 @@ class Responder:
             self._refuse(refused, packet.round)
             return
         if not ready:
+            self._early.clear()
             self._missed_in = packet.round
             code = self._pair.timing.rnr_timer
-            self._nak(number, headers.RNR_NAK | code, packet.round)
+            self._nak(self.expected, headers.RNR_NAK | code, packet.round)
             return
         self._missed_in = None
         if packet.asks and self._pair.receiving:
             self._pair.device.owe(self._pair)
+
+    def _hold(self, number: int, packet: Packet) -> None:
+        """Keep an early packet; wait for those before it, if the peer was not told already."""
+        if len(self._early) < self._pair.device.window and number not in self._early:
+            # what was received into is used again
+            self._early[number] = packet._replace(payload=memoryview(bytes(packet.payload)))
+        self._round = packet.round
+        if self.deadline is None and self._news(packet.round):
+            self._await()
+
+    def _news(self, round_: int) -> bool:
+        """Whether the peer was not told in this round what is missing."""
+        return self._missed_in is None or (round_ - self._missed_in) % _ROUNDS in _NEWER
+
+    def _await(self) -> None:
+        """Look again in a moment, if something is missing then."""
+        device = self._pair.device
+        self.deadline = device.now() + device.reordering if self._early else None
+        if self.deadline is not None and not device.reordering:
+            self.expire(self.deadline)
+        device.watch(self._pair)
+
+    def expire(self, now: int) -> None:
+        """Tell the peer what is missing, if it is still."""
+        if self.deadline is None or now < self.deadline:
+            return
+        self.deadline = None
+        if self._early and self._news(self._round):
+            self._missed_in = self._round
+            self._pair.note("MISSED", number=self.expected)
+            self._nak(self.expected, headers.NAK | Refusal.SEQUENCE.value, self._round)
 
     def repeat(self, packet: Packet) -> bool:
         """The queue pair has failed: say again why, if it was a request of the peer's."""
@@ -147,12 +196,6 @@ class Responder:
         """Say what has arrived."""
         answer = Answer(headers.ACK, self.messages)
         self._pair.send(headers.ACKNOWLEDGE, self.expected - 1, self._round, answer, ())
-
-    def _miss(self, round_: int) -> None:
-        if self._missed_in is None or (round_ - self._missed_in) % 256 in range(1, 128):
-            self._missed_in = round_
-            self._pair.note("MISSED", number=self.expected)
-            self._nak(self.expected, headers.NAK | Refusal.SEQUENCE.value, round_)
 
     def _nak(self, number: int, syndrome: int, round_: int) -> None:
         self._pair.send(headers.ACKNOWLEDGE, number, round_, Answer(syndrome, self.messages), ())
@@ -168,12 +211,16 @@ class Responder:
 
     def abandon(self, status: Status, detail: str = "") -> None:
         """The message that is arriving will not be complete."""
+        self._early.clear()
+        self.deadline = None
         message, self._message = self._message, None
         if message is not None and message.buffer is not None:
             self._tell(message.buffer, status, 0, detail)
 
     def forget(self) -> None:
         """It is not told either."""
+        self._early.clear()
+        self.deadline = None
         self._message = None
 
     def _tell(self, buffer: Buffer, status: Status, size: int, detail: str = "") -> None:
