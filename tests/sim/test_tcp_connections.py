@@ -56,6 +56,25 @@ def test_both_connect_at_once_and_one_connection_stays(seed: int) -> None:
     assert set(made.values()) == {2}, "each pair connected once, as both ends see it"
 
 
+def test_small_messages_use_every_rail() -> None:
+    """A rail that could not send at once for want of a connection gets one."""
+
+    def program(process: RankProcess) -> list[str]:
+        comm, pml = world(process), process.pml
+        for _ in range(20):
+            memory, room = buffer(8)
+            request = pml.irecv(comm, room, 1 - comm.rank, 0)
+            pml.send(comm, send(pattern(8, 1)), 1 - comm.rank, 0, STANDARD)
+            pml.wait(comm, request)
+            assert bytes(memory) == pattern(8, 1)
+        modules = [m for m in process.context.btls if isinstance(m, TcpModule)]
+        return [m._endpoints[1 - comm.rank].state.value for m in modules]
+
+    rails = (Rail("rail0"), Rail("rail1"))
+    job = virtual(2, program, rails=rails, btl="self,tcp")
+    assert job.results == [["connected"] * 2] * 2
+
+
 class Stranger:
     """Talks to a rank's listener without knowing the key."""
 

@@ -161,8 +161,14 @@ class TcpEndpoint(Endpoint):
         return QUEUED
 
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
-        """Send a small fragment at once, copying; false when the connection is not ready."""
+        """Send a small fragment at once, copying; false when the connection is not ready.
+
+        It is made ready then: what could not be sent over this rail goes over the next one, and
+        where all messages are small nothing else would ever connect it.
+        """
         if self.state is not CONNECTED or self.queue:
+            if self.state is CLOSED and self._attempts == 0:
+                self.connect()
             return False
         frame = FRAME.pack(tag, DATA, 0, len(header) + len(payload))
         self._owner.warm = self
