@@ -161,14 +161,8 @@ class TcpEndpoint(Endpoint):
         return QUEUED
 
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
-        """Send a small fragment at once, copying; false when the connection is not ready.
-
-        It is made ready then: what could not be sent over this rail goes over the next one, and
-        where all messages are small nothing else would ever connect it.
-        """
+        """Send a small fragment at once, copying; false when the connection is not ready."""
         if self.state is not CONNECTED or self.queue:
-            if self.state is CLOSED and self._attempts == 0:
-                self.connect()
             return False
         frame = FRAME.pack(tag, DATA, 0, len(header) + len(payload))
         self._owner.warm = self
@@ -195,10 +189,10 @@ class TcpEndpoint(Endpoint):
     def _enqueue(self, outgoing: Outgoing) -> None:
         self.queue.append(outgoing)
         self._owner.queued += 1
-        if self.state is CLOSED and self._attempts == 0:
-            self.connect()
-        elif self.state is CONNECTED:
+        if self.state is CONNECTED:
             self._want_write(True)
+        else:
+            self.open()
 
     def _write(self, pieces: list[memoryview]) -> list[memoryview]:
         """Offer `pieces` to the stream. Returns what it did not take; fails the path on errors."""
@@ -232,6 +226,11 @@ class TcpEndpoint(Endpoint):
         return done
 
     # -- connecting
+
+    def open(self) -> None:
+        """Begin to connect if that was never tried."""
+        if self.state is CLOSED and self._attempts == 0:
+            self.connect()
 
     def connect(self) -> None:
         """Begin an attempt to connect."""

@@ -233,13 +233,20 @@ class TcpModule(RdmaModule):
         flags: int,
         tag: int,
     ) -> int:
-        """Send at once what is small, over a connection that is idle."""
+        """Send at once what is small, over a connection that is idle.
+
+        One that is not there yet is opened: the message goes over the next rail, and where all
+        are small nothing else would ever open this one.
+        """
         assert isinstance(endpoint, TcpEndpoint)
         view = convertor.whole()
         if view is None:
             view = memoryview(bytearray(payload_size))
             convertor.pack(0, view)
-        return COMPLETED if endpoint.send_now(tag, header, view) else NOT_AVAILABLE
+        if endpoint.send_now(tag, header, view):
+            return COMPLETED
+        endpoint.open()
+        return NOT_AVAILABLE
 
     def transfer(
         self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int
