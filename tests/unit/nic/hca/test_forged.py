@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ompy.frameworks.nic.verbs import Opcode, State
 from ompy_components.nic.hca import headers
+from ompy_components.nic.hca.device import RUNS
 from ompy_components.nic.hca.headers import SPACE, Answer, Operands, Remote
 from ompy_components.nic.hca.responder import ANSWER_MAX
 
@@ -239,3 +240,37 @@ def test_a_packet_under_another_key(world: World) -> None:
     settle(world, far)
     assert far.nic._seal.refused == 1
     assert far.memory == CANARY
+
+
+def test_time_is_not_up_while_there_are_unread_packets(world: World) -> None:
+    """The answer lies behind others, which the device does not read all at once."""
+    near, far = ends(world)
+    for _ in range(3 * RUNS):
+        forge(far, near, headers.NOP)
+    settle(world, far)
+    near.nic.trace.start()
+    near.pairs[0].post_send(remote(Opcode.RDMA_WRITE, near, 0, 8, far.region))
+    settle(world, far)
+    settle(world, far)  # the time of a try is over by far, and the ACK is here
+    rounds = 0
+    while not near.done:
+        assert near.queue.ready(), "a rank would sleep"
+        near.poll()
+        rounds += 1
+    assert rounds > 2
+    assert [event.name for event in near.nic.trace if event.name == "TIMEOUT"] == []
+
+
+def test_a_reads_answer_to_an_atomic(world: World) -> None:
+    near, far = ends(world)
+    far.pairs[0].post_send(remote(Opcode.FETCH_AND_ADD, far, 0, 8, near.region, swap=1))
+    first = far.pairs[0].here().first_packet
+    near.memory[:8] = far.memory[:8] = b"original"
+    answer = Answer(headers.ACK, 1)
+    forge(near, far, headers.READ_RESPONSE_ONLY, answer, b"rightful", sequence=first)
+    settle(world, far)
+    assert far.done == []
+    assert far.memory[:8] == b"original"
+    until(world, (near, far), lambda: bool(far.done))
+    assert far.memory[:8] == b"original"
+    assert near.memory[:8] != b"original"
