@@ -27,7 +27,9 @@ def test_a_megabyte_each_way() -> None:
 
 
 def test_a_peer_that_sleeps_is_no_error() -> None:
-    (statuses, seconds, _), (written,) = real(2, f"{PROGRAMS}:busy_peer", settings=SETTINGS)
+    near, far = real(2, f"{PROGRAMS}:busy_peer", settings=SETTINGS)
+    statuses, seconds, tried_again = near
     assert statuses == ["SUCCESS"]
-    assert seconds > 1.5
-    assert written
+    assert seconds >= 2, "it was written to before it slept"
+    assert tried_again
+    assert far == [True]

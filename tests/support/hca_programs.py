@@ -181,21 +181,33 @@ def transfers(process: RankProcess) -> list[float]:
 
 
 def busy_peer(process: RankProcess) -> list[Any]:
-    """Rank 1 sleeps two seconds, in which all tries together run out a hundred times."""
+    """Rank 1 sleeps two seconds while it is written to, in which all tries run out many times.
+
+    Returns:
+        Of rank 0 how the write ended, the seconds it took, and whether it went back; of rank 1
+        whether all is there.
+    """
     side = Side(process)
     pair = side.connect()
     address, rkey = side.swap([side.region.address, side.region.rkey])
     result: list[Any] = []
     if process.context.rank:
-        time.sleep(2)
-    else:
+        side.engine.remove_poller(side)  # its device does nothing from before the write begins
+    side.swap("ready")
+    begun = time.monotonic()
+    if not process.context.rank:
         side.memory[:100_000] = b"x" * 100_000
         span = Span(side.memory[:100_000], side.region.lkey)
-        begun = time.monotonic()
         pair.post_send(SendWork(Opcode.RDMA_WRITE, [span], 0, remote_address=address, rkey=rkey))
-        result = [side.wait(1), time.monotonic() - begun]
+    side.swap("posted")
+    if process.context.rank:
+        time.sleep(2)
+        side.engine.add_poller(side)
+    else:
+        result = [side.wait(1), time.monotonic() - begun, pair.requester.round > 0]
     side.swap("written")
-    result.append(bytes(side.memory[:100_000]) == b"x" * 100_000)
+    if process.context.rank:
+        result = [bytes(side.memory[:100_000]) == b"x" * 100_000]
     side.close()
     return result
 

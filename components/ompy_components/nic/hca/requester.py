@@ -305,8 +305,11 @@ class Requester:
                 return False
             if len(data) != min(self._mtu, request.pieces.size - begin):
                 return False
-        elif isinstance(packet.extension, Answer):
+        elif packet.opcode == headers.ATOMIC_ACKNOWLEDGE:
+            assert isinstance(packet.extension, Answer)
             data = memoryview(WORD.pack(packet.extension.original))
+        else:
+            return False
         problem = self._pair.unsuitable(request.work.spans, _LOCAL_WRITE)
         if problem:
             self._fail(Status.LOC_PROT_ERR, problem)
