@@ -9,7 +9,14 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from ompy.conformance.fragment import Arrival, Fragment, PathError, content, sample
+from ompy.conformance.fragment import (
+    Arrival,
+    Fragment,
+    PathError,
+    Returned,
+    content,
+    sample,
+)
 from ompy.conformance.wire import Wire
 from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor
 from ompy.engine.base import Poller
@@ -71,6 +78,8 @@ class Driver:
         inbox: what has arrived, in order.
         sent: what modules accepted, in order.
         errors: calls of the error callback.
+        returned: what `sendi` took and came back, as rank, tag, bytes and errors told before.
+        healed: times and ranks of paths that were said to be healed.
         refused: offers that found no resources.
         largest_poll: fragments delivered by one poll at most.
         finalized: after `finalize`.
@@ -95,6 +104,8 @@ class Driver:
         self.inbox: list[Arrival] = []
         self.sent: list[Fragment] = []
         self.errors: list[PathError] = []
+        self.returned: list[Returned] = []
+        self.healed: list[tuple[int, int]] = []
         self.refused = 0
         self.largest_poll = 0
         self.finalized = False
@@ -129,6 +140,8 @@ class Driver:
         for module, poller in zip(self.modules, self._pollers, strict=True):
             module.register_error(errors)
             self.engine.add_poller(poller)
+            if self.world.failover:
+                module.begin_failover()
         self.context.wireup.publish("pml", b"")
         self.context.wireup.commit()
 
@@ -416,7 +429,26 @@ class Driver:
         if self.finalized:
             self.complain(f"an error was told after finalize had returned: {reason}")
         rank = None if proc is None else proc.rank
-        self.errors.append(PathError(self.engine.now(), module, rank, reason))
+        self.errors.append(PathError(self.engine.now(), module, rank, reason, flags))
+
+    def gave_back(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
+        """A call of `returned`."""
+        if self.finalized:
+            self.complain("a fragment was returned after finalize had returned")
+        back = Returned(proc.rank, tag, bytes(fragment), len(self.errors))
+        self.returned.append(back)
+        taken = any(
+            sent.via == "sendi" and (sent.target, sent.tag, sent.data) == back[:3]
+            for sent in self.sent
+        )
+        if not taken:
+            self.complain(f"{len(fragment)} bytes were returned that sendi has not taken")
+
+    def mended(self, module: BtlModule, proc: Proc) -> None:
+        """A call of `healed`."""
+        if self.finalized:
+            self.complain("a path was healed after finalize had returned")
+        self.healed.append((self.engine.now(), proc.rank))
 
     def _back(self, call: Callable[[], object]) -> None:
         """Run the test's own code within a callback: what that calls is not the module's doing."""
@@ -551,6 +583,12 @@ class _Errors(ErrorCallback):
 
     def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
         self._driver.failed(module, flags, proc, reason)
+
+    def returned(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
+        self._driver.gave_back(module, proc, tag, fragment)
+
+    def healed(self, module: BtlModule, proc: Proc) -> None:
+        self._driver.mended(module, proc)
 
 
 class _Metered(Poller):

@@ -14,13 +14,15 @@ import pytest
 from ompy.conformance.driver import SECOND, Driver
 from ompy.conformance.suite import Suite, Worlds, requires
 from ompy.conformance.world import World
-from ompy.frameworks.btl import NOT_AVAILABLE
+from ompy.frameworks.btl import ERROR_NONFATAL
 from ompy.net.faults import Cut, Fault
 from ompy.net.virtual import Rail
 
 COUNT: Final = 80  # fragments; arbitrary: more than is under way at a time
 # bytes after which rank 0's interface goes down: at the very beginning, in a fragment, in the rest
 CUTS: Final = (0, 1, 40, 300, 1_500, 5_000, 12_000, 30_000, 60_000)
+# ns until the link is up again; arbitrary: before and after agents call it dead
+OUTAGES: Final = (SECOND // 20, 3 * SECOND)
 SLOW: Final = (Rail("slow", latency=100_000, jitter=80_000, bandwidth=500, window=8_000),)
 
 
@@ -77,8 +79,7 @@ class FailoverSuite(Suite):
             for rank in driver.peers:
                 driver.send(rank, driver.data(100))
             driver.quiesce()
-            accepted = _flood(driver)
-            assert accepted, "nothing was accepted"
+            _flood(driver)  # of the rank that comes last nothing may be accepted any more
             _cut(driver).cut()
             driver.wait(
                 lambda: not driver.open_fragments, "the completion of what was queued", 60 * SECOND
@@ -110,20 +111,96 @@ class FailoverSuite(Suite):
 
         _cut_world(worlds, CUTS[5]).run(program)
 
-    def test_no_sendi(self, worlds: Worlds) -> None:
-        """Sendi could not report a later loss, so it is not available."""
+    @requires("wire")
+    def test_another_path_may_do(self, worlds: Worlds) -> None:
+        """Where failover was asked for, a broken path is not the peer's end: ERROR_NONFATAL."""
 
         def program(driver: Driver) -> None:
+            _break(driver)
+            for error in driver.errors:
+                assert error.flags == ERROR_NONFATAL, f"flags {error.flags}: {error.reason}"
+
+        _cut_world(worlds, CUTS[5]).run(program)
+
+    @requires("wire")
+    @pytest.mark.parametrize("after", CUTS)
+    def test_sendi_is_returned(self, worlds: Worlds, after: int) -> None:
+        """What sendi took has arrived or comes back: after the error, once, in order."""
+
+        def program(driver: Driver) -> None:
+            _break(driver, via="sendi")
+            driver.idle(SECOND)  # what was under way gets there
+            driver.world.meet(driver)
+            assert all(back.errors_before for back in driver.returned), (
+                "something was returned before the error was told"
+            )
+            for rank in driver.peers:
+                taken = [
+                    (sent.tag, sent.data)
+                    for sent in driver.sent
+                    if sent.via == "sendi" and sent.target == rank and sent.accepted
+                ]
+                back = [(one.tag, one.data) for one in driver.returned if one.rank == rank]
+                arrived = {
+                    (item.tag, item.data)
+                    for item in driver.world.drivers[rank].inbox
+                    if item.source == driver.rank
+                }
+                lost = [one for one in taken if one not in arrived and one not in back]
+                assert not lost, f"{len(lost)} fragments were taken by sendi, and are nowhere"
+                assert len(set(back)) == len(back), "something was returned twice"
+                assert back == [one for one in taken if one in set(back)], "returned out of order"
+
+        _cut_world(worlds, after).run(program)
+
+    @requires("wire", "heals")
+    @pytest.mark.parametrize("outage", OUTAGES)
+    def test_heals(self, worlds: Worlds, outage: int) -> None:
+        """A path that broke is said to be healed once the wire works, at both ends; it carries."""
+
+        def program(driver: Driver) -> None:
+            _break(driver)
+            driver.idle(outage)
+            driver.world.meet(driver)
+            assert not driver.healed, "a path was healed while the link was down"
+            _cut(driver).restore()
+            up = driver.engine.now()
+            (peer,) = driver.peers
+            driver.wait(lambda: bool(driver.healed), "the path to be healed", 60 * SECOND)
+            assert driver.healed[0][0] - up < SECOND, "it took a second to take the path back"
+            assert driver.healed[0][1] == peer
+            driver.world.meet(driver)
+            here = len(driver.inbox)
+            for _ in range(10):
+                driver.send(peer, driver.data(200))
+            driver.wait(lambda: not driver.open_fragments, "completion over the healed path")
+            driver.wait(lambda: len(driver.inbox) >= here + 10, "what came over the healed path")
+            assert len(driver.healed) == 1, "a path was healed twice"
+
+        _cut_world(worlds, CUTS[5]).run(program)
+
+    @requires("wire", "heals")
+    def test_breaks_again(self, worlds: Worlds) -> None:
+        """A healed path that breaks is told again, and nothing of before comes over it."""
+
+        def program(driver: Driver) -> None:
+            _break(driver)
+            _heal(driver, 1)
+            _flood(driver)
+            driver.world.meet(driver)
+            _cut(driver).cut()
+            driver.wait(lambda: len(driver.errors) > 1, "the second error", 60 * SECOND)
+            driver.wait(lambda: not driver.open_fragments, "completions", 60 * SECOND)
+            _heal(driver, 2)
             for rank in driver.peers:
                 driver.send(rank, driver.data(100))
-            driver.quiesce()
-            for rank in driver.peers:
-                before = driver.world.accepted[rank]
-                offered = driver.post(rank, driver.data(100), via="sendi")
-                assert offered is None, f"sendi answered {offered.result}, not {NOT_AVAILABLE}"
-                assert driver.world.accepted[rank] == before
+            driver.wait(lambda: not driver.open_fragments, "completion over the healed path")
+            driver.idle(SECOND)
+            driver.world.meet(driver)
+            assert len(driver.errors) == 2, "a path broke that nobody has cut"
+            driver.check_inbox(ordered=worlds.component.capabilities.ordered, whole=False)
 
-        worlds.make().run(program)
+        _cut_world(worlds, CUTS[5]).run(program)
 
 
 def _cut_world(worlds: Worlds, after: int | None, seed: int = 0) -> World:
@@ -133,7 +210,7 @@ def _cut_world(worlds: Worlds, after: int | None, seed: int = 0) -> World:
         bytes_left = after if driver.rank == 0 else None
         return [Cut(driver.engine, driver.world.counter, after=bytes_left)]
 
-    return worlds.make(seed=seed + (after or 0), rails=SLOW, plan=plan)
+    return worlds.make(seed=seed + (after or 0), rails=SLOW, plan=plan, failover=True)
 
 
 def _cut(driver: Driver) -> Cut:
@@ -142,22 +219,23 @@ def _cut(driver: Driver) -> Cut:
     return fault
 
 
-def _flood(driver: Driver) -> int:
+def _flood(driver: Driver, via: str = "alloc") -> int:
     """Offer fragments one after the other; returns how many were accepted."""
     accepted = 0
     for number in range(COUNT):
         for rank in driver.peers:
             largest = driver.rails(rank)[0][0].max_send_size
-            offered = driver.post(rank, driver.data(min(largest, 4000 if number % 7 == 0 else 150)))
+            size = min(largest, 4000 if number % 7 == 0 else 150)
+            offered = driver.post(rank, driver.data(size), via=via if number % 5 else "alloc")
             accepted += offered is not None and offered.accepted
     return accepted
 
 
-def _break(driver: Driver) -> None:
+def _break(driver: Driver, via: str = "alloc") -> None:
     """Send in both directions while the link goes down; return when nothing is open."""
     source = driver.world.drivers
     for _ in range(20):
-        _flood(driver)
+        _flood(driver, via)
         driver.idle(400_000)
         if 0 in source and _cut(source[0]).down:
             break
@@ -166,3 +244,11 @@ def _break(driver: Driver) -> None:
     driver.wait(lambda: bool(driver.errors), "the error callback", 60 * SECOND)
     driver.wait(lambda: not driver.open_fragments, "completions", 60 * SECOND)
     driver.world.counter.require("cut")
+
+
+def _heal(driver: Driver, times: int) -> None:
+    """Let the link work again at both ends, and wait until its paths are healed."""
+    driver.world.meet(driver)
+    _cut(driver).restore()
+    driver.wait(lambda: len(driver.healed) >= times, "the path to be healed", 60 * SECOND)
+    driver.world.meet(driver)

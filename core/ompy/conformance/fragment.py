@@ -61,12 +61,30 @@ class PathError(NamedTuple):
         module: whose path.
         rank: of the peer; None for the whole module.
         reason: as given.
+        flags: as given.
     """
 
     time: int
     module: BtlModule
     rank: int | None
     reason: str
+    flags: int = 0
+
+
+class Returned(NamedTuple):
+    """A call of the error callback's `returned`.
+
+    Attributes:
+        rank: of the peer.
+        tag: it was sent with.
+        data: a copy of its bytes.
+        errors_before: path errors that had been told by then.
+    """
+
+    rank: int
+    tag: int
+    data: bytes
+    errors_before: int
 
 
 class Fragment:

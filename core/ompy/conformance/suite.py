@@ -28,8 +28,8 @@ COUNTS: Final = frozenset(
 def requires(*names: str) -> Callable[[Test], Test]:
     """Skip the test where one of these capabilities is off.
 
-    They are `ordered`, `reliable`, `checksum`, `virtual`; `put`, `get`, `failover` (flags of the
-    modules); `peers` (it reaches others than the own rank); `stream`, `datagram` (the wire);
+    They are `ordered`, `reliable`, `checksum`, `heals`, `virtual`; `put`, `get` (flags of the
+    modules); `failover` (they keep the obligations when they are asked to); `peers` (it reaches others than the own rank); `stream`, `datagram` (the wire);
     `wire` (one that can be cut: not memory).
     """
 
@@ -70,7 +70,7 @@ class Worlds:
 
     @property
     def flags(self) -> int:
-        """The flags of its modules; 0 where a job of two ranks has none."""
+        """The flags of its modules, failing over; 0 where a job of two ranks has none."""
         return _flags(self.component, tuple(sorted(self.settings.items())))
 
     @property
@@ -104,7 +104,9 @@ def _flags(component: BtlComponent, settings: tuple[tuple[str, object], ...]) ->
     def program(driver: Driver) -> None:
         nonlocal found
         for module in driver.modules:
-            found |= module.flags
+            found |= module.flags & ~FAILOVER_SUPPORT
+            if module.begin_failover():
+                found |= FAILOVER_SUPPORT
 
     Worlds(component, dict(settings)).make().run(program)
     return found

@@ -89,6 +89,7 @@ class World:
         counter: of the faults delivered.
         accepted: fragments that modules took, by the rank they go to.
         complaints: breaches of the contract so far.
+        failover: each module is asked to keep the failover obligations, as some PMLs do.
         shared: what the programs of a test hand each other.
         job: the virtual job.
     """
@@ -104,6 +105,7 @@ class World:
         settings: Settings | None = None,
         without: Sequence[int] = (),
         plan: Plan = lambda _: (),
+        failover: bool = False,
     ) -> None:
         """Describe it; `run` makes it happen.
 
@@ -116,7 +118,9 @@ class World:
             settings: parameters by full name.
             without: ranks that do not use the BTL.
             plan: the faults each rank is to suffer, made when it begins.
+            failover: whether modules are asked to keep the failover obligations.
         """
+        self.failover = failover
         self.component = component
         self.ranks = ranks
         self.drivers: dict[int, Driver] = {}

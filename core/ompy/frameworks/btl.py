@@ -527,6 +527,15 @@ class BtlModule(Poller):
         """
         return bool(self.flags & FAILOVER_SUPPORT)
 
+    def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
+        """A peer says over another rail that a path has failed at its end (`rail_notices.py`).
+
+        Args:
+            proc: the peer.
+            path: as `path` has it, which may be one of a sibling's.
+            number: which of the connections, or generations, of that path has.
+        """
+
     def finalize(self) -> None:
         """Deliver what was accepted, then give everything back. May progress meanwhile."""
 

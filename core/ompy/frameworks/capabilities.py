@@ -21,6 +21,7 @@ class Capabilities(NamedTuple):
         reliable: every accepted fragment arrives once, whatever the wire drops, repeats or
             reorders.
         checksum: bytes altered on the wire are noticed.
+        heals: a path that broke is taken back by itself, once the network carries packets again.
         virtual: it runs in the virtual world.
     """
 
@@ -29,4 +30,5 @@ class Capabilities(NamedTuple):
     ordered: bool = True
     reliable: bool = True
     checksum: bool = False
+    heals: bool = False
     virtual: bool = True

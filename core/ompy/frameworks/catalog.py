@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks import bml, btl, coll, paths, plm, pml
+from ompy.frameworks import bml, btl, coll, healing, paths, plm, pml
 from ompy.frameworks.nic import base as nic
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter, Synonym
@@ -139,6 +139,54 @@ CATALOG: Final = (
                 level=4,
                 unit="ms",
                 minimum=0,
+            ),
+            Parameter(
+                "heal_answers",
+                "int",
+                healing.ANSWERS,
+                "Answers of the other host's agent in a row after which a rail that had failed is "
+                "taken back, where a PML fails over. 0: it never is.",
+                level=4,
+                unit="answers",
+                minimum=0,
+            ),
+            Parameter(
+                "heal_pause_max_ms",
+                "int",
+                healing.PAUSE_MAX_MS,
+                "Longest pause between tries to connect again over such a rail; it begins with "
+                f"{healing.PAUSE_MS} and doubles, and the tries never end.",
+                level=5,
+                unit="ms",
+                minimum=healing.PAUSE_MS,
+            ),
+            Parameter(
+                "heal_hold_ms",
+                "int",
+                healing.HOLD_MS,
+                "How long a rail that fails a second time soon after it was taken back is left "
+                "alone; three times as long for a third, seven times for a fourth. 0: not at all.",
+                level=5,
+                unit="ms",
+                minimum=0,
+            ),
+            Parameter(
+                "heal_hold_max_ms",
+                "int",
+                healing.HOLD_MAX_MS,
+                "Longest time for which a flapping rail is left alone.",
+                level=5,
+                unit="ms",
+                minimum=0,
+            ),
+            Parameter(
+                "heal_decay_ms",
+                "int",
+                healing.DECAY_MS,
+                "Time without a failure after which a rail's earlier ones count half.",
+                level=6,
+                unit="ms",
+                minimum=1,
             ),
         ),
         contracts=(btl.BtlComponent,),

@@ -14,6 +14,7 @@ from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
     from ompy.frameworks.btl import ActiveMessages, BtlModule
+    from ompy.frameworks.healing import HealingLimits
     from ompy.frameworks.nic.base import Nic
     from ompy.frameworks.paths import Paths
     from ompy.frameworks.rail_events import RailEvent
@@ -39,6 +40,7 @@ class RankContext:
         find_nics: the devices of all nic components; set by who brings the rank up, as a rank
             that needs no NIC imports no nic component.
         find_paths: makes `paths`; set by who brings the rank up, and called when first needed.
+        find_healing: makes `healing`; set by who brings the rank up, and called when first needed.
         path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
             reason; set by who brings the rank up, so that users are told.
         rail_events: what became of rails, filled by a PML that fails over.
@@ -77,6 +79,8 @@ class RankContext:
         self.find_nics: Callable[[], Sequence[Nic]] = tuple
         self.find_paths: Callable[[], Paths] | None = None
         self._paths: Paths | None = None
+        self.find_healing: Callable[[], HealingLimits] | None = None
+        self._healing: HealingLimits | None = None
         self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
         self.rail_events: list[RailEvent] = []
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
@@ -90,6 +94,16 @@ class RankContext:
 
             self._paths = self.find_paths() if self.find_paths is not None else Paths()
         return self._paths
+
+    @property
+    def healing(self) -> HealingLimits:
+        """How broken paths are taken back."""
+        if self._healing is None:
+            from ompy.frameworks.healing import HealingLimits
+
+            made = self.find_healing() if self.find_healing is not None else HealingLimits()
+            self._healing = made
+        return self._healing
 
     @property
     def me(self) -> Proc:

@@ -22,6 +22,7 @@ from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.pml_selection import select_pml
 
 if TYPE_CHECKING:
+    from ompy.frameworks.healing import HealingLimits
     from ompy.mca.registry import Registry
 
 
@@ -57,6 +58,7 @@ class RankProcess:
         self.communicators: dict[int, Communicator] = {}
         self.finalized = False
         self.api: Any = None
+        context.find_healing = partial(_healing, registry)
         self._open_btls()
         self._bml = self._select_bml()
         self.pml = select_pml(registry, context, self._bml)
@@ -164,6 +166,12 @@ class RankProcess:
             self.context.engine.remove_poller(module)
         self.context.network.close()
         self.context.trace.finish("finalize")
+
+
+def _healing(registry: Registry) -> HealingLimits:
+    from ompy.runtime.probes.parameters import healing_of
+
+    return healing_of(registry)
 
 
 def _btl_modules(component: BtlComponent, context: RankContext) -> list[BtlModule]:

@@ -43,7 +43,9 @@ class TcpComponent(BtlComponent):
         "ompy_components.btl.tcp.remote",
     )
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
-    capabilities: ClassVar[Capabilities] = Capabilities(reach="network", wire="stream")
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        reach="network", wire="stream", heals=True
+    )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
             exclusivity=100,
@@ -145,6 +147,44 @@ class TcpComponent(BtlComponent):
             level=6,
             unit="ms",
             minimum=0,
+        ),
+        Parameter(
+            "ack_delay_us",
+            "int",
+            50,  # arbitrary: as btl/usnic's, which has it from its seed
+            "How long an acknowledgement may wait for a fragment to go with, where a PML fails "
+            "over.",
+            level=6,
+            unit="us",
+            minimum=0,
+        ),
+        Parameter(
+            "ack_bytes",
+            "size_t",
+            256 * 1024,  # arbitrary: two of the three fragments that a stream has under way
+            "Bytes received that are acknowledged at once, where a PML fails over.",
+            level=6,
+            unit="bytes",
+            minimum=1,
+        ),
+        Parameter(
+            "ack_timeout_ms",
+            "int",
+            100,  # arbitrary: as btl/usnic's first retransmission, so that both notice alike
+            "How long a peer may acknowledge nothing before the hosts' agents are asked whether "
+            "the path still works, where a PML fails over; 0: they never are.",
+            level=5,
+            unit="ms",
+            minimum=0,
+        ),
+        Parameter(
+            "unacknowledged_max",
+            "size_t",
+            4 * 1024 * 1024,  # arbitrary: about what the kernels of both sides hold anyway
+            "Bytes of fragments to one peer that may be unacknowledged, where a PML fails over.",
+            level=5,
+            unit="bytes",
+            minimum=1,
         ),
         Parameter(
             "half_open_max",

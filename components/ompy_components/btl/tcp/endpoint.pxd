@@ -51,5 +51,8 @@ cdef class TcpEndpoint(Endpoint):
     cdef int _receive(self) except -1
     cdef _want_write(self, bint wanted)
 
+@cython.locals(pieces=list)
+cdef list framed(bytes header, Descriptor descriptor, long long size)
+
 @cython.locals(left=list)
 cdef list _without(list pieces, long long taken)

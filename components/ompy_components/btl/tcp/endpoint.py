@@ -141,14 +141,7 @@ class TcpEndpoint(Endpoint):
         descriptor.tag = tag
         payload = descriptor.payload
         size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        header = FRAME.pack(tag, DATA, 0, size)
-        if size < JOIN_MAX:
-            joined = b"".join((header, descriptor.segment, payload or b""))
-            pieces = [memoryview(joined)]
-        else:
-            pieces = [memoryview(header), descriptor.segment]
-            if payload is not None:
-                pieces.append(payload)
+        pieces = framed(FRAME.pack(tag, DATA, 0, size), descriptor, size)
         if self.state is CONNECTED and not self.queue:
             pieces = self._write(pieces)
             if self.state is not CONNECTED:
@@ -244,15 +237,18 @@ class TcpEndpoint(Endpoint):
         except LinkError as problem:
             self._retry(str(problem))
             return
-        from ompy_components.btl.tcp.handshake import NONCE_SIZE
-
         self._stream.belongs_to(self.proc.rank)
-        nonce = context.network.entropy(NONCE_SIZE)
+        nonce = self._nonce()
         rank, target = context.rank, self.proc.rank
         self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce)
         self._owner.watch(self._stream, self)
         self._want_write(True)
         self._later(self._owner.handshake_timeout, partial(self._retry, "no answer"))
+
+    def _nonce(self) -> bytes:
+        from ompy_components.btl.tcp.handshake import NONCE_SIZE
+
+        return self._owner.context.network.entropy(NONCE_SIZE)
 
     def _later(self, delay: int, callback: Callable[[], None]) -> None:
         """Call `callback` after `delay` ns; there is one such call at a time."""
@@ -299,15 +295,20 @@ class TcpEndpoint(Endpoint):
         else:
             self._want_write(bool(initiator.outgoing))
 
-    def take(self, stream: Stream) -> None:
-        """Use a proven connection that the peer opened; ours, if one is under way, is dropped."""
+    def take(self, stream: Stream, nonce: bytes) -> None:
+        """Use a proven connection that the peer opened; ours, if one is under way, is dropped.
+
+        Args:
+            stream: the connection.
+            nonce: of the peer, as the handshake had it.
+        """
         self._drop_stream()
         self._stream = stream
         stream.belongs_to(self.proc.rank)
         self._owner.watch(stream, self)
         self._connected()
 
-    def prefers_own(self) -> bool:
+    def prefers_own(self, nonce: bytes) -> bool:
         """Whether a connection the peer opened is refused: ours stays, or exists already."""
         if self.state is CONNECTING:
             return self._owner.context.rank < self.proc.rank
@@ -317,11 +318,14 @@ class TcpEndpoint(Endpoint):
         self._no_timer()
         self.state = CONNECTED
         self._initiator = None
-        self._reader = FrameReader(self._owner.max_send_size)
+        self._reader = self._new_reader()
         self._note("CONNECTED")
         self._owner.look_after(self)
         self._want_write(bool(self.queue))
         self._flush()
+
+    def _new_reader(self) -> FrameReader:
+        return FrameReader(self._owner.max_send_size)
 
     def _retry(self, why: str) -> None:
         """An attempt failed: try again after a pause, or give the path up."""
@@ -464,6 +468,17 @@ class TcpEndpoint(Endpoint):
         trace = self._owner.context.trace
         if trace.active:
             trace.record("btl.tcp", event, peer=self.proc.rank, **fields)
+
+
+def framed(header: bytes, descriptor: Descriptor, size: int) -> list[memoryview]:
+    """What a fragment of `size` bytes is on the wire, in pieces; a small one is copied into one."""
+    payload = descriptor.payload
+    if size < JOIN_MAX:
+        return [memoryview(b"".join((header, descriptor.segment, payload or b"")))]
+    pieces = [memoryview(header), descriptor.segment]
+    if payload is not None:
+        pieces.append(payload)
+    return pieces
 
 
 def _without(pieces: list[memoryview], taken: int) -> list[memoryview]:

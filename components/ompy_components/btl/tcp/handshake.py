@@ -100,6 +100,7 @@ class Acceptor:
         outgoing: bytes to send; the caller takes them away.
         outcome: how far it is.
         peer: the initiator's rank; believe it only when the outcome is `PROVEN`.
+        theirs: the initiator's nonce; as that.
     """
 
     def __init__(self, key: bytes, job_id: bytes, rank: int, size: int, nonce: bytes) -> None:
@@ -114,6 +115,7 @@ class Acceptor:
         self.outgoing = b""
         self.outcome = Outcome.UNDER_WAY
         self.peer = -1
+        self.theirs = b""
 
     def wanted(self) -> int:
         """Bytes still missing of what the other side says next."""
@@ -138,11 +140,12 @@ class Acceptor:
             _compare(said, expected)
             self.outcome = Outcome.PROVEN
             return
-        _, job_id, peer, target, _ = HELLO.unpack(said)
+        _, job_id, peer, target, theirs = HELLO.unpack(said)
         if job_id != self._job_id or target != self._rank or peer >= self._size:
             raise HandshakeError(f"a rank of another job, or one that looks for rank {target}")
         self._hello = said
         self.peer = peer
+        self.theirs = theirs
         self._challenge = self._nonce + _proof(self._key, b"acceptor", said, self._nonce)
         self.outgoing += self._challenge
 

@@ -22,9 +22,11 @@ cdef class TcpModule(RdmaModule):
     cdef public object _looking
     cdef public object _probes
     cdef public long _rounds
+    cdef public object _values
     cdef public list _visitors
     cdef public long _watched
     cdef public long connect_tries
+    cdef public object guard
     cdef public long long handshake_timeout
     cdef public object interface
     cdef public object landing

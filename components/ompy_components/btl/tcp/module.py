@@ -7,13 +7,14 @@ for all its sockets, from whoever waits; an idle rank sleeps on that set.
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     COMPLETED,
     ERROR_FATAL,
+    FAILOVER_SUPPORT,
     GET,
     HETEROGENEOUS_RDMA,
     NEED_ACK,
@@ -46,9 +47,21 @@ from ompy_components.btl.tcp.handshake import (
 from ompy_components.btl.tcp.interfaces import Probes, pairs
 from ompy_components.btl.tcp.remote import RemoteMemory
 
+if TYPE_CHECKING:
+    from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
+    from ompy_components.btl.tcp.guard import Guard
+
 # what a module can do; `btl_tcp_flags` says what it is used for
 CAPABLE: Final = (
-    SEND | PUT | GET | SEND_INPLACE | NEED_ACK | NEED_CSUM | RDMA_COMPLETION | HETEROGENEOUS_RDMA
+    SEND
+    | PUT
+    | GET
+    | SEND_INPLACE
+    | NEED_ACK
+    | NEED_CSUM
+    | RDMA_COMPLETION
+    | HETEROGENEOUS_RDMA
+    | FAILOVER_SUPPORT
 )
 
 
@@ -109,6 +122,7 @@ class TcpModule(RdmaModule):
         landing: who is in the middle of receiving into registered memory.
         registered: memory for puts and gets.
         warm: the peer that something was sent to or came from last, or None.
+        guard: what comes with failover; None without it.
     """
 
     __slots__ = (
@@ -120,9 +134,11 @@ class TcpModule(RdmaModule):
         "_looking",
         "_probes",
         "_rounds",
+        "_values",
         "_visitors",
         "_watched",
         "connect_tries",
+        "guard",
         "handshake_timeout",
         "interface",
         "landing",
@@ -161,9 +177,36 @@ class TcpModule(RdmaModule):
         self._watched = 0
         self._rounds = 0
         self.warm: TcpEndpoint | None = None
+        self._values = values
+        self.guard: Guard | None = None
         self.listener = context.network.listen(interface.address, ports)
         self.readiness = context.network.readiness()
         self.readiness.add(self.listener, Door(self))
+        if self.flags & FAILOVER_SUPPORT:
+            self._acknowledge()
+
+    def begin_failover(self) -> bool:
+        """Acknowledge from now on."""
+        guard = self._acknowledge()
+        guard.begun = True
+        return True
+
+    def _acknowledge(self) -> Guard:
+        if self.guard is None:
+            from ompy.frameworks.rail_notices import listen_for_notices
+
+            from ompy_components.btl.tcp.guard import Guard
+
+            assert not self._endpoints, "failover begins before the first peer is asked for"
+            self.guard = Guard(self, self._values)
+            self.flags |= FAILOVER_SUPPORT
+            self._free_list_max = 0  # so that `has_room` asks about the endpoint each time
+            listen_for_notices(self.context)
+        return self.guard
+
+    def peers(self) -> list[FailoverEndpoint]:
+        """The peers there are, of a module that fails over."""
+        return list(self._endpoints.values())  # type: ignore[arg-type]
 
     def reach(self, proc: Proc) -> TcpEndpoint | None:
         """Every rank that published an address for this interface."""
@@ -186,12 +229,21 @@ class TcpModule(RdmaModule):
 
     def _endpoint(self, proc: Proc) -> TcpEndpoint:
         if proc.rank not in self._endpoints:
-            self._endpoints[proc.rank] = TcpEndpoint(self, proc, None)
+            plain = self.guard is None
+            made = TcpEndpoint(self, proc, None) if plain else self.guard.endpoint(proc)  # type: ignore[union-attr]
+            self._endpoints[proc.rank] = made
         return self._endpoints[proc.rank]
 
     def has_room(self, endpoint: Endpoint) -> bool:
         """While fewer fragments wait than there may be."""
-        return not 0 <= self._free_list_max <= self.queued
+        return not 0 <= self._free_list_max <= self.queued or self._may_keep(endpoint)
+
+    def _may_keep(self, endpoint: Endpoint) -> bool:
+        """The same of a module that fails over: what is kept for the peer counts."""
+        if self.guard is None:
+            return False
+        most: int = self._values.free_list_max
+        return not 0 <= most <= self.queued and endpoint.has_window()  # type: ignore[attr-defined,no-any-return]
 
     def prepare_src(
         self,
@@ -306,6 +358,13 @@ class TcpModule(RdmaModule):
         if self.error_callback is not None and not endpoint.proc.departed:
             self.error_callback.failed(self, ERROR_FATAL, endpoint.proc, why)
 
+    def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
+        """The peer has given up a connection, if the path is one of this module's."""
+        here = f"{self.interface.address}:{self.listener.address.port}".encode()
+        endpoint = self._endpoints.get(proc.rank)
+        if self.guard is not None and endpoint is not None and here in path.split():
+            endpoint.peer_gave_up(number)  # type: ignore[attr-defined]
+
     def look_after(self, endpoint: TcpEndpoint) -> None:
         """Notice when the way to a peer on another host dies without a word."""
         elsewhere = endpoint.proc.node != self.context.me.node
@@ -365,7 +424,8 @@ class TcpModule(RdmaModule):
 
     def _decide(self, visitor: Visitor) -> None:
         endpoint = self._endpoint(self.context.procs[visitor.acceptor.peer])
-        visitor.acceptor.decide(REFUSED if endpoint.prefers_own() else TAKEN)
+        refused = endpoint.prefers_own(visitor.acceptor.theirs)
+        visitor.acceptor.decide(REFUSED if refused else TAKEN)
 
     def _conclude(self, visitor: Visitor) -> None:
         """A verdict that was sent whole takes effect."""
@@ -378,7 +438,8 @@ class TcpModule(RdmaModule):
             self._visitors.remove(visitor)
             visitor.timer.cancel()
             self.unwatch(visitor.stream)
-            self._endpoint(self.context.procs[acceptor.peer]).take(visitor.stream)
+            peer = self._endpoint(self.context.procs[acceptor.peer])
+            peer.take(visitor.stream, acceptor.theirs)
         else:
             self.readiness.want_write(visitor.stream, wanted=False)
 
@@ -395,6 +456,8 @@ class TcpModule(RdmaModule):
     def finalize(self) -> None:
         """Send everything queued, say BYE to every peer, and wait a little for theirs."""
         engine = self.context.engine
+        if self.guard is not None:
+            self.guard.ending()
         engine.wait_until(self._flushed)
         for endpoint in self._endpoints.values():
             endpoint.say_bye()
@@ -402,6 +465,8 @@ class TcpModule(RdmaModule):
         engine.wait_until(self._settled, self._linger)
         for endpoint in self._endpoints.values():
             endpoint.close()
+        if self.guard is not None:
+            self.guard.close()
         if self._looking is not None:
             self._looking.cancel()
         for visitor in list(self._visitors):

@@ -1,4 +1,4 @@
-"""How paths are asked about, from the parameters of the framework btl."""
+"""How paths are asked about and taken back, from the parameters of the framework btl."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ompy.frameworks.paths import MS, Probing
 
 if TYPE_CHECKING:
+    from ompy.frameworks.healing import HealingLimits
     from ompy.mca.registry import Registry
 
 
@@ -17,4 +18,18 @@ def probing_of(registry: Registry | None) -> Probing:
     values = registry.values("btl")
     return Probing(
         values.probe_interval_ms * MS, values.probe_timeout_ms * MS, values.probe_patience_ms * MS
+    )
+
+
+def healing_of(registry: Registry) -> HealingLimits:
+    """As the parameters say."""
+    from ompy.frameworks.healing import HealingLimits
+
+    values = registry.values("btl")
+    return HealingLimits(
+        answers=values.heal_answers,
+        pause_max=values.heal_pause_max_ms * MS,
+        hold=values.heal_hold_ms * MS,
+        hold_max=values.heal_hold_max_ms * MS,
+        decay=values.heal_decay_ms * MS,
     )

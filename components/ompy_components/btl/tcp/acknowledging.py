@@ -1,0 +1,448 @@
+"""Connections that acknowledge: a fragment is complete when the peer's callbacks have taken it.
+
+README.md, "Failover", says how. DATA frames are counted; how many more have been taken goes in the
+two bytes of a frame's header that are 0 otherwise, or in a frame of its own:
+
+    ACK     header with size = how many; nothing follows
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from ompy import raw
+from ompy.engine.base import Poller
+from ompy.frameworks.btl import QUEUED, UNREACHABLE, Descriptor
+from ompy.net.base import Stream
+
+from ompy_components.btl.tcp.endpoint import (
+    CLOSED,
+    CONNECTED,
+    CONNECTING,
+    FAILED,
+    JOIN_MAX,
+    LEFT,
+    Outgoing,
+    TcpEndpoint,
+    framed,
+)
+from ompy_components.btl.tcp.framing import DATA, FRAME, FRAME_SIZE, FrameReader
+
+if TYPE_CHECKING:
+    from ompy.engine.base import Engine
+    from ompy.frameworks.proc import Proc
+
+    from ompy_components.btl.tcp.guard import Guard
+    from ompy_components.btl.tcp.module import TcpModule
+
+ACK: Final = 6  # the kind of frame that is behind those of framing.py
+COUNT_MAX: Final = 65_535  # the header has 16 bits for it
+FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
+KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
+NUMBER_SIZE: Final = 4  # bytes of a nonce that are the connection's number
+
+
+class AcknowledgingReader(FrameReader):
+    """A reader that takes acknowledgements out of the stream, and counts what it hands out.
+
+    Attributes:
+        acknowledged: fragments the peer says it has taken, and nobody has looked at yet.
+        taken: DATA frames handed out; each is done with when `next` is called again.
+        taken_bytes: of them.
+        closed: nothing more is handed out, whatever has been read.
+    """
+
+    __slots__ = ("acknowledged", "closed", "taken", "taken_bytes")
+
+    def __init__(self, largest: int) -> None:
+        super().__init__(largest)
+        self.acknowledged = self.taken = self.taken_bytes = 0
+        self.closed = False
+
+    def next(self) -> bool:
+        """As in the base; frames ACK are not among what it finds.
+
+        Raises:
+            LinkError: a header that no peer of ours writes.
+        """
+        if self.closed:
+            return False
+        while self._end - self._begin >= FRAME_SIZE:
+            word = raw.word(self._memory, self._begin)  # the fields of FRAME
+            counted = word >> 16 & 65535
+            if word & 65535 == ACK << 8:
+                self.acknowledged += word >> 32
+                self._begin += FRAME_SIZE
+                continue
+            if counted:
+                self.acknowledged += counted
+                # whoever looks at this header again must not count again
+                self._memory[self._begin + 2] = self._memory[self._begin + 3] = 0
+            break
+        if not FrameReader.next(self):
+            return False
+        if self.kind == DATA:
+            self.taken += 1
+            self.taken_bytes += len(self.fragment)
+        return True
+
+
+class Acknowledger(Poller):
+    """Sends the acknowledgements that no frame has carried.
+
+    Attributes:
+        owing: endpoints that may owe one.
+        delay: ns one may wait for company.
+        bytes_max: of fragments that are acknowledged at once.
+        kept_max: bytes that are kept for one peer at most.
+        guarded: the guard's timer runs.
+    """
+
+    __slots__ = ("_engine", "bytes_max", "delay", "guarded", "kept_max", "owing")
+
+    def __init__(self, engine: Engine, delay: int, bytes_max: int, kept_max: int) -> None:
+        self._engine = engine
+        self.owing: list[FailoverEndpoint] = []
+        self.delay = delay
+        self.bytes_max = bytes_max
+        self.kept_max = kept_max
+        self.guarded = False
+
+    def poll(self) -> int:
+        """Send those whose time has come. None is sent in the round that has made it due."""
+        if not self.owing:
+            return 0
+        now = self._engine.now()
+        waiting = [endpoint for endpoint in self.owing if not endpoint.pay(now)]
+        paid = len(self.owing) - len(waiting)
+        self.owing = waiting
+        return paid
+
+    def arm(self) -> bool:
+        """Before the rank sleeps everything is said that its peers may wait for."""
+        owing, self.owing = self.owing, []
+        for endpoint in owing:
+            endpoint.owes = False
+            endpoint.acknowledge()
+        return True
+
+
+class FailoverEndpoint(TcpEndpoint):
+    """A peer whose connection keeps the failover obligations.
+
+    Attributes:
+        kept: what the peer has not acknowledged, oldest first: descriptors, and the bytes of
+            frames that `sendi` has made.
+        kept_bytes: how much that is.
+        acked: fragments the peer has acknowledged so far, over all connections.
+        news: how often something has come from the peer.
+        leaving: the peer has said BYE; it may still acknowledge.
+        mending: the path has failed, and is not healed.
+        number: of the connection that is, or was last; 0 before the first.
+        proposed: highest number of an attempt of ours.
+        owes: it is on the acknowledger's list.
+    """
+
+    __slots__ = (
+        "_acknowledger",
+        "_due",
+        "_guard",
+        "_told",
+        "_told_bytes",
+        "acked",
+        "kept",
+        "kept_bytes",
+        "leaving",
+        "mending",
+        "news",
+        "number",
+        "owes",
+        "proposed",
+    )
+
+    def __init__(self, module: TcpModule, proc: Proc, guard: Guard) -> None:
+        super().__init__(module, proc, None)
+        self._guard = guard
+        self._acknowledger = guard.acknowledger
+        self.kept: deque[Descriptor | bytes] = deque()
+        self.kept_bytes = self.acked = self.news = 0
+        self.leaving = self.mending = self.owes = False
+        self.number = self.proposed = 0
+        self._due = 0  # when an ACK has to go; 0 while nobody has looked at the clock
+        self._told = self._told_bytes = 0  # of what the reader has handed out
+
+    # -- sending
+
+    def send(self, descriptor: Descriptor, tag: int) -> int:
+        """Send a fragment, or queue it; it is complete when the peer has taken it."""
+        if self.lost():
+            return UNREACHABLE
+        descriptor.tag = tag
+        payload = descriptor.payload
+        size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
+        pieces = framed(FRAME.pack(tag, DATA, self._count(), size), descriptor, size)
+        if self.state is CONNECTED and not self.queue:
+            pieces = self._write(pieces)
+            if self.state is not CONNECTED:
+                return UNREACHABLE
+        self._keep(descriptor, size)
+        if pieces:
+            self._enqueue(Outgoing(pieces, None))
+        return QUEUED
+
+    def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
+        """Send a small fragment at once, copying; false when the connection is not ready."""
+        if self.state is not CONNECTED or self.queue or self.leaving or not self.has_window():
+            return False
+        size = len(header) + len(payload)
+        joined = b"".join((FRAME.pack(tag, DATA, self._count(), size), header, payload))
+        self._owner.warm = self
+        left = self._write([memoryview(joined)])
+        if self.state is not CONNECTED:
+            return False
+        self._keep(joined, size)
+        if left:
+            self._enqueue(Outgoing(left, None))
+        return True
+
+    def transmit(self, pieces: list[memoryview]) -> None:
+        """Send a frame that no descriptor waits for, also to a peer that has said BYE."""
+        if self.state is CONNECTED and not self.queue:
+            pieces = self._write(pieces)
+        if pieces and self.state is CONNECTED:
+            self._enqueue(Outgoing(pieces, None))
+
+    def lost(self) -> bool:
+        """Nothing can be sent any more, or not now."""
+        return self.mending or self.leaving or self.state is FAILED or self.state is LEFT
+
+    def has_window(self) -> bool:
+        """One more fragment may be kept."""
+        return self.kept_bytes < self._acknowledger.kept_max
+
+    def _keep(self, entry: Descriptor | bytes, size: int) -> None:
+        self.kept.append(entry)
+        self.kept_bytes += size + KEPT_OVERHEAD
+        if not self._acknowledger.guarded:
+            self._guard.watch_over()
+
+    # -- acknowledging
+
+    def _count(self) -> int:
+        """How many fragments the next frame acknowledges; they count as told."""
+        reader = self._reader
+        if reader is None or self.state is not CONNECTED:
+            return 0
+        owed = reader.taken - self._told
+        if owed > COUNT_MAX:
+            owed = COUNT_MAX
+        self._told += owed
+        self._told_bytes = reader.taken_bytes
+        return owed
+
+    def acknowledge(self) -> None:
+        """Say what has been taken, in a frame of its own."""
+        reader = self._reader
+        if reader is None or self.state is not CONNECTED:
+            return
+        owed = reader.taken - self._told
+        if owed:
+            self._told = reader.taken
+            self._told_bytes = reader.taken_bytes
+            self.transmit([memoryview(FRAME.pack(0, ACK, 0, owed))])
+
+    def pay(self, now: int) -> bool:
+        """Acknowledge if it is time. Whether nothing is owed any more."""
+        reader = self._reader
+        if reader is not None and self.state is CONNECTED and reader.taken != self._told:
+            if not self._due:
+                large = reader.taken_bytes - self._told_bytes >= JOIN_MAX
+                self._due = now if large else now + self._acknowledger.delay
+                return False
+            if now < self._due:
+                return False
+            self.acknowledge()
+        self.owes = False
+        return True
+
+    def _receive(self) -> int:
+        """Read what is here; then look at what was acknowledged, and at what is owed."""
+        events = TcpEndpoint._receive(self)
+        if not events:
+            return 0
+        self.news += 1
+        reader = self._reader
+        if self.state is not CONNECTED or reader is None:
+            return events
+        if reader.acknowledged:
+            self._take_acknowledgements(reader)
+        owed = reader.taken - self._told
+        if owed and self.state is CONNECTED:
+            much = reader.taken_bytes - self._told_bytes >= self._acknowledger.bytes_max
+            if much or owed >= FRAMES_MAX:
+                self.acknowledge()
+            elif not self.owes:
+                self.owes = True
+                self._due = 0
+                self._acknowledger.owing.append(self)
+        if self.leaving and self.state is CONNECTED:
+            self._peer_left()
+        return events
+
+    def _take_acknowledgements(self, reader: AcknowledgingReader) -> None:
+        """Complete what the peer has taken."""
+        count = reader.acknowledged
+        reader.acknowledged = 0
+        if count > len(self.kept):
+            reader.closed = True
+            self._broken(f"{self.describe()}: the peer acknowledges what was never sent")
+            return
+        self.acked += count
+        done = [self.kept.popleft() for _ in range(count)]
+        for entry in done:
+            if isinstance(entry, bytes):
+                self.kept_bytes -= len(entry) - FRAME_SIZE + KEPT_OVERHEAD
+                continue
+            payload = entry.payload
+            size = len(entry.segment) + (len(payload) if payload is not None else 0)
+            self.kept_bytes -= size + KEPT_OVERHEAD
+            if entry.callback is not None:
+                entry.callback.completed(self.module, self, entry, 0)
+
+    # -- connecting
+
+    def _nonce(self) -> bytes:
+        nonce = TcpEndpoint._nonce(self)
+        self.proposed = max(self.proposed, self.number) + 1
+        return self.proposed.to_bytes(NUMBER_SIZE, "little") + nonce[NUMBER_SIZE:]
+
+    def prefers_own(self, nonce: bytes) -> bool:
+        """Whether a connection the peer opened is refused.
+
+        One with a number we had already is an attempt that was overtaken. A higher one says that
+        the peer has given up what we may still hold.
+        """
+        number = _number(nonce)
+        if self.leaving or self.state is LEFT or number <= self.number:
+            return True
+        if self.state is CONNECTING and number <= self.proposed:
+            return number < self.proposed or self._owner.context.rank < self.proc.rank
+        return self.mending and self._guard.holds(self)
+
+    def take(self, stream: Stream, nonce: bytes) -> None:
+        """Use a proven connection that the peer opened; what was there before is broken."""
+        if self.state is CONNECTED:
+            self._broken(f"{self.describe()}: the peer has made a new connection")
+        TcpEndpoint.take(self, stream, nonce)
+        self.number = _number(nonce)
+
+    def mend(self) -> None:
+        """Begin a fresh connection over a path that had failed."""
+        self._attempts = 0
+        self.state = CLOSED
+        self.connect()
+
+    def _new_reader(self) -> FrameReader:
+        self._told = self._told_bytes = 0
+        return AcknowledgingReader(self._owner.max_send_size)
+
+    def _connected(self) -> None:
+        self.number = max(self.number, self.proposed)
+        TcpEndpoint._connected(self)
+        if self.mending and self.state is CONNECTED:
+            self.mending = False
+            self._guard.healed(self)
+
+    def _retry(self, why: str) -> None:
+        """An attempt failed: the first connection is tried again here, a later one by the guard."""
+        if not self.mending:
+            TcpEndpoint._retry(self, why)
+            return
+        self._drop_stream()
+        self.state = FAILED
+        self._note("NOT_MENDED", why=why)
+        self._guard.refused(self)
+
+    # -- ending
+
+    def say_bye(self) -> None:
+        """Tell the peer, behind everything, what has been taken and that nothing more will come."""
+        self.acknowledge()
+        TcpEndpoint.say_bye(self)
+
+    def _peer_left(self) -> None:
+        """The peer has said BYE: what it has taken by then it acknowledges before it goes."""
+        reader = self._reader
+        if reader is not None and reader.acknowledged:
+            self._take_acknowledgements(reader)
+        if self.state is not CONNECTED:
+            return
+        self.leaving = True
+        if not self.kept and self.remote.idle:
+            TcpEndpoint._peer_left(self)
+
+    def flushed(self) -> bool:
+        """Everything sent was acknowledged, or never will be."""
+        return self.lost() or (not self.kept and TcpEndpoint.flushed(self))
+
+    def settled(self) -> bool:
+        """Nothing is left to send or to wait for."""
+        return self.mending or (not self.kept and TcpEndpoint.settled(self))
+
+    def peer_gave_up(self, number: int) -> None:
+        """The peer says, over another rail, that a connection has failed at its end."""
+        why = f"{self.describe()}: the other end has given the path up"
+        if self.state is CONNECTED and number == self.number:
+            self._broken(why)
+        elif self.state is CONNECTING and number == self.proposed:
+            self._retry(why)
+
+    def silent(self, why: str) -> None:
+        """Nothing gets through: give the connection up, or the attempt to make one."""
+        if self.mending and self.state is CONNECTING:
+            self._retry(why)
+        elif not self.lost():
+            self._broken(why)
+
+    def _broken(self, why: str) -> None:
+        """The path is gone: what was acknowledged is, then the PML is told, then the rest fails."""
+        reader = self._reader
+        if reader is not None:
+            if reader.acknowledged and not reader.closed:
+                self._take_acknowledgements(reader)
+            reader.closed = True
+        if self.state is FAILED or self.state is LEFT:
+            return  # broken from within one of those completions
+        self._drop_stream()
+        self.state = LEFT if self.leaving else FAILED
+        self._note("FAILED", why=why)
+        self._guard.broke(self, why)
+        self._fail_queue()
+
+    def close(self) -> None:
+        """Close the connection, whatever its state."""
+        self._guard.forget(self)
+        TcpEndpoint.close(self)
+
+    def _fail_queue(self) -> None:
+        self._owner.queued -= len(self.queue)
+        self.queue.clear()
+        kept, self.kept = self.kept, deque()
+        self.kept_bytes = 0
+        errors = self._owner.error_callback
+        for entry in kept:
+            if not isinstance(entry, bytes):
+                if entry.callback is not None:
+                    entry.callback.completed(self.module, self, entry, UNREACHABLE)
+            elif errors is not None:
+                errors.returned(self._owner, self.proc, entry[0], memoryview(entry)[FRAME_SIZE:])
+        self.remote.fail()
+
+
+def _number(nonce: bytes) -> int:
+    """The connection's, which a nonce begins with."""
+    return int.from_bytes(nonce[:NUMBER_SIZE], "little")
+
+
+assert FRAMES_MAX <= COUNT_MAX
