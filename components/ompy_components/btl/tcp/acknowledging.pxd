@@ -3,7 +3,7 @@ cimport cython
 from ompy cimport raw
 from ompy.engine.base cimport Poller
 from ompy.frameworks.btl cimport Descriptor
-from ompy_components.btl.tcp.endpoint cimport TcpEndpoint, framed
+from ompy_components.btl.tcp.endpoint cimport TcpEndpoint
 from ompy_components.btl.tcp.framing cimport FrameReader
 
 # the module's constants, in C

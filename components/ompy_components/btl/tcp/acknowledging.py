@@ -25,7 +25,6 @@ from ompy_components.btl.tcp.endpoint import (
     LEFT,
     Outgoing,
     TcpEndpoint,
-    framed,
 )
 from ompy_components.btl.tcp.framing import DATA, FRAME, FRAME_SIZE, FrameReader
 
@@ -181,7 +180,7 @@ class FailoverEndpoint(TcpEndpoint):
         descriptor.tag = tag
         payload = descriptor.payload
         size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        pieces = framed(FRAME.pack(tag, DATA, self._count(), size), descriptor, size)
+        pieces = self._framed(FRAME.pack(tag, DATA, self._count(), size), descriptor, size)
         if self.state is CONNECTED and not self.queue:
             pieces = self._write(pieces)
             if self.state is not CONNECTED:

@@ -36,6 +36,8 @@ cdef class TcpEndpoint(Endpoint):
     cdef public object state
     @cython.locals(size="long long", pieces=list)
     cpdef int send(self, Descriptor descriptor, int tag) except? -99
+    @cython.locals(pieces=list)
+    cdef list _framed(self, bytes header, Descriptor descriptor, long long size)
     @cython.locals(left=list)
     cpdef bint send_now(self, int tag, bytes header, payload) except -1
     cpdef bint lost(self) except -1
@@ -50,9 +52,6 @@ cdef class TcpEndpoint(Endpoint):
     @cython.locals(events=int, _=int, count="long long", reader=FrameReader)
     cdef int _receive(self) except -1
     cdef _want_write(self, bint wanted)
-
-@cython.locals(pieces=list)
-cdef list framed(bytes header, Descriptor descriptor, long long size)
 
 @cython.locals(left=list)
 cdef list _without(list pieces, long long taken)

@@ -141,7 +141,7 @@ class TcpEndpoint(Endpoint):
         descriptor.tag = tag
         payload = descriptor.payload
         size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        pieces = framed(FRAME.pack(tag, DATA, 0, size), descriptor, size)
+        pieces = self._framed(FRAME.pack(tag, DATA, 0, size), descriptor, size)
         if self.state is CONNECTED and not self.queue:
             pieces = self._write(pieces)
             if self.state is not CONNECTED:
@@ -152,6 +152,16 @@ class TcpEndpoint(Endpoint):
                 return COMPLETED
         self._enqueue(Outgoing(pieces, descriptor))
         return QUEUED
+
+    def _framed(self, header: bytes, descriptor: Descriptor, size: int) -> list[memoryview]:
+        """What a fragment of `size` bytes is on the wire, in pieces; a small one is copied."""
+        payload = descriptor.payload
+        if size < JOIN_MAX:
+            return [memoryview(b"".join((header, descriptor.segment, payload or b"")))]
+        pieces = [memoryview(header), descriptor.segment]
+        if payload is not None:
+            pieces.append(payload)
+        return pieces
 
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
@@ -468,17 +478,6 @@ class TcpEndpoint(Endpoint):
         trace = self._owner.context.trace
         if trace.active:
             trace.record("btl.tcp", event, peer=self.proc.rank, **fields)
-
-
-def framed(header: bytes, descriptor: Descriptor, size: int) -> list[memoryview]:
-    """What a fragment of `size` bytes is on the wire, in pieces; a small one is copied into one."""
-    payload = descriptor.payload
-    if size < JOIN_MAX:
-        return [memoryview(b"".join((header, descriptor.segment, payload or b"")))]
-    pieces = [memoryview(header), descriptor.segment]
-    if payload is not None:
-        pieces.append(payload)
-    return pieces
 
 
 def _without(pieces: list[memoryview], taken: int) -> list[memoryview]:

@@ -10,6 +10,7 @@ from ompy.frameworks.btl import (
     BAD_PARAM,
     BTL_OWNERSHIP,
     ERROR_FATAL,
+    ERROR_NONFATAL,
     FAILOVER_SUPPORT,
     NO_ORDER,
     NOT_AVAILABLE,
@@ -136,7 +137,15 @@ class UsnicModule(BtlModule):
         self._report: Report | None = None
         if values.stats:
             self._report = Report(self, values.stats, relative=values.stats_relative)
+        self._begun = False  # a PML has asked for failover
         self._set_limits(values, count)
+
+    def begin_failover(self) -> bool:
+        """Complete fragments when the peer has them; another path may do where one breaks."""
+        self.flags |= FAILOVER_SUPPORT
+        self.sending.wait_for_acks()
+        self._begun = True
+        return True
 
     def _set_limits(self, values: Values, count: int) -> None:
         if count > 1 and values.eager_limit == EAGER_ALONE:
@@ -398,7 +407,8 @@ class UsnicModule(BtlModule):
         open_fragments = self.sending.abandon(endpoint)
         expected = endpoint.left or endpoint.proc.departed
         if self.error_callback is not None and (open_fragments or not expected):
-            self.error_callback.failed(self, ERROR_FATAL, endpoint.proc, reason)
+            flags = ERROR_NONFATAL if self._begun and not expected else ERROR_FATAL
+            self.error_callback.failed(self, flags, endpoint.proc, reason)
         if not endpoint.left:
             self.sending.forget_ack(endpoint)
         for fragment in open_fragments:

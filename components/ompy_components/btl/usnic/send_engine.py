@@ -94,6 +94,10 @@ class SendEngine:
         self._ready: deque[UsnicEndpoint] = deque()
         self._ack = memoryview(bytearray(MAC_SIZE + HEADER_SIZE))
 
+    def wait_for_acks(self) -> None:
+        """From now on a fragment is complete when the peer has it, not before."""
+        self._options = self._options._replace(wait_for_ack=True)
+
     def take_due(self) -> int:
         """When the first timer of what has been sent since the last call may run out."""
         due, self.due = self.due, NEVER
