@@ -90,22 +90,24 @@ class CompletesTooSoon(ReferenceModule):
 class ErrorComesLate(ReferenceModule):
     """Fails the fragments first, and tells of the broken path afterwards."""
 
+    late = None
+
+    def tell_of(self, proc, why):
+        self.late = proc, why
+
     def path_failed(self, why):
-        callback, self.error_callback = self.error_callback, None
-        first = not self.broken
         super().path_failed(why)
-        self.error_callback = callback
-        if first:
-            callback.failed(self, btl.ERROR_FATAL, None, why)
+        if self.late is not None:
+            super().tell_of(*self.late)
+            self.late = None
 
 
 class TellsErrorTwice(ReferenceModule):
     """Tells of a broken path once more."""
 
-    def path_failed(self, why):
-        if not self.broken:
-            self.error_callback.failed(self, btl.ERROR_FATAL, None, why)
-        super().path_failed(why)
+    def tell_of(self, proc, why):
+        super().tell_of(proc, why)
+        super().tell_of(proc, why)
 
 
 class ForgetsTheQueue(ReferenceModule):
@@ -122,20 +124,84 @@ class AcceptsAfterwards(ReferenceModule):
     """Goes on accepting fragments over a broken path."""
 
     def send(self, endpoint, descriptor, tag):
-        return btl.COMPLETED if self.broken else super().send(endpoint, descriptor, tag)
+        return btl.COMPLETED if endpoint.broken else super().send(endpoint, descriptor, tag)
 
 
-class TakesSendi(ReferenceModule):
-    """Takes fragments by sendi, although it could not tell of their loss."""
+class SaysItIsTheEnd(ReferenceModule):
+    """Says that the peer is gone, where a path is."""
 
-    def sendi(self, endpoint, convertor, header, payload_size, order, flags, tag):
-        made = self.alloc(endpoint, order, len(header) + payload_size, btl.BTL_OWNERSHIP)
-        if made is None:
-            return btl.NOT_AVAILABLE
-        made.segment[: len(header)] = header
-        convertor.pack(0, made.segment[len(header) :])
-        self.send(endpoint, made, tag)
-        return btl.COMPLETED
+    def begin_failover(self):
+        return True
+
+
+class ForgetsWhatSendiTook(ReferenceModule):
+    """Takes fragments by sendi, and does not say that they are lost."""
+
+    def give_back_fragment(self, endpoint, packet):
+        pass
+
+
+class ReturnsTwice(ReferenceModule):
+    """Gives back what sendi took once more."""
+
+    def give_back_fragment(self, endpoint, packet):
+        super().give_back_fragment(endpoint, packet)
+        super().give_back_fragment(endpoint, packet)
+
+
+class ReturnsBackwards(ReferenceModule):
+    """Gives back what sendi took, the last one first."""
+
+    def fail(self, endpoint):
+        endpoint.queue.reverse()
+        super().fail(endpoint)
+
+
+class ReturnsTooSoon(ReferenceModule):
+    """Gives back what sendi took before it tells of the broken path."""
+
+    def breaks(self, endpoint, generation):
+        super().breaks(endpoint, generation)
+        for packet in [*endpoint.unacknowledged, *endpoint.queue]:
+            if packet.immediate:
+                packet.immediate = False
+                self.give_back_fragment(endpoint, packet)
+
+
+class StaysBroken(ReferenceModule):
+    """Does not try to mend a broken path."""
+
+    def knock_later(self):
+        pass
+
+
+class HealsInSilence(ReferenceModule):
+    """Takes a path back and tells nobody."""
+
+    def heal(self, endpoint):
+        endpoint.broken = False
+        endpoint.next_number = endpoint.expected = 0
+
+
+class TrustsTooSoon(ReferenceModule):
+    """Takes a path for healed when some time has passed."""
+
+    def knock(self):
+        for endpoint in self.peers():
+            if endpoint.broken:
+                self.heal(endpoint)
+        self.knocking = None
+
+
+class BreaksOnce(ReferenceModule):
+    """Tells of the first time that a path breaks only."""
+
+    told = False
+
+    def tell_of(self, proc, why):
+        if not self.told:
+            self.told = True
+            super().tell_of(proc, why)
 
 
 class CorruptsAtTheLimit(ReferenceModule):
@@ -531,7 +597,15 @@ PLANTED = {
     TellsErrorTwice: "test_completions_follow_the_error[1500]",
     ForgetsTheQueue: "test_queued_fragments_fail[seed0]",
     AcceptsAfterwards: "test_afterwards",
-    TakesSendi: "test_no_sendi",
+    SaysItIsTheEnd: "test_another_path_may_do",
+    ForgetsWhatSendiTook: "test_sendi_is_returned[5000]",
+    ReturnsTwice: "test_sendi_is_returned[5000]",
+    ReturnsBackwards: "test_sendi_is_returned[5000]",
+    ReturnsTooSoon: "test_sendi_is_returned[5000]",
+    StaysBroken: "test_heals[50000000]",
+    HealsInSilence: "test_heals[50000000]",
+    TrustsTooSoon: "test_heals[3000000000]",
+    BreaksOnce: "test_breaks_again",
     CorruptsAtTheLimit: "test_every_size[alloc]",
     RefusesTheLimit: "test_every_size[alloc]",
     PreparesNothing: "test_prepare_takes_no_more_than_fits",

@@ -4,7 +4,9 @@ Go-back-N over datagrams: packets to a peer are numbered, kept until the peer ha
 them, and sent again when that takes too long. A fragment is completed when it is acknowledged,
 which the peer does after its callback has run: completed well means the peer has it. Put and get
 are requests in the same numbered stream, answered by the other side's module. An interface that is
-down fails every path: the error callback first, then everything that was accepted.
+down fails every path: the error callback first, then everything that was accepted. From then on it
+knocks at its peers until one answers: that path is healed. Each time a path breaks both ends begin
+a new generation of it; packets of another one are dropped, but for knocks, which tell of theirs.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
 from ompy.net.base import Address, LinkError
 
-PACKET = Struct("<IIHBBI")  # CRC of the rest, number, sender, kind, tag, number expected next
+# CRC of the rest, number, sender, kind, tag, number expected next, generation
+PACKET = Struct("<IIHBBIB")
 TRANSFER = Struct("<IBIQI")  # id, get or put, key, address, size
 ANSWER = Struct("<Ib")  # id, status
 HANDLE = Struct("<I")
-FRAGMENT, REQUEST, REPLY, ACK = range(4)
+FRAGMENT, REQUEST, REPLY, ACK, KNOCK, WELCOME = range(6)
 RESEND = 2_000_000  # ns
+KNOCKING = 20 * RESEND
 BURST = 32  # packets a poll takes in
 LINGER = 100 * RESEND
 LIMIT = 8192  # of put and get
@@ -62,11 +66,12 @@ class Handle:
 class Packet:
     """One numbered packet, waiting or under way."""
 
-    def __init__(self, kind, tag, body, descriptor=None):
+    def __init__(self, kind, tag, body, descriptor=None, immediate=False):
         self.kind = kind
         self.tag = tag
         self.body = body
         self.descriptor = descriptor
+        self.immediate = immediate  # sendi has taken it
         self.number = -1
 
 
@@ -81,6 +86,8 @@ class ReferenceEndpoint(Endpoint):
         self.next_number = 0
         self.expected = 0
         self.owes = False  # an acknowledgement
+        self.broken = False
+        self.generation = 0
 
 
 class ReferenceModule(BtlModule):
@@ -98,12 +105,18 @@ class ReferenceModule(BtlModule):
         self.handles: dict[int, Handle] = {}
         self.transfers: dict[int, Transfer] = {}
         self.names = 0
-        self.broken = False
+        self.error_flags = btl.ERROR_FATAL
         self.timer: Timer | None = None
+        self.knocking: Timer | None = None
+        self.ended = False
         self.buffer = memoryview(bytearray(1 << 17))
         self.socket = context.network.datagram(interface.address)
         self.readiness = context.network.readiness()
         self.readiness.add(self.socket, self)
+
+    def begin_failover(self):
+        self.error_flags = btl.ERROR_NONFATAL
+        return True
 
     # -- peers
 
@@ -145,11 +158,19 @@ class ReferenceModule(BtlModule):
         return made
 
     def send(self, endpoint, descriptor, tag):
-        if self.broken or endpoint.proc.departed:
+        if endpoint.broken or endpoint.proc.departed:
             return btl.UNREACHABLE
         descriptor.tag = tag
         endpoint.queue.append(Packet(FRAGMENT, tag, self.body(descriptor), descriptor))
         return btl.QUEUED
+
+    def sendi(self, endpoint, convertor, header, payload_size, order, flags, tag):
+        if endpoint.broken or endpoint.proc.departed or not self.room:
+            return btl.NOT_AVAILABLE
+        body = bytearray(header) + bytearray(payload_size)
+        convertor.pack(0, memoryview(body)[len(header) :])
+        endpoint.queue.append(Packet(FRAGMENT, tag, bytes(body), immediate=True))
+        return btl.COMPLETED
 
     def body(self, descriptor):
         return bytes(descriptor.segment)
@@ -182,7 +203,7 @@ class ReferenceModule(BtlModule):
     def move(self, get, endpoint, local, address, key, callback, context):
         if len(local) > LIMIT:
             return btl.NOT_AVAILABLE
-        if self.broken or endpoint.proc.departed:
+        if endpoint.broken or endpoint.proc.departed:
             return btl.UNREACHABLE
         self.names += 1
         self.transfers[self.names] = Transfer(local, callback, context)
@@ -251,8 +272,13 @@ class ReferenceModule(BtlModule):
         return zlib.crc32(packet[4:]) == PACKET.unpack_from(packet)[0]
 
     def arrived(self, packet):
-        _, number, sender, kind, tag, expected = PACKET.unpack_from(packet)
+        _, number, sender, kind, tag, expected, generation = PACKET.unpack_from(packet)
         endpoint = self.reach(self.context.procs[sender])
+        if kind in (KNOCK, WELCOME):
+            self.knocked(endpoint, kind, generation)
+            return
+        if endpoint.broken or not self.is_current(endpoint, generation):
+            return
         kept = endpoint.unacknowledged
         while kept and kept[0].number < expected:
             self.complete(endpoint, kept.popleft(), 0)
@@ -262,6 +288,9 @@ class ReferenceModule(BtlModule):
         if self.is_due(endpoint, number):
             endpoint.expected = max(endpoint.expected, number + 1)
             self.deliver(endpoint, kind, tag, packet[PACKET.size :])
+
+    def is_current(self, endpoint, generation):
+        return generation == endpoint.generation
 
     def is_due(self, endpoint, number):
         return number == endpoint.expected
@@ -295,11 +324,12 @@ class ReferenceModule(BtlModule):
 
     def put_on_wire(self, endpoint, number, kind, tag, body):
         endpoint.owes = False
-        head = PACKET.pack(0, number, self.context.rank, kind, tag, endpoint.expected)
+        own = self.context.rank
+        head = PACKET.pack(0, number, own, kind, tag, endpoint.expected, endpoint.generation)
         check = zlib.crc32(body, zlib.crc32(head[4:]))
         packet = check.to_bytes(4, "little") + head[4:] + body
         self.socket.send(memoryview(packet), endpoint.address)
-        if kind != ACK and self.timer is None:
+        if kind < ACK and self.timer is None:
             self.timer = self.context.engine.call_later(RESEND, self.resend)
 
     def resend(self):
@@ -323,13 +353,67 @@ class ReferenceModule(BtlModule):
     # -- errors and the end
 
     def path_failed(self, why):
-        if self.broken:
+        """The interface is down: every path is broken."""
+        working = [endpoint for endpoint in self.peers() if not endpoint.broken]
+        if self.ended or not working:
             return
-        self.broken = True
-        if self.error_callback is not None:
-            self.error_callback.failed(self, btl.ERROR_FATAL, None, why)
-        for endpoint in self.peers():
+        for endpoint in working:
+            self.breaks(endpoint, endpoint.generation + 1)
+        self.tell_of(None, why)
+        for endpoint in working:
             self.fail(endpoint)
+
+    def breaks(self, endpoint, generation):
+        endpoint.broken = True
+        endpoint.generation = generation
+        if self.knocking is None:
+            self.knock_later()
+
+    def tell_of(self, proc, why):
+        if self.error_callback is not None:
+            self.error_callback.failed(self, self.error_flags, proc, why)
+
+    def knock_later(self):
+        self.knocking = self.context.engine.call_later(KNOCKING, self.knock)
+
+    def knock(self):
+        """Ask whether the broken paths work again."""
+        self.knocking = None
+        for endpoint in self.peers():
+            if endpoint.broken and not endpoint.proc.departed:
+                self.say(endpoint, KNOCK)
+                if self.knocking is None:
+                    self.knock_later()
+
+    def say(self, endpoint, kind):
+        owes = endpoint.owes
+        try:
+            self.put_on_wire(endpoint, 0, kind, 0, b"")
+        except LinkError:
+            pass  # still broken
+        endpoint.owes = owes
+
+    def knocked(self, endpoint, kind, generation):
+        """A peer is at a generation of the path, where it has nothing under way."""
+        if self.ended or generation < endpoint.generation:
+            return
+        if generation > endpoint.generation:
+            told = endpoint.broken
+            self.breaks(endpoint, generation)
+            if not told:
+                self.tell_of(endpoint.proc, "the other end has given the path up")
+                self.fail(endpoint)
+        if kind == KNOCK:
+            self.say(endpoint, WELCOME)
+        if endpoint.broken:
+            self.heal(endpoint)
+
+    def heal(self, endpoint):
+        endpoint.broken = False
+        endpoint.next_number = endpoint.expected = 0
+        endpoint.owes = False
+        if self.error_callback is not None:
+            self.error_callback.healed(self, endpoint.proc)
 
     def fail(self, endpoint):
         """Complete everything open to a peer with an error."""
@@ -342,12 +426,22 @@ class ReferenceModule(BtlModule):
                 transfer = self.transfers.pop(name, None)
                 if transfer is not None:
                     self.moved(endpoint, transfer, btl.UNREACHABLE)
+            if packet.immediate:
+                self.give_back_fragment(endpoint, packet)
             self.complete(endpoint, packet, btl.UNREACHABLE)
+
+    def give_back_fragment(self, endpoint, packet):
+        if self.error_callback is not None:
+            body = memoryview(packet.body)
+            self.error_callback.returned(self, endpoint.proc, packet.tag, body)
 
     def finalize(self):
         engine = self.context.engine
         engine.wait_until(self.nothing_open)
         engine.wait_until(self.all_gone, LINGER)  # a peer may have missed our last word
+        self.ended = True
+        if self.knocking is not None:
+            self.knocking.cancel()
         self.give_back()
 
     def give_back(self):
@@ -404,7 +498,7 @@ class ReferenceComponent(BtlComponent):
     name = "reference"
     version = "1.0"
     api = (3, 1)
-    capabilities = Capabilities(reach="network", wire="datagram", checksum=True)
+    capabilities = Capabilities(reach="network", wire="datagram", checksum=True, heals=True)
     parameters = PARAMETERS
 
     def __init__(self, module_class=ReferenceModule):

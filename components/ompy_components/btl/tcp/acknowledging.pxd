@@ -11,7 +11,7 @@ cdef long long QUEUED
 cdef long long UNREACHABLE
 cdef long long DATA
 cdef long long FRAME_SIZE
-cdef long long JOIN_MAX
+cdef long long LARGE
 cdef long long ACK
 cdef long long COUNT_MAX
 cdef long long FRAMES_MAX

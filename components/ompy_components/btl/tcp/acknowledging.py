@@ -21,7 +21,6 @@ from ompy_components.btl.tcp.endpoint import (
     CONNECTED,
     CONNECTING,
     FAILED,
-    JOIN_MAX,
     LEFT,
     Outgoing,
     TcpEndpoint,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from ompy_components.btl.tcp.module import TcpModule
 
 ACK: Final = 6  # the kind of frame that is behind those of framing.py
+LARGE: Final = 8192  # arbitrary: as endpoint's JOIN_MAX; beside so many bytes an ACK costs little
 COUNT_MAX: Final = 65_535  # the header has 16 bits for it
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
 KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
@@ -256,7 +256,7 @@ class FailoverEndpoint(TcpEndpoint):
         reader = self._reader
         if reader is not None and self.state is CONNECTED and reader.taken != self._told:
             if not self._due:
-                large = reader.taken_bytes - self._told_bytes >= JOIN_MAX
+                large = reader.taken_bytes - self._told_bytes >= LARGE
                 self._due = now if large else now + self._acknowledger.delay
                 return False
             if now < self._due:
