@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
+from contextlib import suppress
 from struct import Struct
 
 from ompy.engine.timers import Timer
@@ -387,10 +388,8 @@ class ReferenceModule(BtlModule):
 
     def say(self, endpoint, kind):
         owes = endpoint.owes
-        try:
+        with suppress(LinkError):  # it is still broken
             self.put_on_wire(endpoint, 0, kind, 0, b"")
-        except LinkError:
-            pass  # still broken
         endpoint.owes = owes
 
     def knocked(self, endpoint, kind, generation):

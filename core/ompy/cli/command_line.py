@@ -41,6 +41,7 @@ JOB_WIDE: Final = {
     "trace",
     "fault",
     "fault_strict",
+    "report_rails",
 }  # options that stand before the first program
 
 DISPLAY_COMM: Final = "bml_base_display_comm"  # the parameter behind --display-comm
@@ -104,6 +105,7 @@ def _positive(text: str) -> int:
 # what click makes of a command line without options; a test compares the two
 _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
+    "report_rails": None,
     **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault"), ()),
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False

@@ -424,6 +424,8 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
         concurrent=values.num_concurrent,
         fault_strict=options["fault_strict"],
         fork_ranks=values.fork_ranks,
+        display_rails=registry.values("bml").display_rails,
+        report_rails=os.path.abspath(options["report_rails"]) if options["report_rails"] else "",
     )
 
 

@@ -172,6 +172,12 @@ ABSENT: Final = (
 )
 @click.option("--display-map", is_flag=True, help="Show which rank runs where.")
 @click.option("--display-comm", is_flag=True, help="Show by which rails hosts reach each other.")
+@click.option(
+    "--report-rails",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Write what became of rails that broke, as JSON. See docs/faults.md.",
+)
 @click.option("--do-not-launch", is_flag=True, help="Check everything and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about how the job ended.")
 @click.option("--allow-run-as-root", is_flag=True, hidden=True)

@@ -71,6 +71,9 @@ _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
 @click.option("--rails", type=click.IntRange(min=1), default=1, help="Networks: rail0, rail1, ...")
 @click.option("--latency", default="10us", metavar="TIME", help="Of a rail. Default: 10us.")
 @click.option("--bandwidth", default="10Gbit/s", metavar="RATE", help="Default: 10Gbit/s.")
+@click.option(
+    "--report-rails", metavar="FILE", help="Write what became of rails that broke, as JSON."
+)
 @click.option("--trace", metavar="DIR", help="Write the events to DIR, for `ompy trace DIR`.")
 @click.option("--limit", default="60min", metavar="TIME", help="Virtual time it may take.")
 @click.option(
@@ -148,11 +151,21 @@ def run(options: dict[str, Any]) -> int:
         UsageError, ComponentError: what was asked for is wrong.
     """
     scenario = make_scenario(options)
+    from ompy.runtime.rail_report import RailTally
     from ompy.runtime.simulation.world import World
 
     preload(scenario.job)
     outcome = World(scenario).run()
-    return tell(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
+    tally = RailTally()
+    for number, event in enumerate(outcome.rails):
+        tally.told({**event, "number": number})
+    if options["report_rails"]:
+        Path(options["report_rails"]).write_text(tally.document())
+    code = tell(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
+    if code or not options["quiet"]:
+        for line in tally.lines():
+            say(line)
+    return code
 
 
 def preload(job: Job) -> None:

@@ -29,8 +29,9 @@ def requires(*names: str) -> Callable[[Test], Test]:
     """Skip the test where one of these capabilities is off.
 
     They are `ordered`, `reliable`, `checksum`, `heals`, `virtual`; `put`, `get` (flags of the
-    modules); `failover` (they keep the obligations when they are asked to); `peers` (it reaches others than the own rank); `stream`, `datagram` (the wire);
-    `wire` (one that can be cut: not memory).
+    modules); `failover` (they keep the obligations when they are asked to); `peers` (it reaches
+    others than the own rank); `stream`, `datagram` (the wire); `wire` (one that can be cut: not
+    memory).
     """
 
     def mark(test: Test) -> Test:

@@ -19,6 +19,8 @@ from ompy.mca.component import ApiVersion, Component
 if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
 
+# what users are shown of rails that break: nothing, all at the end, or each at once as well
+DISPLAY_RAILS: Final = {"none": 0, "end": 1, "live": 2}
 API: Final[ApiVersion] = (2, 0)  # reference openmpi.md 0.6: BML 2.0.0
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from ompy.frameworks import bml, btl, coll, healing, paths, plm, pml
 from ompy.frameworks.nic import base as nic
+from ompy.mca.enumerators import Enumerator
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter, Synonym
 
@@ -100,6 +101,15 @@ CATALOG: Final = (
                 "Whether rank 0 shows, when MPI starts, by which rails each host reaches each "
                 "other. The same as --display-comm.",
                 level=2,
+            ),
+            Parameter(
+                "display_rails",
+                "int",
+                bml.DISPLAY_RAILS["end"],
+                "What is shown of rails that break, where a PML fails over: none, a line each at "
+                "the end, or live, as they break and heal, as well.",
+                level=2,
+                enumerator=Enumerator(bml.DISPLAY_RAILS),
             ),
         ),
         contracts=(bml.BmlComponent,),

@@ -40,7 +40,7 @@ TRIES: Final = 1_000  # arbitrary: by then the peer knows by other means, or not
 
 
 def tell_of_failure(module: BtlModule, endpoint: Endpoint, number: int) -> None:
-    """Send the notice over the other rails of a peer; where there is no room for it, a little later.
+    """Send the notice over the other rails of a peer; where there is no room, a little later.
 
     Args:
         module: whose path has failed.

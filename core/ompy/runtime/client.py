@@ -203,6 +203,10 @@ class AgentClient(WireUp):
         """Say that a path is lost, and which rails there were; waits for nothing."""
         self._tell(Kind.PATHS, what, json.dumps(rows, separators=(",", ":")).encode())
 
+    def tell_rail(self, event: Mapping[str, Any]) -> None:
+        """Say what became of a rail (`rail_report.py`); waits for nothing."""
+        self._tell(Kind.RAIL, event)
+
     def _tell(self, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> None:
         if self._why_closed:
             return

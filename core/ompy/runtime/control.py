@@ -79,6 +79,7 @@ class Kind(IntEnum):
     UNWATCH = 59
     OUTAGES = 60  # which lasting faults of the script have begun
     PATHS = 61  # a path is lost; body: which rails there were; passed on to L
+    RAIL = 62  # what became of a rail; passed on to L
     # A to R
     WELCOME = 64  # body: key and job
     REPLY = 65

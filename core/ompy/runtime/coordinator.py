@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.engine.reactor import Reactor
+from ompy.frameworks.bml import DISPLAY_RAILS
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink
 from ompy.net.fault_rules import FaultRule
@@ -19,6 +20,7 @@ from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.forwarding import OUTPUT_WINDOW
 from ompy.runtime.launcher import PATIENCE, LaunchOptions
 from ompy.runtime.printer import Printer
+from ompy.runtime.rail_report import RailTally
 from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block
@@ -77,6 +79,7 @@ class Coordinator:
         self._told_to_end = False
         self._fenced: set[int] = set()
         self._lost_paths = LostPaths()
+        self._rails = RailTally()
         self._failed_alone: set[int] = set()  # ranks whose end was no consequence of another
         self._printer = Printer(
             self._loop,
@@ -159,9 +162,11 @@ class Coordinator:
         self._see()
 
     def _judge(self, source: AgentConnection, frame: Frame) -> None:
-        """What bears on the exit code."""
+        """What bears on the exit code, and what became of rails."""
         header, verdict = frame.header, self._verdict
         match frame.kind:
+            case Kind.RAIL:
+                self._rail_told(header)
             case Kind.STARTED:
                 verdict.started(header["rank"], header["pid"])
             case Kind.STAGE:
@@ -278,6 +283,7 @@ class Coordinator:
             if self._verdict.failure is not None and not self._options.quiet:
                 self._printer.say(failure_block(self._verdict.failure))
             self._report_faults()
+            self._report_rails()
         if self._printer.idle:
             self._loop.stop()
 
@@ -291,6 +297,25 @@ class Coordinator:
         strict = self._options.fault_strict
         lines = self._faults.lines(strict=strict)
         if lines and (not self._options.quiet or (strict and self._faults.silent)):
+            self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
+
+    def _rail_told(self, header: dict[str, Any]) -> None:
+        news = self._rails.told(header)
+        if news and self._options.display_rails >= DISPLAY_RAILS["live"]:
+            self._printer.say(f"ompy-run: {news}\n")
+
+    def _report_rails(self) -> None:
+        """What became of rails: a line each, and the file that was asked for."""
+        shown = self._options.display_rails and not self._options.quiet
+        lines = self._rails.lines() if shown else []
+        name = self._options.report_rails
+        if name:
+            try:
+                with open(name, "w") as file:
+                    file.write(self._rails.document())
+            except OSError as problem:
+                lines.append(f"--report-rails: {problem}")
+        if lines:
             self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
 
     def _time_out(self) -> None:

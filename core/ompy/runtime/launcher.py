@@ -40,6 +40,8 @@ class LaunchOptions(NamedTuple):
         concurrent: how many of them at the same time.
         fault_strict: a fault of the script that never struck is an error.
         fork_ranks: agents may run programs in forks of themselves.
+        display_rails: what is shown of rails that break, one of `DISPLAY_RAILS`.
+        report_rails: the file for the report of them; empty for none.
     """
 
     universe: int
@@ -57,6 +59,8 @@ class LaunchOptions(NamedTuple):
     concurrent: int = 128  # Open MPI 4.1: plm_rsh_num_concurrent
     fault_strict: bool = False
     fork_ranks: bool = False
+    display_rails: int = 0
+    report_rails: str = ""
 
 
 Starts = Sequence[tuple[PlmComponent, Target]]

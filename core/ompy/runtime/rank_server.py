@@ -50,6 +50,9 @@ class RankEvents(Protocol):
     def path_lost(self, rank: AttachedRank, report: Frame) -> None:
         """It has lost a path to another rank."""
 
+    def rail_event(self, rank: AttachedRank, event: Frame) -> None:
+        """A rail of its has broken, or is healed."""
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Its program could not be executed."""
 
@@ -102,6 +105,7 @@ class RankServer:
             Kind.UNWATCH: self._unwatch,
             Kind.OUTAGES: self._outages,
             Kind.PATHS: self._path_lost,
+            Kind.RAIL: self._rail,
         }
 
     def add(self, rank: LocalRank) -> None:
@@ -259,6 +263,9 @@ class RankServer:
 
     def _path_lost(self, call: _Call) -> None:
         self._events.path_lost(call.rank, call.frame)
+
+    def _rail(self, call: _Call) -> None:
+        self._events.rail_event(call.rank, call.frame)
 
     def _abort(self, call: _Call) -> None:
         reason = call.frame.body.decode(errors="replace")

@@ -199,6 +199,10 @@ class Supervisor:
         """A rank has lost a path to another."""
         self._launcher.send(Kind.PATHS, {**report.header, "rank": rank.rank}, report.body)
 
+    def rail_event(self, rank: AttachedRank, event: Frame) -> None:
+        """A rail of a rank has broken, or is healed."""
+        self._launcher.send(Kind.RAIL, {**event.header, "rank": rank.rank})
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """A program could not be executed; its process ends by itself."""
         self._launcher.send(Kind.UNSTARTED, {"rank": rank.rank, "code": code}, reason.encode())

@@ -23,6 +23,7 @@ from ompy.runtime.tracing import open_trace
 
 if TYPE_CHECKING:
     from ompy.frameworks.paths import Paths
+    from ompy.frameworks.rail_events import RailEvent
     from ompy.runtime.client import AgentClient
     from ompy.runtime.disturbance import Disturbance
 
@@ -201,6 +202,7 @@ def _launched(client: AgentClient) -> RankProcess:
     if disturbance is not None:
         disturbance.process = process
     report_when_asked(process)
+    _tell_of_rails(client, context)
     if len(job.hosts) > 1:
         context.path_lost = partial(_tell_of_lost_path, client, process)
     return process
@@ -225,6 +227,28 @@ def _tell_of_lost_path(
     tell = lost_path(process, client.tell_lost_path)
     process.context.path_lost = tell
     tell(proc, reason)
+
+
+def _tell_of_rails(client: AgentClient, context: RankContext) -> None:
+    """Where the PML fails over: the launcher hears what becomes of rails."""
+    began = context.engine.now()
+
+    def tell(event: RailEvent) -> None:
+        from ompy.runtime.rail_report import RailTeller  # late: in most jobs nothing breaks
+
+        before = client.before_end
+        teller = RailTeller(context.rail_events, began, client.tell_rail)
+
+        def end() -> None:
+            teller.tell_all()
+            if before is not None:
+                before()
+
+        client.before_end = end
+        context.tell_rail = teller.tell
+        teller.tell(event)
+
+    context.tell_rail = tell
 
 
 def _disturb(client: AgentClient, context: RankContext) -> Disturbance:

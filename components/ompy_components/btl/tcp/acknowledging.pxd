@@ -40,6 +40,7 @@ cdef class Acknowledger(Poller):
 
 cdef class FailoverEndpoint(TcpEndpoint):
     cdef public Acknowledger _acknowledger
+    cdef public AcknowledgingReader _counting
     cdef public long long _due
     cdef public object _guard
     cdef public long long _told

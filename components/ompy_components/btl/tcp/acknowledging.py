@@ -145,6 +145,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     __slots__ = (
         "_acknowledger",
+        "_counting",
         "_due",
         "_guard",
         "_told",
@@ -168,6 +169,7 @@ class FailoverEndpoint(TcpEndpoint):
         self.kept_bytes = self.acked = self.news = 0
         self.leaving = self.mending = self.owes = False
         self.number = self.proposed = 0
+        self._counting: AcknowledgingReader | None = None  # the reader, by its own name
         self._due = 0  # when an ACK has to go; 0 while nobody has looked at the clock
         self._told = self._told_bytes = 0  # of what the reader has handed out
 
@@ -230,19 +232,17 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _count(self) -> int:
         """How many fragments the next frame acknowledges; they count as told."""
-        reader = self._reader
+        reader = self._counting
         if reader is None or self.state is not CONNECTED:
             return 0
-        owed = reader.taken - self._told
-        if owed > COUNT_MAX:
-            owed = COUNT_MAX
+        owed = min(reader.taken - self._told, COUNT_MAX)
         self._told += owed
         self._told_bytes = reader.taken_bytes
         return owed
 
     def acknowledge(self) -> None:
         """Say what has been taken, in a frame of its own."""
-        reader = self._reader
+        reader = self._counting
         if reader is None or self.state is not CONNECTED:
             return
         owed = reader.taken - self._told
@@ -253,7 +253,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     def pay(self, now: int) -> bool:
         """Acknowledge if it is time. Whether nothing is owed any more."""
-        reader = self._reader
+        reader = self._counting
         if reader is not None and self.state is CONNECTED and reader.taken != self._told:
             if not self._due:
                 large = reader.taken_bytes - self._told_bytes >= LARGE
@@ -267,11 +267,12 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _receive(self) -> int:
         """Read what is here; then look at what was acknowledged, and at what is owed."""
-        events = TcpEndpoint._receive(self)
+        # compiled, `super()` does not find a C function
+        events = TcpEndpoint._receive(self)  # noqa: SLF001
         if not events:
             return 0
         self.news += 1
-        reader = self._reader
+        reader = self._counting
         if self.state is not CONNECTED or reader is None:
             return events
         if reader.acknowledged:
@@ -312,7 +313,7 @@ class FailoverEndpoint(TcpEndpoint):
     # -- connecting
 
     def _nonce(self) -> bytes:
-        nonce = TcpEndpoint._nonce(self)
+        nonce = super()._nonce()
         self.proposed = max(self.proposed, self.number) + 1
         return self.proposed.to_bytes(NUMBER_SIZE, "little") + nonce[NUMBER_SIZE:]
 
@@ -344,11 +345,12 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _new_reader(self) -> FrameReader:
         self._told = self._told_bytes = 0
-        return AcknowledgingReader(self._owner.max_send_size)
+        self._counting = AcknowledgingReader(self._owner.max_send_size)
+        return self._counting
 
     def _connected(self) -> None:
         self.number = max(self.number, self.proposed)
-        TcpEndpoint._connected(self)
+        super()._connected()
         if self.mending and self.state is CONNECTED:
             self.mending = False
             self._guard.healed(self)
@@ -356,7 +358,7 @@ class FailoverEndpoint(TcpEndpoint):
     def _retry(self, why: str) -> None:
         """An attempt failed: the first connection is tried again here, a later one by the guard."""
         if not self.mending:
-            TcpEndpoint._retry(self, why)
+            super()._retry(why)
             return
         self._drop_stream()
         self.state = FAILED
@@ -372,14 +374,14 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _peer_left(self) -> None:
         """The peer has said BYE: what it has taken by then it acknowledges before it goes."""
-        reader = self._reader
+        reader = self._counting
         if reader is not None and reader.acknowledged:
             self._take_acknowledgements(reader)
         if self.state is not CONNECTED:
             return
         self.leaving = True
         if not self.kept and self.remote.idle:
-            TcpEndpoint._peer_left(self)
+            super()._peer_left()
 
     def flushed(self) -> bool:
         """Everything sent was acknowledged, or never will be."""
@@ -406,7 +408,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _broken(self, why: str) -> None:
         """The path is gone: what was acknowledged is, then the PML is told, then the rest fails."""
-        reader = self._reader
+        reader = self._counting
         if reader is not None:
             if reader.acknowledged and not reader.closed:
                 self._take_acknowledgements(reader)

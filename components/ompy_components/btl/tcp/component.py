@@ -43,9 +43,7 @@ class TcpComponent(BtlComponent):
         "ompy_components.btl.tcp.remote",
     )
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        reach="network", wire="stream", heals=True
-    )
+    capabilities: ClassVar[Capabilities] = Capabilities(reach="network", wire="stream", heals=True)
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
             exclusivity=100,

@@ -243,7 +243,7 @@ class TcpModule(RdmaModule):
         if self.guard is None:
             return False
         most: int = self._values.free_list_max
-        return not 0 <= most <= self.queued and endpoint.has_window()  # type: ignore[attr-defined,no-any-return]
+        return not 0 <= most <= self.queued and endpoint.has_window()  # type: ignore[attr-defined]
 
     def prepare_src(
         self,

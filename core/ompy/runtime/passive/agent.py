@@ -438,6 +438,10 @@ class PassiveAgent:
         """A rank has lost a path to another."""
         self._tell(Kind.PATHS, {**report.header, "rank": rank.rank}, report.body)
 
+    def rail_event(self, rank: AttachedRank, event: Frame) -> None:
+        """A rail of a rank has broken, or is healed."""
+        self._tell(Kind.RAIL, {**event.header, "rank": rank.rank})
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Programs are started by others."""
 

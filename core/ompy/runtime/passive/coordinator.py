@@ -40,6 +40,7 @@ from ompy.runtime.passive.step_watch import (
     tasks_by_host,
     watched,
 )
+from ompy.runtime.rail_report import RailTally
 from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block
@@ -106,6 +107,7 @@ class PassiveCoordinator:
         self._ending = False
         self._fenced: set[int] = set()
         self._lost_paths = LostPaths()
+        self._rails = RailTally()
         self._vanished: set[int] = set()
         self._finalized: set[int] = set()
         self._proving: set[asyncio.Task[None]] = set()
@@ -300,6 +302,8 @@ class PassiveCoordinator:
             case Kind.PATHS:
                 if self._lost_paths.add(header["rank"], header, json.loads(frame.body)):
                     self._loop.call_later(COLLECTING, self._show_lost_paths)
+            case Kind.RAIL:
+                self._rails.told(header)
             case Kind.LOST:
                 self._vanished.add(header["rank"])
                 launcher, orphan = self._member.launcher, bool(header.get("orphan"))
@@ -327,6 +331,7 @@ class PassiveCoordinator:
         if stage is Stage.FINALIZED:
             self._finalized.add(rank)
             if len(self._finalized) == self._member.size:
+                self._show_rails()
                 self._tell_all(Kind.FINISHED)
 
     # the job ends
@@ -336,6 +341,11 @@ class PassiveCoordinator:
         if text:
             write(text)
 
+    def _show_rails(self) -> None:
+        lines = self._rails.lines()
+        if lines:
+            write("".join(f"ompy: {line}\n" for line in lines))
+
     def fail(self, failure: Failure) -> None:
         """End the job, and say why, once."""
         if self._ending:
@@ -343,6 +353,7 @@ class PassiveCoordinator:
         self._ending = True
         self._stop_watching()
         self._show_lost_paths()
+        self._show_rails()
         write(failure_block(failure))
         self._tell_all(Kind.END, {"code": failure.code or UNUSABLE})
 

@@ -189,8 +189,17 @@ class _Rank:
             "bytes": self._messages[1],
             "counters": counters,
             "delivered": list(faults.delivered) if faults is not None else [],
+            "rails": self._rails(),
             "strikes": [tuple(strike) for strike in faults.strikes] if faults is not None else [],
         }
+
+    def _rails(self) -> list[dict[str, Any]]:
+        """What became of rails; virtual time begins at 0."""
+        from ompy.runtime.rail_report import plain
+
+        if self._process is None:
+            return []
+        return [plain(event, 0) for event in self._process.context.rail_events]
 
 
 def _execute(job: Job) -> tuple[int, str]:

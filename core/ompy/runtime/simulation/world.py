@@ -65,6 +65,7 @@ class Outcome(NamedTuple):
         counters: what the transports counted, summed over ranks.
         delivered: how often each fault has struck.
         strikes: packets that were struck, as `Strike` tuples, if they were recorded.
+        rails: what became of rails, as `rail_report.plain` has it.
     """
 
     kind: str
@@ -77,6 +78,7 @@ class Outcome(NamedTuple):
     counters: dict[str, int]
     delivered: list[int]
     strikes: list[tuple[Any, ...]]
+    rails: list[dict[str, Any]]
 
 
 class _Conductor(Conductor):
@@ -232,6 +234,7 @@ class World:
             dict(sorted(counters.items())),
             delivered,
             [tuple(strike) for said in reports for strike in said.get("strikes", ())],
+            [event for said in reports for event in said.get("rails", ())],
         )
 
     def _begin_trace(self) -> None:

@@ -1,0 +1,148 @@
+"""What became of rails, from the ranks to the user: a line for each time one broke, and a file.
+
+A PML that fails over keeps `RailEvent`s and tells of each when a rail breaks and when it is healed
+(`context.tell_rail`). They go rank -> agent -> launcher as the news of lost paths do; at its end a
+rank says all of them once more, with the figures as they are then. In a simulated world the ranks
+hand them over with their last word.
+
+Times are counted from when the rank was brought up: hosts have no clock in common.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from ompy.frameworks.rail_events import RailEvent
+
+CAUSE_MAX: Final = 300  # characters; arbitrary: interface, addresses and host are in it
+MS: Final = 1_000_000  # ns; Linux counts so
+FIELDS: Final = (
+    "rank",
+    "peer",
+    "rail",
+    "cause",
+    "noticed_ns",
+    "messages",
+    "bytes",
+    "pause_ns",
+    "healed_ns",
+)  # of an event as it travels and in the file; healed_ns is 0 while the rail is not
+
+
+def plain(event: RailEvent, began: int) -> dict[str, Any]:
+    """An event as values that JSON carries.
+
+    Args:
+        event: of a rank.
+        began: when that rank was, on its engine's clock.
+    """
+    healed = event.healed - began if event.healed else 0
+    values = (
+        event.rank,
+        event.peer,
+        event.rail,
+        event.cause[:CAUSE_MAX],
+        event.noticed - began,
+        event.messages,
+        event.bytes,
+        event.pause,
+        healed,
+    )
+    return dict(zip(FIELDS, values, strict=True))
+
+
+class RailTeller:
+    """The rank's side: tells of its events, each under a number of its own."""
+
+    def __init__(
+        self,
+        events: Sequence[RailEvent],
+        began: int,
+        tell: Callable[[dict[str, Any]], object],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            events: of the rank; more come.
+            began: when the rank was brought up, ns.
+            tell: sends one to the launcher; waits for nothing.
+        """
+        self._events = events
+        self._began = began
+        self._tell = tell
+
+    def tell(self, event: RailEvent) -> None:
+        """Something has become of a rail."""
+        for number, known in enumerate(self._events):
+            if known is event:
+                self._tell({**plain(event, self._began), "number": number})
+
+    def tell_all(self) -> None:
+        """The rank ends: the figures are what they are now."""
+        for event in self._events:
+            self.tell(event)
+
+
+class RailTally:
+    """The launcher's side: the last that was said of each event."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def told(self, header: Mapping[str, Any]) -> str:
+        """A rank tells of an event.
+
+        Returns:
+            A line for who watches the job; empty when nothing has happened since the last one.
+        """
+        key = int(header["rank"]), int(header["number"])
+        before = self._events.get(key)
+        event = {name: header[name] for name in FIELDS}
+        self._events[key] = event
+        if before is None:
+            return line(event)
+        return healed_line(event) if event["healed_ns"] and not before["healed_ns"] else ""
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """All of them, by rank and in the order they happened there."""
+        return [self._events[key] for key in sorted(self._events)]
+
+    def lines(self) -> list[str]:
+        """The report; empty when no rail has broken."""
+        if not self._events:
+            return []
+        broken, healed = len(self._events), sum(bool(e["healed_ns"]) for e in self.events)
+        head = f"rails broke {broken} time{'' if broken == 1 else 's'}, {healed} healed:"
+        return [head, *(f"  {line(event)}" for event in self.events)]
+
+    def document(self) -> str:
+        """The report as JSON."""
+        return json.dumps({"rails": self.events}, indent=2) + "\n"
+
+
+def line(event: Mapping[str, Any]) -> str:
+    """What became of one rail, in a line."""
+    went = "nothing was under way"
+    if event["messages"]:
+        plural = "" if event["messages"] == 1 else "s"
+        went = (
+            f"{event['messages']} message{plural} went again, {event['bytes']} bytes, after "
+            f"{event['pause_ns'] / MS:.1f} ms"
+        )
+    healed = f"healed at {event['healed_ns'] / MS:.1f} ms" if event["healed_ns"] else "not healed"
+    return (
+        f"rank {event['rank']} to {event['peer']}, {event['rail']}, at "
+        f"{event['noticed_ns'] / MS:.1f} ms: {event['cause']}; {went}; {healed}"
+    )
+
+
+def healed_line(event: Mapping[str, Any]) -> str:
+    """That a rail is in use again."""
+    return (
+        f"rank {event['rank']} to {event['peer']}, {event['rail']}: healed at "
+        f"{event['healed_ns'] / MS:.1f} ms"
+    )
