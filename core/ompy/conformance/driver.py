@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from ompy.conformance.callbacks import Arrivals, Completions, Errors, Metered
 from ompy.conformance.fragment import (
     Arrival,
     Fragment,
@@ -19,7 +20,6 @@ from ompy.conformance.fragment import (
 )
 from ompy.conformance.wire import Wire
 from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor
-from ompy.engine.base import Poller
 from ompy.engine.virtual import VirtualEngine
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -32,11 +32,8 @@ from ompy.frameworks.btl import (
     SEND_ALWAYS_CALLBACK,
     BtlComponent,
     BtlModule,
-    CompletionCallback,
     Descriptor,
     Endpoint,
-    ErrorCallback,
-    ReceiveCallback,
 )
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
@@ -58,7 +55,6 @@ TAGS: Final = (
     0xFF,
 )  # arbitrary; reference openmpi.md 3.3: the PML's begin at 0x40
 HEADER: Final = 16  # bytes; arbitrary: what a PML's header takes
-POLLS_MAX: Final = 1_000_000  # arbitrary: a hundred times what the longest test takes
 SCARCE: Final = (OUT_OF_RESOURCE, RESOURCE_BUSY)  # try again later
 SCRIBBLE: Final = 0xEE  # arbitrary: what user memory is overwritten with once it is free
 
@@ -111,14 +107,14 @@ class Driver:
         self.finalized = False
         self.on_arrival: Callable[[Arrival], None] | None = None
         self.on_completion: Callable[[Fragment], None] | None = None
-        self._pollers: list[_Metered] = []
+        self._pollers: list[Metered] = []
         self._rails: dict[int, list[tuple[BtlModule, Endpoint]]] = {}
         self.inside = ""
         self._waits_for = "nothing"
         self._serial = 0
         self._turns: Counter[int] = Counter()
         self._open = 0  # fragments whose completion callback is to come
-        self._completion = _Completion(self)
+        self._completion = Completions(self)
 
     # -- life
 
@@ -133,10 +129,10 @@ class Driver:
             except NotAvailable as reason:
                 self.unavailable = str(reason)
         self.context.btls = list(self.modules)
-        arrivals, errors = _Arrivals(self), _Errors(self)
+        arrivals, errors = Arrivals(self), Errors(self)
         for tag in TAGS:
             self.context.active_messages.register(tag, arrivals)
-        self._pollers = [_Metered(self, module) for module in self.modules]
+        self._pollers = [Metered(self, module) for module in self.modules]
         for module, poller in zip(self.modules, self._pollers, strict=True):
             module.register_error(errors)
             self.engine.add_poller(poller)
@@ -557,66 +553,3 @@ class Driver:
                         f"arrival {index} from rank {rank} at {self.rank} is out of order: "
                         f"it was sent as number {due.index(got)}"
                     )
-
-
-class _Arrivals(ReceiveCallback):
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
-        self._driver.received(module, endpoint, tag, data)
-
-
-class _Completion(CompletionCallback):
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    def completed(
-        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
-    ) -> None:
-        self._driver.completed(module, endpoint, descriptor, status)
-
-
-class _Errors(ErrorCallback):
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
-        self._driver.failed(module, flags, proc, reason)
-
-    def returned(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
-        self._driver.gave_back(module, proc, tag, fragment)
-
-    def healed(self, module: BtlModule, proc: Proc) -> None:
-        self._driver.mended(module, proc)
-
-
-class _Metered(Poller):
-    """Polls a module, and counts."""
-
-    def __init__(self, driver: Driver, module: BtlModule) -> None:
-        self._driver = driver
-        self._module = module
-        self._polls = 0
-
-    def poll(self) -> int:
-        driver = self._driver
-        self._polls += 1
-        assert self._polls < POLLS_MAX, f"rank {driver.rank} has polled {POLLS_MAX} times: no end"
-        before = len(driver.inbox)
-        outer, driver.inside = driver.inside, "poll"
-        try:
-            events = self._module.poll()
-        finally:
-            driver.inside = outer
-        driver.largest_poll = max(driver.largest_poll, len(driver.inbox) - before)
-        if not isinstance(events, int) or events < 0:
-            driver.complain(f"poll of {self._module.name} answered {events!r}, not how many events")
-            return 0
-        return events
-
-    def arm(self) -> bool:
-        return self._module.arm()
-
-    def disarm(self) -> None:
-        self._module.disarm()

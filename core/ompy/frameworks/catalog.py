@@ -109,6 +109,7 @@ CATALOG: Final = (
                 "What is shown of rails that break, where a PML fails over: none, a line each at "
                 "the end, or live, as they break and heal, as well.",
                 level=2,
+                unit="choice",
                 enumerator=Enumerator(bml.DISPLAY_RAILS),
             ),
         ),

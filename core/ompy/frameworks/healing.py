@@ -151,7 +151,8 @@ class Healing:
 
     def penalty(self, now: int) -> float:
         """What the breaks until `now` (ns) add up to, the older ones less."""
-        return self._penalty * pow(0.5, (now - self._penalty_at) / max(1, self._limits.decay))
+        left: float = 0.5 ** ((now - self._penalty_at) / max(1, self._limits.decay))
+        return self._penalty * left
 
     def broke(self, now: int) -> int:
         """The path broke. Returns for how many ns it is left alone."""

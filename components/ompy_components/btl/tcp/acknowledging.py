@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ompy_components.btl.tcp.guard import Guard
     from ompy_components.btl.tcp.module import TcpModule
 
-ACK: Final = 6  # the kind of frame that is behind those of framing.py
+ACK: Final = 6  # arbitrary: the kind of frame behind those of framing.py
 LARGE: Final = 8192  # arbitrary: as endpoint's JOIN_MAX; beside so many bytes an ACK costs little
 COUNT_MAX: Final = 65_535  # the header has 16 bits for it
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
