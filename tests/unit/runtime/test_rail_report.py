@@ -1,0 +1,62 @@
+"""The report about rails: what travels, what is shown, what the file has."""
+
+from __future__ import annotations
+
+import json
+
+from ompy.frameworks.rail_events import RailEvent
+from ompy.runtime.rail_report import FIELDS, RailTally, RailTeller, plain
+
+BEGAN = 5_000_000_000
+EVENT = RailEvent(1, 0, "tcp eth0 10.0.0.1 - 10.0.0.2", "the cable was pulled", BEGAN + 12_000_000)
+
+
+def told(tally: RailTally, *events: RailEvent) -> list[str]:
+    said: list[str] = []
+    teller = RailTeller(events, BEGAN, lambda header: said.append(tally.told(header)))
+    for event in events:
+        teller.tell(event)
+    return said
+
+
+def test_an_event_is_shown_when_it_breaks_and_when_it_heals_and_once_at_the_end() -> None:
+    tally = RailTally()
+    event = RailEvent(**vars(EVENT))
+    (broke,) = told(tally, event)
+    assert "rank 1 to 0" in broke
+    assert "at 12.0 ms: the cable was pulled" in broke
+    assert "not healed" in broke
+    assert told(tally, event) == [""], "nothing has happened"
+    event.messages, event.bytes, event.pause = 2, 70_000, 3_500_000
+    event.healed = BEGAN + 900_000_000
+    (healed,) = told(tally, event)
+    assert healed.endswith("healed at 900.0 ms")
+    head, line = tally.lines()
+    assert head == "rails broke 1 time, 1 healed:"
+    assert "2 messages went again, 70000 bytes, after 3.5 ms; healed at 900.0 ms" in line
+
+
+def test_the_file_has_all_of_it() -> None:
+    tally = RailTally()
+    told(tally, RailEvent(**vars(EVENT)), RailEvent(1, 2, "usnic", "x" * 1_000, BEGAN + 1))
+    first, second = json.loads(tally.document())["rails"]
+    assert tuple(first) == FIELDS
+    assert first["noticed_ns"] == 12_000_000
+    assert first["healed_ns"] == 0
+    assert second["peer"] == 2
+    assert len(second["cause"]) == 300
+
+
+def test_nothing_broke_nothing_is_said() -> None:
+    assert RailTally().lines() == []
+    assert json.loads(RailTally().document()) == {"rails": []}
+
+
+def test_what_is_told_at_the_end_replaces_what_was_told_before() -> None:
+    tally, event = RailTally(), RailEvent(**vars(EVENT))
+    teller = RailTeller([event], BEGAN, tally.told)
+    teller.tell(event)
+    event.messages = 7
+    teller.tell_all()
+    assert [one["messages"] for one in tally.events] == [7]
+    assert plain(event, BEGAN)["messages"] == 7
