@@ -23,6 +23,7 @@ ALL = (
     "late_communicator",
     "synchronous_waits",
 )
+ACKNOWLEDGING = "send,put,inplace,need-ack,need-csum,rdma-completion,hetero-rdma,failover"
 # which program notices which planted defect
 NOTICED_BY = {
     "claims-last": "posted_order",
@@ -51,6 +52,14 @@ def test_program(world: str, program: str, btl: str) -> None:
 def test_seeds(program: str, btl: str, seed: int) -> None:
     for ranks in (2, 4):
         both("virtual", ranks, f"{PROGRAMS}:{program}", btl=btl, seed=seed)
+
+
+@pytest.mark.parametrize("program", ALL)
+@pytest.mark.parametrize("world", world_params())
+def test_tcp_that_acknowledges(world: str, program: str) -> None:
+    """As for a PML that fails over: fragments are complete when the peer has them."""
+    ranks = 3 if program in ("ring", "many_outstanding", "cancelling") else 2
+    both(world, ranks, f"{PROGRAMS}:{program}", btl="self,tcp", btl_tcp_flags=ACKNOWLEDGING)
 
 
 @interpreted_only

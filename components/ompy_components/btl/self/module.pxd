@@ -23,6 +23,7 @@ cdef class SelfModule(RdmaModule):
     cdef object _queue
     cdef public object registered
     @cython.locals(begin=Py_ssize_t, descriptor=Descriptor)
+    cpdef bint begin_failover(self) except -1
     cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
     @cython.locals(count=int, descriptor=Descriptor, handler=ReceiveCallback)
     cpdef int poll(self) except -1

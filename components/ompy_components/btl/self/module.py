@@ -14,6 +14,7 @@ from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     BAD_PARAM,
     COMPLETED,
+    FAILOVER_SUPPORT,
     GET,
     PUT,
     QUEUED,
@@ -48,6 +49,11 @@ class SelfModule(RdmaModule):
         self._handlers = context.active_messages.handlers
         self._queue: deque[Descriptor] = deque()
         self.registered = RegistrationTable(context.rank)
+
+    def begin_failover(self) -> bool:
+        """A path to oneself does not break."""
+        self.flags |= FAILOVER_SUPPORT
+        return True
 
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
         """Reach the own rank."""

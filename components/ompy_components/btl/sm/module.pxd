@@ -59,6 +59,7 @@ cdef class SmModule(RdmaModule):
     cdef list _inboxes
     cdef public RemoteMemory remote
     cdef _connect(self, proc, int slots)
+    cpdef bint begin_failover(self) except -1
     cpdef Endpoint reach(self, proc)
     cpdef Descriptor alloc(self, Endpoint endpoint, int order, long long size, int flags)
     @cython.locals(spare=SmDescriptor)

@@ -17,6 +17,7 @@ from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     COMPLETED,
+    FAILOVER_SUPPORT,
     GET,
     NOT_AVAILABLE,
     PUT,
@@ -151,6 +152,11 @@ class SmModule(RdmaModule):
         self._endpoints[proc.rank] = endpoint
         reader = RingReader(self._memory, layout.ring(here, there), slots, size)
         self._inboxes.append(Inbox(endpoint, reader, slots))
+
+    def begin_failover(self) -> bool:
+        """What is complete lies in memory of this host: the peer has it, or the peer has ended."""
+        self.flags |= FAILOVER_SUPPORT
+        return True
 
     def reach(self, proc: Proc) -> SmEndpoint | None:
         """The ranks of this host that use sm too."""

@@ -36,6 +36,7 @@ cdef class TcpModule(RdmaModule):
     cdef public object registered
     cdef public long long silence
     cdef public TcpEndpoint warm
+    cpdef bint begin_failover(self) except -1
     cpdef Endpoint reach(self, proc)
     cpdef bint has_room(self, Endpoint endpoint) except -1
     @cython.locals(inplace=bint)
