@@ -30,7 +30,7 @@ from tests.support.effort import THOROUGH, effort
 SECOND = 1_000 * MS
 ONE = (Wire("rail0"),)
 TWO = (Wire("rail0"), Wire("rail1", latency=30_000))
-ACK_TIMEOUT = 100  # ms; the default of btl_tcp_ack_timeout_ms
+ACK_TIMEOUT = 50  # ms; the default of btl_tcp_ack_timeout_ms
 
 
 def endpoint(driver: Driver, rail: int = 0) -> FailoverEndpoint:
