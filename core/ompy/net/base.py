@@ -177,6 +177,16 @@ class Datagram(Source):
         return None if found is None else (found[0], found[0], found[1])
 
 
+class LinkNews(Source):
+    """Is readable when something has become of an interface's link."""
+
+    __slots__ = ()
+
+    def down(self) -> bool:
+        """Take the news; whether the link is down now."""
+        raise NotImplementedError
+
+
 class Ready(NamedTuple):
     """A source that can be used now, with the owner it was added with."""
 
@@ -364,6 +374,13 @@ class Network:
     def datagram(self, host: str, port: int = 0) -> Datagram:
         """A datagram socket bound to an interface's address."""
         raise NotImplementedError
+
+    def link_news(self, interface: str) -> LinkNews | None:
+        """News of an interface's link, or None where the system has none.
+
+        In the virtual world a link that goes down resets its connections itself.
+        """
+        return None
 
     def readiness(self) -> Readiness:
         """An empty set of sources."""

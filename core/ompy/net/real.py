@@ -17,6 +17,7 @@ from ompy.net.base import (
     Doorbell,
     Interface,
     LinkError,
+    LinkNews,
     Listener,
     Network,
     ProcessCopy,
@@ -134,6 +135,15 @@ class RealNetwork(Network):
 
         return self._wrap_datagram(sockets.datagram(host, port))
 
+    def link_news(self, interface: str) -> LinkNews | None:
+        """What netlink says."""
+        from ompy.net.link_news import KernelLinkNews
+
+        try:
+            return KernelLinkNews(interface)
+        except LinkError:
+            return None
+
     def readiness(self) -> Readiness:
         """A poll set that wakes this rank."""
         from ompy.net.sockets import SocketReadiness
@@ -233,6 +243,14 @@ def _is_running(probe: socket.socket, name: str) -> bool:
     value = _interface_value(probe, name, _GET_FLAGS, 16)
     flags = int.from_bytes((value or b"")[:2], sys.byteorder)
     return flags & (_UP | _RUNNING) == _UP | _RUNNING
+
+
+def is_running(name: str) -> bool:
+    """Whether an interface is there, is up, and there is something at the other end of its cable."""
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        return _is_running(probe, name)
 
 
 def _interface_value(

@@ -11,6 +11,7 @@ from ompy.frameworks.healing import Mender, Phase
 from ompy.frameworks.paths import PathVerdict, PathWatch
 from ompy.frameworks.rail_notices import tell_of_failure
 from ompy.mca.parameter import Values
+from ompy.net.base import LinkNews
 
 from ompy_components.btl.tcp.acknowledging import Acknowledger, FailoverEndpoint
 from ompy_components.btl.tcp.endpoint import CLOSED, CONNECTED, CONNECTING
@@ -59,11 +60,26 @@ class Guard:
         self._timer: Timer | None = None
         self._closed = False
         self.begun = False
+        self._link = None if module.interface.loopback else self._listen()
         engine = self._context.engine
         self.acknowledger = Acknowledger(
             engine, values.ack_delay_us * US, values.ack_bytes, values.unacknowledged_max
         )
         engine.add_poller(self.acknowledger)
+
+    def _listen(self) -> LinkNews | None:
+        news = self._context.network.link_news(self._module.interface.name)
+        if news is not None:
+            self._module.readiness.add(news, self)
+        return news
+
+    def ready(self, readable: bool, writable: bool) -> int:
+        """There is news of some link; without ours every path has failed, as the NIC says."""
+        if self._link is None or not self._link.down():
+            return 0
+        for endpoint in self._module.peers():
+            endpoint.silent(f"{endpoint.describe()}: the link is down")
+        return 1
 
     def endpoint(self, proc: Proc) -> FailoverEndpoint:
         """A peer that acknowledges."""
@@ -204,6 +220,9 @@ class Guard:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._link is not None:
+            self._module.readiness.remove(self._link)
+            self._link.close()
         self._context.engine.remove_poller(self.acknowledger)
 
 
