@@ -246,7 +246,7 @@ def _is_running(probe: socket.socket, name: str) -> bool:
 
 
 def is_running(name: str) -> bool:
-    """Whether an interface is there, is up, and there is something at the other end of its cable."""
+    """Whether an interface is there and up, with something at the other end of its cable."""
     import socket
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
