@@ -4,7 +4,7 @@
     python tools/instructions.py --tree build/compiled [--size 65536] [--rank 0] [--lines 40]
     python tools/instructions.py --tree build/compiled --of Sending_begin
 
-Two ranks play ping-pong over sm; one of them runs under callgrind, which counts while a message
+Two ranks play ping-pong over sm (or `--btl`); one of them runs under callgrind, which counts while a message
 is begun, a receive is posted or an arriving fragment is handled, and not while the rank waits.
 Unlike times, the counts are the same on a busy machine, but for what came before its receive.
 What is done once, such as an import at the first message, is divided by the number of messages.
@@ -50,7 +50,7 @@ MANGLED: Final = re.compile(r"__pyx_f_(\S+)")
 FIGURE: Final = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+(\S)?\s*(\S.*)$")
 
 
-def run(tree: Path, size: int, rounds: int, rank: int, into: Path) -> None:
+def run(tree: Path, btl: str, size: int, rounds: int, rank: int, into: Path) -> None:
     """Play ping-pong, one rank under callgrind."""
     program = into.with_name("program.py")
     program.write_text(PROGRAM)
@@ -61,7 +61,7 @@ def run(tree: Path, size: int, rounds: int, rank: int, into: Path) -> None:
         f"exec valgrind -q --tool=callgrind --collect-atstart=no {toggles} "
         f'--callgrind-out-file={into} {sys.executable} "$@"\n'
     )
-    words = [sys.executable, "-m", "ompy.cli.run", "--mca", "btl", "self,sm", "-n", "2"]
+    words = [sys.executable, "-m", "ompy.cli.run", "--mca", "btl", btl, "-n", "2"]
     words += ["sh", str(wrapper), str(program), str(size), str(rounds)]
     environment = {**os.environ, "PYTHONPATH": str(tree.resolve())}
     done = subprocess.run(words, env=environment, check=False)
@@ -100,18 +100,19 @@ def readable(name: str) -> str:
 
 @click.command()
 @click.option("--tree", type=click.Path(exists=True, path_type=Path), required=True)
+@click.option("--btl", default="self,sm", help="Between the two ranks.", show_default=True)
 @click.option("--size", default=65536, help="Bytes of a message.", show_default=True)
 @click.option("--rounds", default=2000, help="Messages each way.", show_default=True)
 @click.option("--rank", default=0, help="The rank that is counted.", show_default=True)
 @click.option("--lines", default=40, help="Functions to show.", show_default=True)
 @click.option("--of", "caller", default="", help="Show what this function calls instead.")
-def main(tree: Path, size: int, rounds: int, rank: int, lines: int, caller: str) -> None:
+def main(tree: Path, btl: str, size: int, rounds: int, rank: int, lines: int, caller: str) -> None:
     """Count what a message costs."""
     if not shutil.which("valgrind"):
         raise click.ClickException("needs valgrind, which the distribution has as a package")
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "callgrind.out"
-        run(tree, size, rounds, rank, counts)
+        run(tree, btl, size, rounds, rank, counts)
         if caller:
             shown = list(_calls(counts, caller))
         else:

@@ -1,6 +1,8 @@
 """tcp rails that are cut under a PML that fails over: cables pulled, black holes, rails healed."""
 
 import json
+import os
+import signal
 import sys
 import time
 
@@ -134,3 +136,49 @@ w.Barrier()
     assert code == 0, err
     assert json.loads(report.read_text()) == {"rails": []}
     assert "rails broke" not in err
+
+
+STOPPED = """
+import os, signal, sys, time
+from mpi4py import MPI
+w = MPI.COMM_WORLD
+other = 1 - w.rank
+here = bytearray(8)
+w.Sendrecv(b"x", other, recvbuf=bytearray(1), source=other)
+if w.rank == 1:
+    print(os.getpid(), flush=True)
+    time.sleep(0.3)  # stopped in here
+    for number in range(200):
+        w.Recv(here, 0)
+        assert int.from_bytes(here) == number, (number, int.from_bytes(here))
+    w.Send(b"all", 0)
+    time.sleep(0.5)
+    assert not w.Iprobe(), "something arrived twice"
+else:
+    time.sleep(0.2)
+    for number in range(200):
+        w.Send(number.to_bytes(8), 1)
+    print("sent", flush=True)
+    w.Recv(bytearray(3), 1)
+w.Barrier()
+"""
+
+
+def test_bytes_in_the_kernel_of_a_stopped_receiver_are_delivered_once(lab, tmp_path):
+    """SIGSTOP, then messages on both rails, then one rail is cut: each message comes once."""
+    report = tmp_path / "rails.json"
+    words = ("--host", "h1,h2", *RAILS, "--report-rails", report)
+    job = lab.ompy_run(*words, sys.executable, "-u", "-c", STOPPED)
+    try:
+        stopped = int(job.stdout.readline())
+        os.kill(stopped, signal.SIGSTOP)
+        assert job.stdout.readline() == "sent\n"
+        lab("cut", "h1", "rail1")
+        time.sleep(0.5)  # the sender has been told by its link, and has sent again
+        os.kill(stopped, signal.SIGCONT)
+        _, err = job.communicate(timeout=60)
+    finally:
+        lab("heal", "h1", "rail1")
+    assert job.returncode == 0, err
+    events = json.loads(report.read_text())["rails"]
+    assert any(event["rank"] == 0 and event["messages"] for event in events), events
