@@ -4,9 +4,9 @@
     python tools/instructions.py --tree build/compiled [--size 65536] [--rank 0] [--lines 40]
     python tools/instructions.py --tree build/compiled --of Sending_begin
 
-Two ranks play ping-pong over sm (or `--btl`); one of them runs under callgrind, which counts while a message
-is begun, a receive is posted or an arriving fragment is handled, and not while the rank waits.
-Unlike times, the counts are the same on a busy machine, but for what came before its receive.
+Two ranks play ping-pong over sm (or `--btl`); one of them runs under callgrind, which counts while
+a message is begun, a receive is posted or an arriving fragment is handled, and not while the rank
+waits. Unlike times, the counts are the same on a busy machine, but for what came before its receive.
 What is done once, such as an import at the first message, is divided by the number of messages.
 `--tree` is what `tools/compile_hot.py` made; `valgrind` is a package of most distributions.
 """

@@ -144,7 +144,8 @@ from mpi4py import MPI
 w = MPI.COMM_WORLD
 other = 1 - w.rank
 here = bytearray(8)
-w.Sendrecv(b"x", other, recvbuf=bytearray(1), source=other)
+for _ in range(20):  # both rails are connected
+    w.Sendrecv(b"x", other, recvbuf=bytearray(1), source=other)
 if w.rank == 1:
     print(os.getpid(), flush=True)
     time.sleep(0.3)  # stopped in here
@@ -156,9 +157,9 @@ if w.rank == 1:
     assert not w.Iprobe(), "something arrived twice"
 else:
     time.sleep(0.2)
-    for number in range(200):
-        w.Send(number.to_bytes(8), 1)
+    under_way = [w.Isend(number.to_bytes(8), 1) for number in range(200)]
     print("sent", flush=True)
+    MPI.Request.Waitall(under_way)
     w.Recv(bytearray(3), 1)
 w.Barrier()
 """
