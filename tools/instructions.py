@@ -6,7 +6,8 @@
 
 Two ranks play ping-pong over sm (or `--btl`); one of them runs under callgrind, which counts while
 a message is begun, a receive is posted or an arriving fragment is handled, and not while the rank
-waits. Unlike times, the counts are the same on a busy machine, but for what came before its receive.
+waits. Unlike times, the counts are the same on a busy machine, but for what came
+before its receive.
 What is done once, such as an import at the first message, is divided by the number of messages.
 `--tree` is what `tools/compile_hot.py` made; `valgrind` is a package of most distributions.
 """
