@@ -50,8 +50,6 @@ LATE_MS: Final = 200  # arbitrary: longer than the quicker end takes
 HOLD_MS: Final = 1_000  # arbitrary: the second break within the decay costs a second
 HOLD_MAX_MS: Final = 30_000  # arbitrary: a rail that flaps all the time is tried twice a minute
 DECAY_MS: Final = 10_000  # arbitrary: ten seconds in order make half good what a break has cost
-# ns; arbitrary: more than an agent needs for a verdict; who has none by then has nobody to ask
-UNKNOWN_MAX: Final = 2_000 * MS
 
 
 class HealingLimits(NamedTuple):
@@ -264,9 +262,10 @@ class Mender:
         self._watch = self._context.paths.watch(
             self._proc, source, target, self._rail, self._changed, failover=True
         )
-        # a watch of nobody's stays unknown for ever: a connection is all there is to try then
-        self._later(UNKNOWN_MAX, self._nobody_answers)
-        if self._watch.verdict is not PathVerdict.UNKNOWN:
+        if not self._watch.asked:  # nobody finds out: a connection is all there is to try
+            self._look_away()
+            self._agreed()
+        elif self._watch.verdict is not PathVerdict.UNKNOWN:
             self._changed()
 
     def _changed(self) -> None:
@@ -285,11 +284,6 @@ class Mender:
         if self._answers < self._limits.answers:
             self._later(self._limits.ask_pause, self._ask)
         else:
-            self._agreed()
-
-    def _nobody_answers(self) -> None:
-        if self._watch is not None and self._watch.verdict is PathVerdict.UNKNOWN:
-            self._look_away()
             self._agreed()
 
     def _agreed(self) -> None:

@@ -195,8 +195,6 @@ class FailoverEndpoint(TcpEndpoint):
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
         if self.state is not CONNECTED or self.queue or self.leaving or not self.has_window():
-            if self.state is CLOSED and not self._attempts:
-                self.connect()  # the PML goes on to another rail, and this one is to be there then
             return False
         size = len(header) + len(payload)
         joined = b"".join((FRAME.pack(tag, DATA, self._count(), size), header, payload))
