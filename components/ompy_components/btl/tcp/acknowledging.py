@@ -124,7 +124,7 @@ class Acknowledger(Poller):
         for endpoint in owing:
             endpoint.owes = False
             endpoint.acknowledge()
-        return True
+        return not owing  # saying it may have broken a path, and whoever heard of that has work
 
 
 class FailoverEndpoint(TcpEndpoint):
