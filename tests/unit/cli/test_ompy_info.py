@@ -117,6 +117,11 @@ def test_base_all_and_groups_without_components(info: Info) -> None:
         "btl_base_probe_interval_ms",
         "btl_base_probe_timeout_ms",
         "btl_base_probe_patience_ms",
+        "btl_base_heal_answers",
+        "btl_base_heal_pause_max_ms",
+        "btl_base_heal_hold_ms",
+        "btl_base_heal_hold_max_ms",
+        "btl_base_heal_decay_ms",
     ]
     assert "mca_base_param_files" in parameters(info("--param", "mca", "base", "-l9").lines)
     assert "engine_base_loop" in parameters(info("--param", "engine", "all", "-l9").lines)
