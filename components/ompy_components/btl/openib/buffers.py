@@ -67,7 +67,7 @@ class BufferPool:
     def __init__(
         self, domain: ProtectionDomain, size: int, first: int, most: int, step: int
     ) -> None:
-        """A list of buffers of `size` bytes: `first` at first, `step` more each time, `most` in all.
+        """A list of buffers of `size` bytes: `first` at first, `step` more each time, up to `most`.
 
         With `most` below 0 there is no end.
         """

@@ -1,10 +1,10 @@
 """Who connects to whom: HELLOs, and the machine that reads them. No I/O, no clock.
 
 Each attempt of an end to connect has a number. A HELLO says the sender's number, the one of the
-receiver it has heard of, and all its queue pairs. Whoever wants to send, or is told of an attempt it
-does not know, makes queue pairs and announces them; an end that knows the other's connects its own
-to them. So it does not matter who began, or that both did. A HELLO goes again and again until the
-other end has said that it knows the number in it.
+receiver it has heard of, and all its queue pairs. Whoever wants to send, or is told of an attempt
+it does not know, makes queue pairs and announces them; an end that knows the other's connects its
+own to them. So it does not matter who began, or that both did. A HELLO goes again and again until
+the other end has said that it knows the number in it.
 
     version u8 | flags u8 | queue pairs u16 | attempt u32 | heard u32 | port u16 | length u8 | host
     for each queue pair: lid u16, number u32, first packet u32

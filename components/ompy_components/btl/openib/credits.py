@@ -48,9 +48,9 @@ class PeerCredits:
         self.reserve -= 1
         return True
 
-    def gained(self, credits: int, seen: int) -> None:
+    def gained(self, count: int, seen: int) -> None:
         """The peer has given back."""
-        self.available += credits
+        self.available += count
         self.reserve += seen
         assert self.available <= self._entry.num, "more credits than the peer has buffers"
         assert self.reserve <= self._entry.rsv, "more reserve than the peer has buffers"
@@ -68,10 +68,10 @@ class PeerCredits:
 
     def give(self) -> tuple[int, int]:
         """What goes with the next header: credits, and messages seen."""
-        credits, seen = min(self.owed, CREDITS_MASK), min(self.seen, CM_MAX)
-        self.owed -= credits
+        count, seen = min(self.owed, CREDITS_MASK), min(self.seen, CM_MAX)
+        self.owed -= count
         self.seen -= seen
-        return credits, seen
+        return count, seen
 
     @property
     def pressing(self) -> bool:

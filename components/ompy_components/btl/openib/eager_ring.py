@@ -1,9 +1,9 @@
 """Both ends of an eager RDMA channel: a ring of slots in the receiver's memory.
 
 The sender writes fragment and footer so that the footer ends where the slot ends; the last byte
-makes the slot full, and it is written last. The receiver looks at the slot whose turn it is, empties
-it and gives it back as a credit. Writes have running numbers, which the wire does not carry:
-number n goes to slot n modulo the slots.
+makes the slot full, and it is written last. The receiver looks at the slot whose turn it is,
+empties it and gives it back as a credit. Writes have running numbers, which the wire does not
+carry: number n goes to slot n modulo the slots.
 
 A write that has failed leaves its slot empty, and the receiver would wait there for ever while
 later ones, through other queue pairs, have arrived: the sender tells the number, and the receiver
@@ -64,9 +64,9 @@ class SendRing:
         end = self.offer.address + (number % self.offer.slots + 1) * self.offer.slot_size
         return number, end - FOOTER_SIZE - size
 
-    def gained(self, credits: int) -> None:
+    def gained(self, count: int) -> None:
         """The peer has emptied slots."""
-        self.tokens += credits
+        self.tokens += count
         assert self.tokens < self.offer.slots, "more slots than the ring has"
 
 
@@ -119,9 +119,9 @@ class ReceiveRing:
 
     def give(self, most: int) -> int:
         """Credits that go with the next header, up to `most`."""
-        credits = min(self.owed, most)
-        self.owed -= credits
-        return credits
+        given = min(self.owed, most)
+        self.owed -= given
+        return given
 
     def failed(self, number: int) -> None:
         """The peer says that this write has failed. What has been passed already is no news."""

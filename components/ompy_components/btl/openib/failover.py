@@ -1,6 +1,6 @@
 """What becomes of a connection that has failed, and how it is made again.
 
-The first bad completion of an endpoint fails it, and nothing else: the PML is told, the peer is told
+The first bad completion of an endpoint fails it and nothing else: the PML is told, the peer is told
 by EP_BROKEN over another module's endpoint, and all queue pairs go to ERR, so that the device
 reports what was posted. What it reports as good is good. When everything is reported, what lies in
 the eager ring is delivered, what failed and what had not been posted is completed badly, in the
@@ -11,11 +11,12 @@ Source: reference openmpi.md 5.7 and 4.15, seed bfo-design section 9.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.btl import BAD_PARAM, ERROR_FATAL, ERROR_NONFATAL, UNREACHABLE
 from ompy.frameworks.nic.base import EventKind, LinkState, NicError
-from ompy.frameworks.nic.verbs import Completion, Status
+from ompy.frameworks.nic.verbs import Completion, QueuePair, Status
 from ompy.frameworks.nic.verbs import State as PairState
 
 from ompy_components.btl.openib.fragments import NO_NUMBER, OpenibFragment, Outgoing, Transfer
@@ -308,8 +309,6 @@ def _lost(endpoint: OpenibEndpoint) -> list[Outgoing]:
     return sorted(lost, key=lambda one: one.serial)
 
 
-def _error(pair: object) -> None:
-    try:
-        pair.modify(PairState.ERR)  # type: ignore[attr-defined]
-    except NicError:
-        pass  # the device is gone, and so is what it would have reported
+def _error(pair: QueuePair) -> None:
+    with suppress(NicError):  # a device that is gone reports nothing either
+        pair.modify(PairState.ERR)

@@ -80,17 +80,17 @@ NOTHING: Final = Given(0, 0, 0, False)
 
 def pack_header(tag: int, given: Given) -> bytes:
     """The header of a fragment."""
-    credits = given.credits | given.queue << QUEUE_SHIFT | (RING if given.ring else 0)
-    return HEADER.pack(tag, given.seen, credits)
+    word = given.credits | given.queue << QUEUE_SHIFT | (RING if given.ring else 0)
+    return HEADER.pack(tag, given.seen, word)
 
 
 def unpack_header(data: memoryview) -> tuple[int, Given]:
     """Tag and credits. Raises BadFragment when it is shorter than a header."""
     if len(data) < HEADER_SIZE:
         raise BadFragment(f"{len(data)} bytes are no fragment")
-    tag, seen, credits = HEADER.unpack_from(data)
-    queue = (credits & ~RING) >> QUEUE_SHIFT
-    return tag, Given(queue, credits & CREDITS_MASK, seen, bool(credits & RING))
+    tag, seen, word = HEADER.unpack_from(data)
+    queue = (word & ~RING) >> QUEUE_SHIFT
+    return tag, Given(queue, word & CREDITS_MASK, seen, bool(word & RING))
 
 
 def pack_footer(size: int) -> bytes:

@@ -1,7 +1,7 @@
 """Which ports openib uses, and which port of a peer each of ours talks to.
 
-Ports of one subnet reach each other: the first of ours there talks to the first of theirs, and so on
-(reference openmpi.md 5.1: an endpoint joins two ports of one subnet).
+Ports of one subnet reach each other: the first of ours there talks to the first of theirs, and so
+on (reference openmpi.md 5.1: an endpoint joins two ports of one subnet).
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ class OpenibModule(BtlModule):
 
     def begin_failover(self) -> bool:
         """From now on failures are not fatal, and broken paths are mended."""
-        self.failing_over = bool(self.flags & FAILOVER_SUPPORT)
+        self.failing_over = self.nic.failover = bool(self.flags & FAILOVER_SUPPORT)
         return self.failing_over
 
     def counters(self) -> dict[str, int]:

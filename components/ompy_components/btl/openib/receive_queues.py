@@ -9,6 +9,7 @@ Sizes are those of a fragment, the PML's header included. Source: reference open
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 QUEUES_MAX: Final = 16  # the header has 4 bits for the queue's number
@@ -121,7 +122,7 @@ def canonical(entries: Sequence[Entry]) -> str:
 
 
 def _check_sizes(entries: Sequence[Entry], largest: int) -> None:
-    for before, after in zip(entries, entries[1:], strict=False):
+    for before, after in pairwise(entries):
         if after.size <= before.size:
             raise BadReceiveQueues(
                 f"{after.text} comes after {before.text}: sizes have to ascend from entry to entry"

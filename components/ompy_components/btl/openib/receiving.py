@@ -85,11 +85,11 @@ class ReceiveEngine:
         one.home.used(one)
         if not isinstance(one.home, PeerBuffers):
             return
-        credits = endpoint.queues[index].credits
-        assert credits is not None
-        count = 1 if reserved else credits.used()
+        account = endpoint.queues[index].credits
+        assert account is not None
+        count = 1 if reserved else account.used()
         if reserved:
-            credits.seen += 1
+            account.seen += 1
         if count and endpoint.connection.up:
             one.home.repost(count)
 
@@ -125,10 +125,10 @@ class ReceiveEngine:
         elif given.credits or given.seen:
             if given.queue >= len(endpoint.queues):
                 raise BadFragment(f"credits for queue {given.queue}")
-            credits = endpoint.queues[given.queue].credits
-            if credits is None:
+            account = endpoint.queues[given.queue].credits
+            if account is None:
                 raise BadFragment(f"credits for queue {given.queue}, which is shared")
-            credits.gained(given.credits, given.seen)
+            account.gained(given.credits, given.seen)
 
     def _control(self, endpoint: OpenibEndpoint, message: memoryview) -> None:
         kind = control_type(message)

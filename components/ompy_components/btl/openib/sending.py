@@ -179,8 +179,8 @@ class SendEngine:
             return Given(0, ring.give(CREDITS_MASK), 0, ring=True)
         if own is None:
             return NOTHING
-        credits, seen = own.give()
-        return Given(index, credits, seen, ring=False)
+        count, seen = own.give()
+        return Given(index, count, seen, ring=False)
 
     def _hand_over(
         self,

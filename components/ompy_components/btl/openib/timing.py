@@ -67,7 +67,8 @@ def limits(values: Values) -> Limits:
                 f"{taken} is used"
             )
         found.append(taken)
-    return Limits(*found, tuple(warnings))
+    timeout, retries, rnr_retry, rnr_timer, reads = found
+    return Limits(timeout, retries, rnr_retry, rnr_timer, reads, tuple(warnings))
 
 
 def ring_limits(values: Values) -> RingLimits:
