@@ -143,10 +143,15 @@ class Connection:
     def hello(self, said: Hello) -> list[Step]:
         """The peer says something."""
         current = self.heard
-        if said.heard not in (0, self.attempt):
-            return []  # to an attempt of ours that was given up; it hears of the new one
-        if said.attempt < current or (not current and said.attempt <= self._latest):
+        if said.attempt < current:
             return []  # of a connection that is over
+        bound = said.heard not in (0, self.attempt)  # to an attempt of ours that was given up
+        over = not current and not said.heard and said.attempt <= self._latest
+        if self.state is State.CLOSED and (bound or over or said.heard):
+            # its sender may still wait for what there is no more: show it that we begin anew
+            return [] if said.settled else self.want()
+        if bound or over:
+            return []
         if self.state is State.FAILED:
             self.wanted = self.wanted or said.attempt > self._latest
             return []
