@@ -237,6 +237,7 @@ class Failover:
         elif kind is EventKind.LINK_UP:
             for endpoint in self.healing:
                 endpoint.heal_due = module.context.engine.now()
+            module.wake()
         elif kind is EventKind.LINK_DOWN:
             module.note("PORT_ERROR", reason=reason)
             if module.port_error_failover and module.failing_over:
@@ -255,6 +256,7 @@ class Failover:
         pause = 0 if at_once else min(HEAL_FIRST << min(endpoint.heals, 8), HEAL_MOST)
         endpoint.heal_due = now + pause
         self.healing[endpoint] = None
+        module.wake()
 
     def expire(self, now: int) -> int | None:
         """Connect what is due. Returns when the next one is, or None."""

@@ -421,9 +421,10 @@ class OpenibModule(BtlModule):
                 self.failover.fail(endpoint, endpoint.proc.departed, tell_peer=False)
         events = self.failover.settle()
         if self._due is not None and now >= self._due:
-            waits = (self.connecting.expire(now), self.failover.expire(now))
-            known = [due for due in waits if due is not None]
-            self._due = min(known) if known else None
+            self._due = None
+            for due in (self.failover.expire(now), self.connecting.expire(now)):
+                if due is not None and (self._due is None or due < self._due):
+                    self._due = due
         return events
 
     def wake(self) -> None:
