@@ -134,8 +134,9 @@ class Transfers(CompletionCallback):
         self.before = bytes(self.memory)
         module, endpoint = driver.rails(driver.peers[0])[0]
         self.handle = module.register_mem(endpoint, memoryview(self.memory), ACCESS_ANY)
-        self.statuses: list[tuple[str, int, bytes]] = []
+        self.statuses: list[tuple[str, int, bytearray]] = []
         self.open = 0
+        self.written: list[bytes] = []
 
     def begin(self, kind: str, there: Transfers) -> None:
         """Move the whole memory to, or from, the peer's."""
@@ -161,7 +162,7 @@ class Transfers(CompletionCallback):
     ) -> None:
         self.open -= 1
         kind, local = descriptor.context  # type: ignore[misc]
-        self.statuses.append((kind, status, bytes(local)))
+        self.statuses.append((kind, status, local))
 
 
 def openib(driver: Driver, index: int = 0) -> OpenibModule:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.datagrams import JobDatagrams
 from ompy.frameworks.nic.base import LinkState, NicError
+from ompy.frameworks.nic.verbs import QueuePair
 from ompy.frameworks.nic.verbs import State as PairState
 from ompy.frameworks.paths import PathVerdict
 
@@ -221,11 +222,18 @@ class ConnectionManager:
             if isinstance(entry, PerPeer):
                 queue.credits = PeerCredits(entry)
                 queue.buffers = PeerBuffers(module.domain, entry, size, room, pair)
-        room = module.rooms[-1]
-        pair = module.domain.queue_pair(room.queue, room.queue, send_depth=TRANSFERS)
-        endpoint.queues.append(Queue(pair, room))
-        module.receiving.by_number[pair.number] = endpoint, len(module.entries)
+        for index in (len(module.entries), len(module.entries) + 1):
+            queue = Queue(self.transfer_pair(endpoint, index), module.rooms[-1])
+            endpoint.queues.append(queue)
+
+    def transfer_pair(self, endpoint: OpenibEndpoint, index: int) -> QueuePair:
+        """A queue pair for puts and gets of one end, in INIT."""
+        module = self._module
+        queue = module.rooms[-1].queue
+        pair = module.domain.queue_pair(queue, queue, send_depth=TRANSFERS)
+        module.receiving.by_number[pair.number] = endpoint, index
         pair.modify(PairState.INIT)
+        return pair
 
     def _connect(self, endpoint: OpenibEndpoint) -> None:
         """Connect ours to the peer's."""

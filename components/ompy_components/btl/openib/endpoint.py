@@ -19,6 +19,7 @@ from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Trans
 from ompy_components.btl.openib.modex import PortRecord
 from ompy_components.btl.openib.pending import Pending
 from ompy_components.btl.openib.receive_buffers import PeerBuffers
+from ompy_components.btl.openib.renewal import Renewal
 
 
 class Queue:
@@ -51,10 +52,13 @@ class OpenibEndpoint(Endpoint):
         identity: of the module's device.
         record: the peer's port.
         connection: who is connected to whom.
-        queues: one for each entry of `receive_queues`, then the one for put and get.
+        queues: one for each entry of `receive_queues`, then one for puts and gets of the end with
+            the lower rank, and one for those of the other.
         lazy: what waits for the connection, in order.
         pending: fragments that wait for a work entry, a credit or a token.
         transfers: puts and gets that wait for a work entry.
+        asking, answering: index of the queue for puts and gets of this end, and of the peer.
+        renewal: of the queue pair for these.
         reads: RDMA reads that may be begun.
         posted: what the device has and has not reported, in order.
         casualties: what has failed of a broken connection, and is to be completed so.
@@ -74,6 +78,8 @@ class OpenibEndpoint(Endpoint):
     """
 
     __slots__ = (
+        "answering",
+        "asking",
         "broken",
         "casualties",
         "connection",
@@ -92,6 +98,7 @@ class OpenibEndpoint(Endpoint):
         "queues",
         "reads",
         "record",
+        "renewal",
         "ring_memory",
         "told",
         "transfers",
@@ -116,6 +123,9 @@ class OpenibEndpoint(Endpoint):
         self.lazy: deque[Outgoing] = deque()
         self.pending: Pending[OpenibFragment] = Pending(queues)
         self.transfers: deque[Transfer] = deque()
+        higher = module.context.rank > proc.rank
+        self.asking, self.answering = queues + higher, queues + (not higher)
+        self.renewal = Renewal()
         self.reads = reads
         self.posted: dict[Outgoing, None] = {}
         self.casualties: list[Outgoing] = []
@@ -145,7 +155,7 @@ class OpenibEndpoint(Endpoint):
     @property
     def busy(self) -> bool:
         """Something accepted is not completed."""
-        return bool(self.posted or self.casualties or self.waiting)
+        return bool(self.posted or self.casualties or self.waiting or self.renewal.flushed)
 
     @property
     def usable(self) -> bool:

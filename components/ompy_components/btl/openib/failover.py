@@ -14,9 +14,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.btl import BAD_PARAM, ERROR_FATAL, ERROR_NONFATAL, UNREACHABLE
+from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, UNREACHABLE
 from ompy.frameworks.nic.base import EventKind, LinkState, NicError
-from ompy.frameworks.nic.verbs import Completion, QueuePair, Status
+from ompy.frameworks.nic.verbs import Completion, QueuePair
 from ompy.frameworks.nic.verbs import State as PairState
 
 from ompy_components.btl.openib.fragments import NO_NUMBER, OpenibFragment, Outgoing, Transfer
@@ -26,6 +26,7 @@ from ompy_components.btl.openib.headers import (
     Broken,
     pack_broken,
 )
+from ompy_components.btl.openib.renewal import Renewal
 from ompy_components.btl.openib.states import State
 
 if TYPE_CHECKING:
@@ -57,12 +58,12 @@ class Failover:
 
     def work_failed(self, endpoint: OpenibEndpoint, one: Outgoing, done: Completion) -> None:
         """A send, put or get has failed."""
+        if isinstance(one, Transfer) and self._module.renewals.failed(endpoint, one, done):
+            return
         fresh = endpoint.connection.state is not State.FAILED
         reason = f"{done.opcode.value}: {done.status.value}{': ' * bool(done.detail)}{done.detail}"
         if fresh:
             self.fail(endpoint, reason)
-        if isinstance(one, Transfer) and done.status is Status.REM_ACCESS_ERR:
-            one.refused = True
         if isinstance(one, OpenibFragment) and one.number != NO_NUMBER:
             self._notify(endpoint, EP_EAGER_RDMA_ERROR, one.number)
         endpoint.casualties.append(one)
@@ -185,8 +186,7 @@ class Failover:
     def _complete(self, endpoint: OpenibEndpoint, one: Outgoing) -> None:
         module = self._module
         if isinstance(one, Transfer):
-            status = BAD_PARAM if one.refused else UNREACHABLE
-            module.sending.complete(endpoint, one, status)
+            module.sending.complete(endpoint, one, UNREACHABLE)
             return
         if one.immediate and module.error_callback is not None:
             module.error_callback.returned(module, endpoint.proc, one.tag, one.segment)
@@ -294,8 +294,10 @@ def _lost(endpoint: OpenibEndpoint) -> list[Outgoing]:
         *endpoint.posted,  # of a device that is gone, and reports nothing
         *endpoint.lazy,
         *endpoint.pending.clear(),
+        *endpoint.renewal.flushed,
         *endpoint.transfers,
     ]
+    endpoint.renewal = Renewal()
     endpoint.casualties = []
     endpoint.posted.clear()
     endpoint.lazy.clear()

@@ -83,10 +83,9 @@ class Transfer(Descriptor):
         address, rkey: of the peer's.
         queue: index of the queue pair for them.
         serial: when it was accepted, counted by the module.
-        refused: the peer does not allow it.
     """
 
-    __slots__ = ("address", "lkey", "opcode", "queue", "refused", "rkey", "serial")
+    __slots__ = ("address", "lkey", "opcode", "queue", "rkey", "serial")
 
     def __init__(self, opcode: Opcode, local: memoryview, flags: int, order: int) -> None:
         super().__init__(local, flags, order)
@@ -94,7 +93,6 @@ class Transfer(Descriptor):
         self.opcode = opcode
         self.lkey = self.address = self.rkey = 0
         self.queue = self.serial = -1
-        self.refused = False
 
 
 Outgoing = OpenibFragment | Transfer

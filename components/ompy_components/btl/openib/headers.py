@@ -51,7 +51,7 @@ SIZE_MAX: Final = (1 << 24) - 1
 _CREDITS: Final = Struct("<BBHI")  # type, queue, on a reserved buffer, none
 _RDMA: Final = Struct("<BBHIQI")  # type, none, slots, rkey, address, bytes of a slot
 _BROKEN: Final = Struct("<BBHIQIII")  # type, none, none, lid, subnet, rank, connection, number
-_RDMA_QUEUE: Final = Struct("<BBHII")  # type, none, lid, number, first packet
+_RDMA_QUEUE: Final = Struct("<BBHIII")  # type, answer, lid, number, first packet, renewal
 CONTROL_MAX: Final = max(_CREDITS.size, _RDMA.size, _BROKEN.size, _RDMA_QUEUE.size)
 
 
@@ -151,16 +151,20 @@ class QueueOffer(NamedTuple):
 
     Attributes:
         lid, number, first_packet: as `Destination` has them.
+        renewal: which one it is, from 1.
+        answer: it is for what the receiver of this message asks, else for what its sender does.
     """
 
     lid: int
     number: int
     first_packet: int
+    renewal: int
+    answer: bool
 
 
 def pack_queue(offer: QueueOffer) -> bytes:
     """RDMA_QUEUE."""
-    return _RDMA_QUEUE.pack(RDMA_QUEUE, 0, *offer)
+    return _RDMA_QUEUE.pack(RDMA_QUEUE, offer.answer, *offer[:4])
 
 
 def pack_bye() -> bytes:
@@ -197,7 +201,8 @@ def unpack_broken(message: memoryview) -> Broken:
 
 def unpack_queue(message: memoryview) -> QueueOffer:
     """What RDMA_QUEUE tells. Raises BadFragment."""
-    return QueueOffer(*_unpack(_RDMA_QUEUE, message)[2:])
+    _, answer, lid, number, first_packet, renewal = _unpack(_RDMA_QUEUE, message)
+    return QueueOffer(lid, number, first_packet, renewal, bool(answer))
 
 
 def _unpack(layout: Struct, message: memoryview) -> tuple[int, ...]:

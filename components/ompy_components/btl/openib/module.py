@@ -51,6 +51,7 @@ from ompy_components.btl.openib.registered import (
     RegisteredMemory,
     remote_of,
 )
+from ompy_components.btl.openib.renewal import Renewals
 from ompy_components.btl.openib.sending import MARGIN, SendEngine
 from ompy_components.btl.openib.timing import Limits, ring_limits
 
@@ -133,6 +134,7 @@ class OpenibModule(BtlModule):
         self.sending = SendEngine(self, coalesce=values.use_message_coalescing)
         self.receiving = ReceiveEngine(self, ring_limits(values))
         self.failover = Failover(self)
+        self.renewals = Renewals(self)
         self.connecting: ConnectionManager
 
     def _make_queues(self, values: Values) -> None:
@@ -225,6 +227,7 @@ class OpenibModule(BtlModule):
             "hellos": self.connecting.sent,
             "srq_resizes": sum(one.resizes for one in self.shared if one is not None),
             "failover_messages": self.failover.told,
+            "queue_renewals": self.renewals.count,
         }
         return {name: count for name, count in counted.items() if count}
 

@@ -19,6 +19,7 @@ from ompy_components.btl.openib.headers import (
     EP_EAGER_RDMA_ERROR,
     HEADER_SIZE,
     RDMA,
+    RDMA_QUEUE,
     BadFragment,
     Given,
     RingOffer,
@@ -27,6 +28,7 @@ from ompy_components.btl.openib.headers import (
     took_reserve,
     unpack_broken,
     unpack_header,
+    unpack_queue,
     unpack_ring,
 )
 from ompy_components.btl.openib.receive_buffers import PeerBuffers, ReceiveBuffer
@@ -141,6 +143,8 @@ class ReceiveEngine:
             self._module.failover.told_broken(unpack_broken(message))
         elif kind == EP_EAGER_RDMA_ERROR:
             self._module.failover.told_missing(unpack_broken(message))
+        elif kind == RDMA_QUEUE:
+            self._module.renewals.offered(endpoint, unpack_queue(message))
         elif kind == BYE:
             endpoint.left = True
         elif kind != CREDITS:

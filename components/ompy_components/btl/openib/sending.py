@@ -208,12 +208,14 @@ class SendEngine:
         queue.pair.post_send(work)
 
     def _post_transfer(self, endpoint: OpenibEndpoint, one: Transfer) -> bool:
-        queue = endpoint.queues[-1]
+        queue = endpoint.queues[endpoint.asking]
         reading = one.opcode is Opcode.RDMA_READ
-        if not queue.entries or not queue.room.room or (reading and not endpoint.reads):
+        if endpoint.renewal.under_way or not queue.entries or not queue.room.room:
+            return False
+        if reading and not endpoint.reads:
             return False
         endpoint.reads -= reading
-        one.queue = len(endpoint.queues) - 1
+        one.queue = endpoint.asking
         self._take(endpoint, queue, one)
         self.counted["gets" if reading else "puts"] += 1
         spans = (Span(one.segment, one.lkey),)

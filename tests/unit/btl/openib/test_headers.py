@@ -32,7 +32,7 @@ def test_footer() -> None:
 
 RING = RingOffer(17, 0xDEADBEEF, 1 << 40, 12304)
 BROKEN = Broken(7, 0xFEC0 << 48, 3, 2, 99)
-QUEUE = QueueOffer(7, 0xABCDEF, 0x123456)
+QUEUE = QueueOffer(7, 0xABCDEF, 0x123456, 3, answer=True)
 
 
 @pytest.mark.parametrize(
