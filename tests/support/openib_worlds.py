@@ -44,15 +44,23 @@ class Switch:
         kind: what is done to it: `down` is told to who sends, `hole` is not.
         at: which of its packets is the first that does not get through; None: none.
         broken: now.
+        victim: the only rank that is concerned; None: all.
         packets: that have been sent over it, or should have been.
-        strikes: whether a packet is lost even where the rail works.
+        strikes: whether a packet of a rank is lost even where the rail works.
     """
 
-    def __init__(self, rail: str = "first", kind: str = "hole", at: int | None = None) -> None:
+    def __init__(
+        self,
+        rail: str = "first",
+        kind: str = "hole",
+        at: int | None = None,
+        victim: int | None = None,
+    ) -> None:
         self.rail = rail
         self.kind = kind
         self.at = at
         self.broken = False
+        self.victim = victim
         self.packets = 0
         self.strikes: Callable[[int, bytes], bool] = lambda _rank, _packet: False
 
@@ -68,7 +76,9 @@ class RailFault(DatagramFault):
         self._switch = switch
 
     def silences(self, receiver: int, rail: str) -> bool:
-        return self._switch.broken and rail == self._switch.rail
+        switch = self._switch
+        concerned = switch.victim in (None, self._rank, receiver)
+        return switch.broken and rail == switch.rail and concerned
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
         switch = self._switch
@@ -77,7 +87,8 @@ class RailFault(DatagramFault):
         switch.packets += 1
         if switch.at is not None and switch.packets >= switch.at:
             switch.at, switch.broken = None, True
-        if switch.broken:
+        receiver = int(address.host.partition("/")[2])
+        if switch.broken and switch.victim in (None, self._rank, receiver):
             self.delivered(size=len(packet), to=address)
             if switch.kind == "down":
                 raise LinkError("the network is down")
