@@ -142,28 +142,27 @@ class Connection:
 
     def hello(self, said: Hello) -> list[Step]:
         """The peer says something."""
-        current = self.heard
-        if said.attempt < current:
-            return []  # of a connection that is over
         bound = said.heard not in (0, self.attempt)  # to an attempt of ours that was given up
-        over = not current and not said.heard and said.attempt <= self._latest
+        over = not self.heard and not said.heard and said.attempt <= self._latest
         if self.state is State.CLOSED and (bound or over or said.heard):
             # its sender may still wait for what there is no more: show it that we begin anew
             return [] if said.settled else self.want()
-        if bound or over:
-            return []
+        if bound or over or said.attempt < self.heard:
+            return []  # of a connection that is over
         if self.state is State.FAILED:
             self.wanted = self.wanted or said.attempt > self._latest
             return []
-        if current and said.attempt > current:
+        if self.heard and said.attempt > self.heard:
             return [Step.FAIL]  # the peer will say it again
-        knows = bool(self.attempt) and said.heard == self.attempt
+        return self._accept(said)
+
+    def _accept(self, said: Hello) -> list[Step]:
+        """What is said belongs to the connection that is made now, or is there."""
         before = self.state
+        knows = bool(self.attempt) and said.heard == self.attempt
         self.state = after(before, Event.ANSWERED if knows else Event.ANNOUNCED)
         steps: list[Step] = []
         if before is State.CLOSED:
-            if self.state is State.CLOSED:
-                return []
             self._begin()
             steps.append(Step.MAKE)
         if not self.heard:

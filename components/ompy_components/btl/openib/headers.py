@@ -39,6 +39,7 @@ SUBHEADER: Final = Struct("<BII")  # tag, size, alloc_size
 SUBHEADER_SIZE: Final = SUBHEADER.size
 assert SUBHEADER_SIZE == 9
 
+# reference openmpi.md 5.3: bits of the header's second word
 RING: Final = 1 << 15
 QUEUE_SHIFT: Final = 11
 CREDITS_MASK: Final = (1 << QUEUE_SHIFT) - 1

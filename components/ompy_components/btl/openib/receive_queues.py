@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-QUEUES_MAX: Final = 16  # the header has 4 bits for the queue's number
+QUEUES_MAX: Final = 16  # reference openmpi.md 5.3: the header has 4 bits for the queue
 NUM: Final = 256  # reference openmpi.md 5.2: buffers where an entry does not say
-CREDITS_MAX: Final = (1 << 11) - 1  # the header has 11 bits for credits
+CREDITS_MAX: Final = (1 << 11) - 1  # reference openmpi.md 5.3: 11 bits for credits
 SMALLEST: Final = 128  # reference openmpi.md 5.2: bytes of the first entry
 TINY: Final = 1024  # reference openmpi.md 5.2: of the second, where eager_limit is tiny
 FIELDS: Final = {"P": 6, "S": 7}
