@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ompy.conformance import BtlConformance
+from ompy.conformance.completion import CompletionSuite
 from ompy.conformance.failover import FailoverSuite
 from ompy.conformance.world import Settings
 from ompy.frameworks.btl import BtlComponent
@@ -37,23 +38,24 @@ class TestTcp(BtlConformance):
 
 
 class TestOpenib(BtlConformance):
-    """Every kind of queue, as Open MPI 4.1 has them by default."""
+    """Shared queues, as Open MPI 4.1 has them by default."""
 
     seeds = range(effort(1))
+    test_no_sendi = None  # what it took and is lost comes back; tests/sim/openib
     if not THOROUGH:  # two more interpreters, and its other tests of determinism are here
         test_hash_seed_has_no_part = None  # type: ignore[assignment]
+        test_wall_clock_and_chance_have_no_part = None  # type: ignore[assignment]
 
     @pytest.fixture
     def component(self) -> BtlComponent:
         return OPENIB
 
 
-class TestOpenibWithCredits(BtlConformance):
+class TestOpenibWithCredits(BtlConformance if THOROUGH else CompletionSuite):  # type: ignore[misc]
     """Buffers of each peer's own, few of them, so that credits run out; coalescing."""
 
     seeds = range(effort(1))
-    if not THOROUGH:
-        test_hash_seed_has_no_part = None  # type: ignore[assignment]
+    test_no_sendi = None  # as above
 
     @pytest.fixture
     def component(self) -> BtlComponent:

@@ -19,7 +19,7 @@ from tests.support.openib_worlds import (
 )
 
 SIZES = (60, 20, 100, 900, 60, 5000, 60, 100, 30_000, 20, 60, 900)  # through every queue
-STEP = 1 if THOROUGH else 9
+STEP = 1 if THOROUGH else 13
 HEALED = SECOND  # from the moment the rail works again
 
 

@@ -12,7 +12,6 @@ from ompy.frameworks.btl import (
     PUT,
     RDMA_COMPLETION,
     SEND,
-    SIZE_MAX,
     BtlComponent,
     BtlModule,
 )
@@ -26,6 +25,9 @@ from ompy.mca.parameter import Parameter
 EAGER: Final = 12_288
 LARGEST: Final = 65_536
 MIB: Final = 1 << 20
+TRANSFER_MAX: Final = (
+    1 << 30
+)  # arbitrary: half of what a message may have, 2 GiB by the specification
 
 
 def _words(name: str, text: str) -> Parameter:
@@ -258,8 +260,8 @@ class OpenibComponent(BtlComponent):
             rdma_pipeline_send_length=MIB,
             rdma_pipeline_frag_size=MIB,
             min_rdma_pipeline_size=MIB // 4,
-            put_limit=SIZE_MAX,
-            get_limit=SIZE_MAX,
+            put_limit=TRANSFER_MAX,
+            get_limit=TRANSFER_MAX,
             put_alignment=1,
             get_alignment=1,
         ),

@@ -118,7 +118,8 @@ class ConnectionManager:
     # -- HELLOs
 
     def _hello(self, endpoint: OpenibEndpoint, said: Hello) -> None:
-        if endpoint.proc.departed or endpoint.left:
+        fatal = endpoint.broken and not self._module.failing_over  # it was said to be for good
+        if endpoint.proc.departed or endpoint.left or fatal:
             return
         fresh = endpoint.connection.state is State.CLOSED
         if fresh and (self._module.nic.gone or self._module.nic.link is LinkState.DOWN):

@@ -21,6 +21,7 @@ from ompy_components.btl.openib.headers import (
     RDMA,
     RDMA_QUEUE,
     BadFragment,
+    Broken,
     Given,
     RingOffer,
     control_type,
@@ -140,15 +141,23 @@ class ReceiveEngine:
         elif kind == RDMA:
             endpoint.outgoing = SendRing(unpack_ring(message))
         elif kind == EP_BROKEN:
-            self._module.failover.told_broken(unpack_broken(message))
+            self._module.failover.told_broken(self._said(endpoint, message))
         elif kind == EP_EAGER_RDMA_ERROR:
-            self._module.failover.told_missing(unpack_broken(message))
+            self._module.failover.told_missing(self._said(endpoint, message))
         elif kind == RDMA_QUEUE:
             self._module.renewals.offered(endpoint, unpack_queue(message))
         elif kind == BYE:
             endpoint.left = True
         elif kind != CREDITS:
             raise BadFragment(f"a control message of type {kind}")
+
+    @staticmethod
+    def _said(endpoint: OpenibEndpoint, message: memoryview) -> Broken:
+        """What a peer says about a connection of its own."""
+        said = unpack_broken(message)
+        if said.rank != endpoint.proc.rank:
+            raise BadFragment(f"{endpoint.proc} speaks for rank {said.rank}")
+        return said
 
     # -- eager RDMA
 
