@@ -69,11 +69,11 @@ def test_the_exchange_uses_everything() -> None:
     world().run(program)
     wanted = {"sends", "eager_rdma", "credit_messages", "coalesced", "pending", "puts", "gets"}
     assert not wanted - counted
-    assert packets() > 100
+    assert 100 < packets() <= 250, "every packet is cut at below"
 
 
 @pytest.mark.parametrize("kind", ["down", "hole"])
-@pytest.mark.parametrize("at", range(1, 200, STEP))
+@pytest.mark.parametrize("at", range(1, 250, STEP))
 def test_cut_at_a_packet(at: int, kind: str) -> None:
     """Both ends are told once, before anything ends badly; what is good is there; it heals."""
     if at > packets():
