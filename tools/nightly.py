@@ -44,6 +44,7 @@ STEPS = [
     Step("10,000 worlds of bad wires", ["tools/lossy_sweep.py", "--worlds", "10000"]),
     tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
     tests("usnic's kit", "tests/conformance/test_in_tree.py", "-k", "Usnic", OMPY_EFFORT="4"),
+    tests("openib's kit", "tests/conformance/test_in_tree.py", "-k", "Openib", OMPY_EFFORT="2"),
     tests("messages beyond 4 GiB", "tests/proc/test_large_messages.py", OMPY_EFFORT="2"),
     Step("mpi4py's suite", ["tools/oracle.py", "--floor"]),
 ]

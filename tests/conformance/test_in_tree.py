@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from ompy.conformance import BtlConformance
+from ompy.conformance.completion import CompletionSuite
 from ompy.conformance.failover import FailoverSuite
 from ompy.conformance.world import Settings
 from ompy.frameworks.btl import BtlComponent
+from ompy_components.btl.openib.component import COMPONENT as OPENIB
 from ompy_components.btl.self.component import COMPONENT as SELF
 from ompy_components.btl.sm.component import COMPONENT as SM
 from ompy_components.btl.tcp.component import COMPONENT as TCP
@@ -33,6 +35,40 @@ class TestTcp(BtlConformance):
     @pytest.fixture
     def component(self) -> BtlComponent:
         return TCP
+
+
+class TestOpenib(BtlConformance):
+    """Shared queues, as Open MPI 4.1 has them by default."""
+
+    seeds = range(effort(1))
+    test_no_sendi = None  # what it took and is lost comes back; tests/sim/openib
+    if not THOROUGH:  # two more interpreters, and its other tests of determinism are here
+        test_hash_seed_has_no_part = None  # type: ignore[assignment]
+        test_wall_clock_and_chance_have_no_part = None  # type: ignore[assignment]
+
+    @pytest.fixture
+    def component(self) -> BtlComponent:
+        return OPENIB
+
+
+class TestOpenibWithCredits(BtlConformance if THOROUGH else CompletionSuite):  # type: ignore[misc]
+    """Buffers of each peer's own, few of them, so that credits run out; coalescing."""
+
+    seeds = range(effort(1))
+    test_no_sendi = None  # as above
+
+    @pytest.fixture
+    def component(self) -> BtlComponent:
+        return OPENIB
+
+    @pytest.fixture
+    def settings(self) -> Settings:
+        return {
+            "btl_openib_receive_queues": "P,256,8,4,4,2:P,4096,8:S,12288,16,12,4:P,65536,4",
+            "btl_openib_use_message_coalescing": 1,
+            "btl_openib_eager_rdma_num": 4,
+            "btl_openib_eager_rdma_threshold": 3,
+        }
 
 
 class TestUsnic(BtlConformance):

@@ -36,7 +36,7 @@ class JobDatagrams:
         refused: datagrams that arrived and were not from this job, or damaged.
     """
 
-    def __init__(self, context: RankContext, name: str) -> None:
+    def __init__(self, context: RankContext, name: str, host: str = "") -> None:
         """Open a socket and publish its address in the modex under `name`.
 
         It is on loopback when the whole job is on this host, else on the first interface that is
@@ -45,6 +45,7 @@ class JobDatagrams:
         Args:
             context: the rank.
             name: such as `btl.udplite`; only sockets of the same name hear each other.
+            host: address of the interface it is on instead.
 
         Raises:
             NotAvailable: the host has no interface to use.
@@ -55,7 +56,7 @@ class JobDatagrams:
         self._key = b""
         self._addresses: dict[int, Address | None] = {}
         self._room = memoryview(bytearray(DATAGRAM_MAX))
-        self._socket = _open(context)
+        self._socket = _open(context, host)
         self._readiness = context.network.readiness()
         self._readiness.add(self._socket, self)
         self._open = True
@@ -149,11 +150,11 @@ class JobDatagrams:
         return blake2b(said, key=self._key, salt=salt, digest_size=MAC_SIZE).digest()
 
 
-def _open(context: RankContext) -> Datagram:
+def _open(context: RankContext, host: str) -> Datagram:
     one_host = len(context.local_procs()) == context.size
     found = sorted(context.network.interfaces(), key=lambda other: other.loopback is not one_host)
     try:
-        return context.network.datagram(found[0].address)
+        return context.network.datagram(host or found[0].address)
     except IndexError:
         raise NotAvailable("this host has no network interface") from None
     except LinkError as problem:

@@ -1,0 +1,1 @@
+"""BTL openib: reliable-connected queue pairs of an emulated RDMA adapter."""

@@ -1,0 +1,78 @@
+"""From the parameters and the devices to modules, with the warnings that go with them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ompy.data.errors import ERR_ARG, MPIError
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.verbs import VerbsNic
+from ompy.mca.component import NotAvailable
+from ompy.mca.parameter import Values
+
+from ompy_components.btl.openib import modex, receive_queues, timing
+from ompy_components.btl.openib.module import OpenibModule
+from ompy_components.btl.openib.receive_queues import BadReceiveQueues, Entry, PerPeer, Shared
+
+
+def warn(context: RankContext, text: str) -> None:
+    """Tell the user, once for the job."""
+    if context.rank == 0:
+        print(f"ompy: {text}", file=sys.stderr, flush=True)
+
+
+def modules(context: RankContext, values: Values, nics: Sequence[VerbsNic]) -> list[OpenibModule]:
+    """A module for each device; publishes what peers have to know.
+
+    Raises:
+        NotAvailable: the device is too small for what the parameters ask for.
+        NicError: it refuses.
+        MPIError: ERR_ARG, `receive_queues` breaks a rule.
+    """
+    limits = timing.limits(values)
+    entries = _entries(context, values)
+    for text in limits.warnings:
+        warn(context, text)
+    made = []
+    for nic in nics:
+        nic.open()
+        _check(nic, entries, values.cq_size, values.eager_limit)
+        made.append(OpenibModule(context, values, nic, entries, limits))
+    records = [module.record for module in made]
+    context.wireup.publish(modex.KEY, modex.pack(receive_queues.canonical(entries), records))
+    for index, module in enumerate(made):
+        module.siblings = made
+        module.begin(records, index, values)
+    return made
+
+
+def _entries(context: RankContext, values: Values) -> list[Entry]:
+    largest = max(values.eager_limit, values.max_send_size)
+    text = values.receive_queues or receive_queues.default(values.eager_limit, values.max_send_size)
+    try:
+        entries, warnings = receive_queues.parse(text, largest)
+    except BadReceiveQueues as problem:
+        raise MPIError(ERR_ARG, f"btl_openib_receive_queues: {problem}") from None
+    for warning in warnings:
+        warn(context, f"btl_openib_receive_queues: {warning}")
+    return entries
+
+
+def _check(nic: VerbsNic, entries: Sequence[Entry], cq_size: int, eager_limit: int) -> None:
+    """See that queues have entries and completions have room, before anything is posted."""
+    posted = {True: 0, False: 0}
+    for entry in entries:
+        depth = entry.num + entry.rsv if isinstance(entry, PerPeer) else entry.num
+        if depth > nic.depth_max:
+            raise NotAvailable(
+                f"{entry.text} of btl_openib_receive_queues needs {depth} entries, and "
+                f"{nic.identity.name} has queues of {nic.depth_max}"
+            )
+        if isinstance(entry, Shared):
+            posted[entry.size <= eager_limit] += entry.num
+    if max(posted.values()) >= cq_size:
+        raise NotAvailable(
+            f"btl_openib_cq_size, {cq_size}, has no room for the {max(posted.values())} shared "
+            f"buffers of btl_openib_receive_queues"
+        )

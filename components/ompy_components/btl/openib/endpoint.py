@@ -1,0 +1,163 @@
+"""A peer as one openib module reaches it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ompy.frameworks.btl import BtlModule, Endpoint
+from ompy.frameworks.nic.base import Identity
+from ompy.frameworks.nic.verbs import QueuePair
+from ompy.frameworks.paths import PathWatch
+from ompy.frameworks.proc import Proc
+
+from ompy_components.btl.openib.buffers import Slab
+from ompy_components.btl.openib.completions import CompletionRoom
+from ompy_components.btl.openib.connection import Connection
+from ompy_components.btl.openib.credits import PeerCredits, Tokens
+from ompy_components.btl.openib.eager_ring import ReceiveRing, SendRing
+from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Transfer
+from ompy_components.btl.openib.modex import PortRecord
+from ompy_components.btl.openib.pending import Pending
+from ompy_components.btl.openib.receive_buffers import PeerBuffers
+from ompy_components.btl.openib.renewal import Renewal
+
+
+class Queue:
+    """One queue pair of an endpoint.
+
+    Attributes:
+        pair: the device's.
+        entries: work entries of its send queue that are free.
+        room: where its work is reported.
+        credits: with a queue of its own buffers, else None.
+        buffers: these; None with shared ones.
+        tokens: with shared buffers, those of the module; else None.
+    """
+
+    __slots__ = ("buffers", "credits", "entries", "pair", "room", "tokens")
+
+    def __init__(self, pair: QueuePair, room: CompletionRoom) -> None:
+        self.pair = pair
+        self.entries = pair.send_depth
+        self.room = room
+        self.credits: PeerCredits | None = None
+        self.buffers: PeerBuffers | None = None
+        self.tokens: Tokens | None = None
+
+
+class OpenibEndpoint(Endpoint):
+    """Both directions of the traffic with one peer.
+
+    Attributes:
+        identity: of the module's device.
+        record: the peer's port.
+        connection: who is connected to whom.
+        queues: one for each entry of `receive_queues`, then one for puts and gets of the end with
+            the lower rank, and one for those of the other.
+        lazy: what waits for the connection, in order.
+        pending: fragments that wait for a work entry, a credit or a token.
+        transfers: puts and gets that wait for a work entry.
+        asking, answering: index of the queue for puts and gets of this end, and of the peer.
+        renewal: of the queue pair for these.
+        reads: RDMA reads that may be begun.
+        posted: what the device has and has not reported, in order.
+        casualties: what has failed of a broken connection, and is to be completed so.
+        broken: why nothing can be sent; empty while it can.
+        told: the PML has been told that it is broken.
+        outgoing: the peer's ring that we write to, or None.
+        incoming: the ring of ours the peer writes to, or None.
+        ring_memory: of that.
+        eager_seen: eager fragments of the peer that came through queues.
+        left: the peer needs nothing more of us.
+        parted: we have told it so.
+        hello_due: when a HELLO goes again, ns; 0 for never.
+        tries: HELLOs without an answer.
+        watch: of the path, while it is in doubt.
+        heal_due: when to connect again, ns; 0 for not.
+        heals: attempts since it broke.
+    """
+
+    __slots__ = (
+        "answering",
+        "asking",
+        "broken",
+        "casualties",
+        "connection",
+        "eager_seen",
+        "heal_due",
+        "heals",
+        "hello_due",
+        "identity",
+        "incoming",
+        "lazy",
+        "left",
+        "outgoing",
+        "parted",
+        "pending",
+        "posted",
+        "queues",
+        "reads",
+        "record",
+        "renewal",
+        "ring_memory",
+        "told",
+        "transfers",
+        "tries",
+        "watch",
+    )
+
+    def __init__(
+        self,
+        module: BtlModule,
+        identity: Identity,
+        proc: Proc,
+        record: PortRecord,
+        queues: int,
+        reads: int,
+    ) -> None:
+        super().__init__(module, proc)
+        self.identity = identity
+        self.record = record
+        self.connection = Connection()
+        self.queues: list[Queue] = []
+        self.lazy: deque[Outgoing] = deque()
+        self.pending: Pending[OpenibFragment] = Pending(queues)
+        self.transfers: deque[Transfer] = deque()
+        higher = module.context.rank > proc.rank
+        self.asking, self.answering = queues + higher, queues + (not higher)
+        self.renewal = Renewal()
+        self.reads = reads
+        self.posted: dict[Outgoing, None] = {}
+        self.casualties: list[Outgoing] = []
+        self.broken = ""
+        self.told = False
+        self.outgoing: SendRing | None = None
+        self.incoming: ReceiveRing | None = None
+        self.ring_memory: Slab | None = None
+        self.eager_seen = 0
+        self.left = self.parted = False
+        self.hello_due = 0
+        self.tries = 0
+        self.watch: PathWatch | None = None
+        self.heal_due = 0
+        self.heals = 0
+
+    def describe(self) -> str:
+        """Interface and addresses, as for `btl/tcp`."""
+        own = self.identity
+        return f"openib {own.interface} {own.address} - {self.record.host}"
+
+    @property
+    def waiting(self) -> bool:
+        """Something accepted has not been posted yet."""
+        return bool(self.lazy or self.transfers or self.pending)
+
+    @property
+    def busy(self) -> bool:
+        """Something accepted is not completed."""
+        return bool(self.posted or self.casualties or self.waiting or self.renewal.flushed)
+
+    @property
+    def usable(self) -> bool:
+        """What is offered for it is taken."""
+        return not (self.broken or self.left or self.proc.departed)

@@ -1,0 +1,519 @@
+"""An openib module: one port of one device, and the contract's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ompy.data.convertor import Convertor
+from ompy.engine.timers import Timer
+from ompy.frameworks.btl import (
+    BAD_PARAM,
+    BTL_OWNERSHIP,
+    COMPLETED,
+    FAILOVER_SUPPORT,
+    GET,
+    NOT_AVAILABLE,
+    PUT,
+    QUEUED,
+    RDMA_COMPLETION,
+    REMOTE_READ,
+    REMOTE_WRITE,
+    SEND,
+    UNREACHABLE,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+)
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import NicError
+from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
+from ompy.frameworks.proc import Proc
+from ompy.frameworks.transfers import unsuitable
+from ompy.mca.parameter import Values
+
+from ompy_components.btl.openib import interfaces, modex
+from ompy_components.btl.openib.buffers import BufferPool
+from ompy_components.btl.openib.completions import CompletionRoom
+from ompy_components.btl.openib.connecting import ConnectionManager
+from ompy_components.btl.openib.credits import Tokens
+from ompy_components.btl.openib.endpoint import OpenibEndpoint
+from ompy_components.btl.openib.failover import Failover
+from ompy_components.btl.openib.fragments import OpenibFragment, Transfer
+from ompy_components.btl.openib.headers import CONTROL_MAX, HEADER_SIZE, pack_bye
+from ompy_components.btl.openib.receive_buffers import ReceiveBuffer, SharedBuffers
+from ompy_components.btl.openib.receive_queues import Entry, Shared
+from ompy_components.btl.openib.receiving import ReceiveEngine
+from ompy_components.btl.openib.registered import (
+    HANDLE_SIZE,
+    MemoryTable,
+    RegisteredMemory,
+    remote_of,
+)
+from ompy_components.btl.openib.renewal import Renewals
+from ompy_components.btl.openib.sending import MARGIN, SendEngine
+from ompy_components.btl.openib.timing import Limits, ring_limits
+
+# what a module can do, of which the parameter takes some
+ABILITIES: Final = SEND | PUT | GET | RDMA_COMPLETION | FAILOVER_SUPPORT
+ROUND_MAX: Final = 512  # arbitrary: completions, or fragments of rings, that one poll handles
+DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
+LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for farewells
+
+
+class OpenibModule(BtlModule):
+    """One port of one rank.
+
+    Attributes:
+        nic: the device, open.
+        record: what peers know of it.
+        limits: the `ib_` parameters.
+        entries: of `receive_queues`.
+        siblings: all openib modules of the rank, this one included.
+        endpoints: by rank.
+        domain: of everything here.
+        rooms: completion queues, of each entry's queue and of the one for put and get.
+        shared: buffers of each entry, None for `P`.
+        tokens: of each entry, None for `P`.
+        inline_max: bytes that are sent inline.
+        failing_over: the PML goes on over other rails, and wants to know when this one is healed.
+        port_error_failover: a port that is down fails its paths at once.
+    """
+
+    def __init__(
+        self,
+        context: RankContext,
+        values: Values,
+        nic: VerbsNic,
+        entries: Sequence[Entry],
+        limits: Limits,
+    ) -> None:
+        """Take an open device into use.
+
+        Args:
+            context: the rank.
+            values: of the component's parameters.
+            nic: the device.
+            entries: of `receive_queues`.
+            limits: the `ib_` parameters.
+
+        Raises:
+            NicError: the device has no room for what the parameters ask for.
+        """
+        super().__init__("openib", context, values, ABILITIES)
+        self.nic = nic
+        self.limits = limits
+        self.entries = list(entries)
+        self.record = modex.PortRecord(
+            nic.subnet, nic.lid, nic.identity.speed, nic.identity.address
+        )
+        self.siblings: list[OpenibModule] = [self]
+        self.endpoints: dict[int, OpenibEndpoint] = {}
+        self.failing_over = False
+        self.port_error_failover: bool = values.port_error_failover
+        self.bandwidth = values.bandwidth or nic.identity.speed
+        self.registration_handle_size = HANDLE_SIZE
+        inline = values.max_inline_data
+        self.inline_max = min(nic.inline_max, inline if inline >= 0 else nic.inline_max)
+        self.domain = nic.domain()
+        self._ours: list[modex.PortRecord] = []
+        self._index = 0
+        self._polling = (
+            values.poll_cq_batch,
+            values.hp_cq_poll_per_progress,
+            values.cq_poll_ratio,
+        )
+        self._due: int | None = 0
+        self._timer: Timer | None = None
+        self._turn = self._rounds = 0
+        self._missing = False  # a peer has ended while something for it was under way
+        self._finalized = False
+        self._make_queues(values)
+        self._memory = MemoryTable(self.domain, context.rank)
+        self.sending = SendEngine(self, coalesce=values.use_message_coalescing)
+        self.receiving = ReceiveEngine(self, ring_limits(values))
+        self.failover = Failover(self)
+        self.renewals = Renewals(self)
+        self.connecting: ConnectionManager
+
+    def _make_queues(self, values: Values) -> None:
+        """Completion queues, shared buffers with their tokens, and free lists."""
+        self._high = CompletionRoom(self.nic, values.cq_size)
+        self._low = CompletionRoom(self.nic, values.cq_size)
+        self.rooms = [
+            self._high if entry.size <= self.eager_limit else self._low for entry in self.entries
+        ]
+        self.rooms.append(self._low)
+        self.shared = [
+            SharedBuffers(
+                self.domain,
+                entry,
+                self.buffer_size(entry),
+                room,
+                resize=values.enable_srq_resize,
+            )
+            if isinstance(entry, Shared)
+            else None
+            for entry, room in zip(self.entries, self.rooms, strict=False)
+        ]
+        self.tokens = [
+            Tokens(entry.sd_max) if isinstance(entry, Shared) else None for entry in self.entries
+        ]
+        lists = values.free_list_num, values.free_list_max, values.free_list_inc
+        self._pools = [
+            BufferPool(self.domain, self.buffer_size(entry), *lists) for entry in self.entries
+        ]
+        self._own = BufferPool(self.domain, CONTROL_MAX + MARGIN, 8, -1, 32)
+
+    def begin(self, ours: Sequence[modex.PortRecord], index: int, values: Values) -> None:
+        """Open the way for connections; this is port `index` of ours."""
+        self._ours = list(ours)
+        self._index = index
+        at = interfaces.position(ours, index)
+        name = f"{modex.KEY}.{self.record.subnet:x}.{at}"
+        self.connecting = ConnectionManager(
+            self, name, values.connect_udcm_timeout, values.connect_udcm_max_retry
+        )
+
+    # -- sizes
+
+    @staticmethod
+    def buffer_size(entry: Entry) -> int:
+        """Bytes of a buffer for fragments of an entry's size."""
+        return entry.size + MARGIN
+
+    def queue_for(self, size: int) -> int:
+        """The first queue that a fragment of `size` bytes fits."""
+        for index, entry in enumerate(self.entries):
+            if size <= entry.size:
+                return index
+        return len(self.entries) - 1
+
+    # -- peers
+
+    def reach(self, proc: Proc) -> OpenibEndpoint | None:
+        """Every rank with a port that is ours' partner, and with the same `receive_queues`."""
+        found = self.endpoints.get(proc.rank)
+        if found is not None:
+            return found
+        blob = self.context.modex(self.context.me).get(modex.KEY, b"")
+        own = blob.decode().partition("\n")[0].partition(" ")[2]
+        theirs = modex.unpack(self.context.modex(proc).get(modex.KEY, b""), own)
+        record = interfaces.partner(self._ours, self._index, theirs)
+        if record is None:
+            return None
+        endpoint = OpenibEndpoint(
+            self, self.nic.identity, proc, record, len(self.entries), self.limits.reads
+        )
+        self.endpoints[proc.rank] = endpoint
+        return endpoint
+
+    def path(self, endpoint: Endpoint) -> bytes:
+        """Both ports, the one with the lower LID first."""
+        assert isinstance(endpoint, OpenibEndpoint)
+        ends = sorted((one.lid, one.host) for one in (self.record, endpoint.record))
+        return b" ".join(f"{host}/{lid}".encode() for lid, host in ends)
+
+    def begin_failover(self) -> bool:
+        """From now on failures are not fatal, and broken paths are mended."""
+        self.failing_over = self.nic.failover = bool(self.flags & FAILOVER_SUPPORT)
+        return self.failing_over
+
+    def counters(self) -> dict[str, int]:
+        """What it has counted."""
+        counted = {
+            **self.sending.counted,
+            "hellos": self.connecting.sent,
+            "srq_resizes": sum(one.resizes for one in self.shared if one is not None),
+            "failover_messages": self.failover.told,
+            "queue_renewals": self.renewals.count,
+        }
+        return {name: count for name, count in counted.items() if count}
+
+    # -- sending
+
+    def fragment(
+        self, queue: int, size: int, flags: int, order: int, *, own: bool = False
+    ) -> OpenibFragment | None:
+        """A fragment in a buffer of a queue's free list, or of the one for our own messages."""
+        pool = self._own if own else self._pools[queue]
+        buffer = pool.take()
+        if buffer is None:
+            return None
+        segment = buffer.memory[HEADER_SIZE : HEADER_SIZE + size]
+        made = OpenibFragment(segment, flags, order, buffer, queue)
+        made.pool = pool
+        return made
+
+    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
+        """A fragment in registered memory; for a path that is broken, one that is refused."""
+        assert isinstance(endpoint, OpenibEndpoint)
+        if not endpoint.usable:
+            return OpenibFragment(memoryview(bytearray(size)), flags, order, None, 0)
+        return self.fragment(self.queue_for(size), size, flags, order)
+
+    def free(self, descriptor: Descriptor) -> None:
+        """Give the buffer back."""
+        assert isinstance(descriptor, OpenibFragment)
+        descriptor.release()
+
+    def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
+        """Send it, or have it wait for its turn; it is complete when the peer's device has it."""
+        assert isinstance(endpoint, OpenibEndpoint)
+        assert isinstance(descriptor, OpenibFragment)
+        if not endpoint.usable or descriptor.buffer is None:
+            return UNREACHABLE
+        descriptor.tag = tag
+        self.sending.accept(endpoint, descriptor)
+        return QUEUED
+
+    def sendi(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        header: bytes,
+        payload_size: int,
+        order: int,
+        flags: int,
+        tag: int,
+    ) -> int:
+        """Copy it and send it; if it is lost, `returned` says so."""
+        assert isinstance(endpoint, OpenibEndpoint)
+        size = len(header) + payload_size
+        if not endpoint.usable or not endpoint.connection.up or endpoint.waiting:
+            return NOT_AVAILABLE
+        fragment = self.fragment(self.queue_for(size), size, flags | BTL_OWNERSHIP, order)
+        if fragment is None:
+            return NOT_AVAILABLE
+        fragment.segment[: len(header)] = header
+        if payload_size:
+            convertor.pack(0, fragment.segment[len(header) :])
+        fragment.tag = tag
+        fragment.immediate = True
+        self.sending.accept(endpoint, fragment)
+        return COMPLETED
+
+    # -- remote memory
+
+    def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
+        """Register it with the device."""
+        return self._memory.add(memory, flags)
+
+    def deregister_mem(self, handle: object) -> None:
+        """Take it back: what names it from now on is refused by the device."""
+        self._memory.remove(handle)
+
+    def put(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """RDMA write."""
+        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+            return NOT_AVAILABLE
+        one = Transfer(Opcode.RDMA_WRITE, local, flags, order)
+        one.callback, one.context = callback, context
+        return self._transfer(endpoint, one, remote_address, local_handle, remote_handle)
+
+    def get(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """RDMA read."""
+        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+            return NOT_AVAILABLE
+        one = Transfer(Opcode.RDMA_READ, local, flags, order)
+        one.callback, one.context = callback, context
+        return self._transfer(endpoint, one, remote_address, local_handle, remote_handle)
+
+    def _transfer(
+        self,
+        endpoint: Endpoint,
+        one: Transfer,
+        offset: int,
+        local_handle: object,
+        remote_handle: bytes,
+    ) -> int:
+        assert isinstance(endpoint, OpenibEndpoint)
+        if not len(one.segment):
+            return NOT_AVAILABLE
+        there = remote_of(remote_handle, endpoint.proc.rank)
+        access = REMOTE_READ if one.opcode is Opcode.RDMA_READ else REMOTE_WRITE
+        if there is None or not there.allows(offset, len(one.segment), access):
+            return BAD_PARAM
+        if not isinstance(local_handle, RegisteredMemory):
+            return BAD_PARAM
+        if not endpoint.usable:
+            return UNREACHABLE
+        one.lkey = local_handle.region.lkey
+        one.address, one.rkey = there.address + offset, there.rkey
+        self.sending.accept(endpoint, one)
+        return QUEUED
+
+    # -- progress
+
+    def poll(self) -> int:
+        """Take in what has come, send what can be sent, look after what is broken."""
+        if self._finalized:
+            return 0
+        if self.nic.eventful:
+            for event in self.nic.events():
+                self.failover.event(event.kind, event.reason, event.subject)
+        events = self.connecting.poll()
+        try:
+            events += self._poll_queues()
+        except NicError as problem:
+            self.failover.fail_all(str(problem))
+        events += self.receiving.poll_rings(ROUND_MAX)
+        self.receiving.return_credits()
+        if self.sending.waiting:
+            events += self.sending.serve()
+        events += self._look_after(self.context.engine.now())
+        return events
+
+    def _poll_queues(self) -> int:
+        """Handle completions: of the high-priority queue first, of the other now and then."""
+        if self.nic.gone:
+            return 0
+        batch, polls, ratio = self._polling
+        handled = 0
+        for _ in range(polls):
+            found = self._high.poll(min(batch, ROUND_MAX - handled))
+            for completion in found:
+                self._handle(completion)
+            handled += len(found)
+            if self._high.empty or handled >= ROUND_MAX:
+                break
+        self._turn += 1
+        if handled and self._turn < ratio and not self.failover.draining:
+            return handled
+        self._turn = 0
+        found = self._low.poll(batch)
+        for completion in found:
+            self._handle(completion)
+        return handled + len(found)
+
+    def _handle(self, completion: Completion) -> None:
+        if isinstance(completion.context, ReceiveBuffer):
+            self.receiving.reported(completion)
+        else:
+            self.sending.reported(completion)
+
+    def _look_after(self, now: int) -> int:
+        """Timers, departures, broken connections."""
+        self._rounds += 1
+        if self._missing or self._rounds % DEPARTURES == 0:
+            self._missing = False
+            for endpoint in self._departed():
+                self.failover.fail(endpoint, endpoint.proc.departed, tell_peer=False)
+        events = self.failover.settle()
+        if self._due is not None and now >= self._due:
+            self._due = None
+            for due in (self.failover.expire(now), self.connecting.expire(now)):
+                if due is not None and (self._due is None or due < self._due):
+                    self._due = due
+        return events
+
+    def wake(self) -> None:
+        """Have the next poll look at everything that has a time."""
+        self._due = 0
+
+    def arm(self) -> bool:
+        """Sleep until the device, a HELLO or a timer has something."""
+        if self._finalized:
+            return True
+        if self.nic.eventful or self.connecting.ready() or self.failover.pressing:
+            return False
+        if not self.nic.gone:
+            if self._high.queue.ready() or self._low.queue.ready():
+                return False
+            if self.receiving.rings_ready() or self.nic.eventful:
+                return False
+        if self._departed():
+            self._missing = True
+            return False
+        if self._due is not None and (
+            self._timer is None or not self._timer.pending or self._timer.deadline > self._due
+        ):
+            self._cancel_timer()
+            engine = self.context.engine
+            self._timer = engine.call_later(max(0, self._due - engine.now()), _nothing)
+        return True
+
+    def _departed(self) -> list[OpenibEndpoint]:
+        """Peers that have ended while something for them is under way."""
+        return [
+            endpoint
+            for endpoint in self.endpoints.values()
+            if endpoint.proc.departed and not endpoint.broken and endpoint.busy
+        ]
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def note(self, name: str, **fields: object) -> None:
+        """A trace event of this module."""
+        trace = self.context.trace
+        if trace.active:
+            trace.record("btl.openib", name, lid=self.record.lid, **fields)
+
+    # -- end
+
+    def finalize(self) -> None:
+        """Wait until the peers have everything, part from them, and close."""
+        if self._finalized:
+            return
+        engine = self.context.engine
+        every = list(self.endpoints.values())
+        engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in every))
+        for endpoint in every:
+            if endpoint.connection.up and endpoint.usable:
+                self.sending.say(endpoint, pack_bye())
+                endpoint.parted = True
+        engine.wait_until(lambda: all(_has_parted(endpoint) for endpoint in every), LINGER)
+        self._finalized = True
+        self.note("STATISTICS", **self.counters())
+        self._cancel_timer()
+        self.connecting.close()
+        self.failover.close()
+        for shared in self.shared:
+            if shared is not None:
+                shared.close()
+        for pool in (*self._pools, self._own):
+            pool.close()
+        self._memory.close()
+        self._high.queue.close()
+        self._low.queue.close()
+        self.nic.close()
+
+
+def _is_idle(endpoint: OpenibEndpoint) -> bool:
+    return not endpoint.busy
+
+
+def _has_parted(endpoint: OpenibEndpoint) -> bool:
+    """The peer has all of ours, and needs nothing more, or is not there any more."""
+    gone = endpoint.broken or endpoint.proc.departed or not endpoint.parted
+    return bool(gone) or (endpoint.left and not endpoint.busy)
+
+
+def _nothing() -> None:
+    """The rank is awake: its poll looks at the timers."""

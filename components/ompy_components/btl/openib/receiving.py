@@ -1,0 +1,236 @@
+"""What comes in: fragments through queues and rings, credits, messages of our own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.nic.base import NicError
+from ompy.frameworks.nic.verbs import Access, Completion, Status
+
+from ompy_components.btl.openib import coalescing
+from ompy_components.btl.openib.buffers import Slab
+from ompy_components.btl.openib.eager_ring import ReceiveRing, SendRing
+from ompy_components.btl.openib.headers import (
+    BYE,
+    COALESCED,
+    CONTROL,
+    CREDITS,
+    EP_BROKEN,
+    EP_EAGER_RDMA_ERROR,
+    HEADER_SIZE,
+    RDMA,
+    RDMA_QUEUE,
+    BadFragment,
+    Broken,
+    Given,
+    RingOffer,
+    control_type,
+    pack_ring,
+    took_reserve,
+    unpack_broken,
+    unpack_header,
+    unpack_queue,
+    unpack_ring,
+)
+from ompy_components.btl.openib.receive_buffers import PeerBuffers, ReceiveBuffer
+from ompy_components.btl.openib.sending import MARGIN
+
+if TYPE_CHECKING:
+    from ompy_components.btl.openib.endpoint import OpenibEndpoint
+    from ompy_components.btl.openib.module import OpenibModule
+    from ompy_components.btl.openib.timing import RingLimits
+
+
+class ReceiveEngine:
+    """The receiving half of a module.
+
+    Attributes:
+        rings: endpoints whose peers write to a ring of ours.
+        by_number: endpoint and index of the queue, by the number of the queue pair.
+    """
+
+    def __init__(self, module: OpenibModule, limits: RingLimits) -> None:
+        self._module = module
+        self._limits = limits
+        self._turns = 0
+        self.rings: dict[OpenibEndpoint, None] = {}
+        self.by_number: dict[int, tuple[OpenibEndpoint, int]] = {}
+        self._touched: dict[OpenibEndpoint, None] = {}
+
+    # -- queues
+
+    def reported(self, completion: Completion) -> None:
+        """A receive is done."""
+        one = completion.context
+        assert isinstance(one, ReceiveBuffer)
+        found = self.by_number.get(completion.number)
+        own = isinstance(one.home, PeerBuffers)
+        if completion.status is not Status.SUCCESS:
+            one.home.used(one)
+            if own and found is not None:  # a shared one says nothing about a path
+                self._module.failover.receive_failed(found[0], completion)
+            return
+        if found is None:
+            one.home.used(one)  # of a connection that has been cleared away
+            return
+        endpoint, index = found
+        self._module.connecting.heard(endpoint)
+        self._touched.setdefault(endpoint)
+        message = self._take(endpoint, one.buffer.memory[: completion.size])
+        reserved = message is not None and took_reserve(message)
+        self._given_back(endpoint, index, one, reserved=own and reserved)
+        self._count_eager(endpoint, completion.size)
+
+    def _given_back(
+        self, endpoint: OpenibEndpoint, index: int, one: ReceiveBuffer, *, reserved: bool
+    ) -> None:
+        """A buffer has been read: post it again, now or with others."""
+        one.home.used(one)
+        if not isinstance(one.home, PeerBuffers):
+            return
+        account = endpoint.queues[index].credits
+        assert account is not None
+        count = 1 if reserved else account.used()
+        if reserved:
+            account.seen += 1
+        if count and endpoint.connection.up:
+            one.home.repost(count)
+
+    # -- fragments
+
+    def _take(self, endpoint: OpenibEndpoint, data: memoryview) -> memoryview | None:
+        """Handle what one send or write has brought.
+
+        Returns:
+            A control message, or None.
+        """
+        try:
+            tag, given = unpack_header(data)
+            self._gained(endpoint, given)
+            body = data[HEADER_SIZE:]
+            if tag != CONTROL:
+                self._module.dispatch(endpoint, tag, body)
+                return None
+            self._control(endpoint, body)
+        except BadFragment as problem:
+            # the adapter has checked that the bytes are as the peer sent them
+            self._module.failover.fail(endpoint, f"the peer does not speak our protocol: {problem}")
+            return None
+        return body
+
+    def _gained(self, endpoint: OpenibEndpoint, given: Given) -> None:
+        """Credits came with a header."""
+        if not endpoint.connection.up:
+            return
+        if given.ring:
+            if endpoint.outgoing is not None:
+                endpoint.outgoing.gained(given.credits)
+        elif given.credits or given.seen:
+            if given.queue >= len(endpoint.queues):
+                raise BadFragment(f"credits for queue {given.queue}")
+            account = endpoint.queues[given.queue].credits
+            if account is None:
+                raise BadFragment(f"credits for queue {given.queue}, which is shared")
+            account.gained(given.credits, given.seen)
+
+    def _control(self, endpoint: OpenibEndpoint, message: memoryview) -> None:
+        kind = control_type(message)
+        if kind == COALESCED:
+            for tag, fragment in coalescing.split(message):
+                self._module.dispatch(endpoint, tag, fragment)
+        elif kind == RDMA:
+            endpoint.outgoing = SendRing(unpack_ring(message))
+        elif kind == EP_BROKEN:
+            self._module.failover.told_broken(self._said(endpoint, message))
+        elif kind == EP_EAGER_RDMA_ERROR:
+            self._module.failover.told_missing(self._said(endpoint, message))
+        elif kind == RDMA_QUEUE:
+            self._module.renewals.offered(endpoint, unpack_queue(message))
+        elif kind == BYE:
+            endpoint.left = True
+        elif kind != CREDITS:
+            raise BadFragment(f"a control message of type {kind}")
+
+    @staticmethod
+    def _said(endpoint: OpenibEndpoint, message: memoryview) -> Broken:
+        """What a peer says about a connection of its own."""
+        said = unpack_broken(message)
+        if said.rank != endpoint.proc.rank:
+            raise BadFragment(f"{endpoint.proc} speaks for rank {said.rank}")
+        return said
+
+    # -- eager RDMA
+
+    def _count_eager(self, endpoint: OpenibEndpoint, size: int) -> None:
+        """After enough eager fragments of a peer, offer it a ring."""
+        limits, module = self._limits, self._module
+        if not limits.use or endpoint.incoming is not None or not endpoint.connection.up:
+            return
+        if size > module.eager_limit + HEADER_SIZE or endpoint.broken:
+            return
+        endpoint.eager_seen += 1
+        if endpoint.eager_seen < limits.threshold or len(self.rings) >= limits.peers:
+            return
+        slot = -(-(module.eager_limit + MARGIN) // 8) * 8
+        slots = limits.slots + 1
+        try:
+            memory = Slab(module.domain, slot * slots, 1, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
+        except NicError:
+            endpoint.eager_seen = 0  # no room for it now
+            return
+        endpoint.ring_memory = memory
+        endpoint.incoming = ReceiveRing(memory.buffers[0].memory, slots)
+        self.rings[endpoint] = None
+        region = memory.region
+        offer = RingOffer(slots, region.rkey, region.address, slot)
+        module.sending.say(endpoint, pack_ring(offer))
+
+    def poll_rings(self, most: int) -> int:
+        """Read what lies in the rings, up to `most` fragments, from each peer in turn."""
+        events = 0
+        for endpoint in list(self.rings):
+            while events < most and self._read_slot(endpoint):
+                events += 1
+        return events
+
+    def _read_slot(self, endpoint: OpenibEndpoint) -> bool:
+        ring = endpoint.incoming
+        if ring is None:
+            return False
+        try:
+            data = ring.take()
+        except BadFragment as problem:
+            self._module.failover.fail(endpoint, f"the peer does not speak our protocol: {problem}")
+            self.rings.pop(endpoint, None)
+            return False
+        if data is None:
+            return False
+        self._module.connecting.heard(endpoint)
+        self._touched.setdefault(endpoint)
+        self._take(endpoint, data)
+        ring.done()
+        return True
+
+    def rings_ready(self) -> bool:
+        """Whether a ring has something to read."""
+        return any(
+            endpoint.incoming is not None and endpoint.incoming.full for endpoint in self.rings
+        )
+
+    def sweep(self, endpoint: OpenibEndpoint) -> None:
+        """The connection is over: deliver what still lies in its ring, behind empty slots too."""
+        ring, memory = endpoint.incoming, endpoint.ring_memory
+        endpoint.incoming = endpoint.ring_memory = None
+        self.rings.pop(endpoint, None)
+        if ring is not None:
+            for data in ring.rest():
+                self._take(endpoint, data)
+        if memory is not None:
+            memory.close()
+
+    def return_credits(self) -> None:
+        """After a round: tell those peers who need to know that buffers and slots are free."""
+        if self._touched:
+            touched, self._touched = self._touched, {}
+            for endpoint in touched:
+                self._module.sending.return_credits(endpoint)
