@@ -41,7 +41,6 @@ class TestOpenib(BtlConformance):
     """Shared queues, as Open MPI 4.1 has them by default."""
 
     seeds = range(effort(1))
-    test_no_sendi = None  # what it took and is lost comes back; tests/sim/openib
     if not THOROUGH:  # two more interpreters, and its other tests of determinism are here
         test_hash_seed_has_no_part = None  # type: ignore[assignment]
         test_wall_clock_and_chance_have_no_part = None  # type: ignore[assignment]
@@ -55,7 +54,6 @@ class TestOpenibWithCredits(BtlConformance if THOROUGH else CompletionSuite):  #
     """Buffers of each peer's own, few of them, so that credits run out; coalescing."""
 
     seeds = range(effort(1))
-    test_no_sendi = None  # as above
 
     @pytest.fixture
     def component(self) -> BtlComponent:

@@ -123,7 +123,9 @@ ERROR_NONFATAL: Final = 2
 
 TAGS: Final = 256  # reference openmpi.md 3.11: active message tags 0..255
 TAG_PML: Final = 0x40  # reference openmpi.md 3.3
-TAG_BTL: Final = 0x20
+TAG_BTL: Final = 0x20  # what a BTL says to its like at the peer
+TAG_TRANSFER: Final = 0x21  # arbitrary, as the next: put and get by fragments
+TAG_NOTICE: Final = 0x22  # that a path has failed
 
 
 class ReceiveCallback:

@@ -1,4 +1,4 @@
-"""Put and get by fragments under `TAG_BTL`, for a BTL whose wire has none.
+"""Put and get by fragments under `TAG_TRANSFER`, for a BTL whose wire has none.
 
 The asker cuts an operation into pieces of one fragment each, and each piece is a question with
 its own answer; the target keeps nothing between them:
@@ -32,7 +32,7 @@ from ompy.frameworks.btl import (
     REMOTE_READ,
     REMOTE_WRITE,
     RESOURCE_BUSY,
-    TAG_BTL,
+    TAG_TRANSFER,
     UNREACHABLE,
     BtlModule,
     Descriptor,
@@ -234,7 +234,7 @@ class EmulatedTransfers(Poller):
             return OUT_OF_RESOURCE
         descriptor.segment[:HEADER_SIZE] = header
         descriptor.segment[HEADER_SIZE:] = payload
-        result = self._module.send(endpoint, descriptor, TAG_BTL)
+        result = self._module.send(endpoint, descriptor, TAG_TRANSFER)
         if result < 0:
             self._module.free(descriptor)
         return result
@@ -253,7 +253,7 @@ class EmulatedTransfers(Poller):
     # -- being asked, and answered
 
     def received(self, endpoint: Endpoint, data: memoryview) -> None:
-        """A fragment under `TAG_BTL` has arrived."""
+        """A fragment under `TAG_TRANSFER` has arrived."""
         kind, status, number, identity, offset, at, size = _HEADER.unpack_from(data)
         payload = data[HEADER_SIZE:]
         if kind == PUT_PIECE:
@@ -307,7 +307,7 @@ class EmulatedTransfers(Poller):
 
 
 class _Listener(ReceiveCallback):
-    """Hands what comes under `TAG_BTL` to the module it came through."""
+    """Hands what comes under `TAG_TRANSFER` to the module it came through."""
 
     __slots__ = ("by_module",)
 
@@ -320,10 +320,10 @@ class _Listener(ReceiveCallback):
 
 
 def _listener(context: RankContext) -> _Listener:
-    known = context.active_messages.handlers[TAG_BTL]
+    known = context.active_messages.handlers[TAG_TRANSFER]
     if isinstance(known, _Listener):
         return known
-    assert known is None, "TAG_BTL is the BTLs' own"
+    assert known is None, "TAG_TRANSFER is put and get's own"
     made = _Listener()
-    context.active_messages.register(TAG_BTL, made)
+    context.active_messages.register(TAG_TRANSFER, made)
     return made

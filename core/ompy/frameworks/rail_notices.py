@@ -8,7 +8,7 @@ these rails comes behind the notice wherever a rail keeps its order.
     0 number u64 | 8 length of the name u8 | 9 name of the BTL | path
 
 The number says which connection, or generation, of that path is meant; a notice about an earlier
-one is about nothing. It goes under `TAG_BTL` (Open MPI's openib has a control message like it:
+one is about nothing. It goes under `TAG_NOTICE` (Open MPI's openib has a control message like it:
 reference openmpi.md 5.7, EP_BROKEN).
 """
 
@@ -24,7 +24,7 @@ from ompy.frameworks.btl import (
     FAILOVER_SUPPORT,
     NO_ORDER,
     PRIORITY,
-    TAG_BTL,
+    TAG_NOTICE,
     BtlModule,
     Endpoint,
     ReceiveCallback,
@@ -65,7 +65,7 @@ def _tell(rail: Rail, notice: bytes, tries: int) -> None:
             module.context.engine.call_later(RETRY, partial(_tell, rail, notice, tries - 1))
         return
     made.segment[:] = notice
-    if module.send(rail.endpoint, made, TAG_BTL) < 0:
+    if module.send(rail.endpoint, made, TAG_NOTICE) < 0:
         module.free(made)
 
 
@@ -92,5 +92,5 @@ class RailNotices(ReceiveCallback):
 def listen_for_notices(context: RankContext) -> None:
     """Hear what peers say about broken paths; a module that can be told calls it."""
     handlers = context.active_messages.handlers
-    if not isinstance(handlers[TAG_BTL], RailNotices):
-        context.active_messages.register(TAG_BTL, RailNotices(context))
+    if not isinstance(handlers[TAG_NOTICE], RailNotices):
+        context.active_messages.register(TAG_NOTICE, RailNotices(context))

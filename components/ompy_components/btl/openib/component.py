@@ -246,7 +246,7 @@ class OpenibComponent(BtlComponent):
         ("ipaddr_include", "ipaddr_exclude"),
     )
     capabilities: ClassVar[Capabilities] = Capabilities(
-        reach="network", wire="datagram", ordered=False, checksum=True
+        reach="network", wire="datagram", ordered=False, checksum=True, heals=True
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
