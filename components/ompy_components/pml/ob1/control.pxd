@@ -20,6 +20,7 @@ cdef class Control:
     cdef object _names
     cpdef send(self, BmlEndpoint endpoint, bytes message, int tag)
     cpdef send_on(self, Rail rail, bytes message, int tag)
+    @cython.locals(rail=Rail, result=int, room_later=bint)
     cpdef bint _try_any(self, BmlEndpoint endpoint, bytes message, int tag) except -1
     @cython.locals(result=int)
     cpdef bint _try(self, Rail rail, bytes message, int tag) except -1

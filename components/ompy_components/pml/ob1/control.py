@@ -59,11 +59,15 @@ class Control:
     def _try_any(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> bool:
         """True when it went out, or when no path is left: then nobody waits for it any more."""
         room_later = False
+        rail: Rail | None = None
         for _ in endpoint.eager.rails:
-            result = self._put_out(endpoint.eager.next(), message, tag)
+            rail = endpoint.eager.next()
+            result = self._put_out(rail, message, tag)
             if result >= 0:
                 return True
             room_later = room_later or result == OUT_OF_RESOURCE
+        if rail is not None and not room_later:
+            self.refused(rail, message, tag)
         return not room_later
 
     def _try(self, rail: Rail, message: bytes, tag: int) -> bool:
@@ -73,7 +77,7 @@ class Control:
         return result != OUT_OF_RESOURCE
 
     def refused(self, rail: Rail, message: bytes, tag: int) -> None:
-        """The only rail for a message does not take it: nobody waits for it any more."""
+        """No rail for a message takes it, this one being the last: nobody waits for it any more."""
 
     def _put_out(self, rail: Rail, message: bytes, tag: int) -> int:
         module = rail.module

@@ -258,7 +258,7 @@ class Receiving(ReceiverHalf):
         request.arrived = len(payload)
         request.received = request.convertor.unpack(0, payload) if request.arrived else 0
         self._next_id += 1
-        request.open_rendezvous(self._next_id)
+        request.open_rendezvous(self._next_id, fragment.sender_request)
         self.requests[request.id] = request
         if request.arrived < request.length:
             self.rendezvous.answer(request, fragment)
