@@ -82,12 +82,16 @@ class Fault:
         fragment: name of its header, or `WRITE`, `READ`, `SENDI`; empty for any.
         nth: of those, counting from 1, over all ranks and rails.
         delay: of `late`, ns.
+        first: which end notices: `sender`, `receiver` or `both`.
+        gone: the whole interface of the sender goes, not only this path.
     """
 
     what: str
     fragment: str = ""
     nth: int = 1
     delay: int = 400 * US
+    first: str = "sender"
+    gone: bool = False
 
 
 def possible(what: str, name: str) -> str:
@@ -187,6 +191,27 @@ class FailingModule(RdmaModule):
         if self.rail.heal:
             self.after(self, self.rail.heal, lambda: self.mend(peer))
 
+    def noticed(self, fault: Fault, peer: int, delay: int) -> None:
+        """Have the ends notice that their path is gone, in the order the fault says."""
+        there, me = self.there(peer), self.context.rank
+        if fault.gone:
+            self.after(self, delay, self.break_all)
+        elif fault.first == "sender":
+            self.after(self, delay, lambda: self.break_path(peer))
+        else:
+            later = self.rail.notice if fault.first == "receiver" else 0
+            self.after(there, delay, lambda: there.break_path(me, tell_other=False))
+            self.after(self, delay + later, lambda: self.break_path(peer, tell_other=False))
+
+    def break_all(self) -> None:
+        """The interface is gone: one callback for everybody, then what was under way."""
+        peers = [rank for rank in self.endpoints if rank not in self.broken]
+        self.broken.update(peers)
+        self.error_callback.failed(self, ERROR_NONFATAL, None, "the interface is gone")
+        for peer in peers:
+            self.broken.discard(peer)
+            self.break_path(peer)
+
     def mend(self, peer: int) -> None:
         """The path works again."""
         if peer in self.broken:
@@ -233,8 +258,8 @@ class FailingModule(RdmaModule):
             engine.conductor.after(delay + late, partial(self.land, there, transfer, bool(late)))
         if what == "twice":
             engine.conductor.after(delay + 1, partial(self.land, there, transfer, True))
-        if what in ("lost", "error", "late"):
-            self.after(self, delay + self.rail.notice, lambda: self.break_path(peer))
+        if fault is not None and what in ("lost", "error", "late"):
+            self.noticed(fault, peer, delay + self.rail.notice)
         else:
             self.after(self, delay + self.latency * US, partial(self.finished, peer, transfer))
         return True

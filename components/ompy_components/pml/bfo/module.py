@@ -306,5 +306,4 @@ class Bfo(Ob1):
         return (source, number) in self.farewells or gone or bool(self.lost)
 
     def _is_quiet(self) -> bool:
-        """Whether all that was sent once more has arrived."""
-        return bool(self.lost) or not (len(self.recovery) or self.sending.restarts)
+        return not len(self.recovery)
