@@ -22,10 +22,10 @@ from functools import partial
 from typing import Any
 
 from ompy.frameworks.btl import (
+    BAD_PARAM,
     ERROR_NONFATAL,
     FAILOVER_SUPPORT,
     GET,
-    BAD_PARAM,
     NOT_AVAILABLE,
     OUT_OF_RESOURCE,
     PUT,
@@ -328,11 +328,11 @@ class FailingModule(RdmaModule):
 
     def put(self, endpoint: Any, *others: Any) -> int:
         refused = self.refusal(endpoint, others[3])
-        return super().put(endpoint, *others) if not refused else refused
+        return refused or super().put(endpoint, *others)
 
     def get(self, endpoint: Any, *others: Any) -> int:
         refused = self.refusal(endpoint, others[3])
-        return super().get(endpoint, *others) if not refused else refused
+        return refused or super().get(endpoint, *others)
 
     def refusal(self, endpoint: Any, remote_handle: bytes) -> int:
         """Why a put or get cannot be begun, 0 when it can."""
@@ -434,6 +434,9 @@ def failing_world(
         run_and_look_for_leaks(job, programs, net, processes, trace=trace)
     for made in processes:
         pml = made.pml
+        queues = [queue for matching in pml.matchings() for queue in matching.peers()]
+        early = [number for queue in queues for number in queue.early]
+        assert not early, f"messages that never had their turn: {early}"
         if isinstance(pml, Bfo):
             left = (pml.sending.restarts, pml.sending.dancing, pml.sending.puts._flying)
             left += (pml.receiving.restarts, pml.receiving.dancing, pml.receiving.probed)

@@ -26,7 +26,9 @@ def test_cells(protocol: str) -> None:
     # each fragment of the protocol, and if it can dance the dance's
     own = set(fault_matrix.PROTOCOLS[protocol][3])
     if not protocol.startswith("eager"):
-        own |= set(fault_matrix.DANCE) - ({fault_matrix.RESTART_NACK} if "FRAG" not in own else set())
+        own |= set(fault_matrix.DANCE) - (
+            {fault_matrix.RESTART_NACK} if "FRAG" not in own else set()
+        )
     assert set(delivered) == own
 
 
