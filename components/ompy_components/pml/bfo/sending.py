@@ -102,9 +102,9 @@ class BfoSending(Sending):
 
     def path_failed(self, request: SendRequest, rail: Rail) -> None:
         """A BTL refuses a fragment: it was never under way."""
-        if request.id and request.state is SendState.STARTED:
-            if request.protocol is RDMA_DIRECT_GET:
-                rail = request.registered[0].rail  # a RGET goes over the first of its own
+        begins = request.id and request.state is SendState.STARTED
+        if begins and request.protocol is RDMA_DIRECT_GET:
+            rail = request.registered[0].rail  # a RGET goes over the first of its own
         self.bfo.rails.refused(rail)
         self.bfo.recovery.later(partial(self._refused, request, request.id))
 
