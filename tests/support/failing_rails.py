@@ -419,12 +419,15 @@ def failing_world(
 
     def bring_up(context: RankContext, registry: object) -> SmallProcess:
         modules = [FailingModule(context, net, index, rail) for index, rail in enumerate(rails)]
-        processes.append(process(context, modules, values))
+        made = process(context, modules, values)
+        places = [other.context.rank for other in processes]
+        processes.insert(sum(rank < context.rank for rank in places), made)
         if prepare is not None and len(processes) == len(programs):
             prepare(net, processes)
-        return processes[-1]
+        return made
 
     job = VirtualJob(len(programs), None, seed=seed, bring_up=bring_up)  # type: ignore[arg-type]
+    # by rank, once all are there
     job.processes = processes  # type: ignore[attr-defined]
     if lossy:
         job.results, job.net = job.run(programs, trace=trace), net  # type: ignore[attr-defined]

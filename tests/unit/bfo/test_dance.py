@@ -1,8 +1,8 @@
 """The dance's tables, and every order of its messages with every single and double loss.
 
 The model has what the tables leave to the two halves: generations, ids and what is under way. Its
-messages travel over any rail, so any may overtake any other. Each may arrive, or fail: then who sent
-it hears so at any time later, and it arrives before that, after that, or never.
+messages travel over any rail, so any may overtake any other. Each may arrive, or fail: then who
+sent it hears so at any time later, and it arrives before that, after that, or never.
 """
 
 from __future__ import annotations

@@ -14,9 +14,12 @@ U16, U32, U64 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.integer
 RANK = st.integers(-1, 2**31 - 1)
 
 
-@given(st.integers(0, 1), U16, RANK, U16, U32, st.integers(-(2**63), 2**63 - 1), U64, U64)
-def test_fin(*fields: int) -> None:
-    fin = Fin(*fields)
+SIZE = st.integers(-(2**63), 2**63 - 1)
+TAG = st.sampled_from(sorted(headers.RESTART_NAMES))
+
+
+@given(st.builds(Fin, st.integers(0, 1), U16, RANK, U16, U32, SIZE, U64, U64))
+def test_fin(fin: Fin) -> None:
     data = fin.pack()
     assert len(data) == 40
     assert headers.parse_fin(memoryview(data)) == fin
@@ -25,12 +28,11 @@ def test_fin(*fields: int) -> None:
     assert again.fragment == fin.fragment
 
 
-@given(st.sampled_from(sorted(headers.RESTART_NAMES)), U16, RANK, U16, U32, U64, U64)
-def test_steps(tag: int, *fields: int) -> None:
-    step = Step(tag, *fields)
+@given(st.builds(Step, TAG, U16, RANK, U16, U32, U64, U64))
+def test_steps(step: Step) -> None:
     data = step.pack()
     assert len(data) == 32
-    assert headers.parse_step(tag, memoryview(data)) == step
+    assert headers.parse_step(step.tag, memoryview(data)) == step
 
 
 def test_recorded() -> None:

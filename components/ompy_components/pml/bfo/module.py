@@ -247,8 +247,19 @@ class Bfo(Ob1):
         """No rail leads to `proc` any more: what waits for it fails, and what will wait."""
         for gone in [proc] if proc is not None else self.context.procs:
             self.lost[gone.rank] = reason
+            self.recovery.later(partial(self._no_rails, gone))
         self.recovery.sweep_from_now_on(self._sweep)
         super().fail_peer(proc, reason)
+
+    def _no_rails(self, proc: Proc) -> None:
+        """What is sent to a lost peer from now on fails at once."""
+        try:
+            rails = self.endpoint(proc).send.rails
+        except MPIError:
+            return
+        for rail in rails:
+            self.bml.remove_rail(proc, rail.module)
+        self.sending.fail_peer(proc, self.lost[proc.rank])  # what was begun meanwhile
 
     def _sweep(self) -> int:
         """Fail receives that nothing can come for, those from anybody among them."""
