@@ -32,7 +32,8 @@ RESTART_NAMES: Final = {
 }
 SENT: Final = {tag: f"> {name}" for tag, name in {**NAMES, **RESTART_NAMES}.items()}
 
-FLAG_RESTART: Final = 0x80  # of a RNDV or RGET: `EXTRA` is behind ob1's header
+# of a RNDV or RGET: `EXTRA` is behind ob1's header; arbitrary: the bit that ob1 leaves
+FLAG_RESTART: Final = 0x80
 FLAG_RESENT: Final = 0x01  # of a FIN: an earlier one may have arrived
 
 # of a restarted RNDV or RGET: receive request u64, restart sequence u32
