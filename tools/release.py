@@ -37,6 +37,7 @@ STEPS = [
         )
     ),
     Step("100,000 worlds of bad wires", ["tools/lossy_sweep.py"]),
+    Step("1,000,000 worlds of dying rails", ["tools/bfo_sweep.py"]),
     Step("all gates", ["tools/check.py"]),
 ]
 

@@ -31,12 +31,14 @@ def values_of(component: Any, **changed: object) -> Values:
 class SmallProcess:
     """A rank that has a PML, and no more: what the programs use of a `RankProcess`."""
 
+    pml_class: type[Ob1] = Ob1
+
     def __init__(self, context: RankContext, modules: Sequence[BtlModule], values: Values):
         self.context = context
         self.communicators: dict[int, Communicator] = {}
         context.btls += modules
         self._bml = R2(context)
-        self.pml = Ob1(context, self._bml, values)
+        self.pml = self.pml_class(context, self._bml, values)
         context.pml_name = "ob1"
         for module in context.btls:
             context.engine.add_poller(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from ompy.frameworks.btl import (
     PRIORITY,
     SIGNAL,
     UNREACHABLE,
+    CompletionCallback,
 )
 
 from ompy_components.pml.ob1.headers import SENT, place
@@ -24,11 +26,25 @@ if TYPE_CHECKING:
 class Control:
     """Sends control messages for one rank."""
 
-    __slots__ = ("_ob1", "_trace")
+    __slots__ = ("_callback", "_names", "_ob1", "_trace")
 
-    def __init__(self, ob1: Ob1) -> None:
+    def __init__(
+        self,
+        ob1: Ob1,
+        callback: CompletionCallback | None = None,
+        names: Mapping[int, str] = SENT,
+    ) -> None:
+        """Begin.
+
+        Args:
+            ob1: whose messages these are.
+            callback: told what became of each that a BTL has taken, or None.
+            names: of the messages, by tag, for the flight recorder.
+        """
         self._ob1 = ob1
         self._trace = ob1.trace
+        self._callback = callback
+        self._names = names
 
     def send(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> None:
         """Send over whichever eager rail has room."""
@@ -43,15 +59,25 @@ class Control:
     def _try_any(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> bool:
         """True when it went out, or when no path is left: then nobody waits for it any more."""
         room_later = False
+        rail: Rail | None = None
         for _ in endpoint.eager.rails:
-            result = self._put_out(endpoint.eager.next(), message, tag)
+            rail = endpoint.eager.next()
+            result = self._put_out(rail, message, tag)
             if result >= 0:
                 return True
             room_later = room_later or result == OUT_OF_RESOURCE
+        if rail is not None and not room_later:
+            self.refused(rail, message, tag)
         return not room_later
 
     def _try(self, rail: Rail, message: bytes, tag: int) -> bool:
-        return self._put_out(rail, message, tag) != OUT_OF_RESOURCE
+        result = self._put_out(rail, message, tag)
+        if result < 0 and result != OUT_OF_RESOURCE:
+            self.refused(rail, message, tag)
+        return result != OUT_OF_RESOURCE
+
+    def refused(self, rail: Rail, message: bytes, tag: int) -> None:
+        """No rail for a message takes it, this one being the last: nobody waits for it any more."""
 
     def _put_out(self, rail: Rail, message: bytes, tag: int) -> int:
         module = rail.module
@@ -61,12 +87,13 @@ class Control:
         if descriptor is None:
             return _unsent(rail, OUT_OF_RESOURCE)
         place(descriptor, message)
+        descriptor.callback = self._callback
         result = module.send(rail.endpoint, descriptor, tag)
         if result < 0:
             module.free(descriptor)
             return _unsent(rail, result)
         if self._trace.noting:
-            self._trace.note(SENT[tag], -1, rail.endpoint.proc.rank, 0, 0, len(message))
+            self._trace.note(self._names[tag], -1, rail.endpoint.proc.rank, 0, 0, len(message))
         return result
 
 

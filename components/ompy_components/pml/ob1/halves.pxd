@@ -13,6 +13,8 @@ cdef class SenderHalf:
     cpdef bint given_up(self, SendRequest request) except -1
     cpdef path_failed(self, SendRequest request, Rail rail)
     cpdef no_path(self, SendRequest request)
+    cpdef unknown(self, int tag, unsigned long long number)
+    cpdef keep_rest(self, SendRequest request, long long sent)
     cpdef bytes frag_header(self, SendRequest request, long long offset)
 
 cdef class ReceiverHalf:

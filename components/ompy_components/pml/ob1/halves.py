@@ -64,6 +64,14 @@ class SenderHalf:
         """There is no rail left to send over."""
         raise NotImplementedError
 
+    def unknown(self, tag: int, number: int) -> None:
+        """A peer answers to a send that is not waiting for it."""
+        raise NotImplementedError
+
+    def keep_rest(self, request: SendRequest, sent: int) -> None:
+        """The first `sent` bytes of a buffered message are on their way: have the rest kept."""
+        raise NotImplementedError
+
     def frag_header(self, request: SendRequest, offset: int) -> bytes:
         """The header of a FRAG."""
         raise NotImplementedError

@@ -46,10 +46,11 @@ cdef class RecvRequest(Request):
     cdef public object state
     cdef public unsigned long long id
     cdef public int sequence
+    cdef public unsigned long long peer_request
     cdef public object protocol
     cdef public object incoming
     cdef prepare(self, Communicator communicator, Convertor convertor, int source, long tag)
-    cpdef open_rendezvous(self, unsigned long long id)
+    cpdef open_rendezvous(self, unsigned long long id, unsigned long long peer_request)
 
 cdef class ReceiveQueue:
     cdef RecvRequest _first

@@ -142,6 +142,7 @@ class RecvRequest(Request):
         arrived: bytes of the message that have arrived (rendezvous).
         protocol: the message takes, as this side decided (rendezvous).
         incoming: what comes by RDMA (rendezvous), or None.
+        peer_request: the sender's request id (rendezvous).
         state: of the rendezvous.
         id: in the table of receives that peers answer to; 0 while it is not in it.
         sequence: of the message, once matched.
@@ -153,6 +154,7 @@ class RecvRequest(Request):
         "convertor",
         "id",
         "incoming",
+        "peer_request",
         "posted",
         "protocol",
         "sequence",
@@ -176,9 +178,10 @@ class RecvRequest(Request):
         self.id = 0
         self.sequence = 0
 
-    def open_rendezvous(self, id: int) -> None:  # noqa: A002 - the attribute's name
+    def open_rendezvous(self, id: int, peer_request: int) -> None:  # noqa: A002 - its name
         """Get ready for what comes behind the first fragment, under `id`."""
         self.id = id
+        self.peer_request = peer_request
         self.protocol: Protocol | None = None
         self.incoming: Incoming | None = None
 

@@ -52,6 +52,9 @@ cdef class Ob1(Pml):
     cdef public object pending
     cdef public Trace trace
     cpdef _check_limits(self, BtlModule module)
+    cpdef _make_control(self)
+    cpdef _make_rdma(self, values)
+    cpdef _make_errors(self)
     cpdef _make_sending(self, values)
     cpdef _make_receiving(self, values)
     cpdef endpoint(self, proc)

@@ -4,11 +4,18 @@ The sender's protocols are in `sending`, the receiver's in `receiving`, matching
 Every call takes the rank's lock; what arrives comes with it held. The calls that every message
 makes take it by name: compiled, `with` costs several times as much.
 
-Seams for a PML that builds on this one (bfo): `endpoint` gives a peer's rails and `Rdma.rails`
-chooses among them; `Sending` and `Receiving` are made by `_make_sending` and `_make_receiving`; a
-fragment's completion is judged in `Sending.fragment_done`, a put's in `PutWrites.completed`, a
-get's in `Gets.completed`; headers are made by the methods whose names end in `_header`; and
-`HANDLERS` says which header goes where.
+Seams for a PML that builds on this one (bfo):
+
+* the parts are made by the `_make_` methods here; `Sending.rendezvous`, `Sending.puts` and
+  `RendezvousReceive.gets` may be replaced by others;
+* `endpoint` gives a peer's rails and `Rdma.rails` chooses among them;
+* what became of a fragment is judged in `Sending.fragment_failed`, of a put in
+  `PutWrites.completed`, of a get in `Gets.completed`; of a control message a callback given to
+  `Control` is told, and `Control.refused` of one that its rail does not take;
+* what names a request that is not there goes to `unknown` of either half, and a message with
+  another number than the next to `Receiving.out_of_turn`;
+* headers are made by the methods whose names end in `_header` and by `Rdma.send_fin`; a RNDV's may
+  be longer. `HANDLERS` says which header goes where.
 """
 
 from __future__ import annotations
@@ -145,17 +152,26 @@ class Ob1(Pml):
         self.pending = PendingQueue(context.engine)
         self.trace = context.trace
         self.steps = StepTrace(context)
-        self.control = Control(self)
-        self.rdma = Rdma(self, values)
+        self.control = self._make_control()
+        self.rdma = self._make_rdma(values)
         self.sending = self._make_sending(values)
         self.receiving = self._make_receiving(values)
         arrivals = Arrivals(self.sending, self.receiving, self.rdma, self.trace)
         for tag in HANDLERS:
             context.active_messages.register(tag, arrivals)
-        errors = PathErrors(self)
+        errors = self._make_errors()
         for module in context.btls:
             self._check_limits(module)
             module.register_error(errors)
+
+    def _make_control(self) -> Control:
+        return Control(self)
+
+    def _make_rdma(self, values: Values) -> Rdma:
+        return Rdma(self, values)
+
+    def _make_errors(self) -> ErrorCallback:
+        return PathErrors(self)
 
     def _make_sending(self, values: Values) -> Sending:
         return Sending(self, values)

@@ -47,6 +47,9 @@ cdef class Rdma:
     cdef public RdmaRails rails
     cdef public SenderHalf sender
     cpdef unsigned long long expect(self, Expected expected) except 0
+    cpdef Expected expected(self, unsigned long long number)
+    @cython.locals(one=Expected)
+    cpdef list expected_of(self, Request request)
     cpdef forget(self, Expected expected)
     @cython.locals(offer=Offer)
     cpdef unsigned long long offer(self, SendRequest request) except 0
@@ -55,7 +58,7 @@ cdef class Rdma:
     cpdef drop(self, Request request)
     @cython.locals(expected=Expected, size="long long", fragment_id="unsigned long long")
     cpdef fin_arrived(self, data)
-    cpdef send_fin(self, Rail rail, unsigned long long fragment_id, long long size)
+    cpdef send_fin(self, RdmaFragment fragment, unsigned long long fragment_id, long long size)
     cpdef got(self, SendRequest request, long long size)
     cpdef register(self, Rail rail, memory, int access)
     @cython.locals(rail=Rail)

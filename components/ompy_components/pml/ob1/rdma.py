@@ -147,6 +147,14 @@ class Rdma:
         self._expected[expected.id] = expected
         return expected.id
 
+    def expected(self, number: int) -> Expected | None:
+        """What a FIN with this id tells of; None when nothing waits for one."""
+        return self._expected.get(number)
+
+    def expected_of(self, request: Request) -> list[Expected]:
+        """All that FINs are to tell of a request."""
+        return [one for one in self._expected.values() if one.request is request]
+
     def forget(self, expected: Expected) -> None:
         """No FIN will name it any more."""
         self._expected.pop(expected.id, None)
@@ -174,11 +182,10 @@ class Rdma:
         """A request has failed: no FIN is expected for it any more."""
         if isinstance(request, SendRequest):
             self.withdraw(request)
-        for expected in list(self._expected.values()):
-            if expected.request is request:
-                del self._expected[expected.id]
-                if isinstance(expected, RdmaFragment):
-                    self.release_one(expected)
+        for expected in self.expected_of(request):
+            del self._expected[expected.id]
+            if isinstance(expected, RdmaFragment):
+                self.release_one(expected)
 
     def fin_arrived(self, data: memoryview) -> None:
         """A FIN: bytes were moved, or could not be."""
@@ -192,9 +199,9 @@ class Rdma:
             )
         expected.finished(size)
 
-    def send_fin(self, rail: Rail, fragment_id: int, size: int) -> None:
+    def send_fin(self, fragment: RdmaFragment, fragment_id: int, size: int) -> None:
         """Tell the peer about its fragment, behind the put on the same rail."""
-        self._control.send_on(rail, fin_words(size, fragment_id), FIN)
+        self._control.send_on(fragment.rail, fin_words(size, fragment_id), FIN)
 
     def got(self, request: SendRequest, size: int) -> None:
         """The receiver has read `size` bytes of a message offered to it."""

@@ -73,7 +73,7 @@ cdef class PutWrites(CompletionCallback):
     @cython.locals(request=SendRequest)
     cdef _done(self, Write fragment, int status)
     @cython.locals(request=SendRequest)
-    cdef _fall_back(self, Write fragment, int status)
+    cpdef fall_back(self, Write fragment, int status)
 
 @cython.locals(share=Share)
 cdef _registration(SendRequest request, Rail rail)

@@ -219,7 +219,8 @@ class PutWrites(CompletionCallback):
         size = raw.word(data, 48)
         request = self._sending.requests.get(send_id)
         if request is None:
-            raise MPIError(ERR_INTERN, f"ob1: PUT for send {send_id}, which is not waiting for it")
+            self._sending.unknown(PUT, send_id)
+            return
         event = _PUT_ACK if raw.word(data, 0) >> 8 & FLAG_ACK else _PUT
         request.state = next_send_state(request.state, event, request)
         request.peer_request = raw.word(data, 24)
@@ -237,7 +238,7 @@ class PutWrites(CompletionCallback):
         fragment.address = raw.word(data, 40)
         fragment.remote_handle = raw.part(data, PUT_SIZE, raw.size(data) - PUT_SIZE)
         if rail is None:  # taken out since the receiver chose it
-            self._fall_back(fragment, NOT_AVAILABLE)
+            self.fall_back(fragment, NOT_AVAILABLE)
         elif not self.start(fragment):
             self._ob1.pending.rdma(partial(self.start, fragment), fragment.rail.endpoint)
 
@@ -257,7 +258,7 @@ class PutWrites(CompletionCallback):
         if handle is None and needed:
             handle = fragment.handle = self._rdma.register(rail, local, REMOTE_READ)
         if handle is None and needed:
-            self._fall_back(fragment, NOT_AVAILABLE)
+            self.fall_back(fragment, NOT_AVAILABLE)
             return True
         fragment.advance(_STARTED)
         began = self._trace.clock() if self._trace.active else 0
@@ -303,23 +304,23 @@ class PutWrites(CompletionCallback):
         if request.complete:
             return  # its peer is lost
         if status < 0:
-            self._fall_back(fragment, status)
+            self.fall_back(fragment, status)
             return
         fragment.advance(_MOVED)
         if self._trace.active:
             self._ob1.steps.sender(request, "FIN", offset=fragment.offset, size=fragment.size)
-        self._rdma.send_fin(fragment.rail, fragment.peer_fragment, fragment.size)
+        self._rdma.send_fin(fragment, fragment.peer_fragment, fragment.size)
         request.delivered += fragment.size
         self._sending.finish_if_delivered(request)
 
-    def _fall_back(self, fragment: Write, status: int) -> None:
+    def fall_back(self, fragment: Write, status: int) -> None:
         """Tell the receiver that the piece comes as FRAGs, and send them (3.6.2)."""
         request = fragment.request
         assert isinstance(request, SendRequest)
         fragment.advance(RdmaEvent.FAILED)
         if self._trace.active:
             self._ob1.steps.sender(request, "FIN", offset=fragment.offset, size=status)
-        self._rdma.send_fin(fragment.rail, fragment.peer_fragment, status)
+        self._rdma.send_fin(fragment, fragment.peer_fragment, status)
         self._sending.streaming.add_range(request, fragment.offset, fragment.size)
         self._sending.streaming.schedule(request)
         self._sending.finish_if_delivered(request)

@@ -35,7 +35,7 @@ cdef class Receiving(ReceiverHalf):
     cdef unsigned long long _next_id
     cdef Rdma _rdma
     cdef public RendezvousReceive rendezvous
-    cdef dict _orphans
+    cdef public dict orphans
     @cython.locals(matching=Matching, fragment=Fragment)
     cpdef post(self, RecvRequest request)
     @cython.locals(matching=Matching)
@@ -44,8 +44,13 @@ cdef class Receiving(ReceiverHalf):
     @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", context_id=int, source=int, tag=long, sequence=int, matching=Matching, queue=PeerQueue, request=RecvRequest, fragment=Fragment)
     cpdef match_arrived(self, data)
     cpdef rndv_arrived(self, data)
-    @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", send_id="unsigned long long", context_id=int, source=int, tag=long, sequence=int, flags=int, fragment=Fragment, remote=RemoteMemory)
+    cpdef Fragment rndv_fragment(self, data)
+    @cython.locals(fragment=Fragment)
     cpdef rget_arrived(self, BtlModule module, data)
+    @cython.locals(length="long long", first="unsigned long long", second="unsigned long long", send_id="unsigned long long", context_id=int, source=int, tag=long, sequence=int, flags=int, fragment=Fragment, remote=RemoteMemory)
+    cpdef Fragment rget_fragment(self, BtlModule module, data)
+    cpdef arrived(self, int context_id, Fragment fragment)
+    cpdef out_of_turn(self, PeerQueue queue, Fragment fragment)
     @cython.locals(queue=PeerQueue, following=Fragment)
     cdef _arrived(self, Matching matching, int context_id, Fragment fragment)
     @cython.locals(request=RecvRequest)
@@ -58,6 +63,7 @@ cdef class Receiving(ReceiverHalf):
     @cython.locals(request=RecvRequest, offset="long long", receive_id="unsigned long long")
     cpdef fragment_arrived(self, data)
     @cython.locals(incoming=Incoming)
+    cpdef unknown(self, int tag, unsigned long long number)
     cpdef finish_if_here(self, RecvRequest request)
     cdef _truncated(self, RecvRequest request)
     cpdef cancel(self, RecvRequest request)

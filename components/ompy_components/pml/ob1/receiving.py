@@ -58,17 +58,18 @@ class Receiving(ReceiverHalf):
 
     Attributes:
         matchings: the matching state of every communicator, by context id.
+        orphans: fragments of communicators that this rank has not made yet, by context id.
         rendezvous: decides what becomes of a RNDV or RGET.
     """
 
     __slots__ = (
         "_next_id",
         "_ob1",
-        "_orphans",
         "_rdma",
         "_recent",
         "_trace",
         "matchings",
+        "orphans",
         "rendezvous",
     )
 
@@ -81,8 +82,7 @@ class Receiving(ReceiverHalf):
         self.requests = {}
         self.matchings: dict[int, Matching] = {}
         self._recent: Matching | None = None  # the one looked for last
-        # fragments of communicators this rank has not made yet, by context id
-        self._orphans: dict[int, list[Fragment]] = {}
+        self.orphans: dict[int, list[Fragment]] = {}
 
     def post(self, request: RecvRequest) -> None:
         """Match a receive with a message that is here, or queue it."""
@@ -139,6 +139,10 @@ class Receiving(ReceiverHalf):
 
     def rndv_arrived(self, data: memoryview) -> None:
         """A RNDV fragment: the beginning of a message."""
+        self.arrived(raw.word(data, 0) >> 16 & 0xFFFF, self.rndv_fragment(data))
+
+    def rndv_fragment(self, data: memoryview) -> Fragment:
+        """What a RNDV says."""
         fields = parse(RNDV_HEADER, RNDV, data)
         _, flags, context_id, source, tag, sequence, length, send_id = fields
         if self._trace.noting:
@@ -146,11 +150,15 @@ class Receiving(ReceiverHalf):
         if self._trace.active:
             self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
         payload = data[RNDV_SIZE:]
-        fragment = fragment_of(RNDV, flags, source, tag, sequence, length, send_id, payload)
-        self._arrived(self._matching(context_id), context_id, fragment)
+        return fragment_of(RNDV, flags, source, tag, sequence, length, send_id, payload)
 
     def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
         """A RGET: a message that may be read from the sender's memory."""
+        fragment = self.rget_fragment(module, data)
+        self.arrived(raw.word(data, 0) >> 16 & 0xFFFF, fragment)
+
+    def rget_fragment(self, module: BtlModule, data: memoryview) -> Fragment:
+        """What a RGET says."""
         check(RGET, RGET_SIZE, data)
         first = raw.word(data, 0)
         second = raw.word(data, 8)
@@ -172,24 +180,32 @@ class Receiving(ReceiverHalf):
         flags = first >> 8 & 0xFF
         fragment = fragment_of(RGET, flags, source, tag, sequence, length, send_id, payload)
         fragment.remote = remote
+        return fragment
+
+    def arrived(self, context_id: int, fragment: Fragment) -> None:
+        """Take in the first fragment of a message."""
         self._arrived(self._matching(context_id), context_id, fragment)
 
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
         """Match a fragment when it is its turn, and those that waited for it."""
         if matching is None:
             fragment.keep()
-            self._orphans.setdefault(context_id, []).append(fragment)
+            self.orphans.setdefault(context_id, []).append(fragment)
             return
         queue = matching.peer(fragment.source)
         if fragment.sequence != queue.expected:
-            fragment.keep()
-            queue.early[fragment.sequence] = fragment
+            self.out_of_turn(queue, fragment)
             return
         following: Fragment | None = fragment
         while following is not None:
             queue.expected = (queue.expected + 1) & SEQUENCE_MASK
             self._match(matching, queue, following)
             following = queue.early.pop(queue.expected, None)
+
+    def out_of_turn(self, queue: PeerQueue, fragment: Fragment) -> None:
+        """A message with another number than the next: others of its sender have to come first."""
+        fragment.keep()
+        queue.early[fragment.sequence] = fragment
 
     def _match(self, matching: Matching, queue: PeerQueue, fragment: Fragment) -> None:
         request = matching.claim(queue, fragment.tag)
@@ -202,7 +218,7 @@ class Receiving(ReceiverHalf):
     def adopt(self, matching: Matching) -> None:
         """A communicator was made: take in what arrived for it before."""
         context_id = matching.communicator.context_id
-        for fragment in self._orphans.pop(context_id, ()):
+        for fragment in self.orphans.pop(context_id, ()):
             self._arrived(matching, context_id, fragment)
 
     def deliver(self, request: RecvRequest, fragment: Fragment) -> None:
@@ -242,7 +258,7 @@ class Receiving(ReceiverHalf):
         request.arrived = len(payload)
         request.received = request.convertor.unpack(0, payload) if request.arrived else 0
         self._next_id += 1
-        request.open_rendezvous(self._next_id)
+        request.open_rendezvous(self._next_id, fragment.sender_request)
         self.requests[request.id] = request
         if request.arrived < request.length:
             self.rendezvous.answer(request, fragment)
@@ -258,13 +274,20 @@ class Receiving(ReceiverHalf):
         receive_id = raw.word(data, 24)
         request = self.requests.get(receive_id)
         if request is None:
-            raise MPIError(ERR_INTERN, f"ob1: FRAG for receive {receive_id}, which is not waiting")
+            self.unknown(FRAG, receive_id)
+            return
         payload = data[FRAG_SIZE:]
         if self._trace.active:
             self._ob1.steps.receiver(request, "FRAG", offset=offset, payload=len(payload))
         request.received += request.convertor.unpack(offset, payload)
         request.arrived += len(payload)
         self.finish_if_here(request)
+
+    def unknown(self, tag: int, number: int) -> None:
+        """A sender goes on with a receive that is not waiting: rails lose nothing, so a defect."""
+        raise MPIError(
+            ERR_INTERN, f"ob1: {NAMES[tag]} for receive {number}, which is not waiting for it"
+        )
 
     def ask_for_fragments(self, request: RecvRequest, offset: int, size: int) -> None:
         """What RDMA could not bring."""

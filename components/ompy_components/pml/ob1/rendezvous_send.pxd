@@ -27,7 +27,6 @@ cdef long long FLAG_ACK
 cdef long long FLAG_WAITS
 cdef long long RGET
 cdef long long RNDV
-cdef long long RNDV_SIZE
 cdef long long UNION_SIZE
 cdef long long RGET_FLAGS
 
@@ -42,7 +41,7 @@ cdef class RendezvousSend:
     @cython.locals(before=cython.longlong)
     cdef _protocol_of_pieces(self, SendRequest request)
     cdef _register(self, SendRequest request, memory, int wanted)
-    @cython.locals(module=BtlModule, convertor=Convertor, descriptor=Descriptor, size=cython.longlong, sent=cython.longlong, result=int)
+    @cython.locals(module=BtlModule, convertor=Convertor, descriptor=Descriptor, header=bytes, reserve=int, size=cython.longlong, sent=cython.longlong, result=int)
     cdef int _rndv(self, Rail rail, SendRequest request, protocol) except? -99
     @cython.locals(rail=Rail, share=Share, descriptor=Descriptor, data=bytes, before=cython.longlong, end=cython.longlong)
     cdef int _rget(self, SendRequest request) except? -99

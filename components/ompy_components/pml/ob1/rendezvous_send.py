@@ -31,7 +31,6 @@ from ompy_components.pml.ob1.headers import (
     RGET,
     RNDV,
     RNDV_HEADER,
-    RNDV_SIZE,
     UNION_SIZE,
     pack_registrations,
     place,
@@ -141,25 +140,27 @@ class RendezvousSend:
         limit = module.eager_limit - UNION_SIZE
         size = first_payload(convertor.size, limit, module.rndv_eager_limit)
         flags = PRIORITY | BTL_OWNERSHIP | SIGNAL
+        header = self.rndv_header(request, FLAGS[protocol])
+        reserve = len(header)
         descriptor: Descriptor | None
         if protocol is RDMA_DIRECT_PUT:
-            descriptor = module.alloc(rail.endpoint, NO_ORDER, RNDV_SIZE, PRIORITY | BTL_OWNERSHIP)
+            descriptor = module.alloc(rail.endpoint, NO_ORDER, reserve, PRIORITY | BTL_OWNERSHIP)
             size = 0
         elif protocol is BUFFERED_PIPELINE:
-            descriptor = module.alloc(rail.endpoint, NO_ORDER, RNDV_SIZE + size, flags)
+            descriptor = module.alloc(rail.endpoint, NO_ORDER, reserve + size, flags)
             if descriptor is not None:
-                descriptor.payload_size = convertor.pack(0, descriptor.segment[RNDV_SIZE:])
+                descriptor.payload_size = convertor.pack(0, descriptor.segment[reserve:])
         else:
             descriptor = module.prepare_src(
-                rail.endpoint, convertor, 0, NO_ORDER, RNDV_SIZE, size, flags
+                rail.endpoint, convertor, 0, NO_ORDER, reserve, size, flags
             )
         if descriptor is None:
             return OUT_OF_RESOURCE
         sent = descriptor.payload_size
-        place(descriptor, self.rndv_header(request, FLAGS[protocol]))
+        place(descriptor, header)
         result = self._sending.send_fragment(rail, request, descriptor, RNDV)
         if result >= 0 and protocol is BUFFERED_PIPELINE:
-            convertor.keep(sent)
+            self._sending.keep_rest(request, sent)
         return result
 
     def _rget(self, request: SendRequest) -> int:

@@ -20,6 +20,7 @@ from ompy_components.pml.ob1.states cimport next_send_state
 cdef long long UNREACHABLE
 
 # the module's constants, in C
+cdef long long ERR_INTERN
 cdef long long ERR_OTHER
 cdef long long ERR_PROC_FAILED
 cdef long long BTL_OWNERSHIP
@@ -48,7 +49,7 @@ cdef class Sending(SenderHalf):
     cdef Request _gone
     cdef int _immediate_flags
     cdef unsigned long long _next_id
-    cdef RendezvousSend _rendezvous
+    cdef public RendezvousSend rendezvous
     cdef Rdma _rdma
     @cython.locals(proc=Proc, endpoint=BmlEndpoint, matching=Matching, sequence=int, request=SendRequest)
     cpdef Request begin(self, Communicator communicator, Convertor convertor, int target, long tag, int mode, bint blocking=*)
@@ -66,8 +67,11 @@ cdef class Sending(SenderHalf):
     @cython.locals(result=int, payload="long long")
     cpdef int send_fragment(self, Rail rail, SendRequest request, Descriptor descriptor, int tag) except? -99
     cpdef fragment_done(self, SendRequest request, Descriptor descriptor, int status)
+    cpdef fragment_failed(self, SendRequest request, Descriptor descriptor, int status)
     cdef _account(self, SendRequest request, int tag, long long payload)
     cpdef fail_peer(self, proc, reason)
-    cdef _give_up(self, SendRequest request, int error, detail)
+    cpdef unknown(self, int tag, unsigned long long number)
+    cpdef keep_rest(self, SendRequest request, long long sent)
+    cpdef give_up(self, SendRequest request, int error, detail)
     cdef bytes _header_of(self, SendRequest request)
     cpdef bytes match_header(self, int context_id, int rank, long tag, int sequence)

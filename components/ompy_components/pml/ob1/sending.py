@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy.data.convertor import Convertor
-from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
+from ompy.data.errors import ERR_INTERN, ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
@@ -87,7 +87,11 @@ class FragmentDone(CompletionCallback):
 
 
 class Sending(SenderHalf):
-    """The sender's half of ob1 for one rank."""
+    """The sender's half of ob1 for one rank.
+
+    Attributes:
+        rendezvous: begins messages that do not fit one fragment.
+    """
 
     __slots__ = (
         "_done",
@@ -96,8 +100,8 @@ class Sending(SenderHalf):
         "_next_id",
         "_ob1",
         "_rdma",
-        "_rendezvous",
         "_trace",
+        "rendezvous",
     )
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
@@ -113,7 +117,7 @@ class Sending(SenderHalf):
         self.requests = {}
         self.streaming = Streaming(ob1, self, values.send_pipeline_depth, values.max_send_per_range)
         self.puts = PutWrites(ob1, self)
-        self._rendezvous = RendezvousSend(ob1, self)
+        self.rendezvous: RendezvousSend = RendezvousSend(ob1, self)
 
     def begin(
         self,
@@ -202,7 +206,7 @@ class Sending(SenderHalf):
         proc = request.endpoint.proc
         if not proc.departed:
             return False
-        self._give_up(request, ERR_PROC_FAILED, f"{proc}: {proc.departed}: {request.story()}")
+        self.give_up(request, ERR_PROC_FAILED, f"{proc}: {proc.departed}: {request.story()}")
         return True
 
     def _start_on(self, rail: Rail, request: SendRequest) -> int:
@@ -219,7 +223,7 @@ class Sending(SenderHalf):
             return self._prepared(rail, request)
         if protocol is EAGER_ALLOCATED:
             return self._allocated(rail, request)
-        return self._rendezvous.start(rail, request, protocol)
+        return self.rendezvous.start(rail, request, protocol)
 
     def _immediate(self, rail: Rail, request: SendRequest) -> bool:
         """Eager Send (Immediate), step A: header and payload in one call."""
@@ -265,7 +269,7 @@ class Sending(SenderHalf):
             return OUT_OF_RESOURCE
         if descriptor.payload_size < size:  # the rail takes less than its own eager limit
             rail.module.free(descriptor)
-            return self._rendezvous.start(rail, request, None)
+            return self.rendezvous.start(rail, request, None)
         if request.id:
             self._close_rendezvous(request)
         if self._trace.active:
@@ -337,11 +341,15 @@ class Sending(SenderHalf):
         """A BTL has completed a fragment."""
         if status < 0:
             request.in_flight -= 1
-            detail = f"the BTL lost a fragment ({status}): {request.story()}"
-            error = ERR_PROC_FAILED if status == UNREACHABLE else ERR_OTHER
-            self._give_up(request, error, detail)
+            self.fragment_failed(request, descriptor, status)
             return
         self._account(request, descriptor.tag, descriptor.payload_size)
+
+    def fragment_failed(self, request: SendRequest, descriptor: Descriptor, status: int) -> None:
+        """A BTL has completed a fragment with an error: nobody sends it again."""
+        detail = f"the BTL lost a fragment ({status}): {request.story()}"
+        error = ERR_PROC_FAILED if status == UNREACHABLE else ERR_OTHER
+        self.give_up(request, error, detail)
 
     def _account(self, request: SendRequest, tag: int, payload: int) -> None:
         request.in_flight -= 1
@@ -377,21 +385,32 @@ class Sending(SenderHalf):
         """No path leads to `proc` any more: fail what waits for it."""
         for request in list(self.requests.values()):
             if request.endpoint.proc is proc:
-                self._give_up(request, ERR_PROC_FAILED, f"{reason}: {request.story()}")
+                self.give_up(request, ERR_PROC_FAILED, f"{reason}: {request.story()}")
 
     def path_failed(self, request: SendRequest, rail: Rail) -> None:
         """A BTL says that it does not reach the peer."""
         detail = (
             f"BTL {rail.module.name} no longer reaches {request.endpoint.proc}: {request.story()}"
         )
-        self._give_up(request, ERR_PROC_FAILED, detail)
+        self.give_up(request, ERR_PROC_FAILED, detail)
 
     def no_path(self, request: SendRequest) -> None:
         """There is no rail left to send over."""
         detail = f"no BTL reaches {request.endpoint.proc} any more: {request.story()}"
-        self._give_up(request, ERR_PROC_FAILED, detail)
+        self.give_up(request, ERR_PROC_FAILED, detail)
 
-    def _give_up(self, request: SendRequest, error: int, detail: str) -> None:
+    def unknown(self, tag: int, number: int) -> None:
+        """A peer answers to a send that is not waiting for it: rails lose nothing, so a defect."""
+        raise MPIError(
+            ERR_INTERN, f"ob1: {NAMES[tag]} for send {number}, which is not waiting for it"
+        )
+
+    def keep_rest(self, request: SendRequest, sent: int) -> None:
+        """Have the bytes of a buffered message kept that are not on their way."""
+        request.convertor.keep(sent)
+
+    def give_up(self, request: SendRequest, error: int, detail: str) -> None:
+        """Fail a message and forget it."""
         if request.id:
             self.requests.pop(request.id, None)
             request.ranges.clear()

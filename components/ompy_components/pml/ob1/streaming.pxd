@@ -7,7 +7,6 @@ from ompy_components.pml.ob1.rails cimport heaviest_first, next_share, share_out
 from ompy_components.pml.ob1.states cimport next_send_state
 
 # the module's constants, in C
-cdef long long ERR_INTERN
 cdef long long BTL_OWNERSHIP
 cdef long long NO_ORDER
 cdef long long OUT_OF_RESOURCE

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -79,7 +78,8 @@ class Streaming:
         _, flags, send_id, receive_id, offset, size = parse(ACK_HEADER, ACK, data)
         request = self._sending.requests.get(send_id)
         if request is None:
-            raise MPIError(ERR_INTERN, f"ob1: ACK for send {send_id}, which is not waiting for it")
+            self._sending.unknown(ACK, send_id)
+            return
         request.state = next_send_state(request.state, _ACK, request)
         request.peer_request = receive_id
         if flags & FLAG_NORDMA and request.protocol is not BUFFERED_PIPELINE:

@@ -1,0 +1,1 @@
+"""pml/bfo: ob1 that goes on over another rail when one dies."""

@@ -1,0 +1,54 @@
+"""Control messages that are told of when they fail.
+
+Source: seed bfo-design, sections 7 and 8.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.bml import Rail
+from ompy.frameworks.btl import BtlModule, CompletionCallback, Descriptor, Endpoint
+
+from ompy_components.pml.bfo.headers import SENT
+from ompy_components.pml.ob1.control import Control
+
+if TYPE_CHECKING:
+    from ompy_components.pml.bfo.module import Bfo
+
+
+class ControlDone(CompletionCallback):
+    """Completions of control messages. What one was stands in its bytes."""
+
+    def __init__(self, bfo: Bfo) -> None:
+        self.bfo = bfo
+
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        """A control message is done."""
+        if status < 0:
+            message, tag = bytes(descriptor.segment), descriptor.tag
+            self.bfo.recovery.later(partial(self.bfo.control_lost, endpoint.proc, tag, message))
+
+
+class BfoControl(Control):
+    """Sends control messages for one rank."""
+
+    def __init__(self, bfo: Bfo) -> None:
+        super().__init__(bfo, ControlDone(bfo), SENT)
+        self.bfo = bfo
+
+    def _try(self, rail: Rail, message: bytes, tag: int) -> bool:
+        if self.bfo.rails.is_lost(rail.endpoint.proc, rail.module):
+            proc = rail.endpoint.proc
+            self.bfo.recovery.later(partial(self.bfo.control_lost, proc, tag, message))
+            return True
+        return super()._try(rail, message, tag)
+
+    def refused(self, rail: Rail, message: bytes, tag: int) -> None:
+        """A rail does not take a message: it is no rail any more."""
+        self.bfo.rails.refused(rail)
+        proc = rail.endpoint.proc
+        self.bfo.recovery.later(partial(self.bfo.control_lost, proc, tag, message))

@@ -1,0 +1,195 @@
+"""What bfo's wire headers have beyond ob1's: restarts, the FIN, and the messages of the dance.
+
+Source: seed bfo-design, sections 7 and 8; reference openmpi.md 4.4, from which the layout differs
+where a field was too small or told nothing (docs/deviations.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.frameworks.btl import TAG_PML
+
+from ompy_components.pml.ob1.headers import FIN, NAMES, RGET_SIZE
+
+# tags, each also the header's type; reference openmpi.md 3.3
+NOTIFY: Final = TAG_PML + 10
+RESTART_ACK: Final = TAG_PML + 11
+RESTART_NACK: Final = TAG_PML + 12
+RECV_ERR: Final = TAG_PML + 13
+FAREWELL: Final = TAG_PML + 14
+assert (NOTIFY, RECV_ERR, FAREWELL) == (74, 77, 78)
+
+RESTART_NAMES: Final = {
+    NOTIFY: "RNDVRESTARTNOTIFY",
+    RESTART_ACK: "RNDVRESTARTACK",
+    RESTART_NACK: "RNDVRESTARTNACK",
+    RECV_ERR: "RECVERRNOTIFY",
+    FAREWELL: "FAREWELL",
+}
+SENT: Final = {tag: f"> {name}" for tag, name in {**NAMES, **RESTART_NAMES}.items()}
+
+# of a RNDV or RGET: `EXTRA` is behind ob1's header; arbitrary: the bit that ob1 leaves
+FLAG_RESTART: Final = 0x80
+FLAG_RESENT: Final = 0x01  # of a FIN: an earlier one may have arrived
+
+# of a restarted RNDV or RGET: receive request u64, restart sequence u32
+EXTRA: Final = Struct("<QI4x")
+assert EXTRA.size == 16
+# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u16 @8, restart sequence u32 @12,
+# size i64 @16 (or a negative error), RDMA fragment u64 @24, offset of the piece u64 @32
+FIN_HEADER: Final = Struct("<BBHiHxxIqQQ")
+assert FIN_HEADER.size == 40
+# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u16 @8, restart sequence u32 @12,
+# send request u64 @16, receive request u64 @24
+DANCE_HEADER: Final = Struct("<BBHiHxxIQQ")
+assert DANCE_HEADER.size == 32
+
+BY_ID: Final = -1  # a source that leaves the message to be told by the requests' ids alone
+
+UNION_SIZE: Final = RGET_SIZE + EXTRA.size  # the largest, a restarted RGET's
+
+GENERATIONS: Final = 1 << 32  # restart sequence numbers; arbitrary: u32, four billion restarts
+SEQUENCES: Final = 1 << 16  # reference openmpi.md 3.1.1
+
+
+def following(generation: int) -> int:
+    """The restart sequence number after this one."""
+    return (generation + 1) % GENERATIONS
+
+
+def newer(one: int, other: int) -> bool:
+    """Whether restart sequence number `one` was given later than `other`."""
+    return 0 < (one - other) % GENERATIONS < GENERATIONS // 2
+
+
+def is_behind(sequence: int, expected: int) -> bool:
+    """Whether a message's turn has been, the next one's number being `expected`."""
+    return 0 < (expected - sequence) % SEQUENCES <= SEQUENCES // 2
+
+
+def restarted(header: bytes, receive_id: int, generation: int) -> bytes:
+    """The header of a restarted message from that of a first try."""
+    flags = bytes([header[1] | FLAG_RESTART])
+    return header[:1] + flags + header[2:] + EXTRA.pack(receive_id, generation)
+
+
+def first_try(size: int, data: memoryview) -> tuple[memoryview, int, int]:
+    """Take `EXTRA` out of a restarted message, whose header has `size` bytes without it.
+
+    Returns:
+        The message as ob1 reads it, the receive request and the restart sequence number.
+
+    Raises:
+        MPIError: ERR_INTERN, it is too short.
+    """
+    end = size + EXTRA.size
+    if len(data) < end:
+        raise MPIError(ERR_INTERN, f"bfo: a restart of {len(data)} bytes is shorter than {end}")
+    receive_id, generation = EXTRA.unpack_from(data, size)
+    plain = bytearray(data[:size]) + data[end:]
+    plain[1] &= ~FLAG_RESTART
+    return memoryview(bytes(plain)), receive_id, generation
+
+
+@dataclass(frozen=True)
+class Fin:
+    """What a FIN says.
+
+    Attributes:
+        flags: of the header.
+        context_id, source, sequence: of the message, the source being who sends the FIN.
+        generation: restart sequence number.
+        size: bytes moved, or a negative error.
+        fragment: the RDMA fragment, or the offer.
+        offset: of the piece in the message.
+    """
+
+    flags: int
+    context_id: int
+    source: int
+    sequence: int
+    generation: int
+    size: int
+    fragment: int
+    offset: int
+
+    def pack(self) -> bytes:
+        """The header."""
+        return FIN_HEADER.pack(
+            FIN,
+            self.flags,
+            self.context_id,
+            self.source,
+            self.sequence,
+            self.generation,
+            self.size,
+            self.fragment,
+            self.offset,
+        )
+
+
+def parse_fin(data: memoryview) -> Fin:
+    """What a FIN says. Raises MPIError ERR_INTERN when it is none."""
+    return Fin(*_fields(FIN_HEADER, FIN, data))
+
+
+def fin_again(message: bytes) -> bytes:
+    """A FIN that is sent for another time."""
+    return message[:1] + bytes([message[1] | FLAG_RESENT]) + message[2:]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A message of the dance.
+
+    Attributes:
+        tag: which.
+        context_id, source, sequence: of the message, the source being who sends this.
+        generation: restart sequence number.
+        send_id, receive_id: the requests; 0 where it is not known.
+    """
+
+    tag: int
+    context_id: int
+    source: int
+    sequence: int
+    generation: int
+    send_id: int = 0
+    receive_id: int = 0
+
+    def pack(self) -> bytes:
+        """The header."""
+        return DANCE_HEADER.pack(
+            self.tag,
+            0,
+            self.context_id,
+            self.source,
+            self.sequence,
+            self.generation,
+            self.send_id,
+            self.receive_id,
+        )
+
+
+def parse_step(tag: int, data: memoryview) -> Step:
+    """What a message of the dance says. Raises MPIError ERR_INTERN when it is none."""
+    _, context_id, source, sequence, generation, send_id, receive_id = _fields(
+        DANCE_HEADER, tag, data
+    )
+    return Step(tag, context_id, source, sequence, generation, send_id, receive_id)
+
+
+def _fields(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:
+    """The fields behind the type."""
+    if len(data) < header.size:
+        raise MPIError(
+            ERR_INTERN, f"bfo: {len(data)} bytes are less than a header of {header.size}"
+        )
+    kind, *fields = header.unpack_from(data)
+    if kind != tag:
+        raise MPIError(ERR_INTERN, f"bfo: a fragment under tag {tag} has a header of type {kind}")
+    return tuple(fields)

@@ -1,0 +1,320 @@
+"""bfo for one rank: ob1 with parts that know what to do when something fails.
+
+Source: seed bfo-design; reference openmpi.md 4.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.data.constants import ANY_SOURCE
+from ompy.data.convertor import Convertor
+from ompy.data.errors import ERR_ARG, ERR_PROC_FAILED, MPIError
+from ompy.data.request import Request
+from ompy.frameworks.bml import Bml, BmlEndpoint
+from ompy.frameworks.btl import SEND, BtlModule, Endpoint, ErrorCallback, ReceiveCallback
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.pml import MatchedMessage
+from ompy.frameworks.proc import Proc
+from ompy.mca.parameter import Values
+
+from ompy_components.pml.bfo.control import BfoControl
+from ompy_components.pml.bfo.dance import SenderEvent
+from ompy_components.pml.bfo.headers import (
+    FAREWELL,
+    NOTIFY,
+    RECV_ERR,
+    RESTART_ACK,
+    RESTART_NACK,
+    RESTART_NAMES,
+    UNION_SIZE,
+    Step,
+    fin_again,
+    parse_step,
+)
+from ompy_components.pml.bfo.rails import Rails
+from ompy_components.pml.bfo.rdma import BfoRdma
+from ompy_components.pml.bfo.receiving import BfoReceiving
+from ompy_components.pml.bfo.recovery import Recovery
+from ompy_components.pml.bfo.sending import BfoSending
+from ompy_components.pml.ob1.headers import ACK, FIN, NAMES, PUT
+from ompy_components.pml.ob1.matching import Message, RecvRequest
+from ompy_components.pml.ob1.module import Ob1
+from ompy_components.pml.ob1.sendrequest import SendRequest
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.control import Control
+    from ompy_components.pml.ob1.rdma import Rdma
+
+
+class Steps(ReceiveCallback):
+    """Receives the messages of the dance."""
+
+    def __init__(self, bfo: Bfo) -> None:
+        self.bfo = bfo
+
+    def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
+        """Hand a message to the half that it is for."""
+        bfo, step = self.bfo, parse_step(tag, data)
+        bfo.trace_step("arrived", step)
+        if tag == NOTIFY:
+            bfo.receiving.notified(step)
+        elif tag == RECV_ERR:
+            bfo.sending.reported(step)
+        elif tag == RESTART_ACK:
+            bfo.sending.answered(step, SenderEvent.ACK)
+        elif tag == RESTART_NACK:
+            bfo.sending.answered(step, SenderEvent.NACK)
+        else:
+            bfo.farewells.add((step.source, step.sequence))
+
+
+class Bfo(Ob1):
+    """The PML of one rank.
+
+    Attributes:
+        context, bml, engine: what it works with.
+        recovery: what errors ask for.
+        rails: which of them are lost.
+        lost: why a peer cannot be reached any more, by rank.
+        farewells: source and round of those that came.
+        counters: what was dropped, by the name of its header.
+        parted: all ranks have everything that they wait for: nothing is sent again any more.
+    """
+
+    sending: BfoSending
+    receiving: BfoReceiving
+    rdma: BfoRdma
+    control: BfoControl
+
+    def __init__(self, context: RankContext, bml: Bml, values: Values) -> None:
+        self.context = context
+        self.bml = bml
+        self.engine = context.engine
+        self.recovery = Recovery(context.engine)
+        self.rails = Rails(self)
+        self.lost: dict[int, str] = {}
+        self.farewells: set[tuple[int, int]] = set()
+        self.counters: dict[str, int] = {}
+        self.parted = False
+        self._freed: dict[int, Communicator] = {}
+        for module in context.btls:
+            module.begin_failover()
+        super().__init__(context, bml, values)
+        steps = Steps(self)
+        for tag in RESTART_NAMES:
+            context.active_messages.register(tag, steps)
+
+    # -- ob1's parts
+
+    def _make_control(self) -> Control:
+        return BfoControl(self)
+
+    def _make_rdma(self, values: Values) -> Rdma:
+        return BfoRdma(self, values)
+
+    def _make_sending(self, values: Values) -> BfoSending:
+        return BfoSending(self, values)
+
+    def _make_receiving(self, values: Values) -> BfoReceiving:
+        return BfoReceiving(self, values)
+
+    def _make_errors(self) -> ErrorCallback:
+        return self.rails
+
+    def _check_limits(self, module: BtlModule) -> None:
+        super()._check_limits(module)
+        least = min(module.eager_limit, module.max_send_size)
+        needed = UNION_SIZE + module.registration_handle_size
+        if module.flags & SEND and least <= needed:
+            raise MPIError(
+                ERR_ARG,
+                f"btl_{module.name}_eager_limit and btl_{module.name}_max_send_size must exceed "
+                f"{needed} bytes, the largest header of pml bfo; the lower is {least}",
+            )
+
+    # -- messages of the dance
+
+    def step(self, endpoint: BmlEndpoint, step: Step) -> None:
+        """Send a message of the dance over any rail, as soon as there is room."""
+        self.trace_step("sent", step)
+        self.control.send(endpoint, step.pack(), step.tag)
+
+    def control_lost(self, proc: Proc, tag: int, message: bytes) -> None:
+        """A control message may not have arrived, or was refused."""
+        if proc.rank in self.lost or self.parted:
+            return
+        if tag == FIN:
+            self.rails.note_message(proc)
+            self.control.send(self.endpoint(proc), fin_again(message), FIN)
+        elif tag in (ACK, PUT):
+            self.receiving.control_lost(proc, tag, message)
+        elif tag == NOTIFY:
+            self.sending.notify_lost(parse_step(tag, memoryview(message)))
+        elif tag == RECV_ERR:
+            self.receiving.report_lost(parse_step(tag, memoryview(message)))
+        else:  # an answer, which says itself what it is about
+            self.control.send(self.endpoint(proc), message, tag)
+
+    def dropped(self, tag: int, number: int) -> None:
+        """Something is about a generation that is over: it changes nothing."""
+        name = {**NAMES, **RESTART_NAMES}[tag]
+        self.counters[name] = self.counters.get(name, 0) + 1
+        if self.trace.active:
+            self.trace.record("pml.bfo", "DROPPED", header=name, number=number)
+
+    def generation(self, request: Request) -> int:
+        """A message's restart sequence number."""
+        restart: object = None
+        if isinstance(request, SendRequest):
+            restart = self.sending.restarts.get(request)
+        elif isinstance(request, RecvRequest):
+            restart = self.receiving.restarts.get(request)
+        return getattr(restart, "generation", 0)
+
+    def trace_step(self, what: str, step: Step) -> None:
+        """Note a message of the dance that was sent or has arrived."""
+        if self.trace.active:
+            self.trace.record(
+                "pml.bfo",
+                RESTART_NAMES[step.tag],
+                what=what,
+                context=step.context_id,
+                sequence=step.sequence,
+                restart=step.generation,
+                send=step.send_id,
+                receive=step.receive_id,
+            )
+
+    def trace_dance(self, side: str, request: Request, before: str, event: str, now: str) -> None:
+        """Note a step of a machine."""
+        if self.trace.active:
+            about = {"side": side, "tag": request.tag, "before": before, "event": event}
+            self.trace.record("pml.bfo", "DANCE", **about, now=now)
+
+    # -- communicators and probes
+
+    def communicator(self, context_id: int) -> Communicator | None:
+        """A communicator that this rank has, or had."""
+        matching = self.receiving.matchings.get(context_id)
+        return matching.communicator if matching is not None else self._freed.get(context_id)
+
+    def was_freed(self, context_id: int) -> bool:
+        """Whether a communicator's messages have all been received."""
+        return context_id in self._freed
+
+    def add_communicator(self, communicator: Communicator) -> None:
+        """Begin matching."""
+        self._freed.pop(communicator.context_id, None)
+        super().add_communicator(communicator)
+
+    def remove_communicator(self, communicator: Communicator) -> None:
+        """End matching; who sends something again is told that it was received."""
+        super().remove_communicator(communicator)
+        self._freed[communicator.context_id] = communicator
+
+    def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
+        """Take a message that is here."""
+        return self._noted(super().improbe(communicator, source, tag))
+
+    def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
+        """Take the first message that fits."""
+        message = super().mprobe(communicator, source, tag)
+        self._noted(message)
+        return message
+
+    def _noted(self, message: MatchedMessage | None) -> MatchedMessage | None:
+        if isinstance(message, Message):
+            self.receiving.probed[message.fragment] = message
+        return message
+
+    def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
+        """Receive a message that was taken."""
+        assert isinstance(message, Message), "the message came from another PML"
+        self.receiving.probed.pop(message.fragment, None)
+        return super().imrecv(message, convertor)
+
+    # -- peers that are lost
+
+    def rail_gone(self, proc: Proc, module: BtlModule) -> None:
+        """A rail was taken out: what was to go over it goes over others."""
+        self.sending.rail_gone(proc, module)
+        self.receiving.rail_gone(proc, module)
+
+    def fail_peer(self, proc: Proc | None, reason: str) -> None:
+        """No rail leads to `proc` any more: what waits for it fails, and what will wait."""
+        for gone in [proc] if proc is not None else self.context.procs:
+            self.lost[gone.rank] = reason
+            self.recovery.later(partial(self._no_rails, gone))
+        self.recovery.sweep_from_now_on(self._sweep)
+        super().fail_peer(proc, reason)
+
+    def _no_rails(self, proc: Proc) -> None:
+        """What is sent to a lost peer from now on fails at once."""
+        try:
+            rails = self.endpoint(proc).send.rails
+        except MPIError:
+            return
+        for rail in rails:
+            self.bml.remove_rail(proc, rail.module)
+        self.sending.fail_peer(proc, self.lost[proc.rank])  # what was begun meanwhile
+
+    def _sweep(self) -> int:
+        """Fail receives that nothing can come for, those from anybody among them."""
+        gone: list[tuple[RecvRequest, str]] = []
+        for matching in self.matchings():
+            for proc in matching.communicator.procs:
+                reason = self.lost.get(proc.rank)
+                if reason is None:
+                    continue
+                gone += [(request, reason) for request in matching.forget_source(proc)]
+                for request in matching.wild.members():
+                    matching.wild.remove(request)
+                    gone.append((request, reason))
+        for request, reason in gone:
+            request.fail(ERR_PROC_FAILED, f"{reason}: {request!r}")
+        return len(gone)
+
+    def _has(self, communicator: Communicator, source: int, tag: int) -> bool:
+        """Whether a probe has found something; it raises when nothing can come any more."""
+        if super()._has(communicator, source, tag):
+            return True
+        procs = communicator.procs if source == ANY_SOURCE else [communicator.procs[source]]
+        for proc in procs:
+            if proc.rank in self.lost:
+                raise MPIError(ERR_PROC_FAILED, f"{self.lost[proc.rank]}: probe from {proc}")
+        return False
+
+    # -- the end
+
+    def finalize(self) -> None:
+        """Part from the others when all have come: until then somebody may need an answer."""
+        rank, size = self.context.rank, self.context.size
+        self.engine.wait_until(self._is_quiet)
+        distance, number = 1, 0
+        while distance < size and not self.lost:
+            self._farewell((rank + distance) % size, number)
+            source = (rank - distance) % size
+            self.engine.wait_until(partial(self._may_part, source, number))
+            distance, number = 2 * distance, number + 1
+        self.parted = True
+        self.sending.part()
+        super().finalize()
+
+    def _farewell(self, target: int, number: int) -> None:
+        proc = self.context.procs[target]
+        try:
+            endpoint = self.endpoint(proc)
+        except MPIError:
+            return  # it has gone
+        with self.engine.lock:
+            self.step(endpoint, Step(FAREWELL, 0, self.context.rank, number, 0))
+
+    def _may_part(self, source: int, number: int) -> bool:
+        gone = bool(self.context.procs[source].departed)
+        return (source, number) in self.farewells or gone or bool(self.lost)
+
+    def _is_quiet(self) -> bool:
+        return not len(self.recovery)

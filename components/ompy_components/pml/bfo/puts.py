@@ -1,0 +1,75 @@
+"""The sender's half of put, that knows which puts are under way.
+
+Source: seed bfo-design, section 6; reference openmpi.md 4.5.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.btl import NOT_AVAILABLE, BtlModule, Descriptor, Endpoint
+
+from ompy_components.pml.ob1.rails import find_rail
+from ompy_components.pml.ob1.rdma_put import PutWrites, Write
+from ompy_components.pml.ob1.sendrequest import SendRequest
+from ompy_components.pml.ob1.states import RdmaEvent, RdmaState
+
+if TYPE_CHECKING:
+    from ompy_components.pml.bfo.module import Bfo
+    from ompy_components.pml.bfo.sending import BfoSending
+
+
+class BfoPutWrites(PutWrites):
+    """Puts for one rank. A `Write` has the id of its request's generation for its own."""
+
+    def __init__(self, bfo: Bfo, sending: BfoSending) -> None:
+        super().__init__(bfo, sending)
+        self.bfo = bfo
+        self.sending = sending
+        self._flying: dict[Write, None] = {}
+
+    def under_way(self, request: SendRequest) -> bool:
+        """Whether a BTL has a put of this message."""
+        return any(write.request is request for write in self._flying)
+
+    def start(self, fragment: Write) -> bool:
+        """Put, unless the message has been stopped meanwhile; false when there is no room now."""
+        request = fragment.request
+        assert isinstance(request, SendRequest)
+        if not fragment.id:
+            fragment.id = request.id
+        elif fragment.id != request.id or request.complete:
+            self.bfo.rdma.release_one(fragment)
+            return True
+        if find_rail(request.endpoint.rdma, fragment.rail.module) is None:
+            self.bfo.rdma.release_one(fragment)
+            self.fall_back(fragment, NOT_AVAILABLE)
+            return True
+        self._flying[fragment] = None
+        done = super().start(fragment)
+        if fragment.state is not RdmaState.UNDER_WAY:
+            self._flying.pop(fragment, None)
+        return done
+
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        """A BTL has completed a put. One that fails on a rail that lives is ob1's business."""
+        fragment = descriptor.context
+        assert isinstance(fragment, Write)
+        request = fragment.request
+        assert isinstance(request, SendRequest)
+        self._flying.pop(fragment, None)
+        if request.complete:
+            self.bfo.rdma.release_one(fragment)
+        elif fragment.id != request.id:
+            self.bfo.rdma.release_one(fragment)
+            self.bfo.recovery.later(partial(self.sending.drained, request))
+        elif status < 0 and self.bfo.rails.is_lost(endpoint.proc, module):
+            self.bfo.rdma.release_one(fragment)
+            fragment.advance(RdmaEvent.FAILED)
+            self.bfo.rails.note_bytes(endpoint.proc, fragment.size)
+            self.bfo.recovery.later(partial(self.sending.put_lost, request, request.id))
+        else:
+            super().completed(module, endpoint, descriptor, status)

@@ -1,0 +1,125 @@
+"""Rails that were lost and found again, and what users are told of them.
+
+Source: seed bfo-design, sections 2 and 4; reference openmpi.md 4.10.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import MPIError
+from ompy.frameworks.bml import BmlEndpoint, Rail
+from ompy.frameworks.btl import (
+    ERROR_FATAL,
+    ERROR_NONFATAL,
+    FAILOVER_SUPPORT,
+    BtlModule,
+    ErrorCallback,
+)
+from ompy.frameworks.proc import Proc
+from ompy.frameworks.rail_events import RailEvent
+
+if TYPE_CHECKING:
+    from ompy_components.pml.bfo.module import Bfo
+
+
+class Rails(ErrorCallback):
+    """The rails of one rank: what the BTLs say of them."""
+
+    def __init__(self, bfo: Bfo) -> None:
+        self.bfo = bfo
+        self._lost: dict[tuple[int, BtlModule], RailEvent] = {}
+        self._latest: dict[int, RailEvent] = {}
+
+    def is_lost(self, proc: Proc, module: BtlModule) -> bool:
+        """Whether a path cannot be used now."""
+        return (proc.rank, module) in self._lost
+
+    def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
+        """A path failed: to `proc`, or to everybody. The rail is taken out at once."""
+        for peer in [proc] if proc is not None else self._reached(module):
+            if flags & ERROR_FATAL and not module.flags & FAILOVER_SUPPORT:
+                self.bfo.fail_peer(peer, f"BTL {module.name} lost its path: {reason}")
+            else:
+                self.lose(module, peer, reason)
+
+    def returned(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
+        """What `sendi` took and may not have arrived: MATCH."""
+        again = partial(self.bfo.sending.returned, proc, bytes(fragment))
+        self.bfo.recovery.later(again)
+
+    def healed(self, module: BtlModule, proc: Proc) -> None:
+        """A path can be used again."""
+        event = self._lost.pop((proc.rank, module), None)
+        if event is None or proc.rank in self.bfo.lost:
+            return
+        self.bfo.bml.add_rail(proc, module)
+        event.healed = self.bfo.engine.now()
+        self.bfo.context.tell_rail(event)
+
+    def refused(self, rail: Rail) -> None:
+        """A rail does not take a fragment, whatever its BTL has said."""
+        self.failed(rail.module, ERROR_NONFATAL, rail.endpoint.proc, "it refused a fragment")
+
+    def lose(self, module: BtlModule, proc: Proc, reason: str) -> None:
+        """Take a rail out, unless it is out; the last one ends everything with the peer."""
+        if self.is_lost(proc, module) or proc.rank in self.bfo.lost or self.bfo.parted:
+            return
+        try:  # who has only received from a peer has not asked for it yet
+            rails = self.bfo.endpoint(proc).send.rails
+        except MPIError:
+            return
+        mine = [rail for rail in rails if rail.module is module]
+        if not mine:
+            return
+        event = RailEvent(
+            self.bfo.context.rank,
+            proc.rank,
+            mine[0].endpoint.describe(),
+            reason,
+            self.bfo.engine.now(),
+        )
+        self._lost[proc.rank, module] = self._latest[proc.rank] = event
+        self.bfo.context.rail_events.append(event)
+        self.bfo.context.tell_rail(event)
+        if len(rails) > 1:
+            self.bfo.bml.remove_rail(proc, module)
+            self.bfo.recovery.later(partial(self.bfo.rail_gone, proc, module))
+        else:
+            # the arrays stay as they are: somebody may be walking through them
+            self.bfo.recovery.later(partial(self._all_gone, proc, module, reason))
+
+    def _all_gone(self, proc: Proc, module: BtlModule, reason: str) -> None:
+        made = proc.bml_endpoint
+        assert isinstance(made, BmlEndpoint)
+        if [rail for rail in made.send.rails if rail.module is not module]:  # one was healed
+            self.bfo.bml.remove_rail(proc, module)
+            self.bfo.rail_gone(proc, module)
+            return
+        if not self.is_lost(proc, module):  # it was healed itself, before anybody was told
+            return
+        self.bfo.bml.remove_rail(proc, module)
+        self.bfo.fail_peer(proc, f"the last rail, BTL {module.name}, lost its path: {reason}")
+
+    def _reached(self, module: BtlModule) -> list[Proc]:
+        """The peers that a module carries something to."""
+        return [
+            proc
+            for proc in self.bfo.context.procs
+            if isinstance(proc.bml_endpoint, BmlEndpoint)
+            and any(rail.module is module for rail in proc.bml_endpoint.send.rails)
+        ]
+
+    def note_bytes(self, proc: Proc, count: int) -> None:
+        """So many bytes that were sent, or may have been, go again."""
+        event = self._latest.get(proc.rank)
+        if event is not None:
+            event.bytes += count
+
+    def note_message(self, proc: Proc) -> None:
+        """A message goes on over other rails, in whole or in part."""
+        event = self._latest.get(proc.rank)
+        if event is not None:
+            event.messages += 1
+            event.pause = event.pause or max(self.bfo.engine.now() - event.noticed, 1)

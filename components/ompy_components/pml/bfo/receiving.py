@@ -1,0 +1,376 @@
+"""The receiver's half: duplicates are dropped, errors reported, and a restart taken for the older.
+
+Source: seed bfo-design, sections 3, 6 and 8; reference openmpi.md 4.6, 4.7 and 4.9.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ompy.data.errors import ERR_PROC_FAILED
+from ompy.frameworks.btl import BtlModule
+from ompy.frameworks.proc import Proc
+from ompy.mca.parameter import Values
+
+from ompy_components.pml.bfo.dance import Action, ReceiverEvent, ReceiverState, receiver_step
+from ompy_components.pml.bfo.gets import BfoGets
+from ompy_components.pml.bfo.headers import (
+    BY_ID,
+    FLAG_RESTART,
+    RECV_ERR,
+    RESTART_ACK,
+    RESTART_NACK,
+    Step,
+    first_try,
+    is_behind,
+    newer,
+)
+from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, MATCH, PUT_HEADER, RGET_SIZE, RNDV_SIZE
+from ompy_components.pml.ob1.matching import Fragment, Matching, Message, PeerQueue, RecvRequest
+from ompy_components.pml.ob1.receiving import Receiving
+from ompy_components.pml.ob1.states import ReceiveState
+
+if TYPE_CHECKING:
+    from ompy_components.pml.bfo.module import Bfo
+
+KEPT: Final = 64  # generations remembered of older messages; arbitrary: more are looked through
+
+
+class ReceiveRestart:
+    """What bfo knows of a receive that had an error on either side, until it is complete.
+
+    Attributes:
+        generation: restart sequence number of the sender's last message.
+        peer: the sender's request.
+        fragment: a restarted RNDV or RGET to be answered as soon as nothing is under way.
+        state: of the dance.
+    """
+
+    __slots__ = ("fragment", "generation", "peer", "state")
+
+    def __init__(self, generation: int, peer: int) -> None:
+        self.generation = generation
+        self.peer = peer
+        self.fragment: Fragment | None = None
+        self.state = ReceiverState.FLOWING
+
+
+class BfoReceiving(Receiving):
+    """The receiver's half of bfo for one rank.
+
+    Attributes:
+        restarts: receives that had an error, until they are complete.
+        dancing: those that take nothing from ob1 now.
+        probed: messages that a matched probe took and nobody has received yet.
+    """
+
+    def __init__(self, bfo: Bfo, values: Values) -> None:
+        super().__init__(bfo, values)
+        self.bfo = bfo
+        self.restarts: dict[RecvRequest, ReceiveRestart] = {}
+        self.dancing: dict[RecvRequest, None] = {}
+        self.probed: dict[Fragment, Message] = {}
+        # restart sequence numbers of messages that came by a restart, by context, source and the
+        # sender's request, which is never the same again
+        self._generations: dict[tuple[int, int, int], int] = {}
+        self.rendezvous.gets = BfoGets(bfo, self, self.rendezvous.puts)
+
+    # -- what arrives
+
+    def rndv_arrived(self, data: memoryview) -> None:
+        """A RNDV: a first try is ob1's."""
+        if not data[1] & FLAG_RESTART:
+            super().rndv_arrived(data)
+            return
+        plain, _, generation = first_try(RNDV_SIZE, data)
+        self._restart_arrived(_context_of(data), self.rndv_fragment(plain), generation)
+
+    def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
+        """A RGET: a first try is ob1's."""
+        if not data[1] & FLAG_RESTART:
+            super().rget_arrived(module, data)
+            return
+        plain, _, generation = first_try(RGET_SIZE, data)
+        self._restart_arrived(_context_of(data), self.rget_fragment(module, plain), generation)
+
+    def out_of_turn(self, queue: PeerQueue, fragment: Fragment) -> None:
+        """A message with another number than the next: early, or here a second time."""
+        sequence = fragment.sequence
+        if is_behind(sequence, queue.expected) or sequence in queue.early:
+            self.bfo.dropped(fragment.kind, sequence)
+        else:
+            super().out_of_turn(queue, fragment)
+
+    def unknown(self, tag: int, number: int) -> None:
+        """A fragment for an older generation, or for a receive that is complete."""
+        self.bfo.dropped(tag, number)
+
+    def _restart_arrived(self, context_id: int, fragment: Fragment, generation: int) -> None:
+        """A message that was begun anew: it takes the place of the older."""
+        source, sequence = fragment.source, fragment.sequence
+        request = self._receive_of(context_id, source, sequence)
+        if request is not None:
+            restart = self._record(request)
+            if not newer(generation, restart.generation):
+                self.bfo.dropped(fragment.kind, sequence)
+                return
+            restart.generation = generation
+            restart.peer = fragment.sender_request
+            fragment.keep()
+            restart.fragment = fragment
+            self.event(request, ReceiverEvent.RESTART)
+            return
+        queued = self._queued(context_id, source, sequence)
+        if queued is not None and queued.kind != MATCH:
+            if newer(generation, self._generation(context_id, source, queued.sender_request)):
+                self._remember(context_id, fragment, generation)
+                _replace(queued, fragment)
+            return
+        if queued is not None or self._is_over(context_id, source, sequence):
+            self._refuse(context_id, source, sequence, generation, fragment.sender_request)
+            return
+        self._remember(context_id, fragment, generation)
+        self.arrived(context_id, fragment)
+
+    def notified(self, step: Step) -> None:
+        """RNDVRESTARTNOTIFY: the sender wants to begin anew."""
+        where = step.context_id, step.source, step.sequence
+        request = self._receive_of(*where)
+        if request is not None:
+            restart = self._record(request)
+            if not newer(step.generation, restart.generation):
+                self.bfo.dropped(step.tag, step.receive_id)
+                return
+            restart.generation = step.generation
+            restart.peer = step.send_id
+            restart.fragment = None
+            self.event(request, ReceiverEvent.NOTIFY)
+            return
+        queued = self._queued(*where)
+        if (queued is not None and queued.kind == MATCH) or self._is_over(*where):
+            self._refuse(*where, step.generation, step.send_id)
+        else:  # not received yet: nothing of it is under way
+            self._say(RESTART_ACK, *where, step.generation, step.send_id, 0)
+
+    # -- what failed
+
+    def failed(self, request: RecvRequest, number: int) -> None:
+        """An ACK, a PUT or a get of a receive failed, that had this id then."""
+        if request.complete:
+            return
+        if request.id == number and self.requests.get(number) is request:
+            self.event(request, ReceiverEvent.FAILED)
+        else:
+            self.drained(request)
+
+    def control_lost(self, proc: Proc, tag: int, message: bytes) -> None:
+        """An ACK or a PUT may not have arrived."""
+        if tag == ACK:
+            _, _, send_id, number, *_ = ACK_HEADER.unpack_from(message)
+            known = (*self.requests.values(), *self.dancing)
+            if all(request.id != number for request in known):
+                # all of the message is here, or the sender has begun anew: then it knows no such id
+                step = Step(RESTART_NACK, 0, BY_ID, 0, 0, send_id)
+                self.bfo.step(self.bfo.endpoint(proc), step)
+        else:
+            _, _, _, fragment_id, number, *_ = PUT_HEADER.unpack_from(message)
+            if self.bfo.rdma.expected(fragment_id) is None:
+                return  # the FIN is here, or the receive has begun anew
+        request = self.requests.get(number)
+        if request is not None:
+            self.failed(request, number)
+
+    def report_lost(self, step: Step) -> None:
+        """RECVERRNOTIFY may not have arrived."""
+        request = self.requests.get(step.receive_id)
+        if request is not None and self._record(request).generation == step.generation:
+            self.event(request, ReceiverEvent.REPORT_LOST)
+
+    def rail_gone(self, proc: Proc, module: BtlModule) -> None:
+        """What was to come over a rail has to come over others."""
+        for request in list(self.requests.values()):
+            incoming = request.incoming
+            if incoming is None or request.communicator.procs[request.source] is not proc:
+                continue
+            if any(share.left and share.rail.module is module for share in incoming.shares):
+                self.failed(request, request.id)
+
+    def fail_peer(self, proc: Proc, reason: str) -> None:
+        """No path leads to `proc` any more."""
+        for request in list(self.dancing):
+            if request.communicator.procs[request.source] is proc:
+                self._let_go(request)
+                request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
+        super().fail_peer(proc, reason)
+
+    # -- the dance
+
+    def event(self, request: RecvRequest, event: ReceiverEvent) -> None:
+        """Something happened to a receive: do what the table says."""
+        restart = self._record(request)
+        before = restart.state
+        restart.state, action = receiver_step(before, event)
+        self.bfo.trace_dance("receive", request, before.value, event.value, restart.state.value)
+        if action is Action.REPORT:
+            self._tell(request, restart, RECV_ERR)
+        elif action is Action.STOP:
+            self._stop(request)
+        elif action is Action.ACK:
+            self._tell(request, restart, RESTART_ACK)
+        elif action is Action.ANSWER:
+            self._answer(request, restart)
+        if event in (ReceiverEvent.NOTIFY, ReceiverEvent.RESTART):
+            self.drained(request)
+
+    def drained(self, request: RecvRequest) -> None:
+        """Go on with the dance if nothing of a receive is under way any more."""
+        if request not in self.dancing or request.complete:
+            return
+        incoming = request.incoming
+        if incoming is None or not incoming.outstanding:
+            self.event(request, ReceiverEvent.DRAINED)
+
+    def _stop(self, request: RecvRequest) -> None:
+        """Have ob1 forget a receive; of what is under way only gets are waited for."""
+        self.requests.pop(request.id, None)
+        self.dancing[request] = None
+        incoming = request.incoming
+        if incoming is not None:
+            incoming.outstanding -= len(self.bfo.rdma.expected_of(request))
+            for share in incoming.shares:
+                share.left = 0
+        self.bfo.rdma.drop(request)
+
+    def _let_go(self, request: RecvRequest) -> None:
+        self.dancing.pop(request, None)
+        if request.incoming is not None:
+            self.bfo.rdma.release(request.incoming.shares)
+            request.incoming = None
+
+    def _answer(self, request: RecvRequest, restart: ReceiveRestart) -> None:
+        """Take the restarted message in place of the older."""
+        fragment = restart.fragment
+        assert fragment is not None, "a restart is answered with its fragment"
+        restart.fragment = None
+        self._let_go(request)
+        request.state = ReceiveState.POSTED
+        self.deliver(request, fragment)
+
+    def _tell(self, request: RecvRequest, restart: ReceiveRestart, tag: int) -> None:
+        communicator = request.communicator
+        step = Step(
+            tag,
+            communicator.context_id,
+            communicator.rank,
+            request.sequence,
+            restart.generation,
+            restart.peer,
+            request.id,
+        )
+        self.bfo.step(self.bfo.endpoint(communicator.procs[request.source]), step)
+
+    def _refuse(
+        self, context_id: int, source: int, sequence: int, generation: int, send_id: int
+    ) -> None:
+        """The whole message is here already."""
+        self._say(RESTART_NACK, context_id, source, sequence, generation, send_id, 0)
+
+    def _say(
+        self,
+        tag: int,
+        context_id: int,
+        source: int,
+        sequence: int,
+        generation: int,
+        send_id: int,
+        receive_id: int,
+    ) -> None:
+        communicator = self.bfo.communicator(context_id)
+        if communicator is None:
+            self.bfo.dropped(tag, send_id)
+            return
+        own = communicator.rank
+        step = Step(tag, context_id, own, sequence, generation, send_id, receive_id)
+        self.bfo.step(self.bfo.endpoint(communicator.procs[source]), step)
+
+    def _record(self, request: RecvRequest) -> ReceiveRestart:
+        restart = self.restarts.get(request)
+        if restart is None:
+            context_id = request.communicator.context_id
+            peer = request.peer_request
+            generation = self._generation(context_id, request.source, peer)
+            restart = self.restarts[request] = ReceiveRestart(generation, peer)
+            request.notify(partial(self._forget, request))
+        return restart
+
+    def _forget(self, request: RecvRequest) -> None:
+        del self.restarts[request]
+        self.dancing.pop(request, None)
+
+    # -- where a message is
+
+    def _receive_of(self, context_id: int, source: int, sequence: int) -> RecvRequest | None:
+        """The receive that has this message, and not all of it."""
+        for request in (*self.requests.values(), *self.dancing):
+            known = (request.communicator.context_id, request.source, request.sequence)
+            if known == (context_id, source, sequence):
+                return request
+        return None
+
+    def _queued(self, context_id: int, source: int, sequence: int) -> Fragment | None:
+        """The beginning of a message that no receive has taken yet."""
+        matching = self.matchings.get(context_id)
+        if matching is None:
+            waiting = self.orphans.get(context_id, [])
+        else:
+            queue = matching.peer(source)
+            waiting = [*queue.unexpected, *queue.early.values()]
+            waiting += [
+                fragment
+                for fragment, message in self.probed.items()
+                if message.communicator is matching.communicator
+            ]
+        for fragment in waiting:
+            if (fragment.source, fragment.sequence) == (source, sequence):
+                return fragment
+        return None
+
+    def _is_over(self, context_id: int, source: int, sequence: int) -> bool:
+        """Whether a message that is nowhere has been received."""
+        matching: Matching | None = self.matchings.get(context_id)
+        if matching is None:
+            return self.bfo.was_freed(context_id)
+        return is_behind(sequence, matching.peer(source).expected)
+
+    def _generation(self, context_id: int, source: int, send_id: int) -> int:
+        return self._generations.get((context_id, source, send_id), 0)
+
+    def _remember(self, context_id: int, fragment: Fragment, generation: int) -> None:
+        """A first fragment that has no receive yet came by a restart."""
+        if len(self._generations) >= KEPT:
+            self._generations = {
+                key: value for key, value in self._generations.items() if self._is_needed(key[2])
+            }
+        self._generations[context_id, fragment.source, fragment.sender_request] = generation
+
+    def _is_needed(self, send_id: int) -> bool:
+        queues = [queue for matching in self.matchings.values() for queue in matching.peers()]
+        waiting = [
+            fragment for queue in queues for fragment in (*queue.unexpected, *queue.early.values())
+        ]
+        waiting += [fragment for orphans in self.orphans.values() for fragment in orphans]
+        waiting += self.probed
+        active = [request.peer_request for request in self.requests.values()]
+        return send_id in active or any(one.sender_request == send_id for one in waiting)
+
+
+def _context_of(data: memoryview) -> int:
+    return int.from_bytes(data[2:4], "little")
+
+
+def _replace(old: Fragment, new: Fragment) -> None:
+    """Have a queued message begin as it was begun the last time."""
+    new.keep()
+    old.kind, old.flags, old.length = new.kind, new.flags, new.length
+    old.sender_request, old.payload, old.remote = new.sender_request, new.payload, new.remote

@@ -1,0 +1,245 @@
+"""The known bugs and limits of the original bfo (reference openmpi.md 4.14), one by one."""
+
+from __future__ import annotations
+
+from random import Random
+from threading import Thread
+from typing import Any
+
+import pytest
+from ompy.data.constants import ANY_SOURCE
+from ompy.data.convertor import ContiguousConvertor
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.frameworks.btl import PUT
+from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
+from ompy_components.pml.bfo import headers
+from ompy_components.pml.bfo.receiving import BfoReceiving
+from ompy_components.pml.bfo.sending import SendRestart
+from ompy_components.pml.ob1.headers import ACK, FIN, FRAG
+from ompy_components.pml.ob1.headers import PUT as PUT_TAG
+
+from tests.sim.ob1.programs import exchange, one_message
+from tests.sim.p2p.programs import buffer, pattern, send, world
+from tests.support.failing_rails import US, WRITE, FailingModule, FailingRail, Fault, failing_world
+
+STREAM = FailingRail(flags=0)
+
+
+def _lock_is_free(process: Any) -> bool:
+    found: list[bool] = []
+
+    def try_it() -> None:
+        lock = process.context.engine.lock
+        found.append(bool(lock.acquire(False)))
+        if found[0]:
+            lock.release()
+
+    thread = Thread(target=try_it)
+    thread.start()
+    thread.join(5)
+    return found == [True]
+
+
+@pytest.mark.parametrize("what", ["lost", "error", "twice", "late"])
+@pytest.mark.parametrize("fragment", ["RNDV", "FRAG", "MATCH"])
+def test_1_the_lock_is_released_on_every_path(fragment: str, what: str) -> None:
+    if (what, fragment) == ("twice", "FRAG"):
+        what = "refused"  # a FRAG is never sent twice under one id
+    size = 900 if fragment == "MATCH" else 9000
+    job = failing_world([one_message(size)] * 2, [STREAM] * 2, [Fault(what, fragment)])
+    assert all(_lock_is_free(process) for process in job.processes)
+
+
+def test_2_a_fin_that_waits_for_room_keeps_what_it_is_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = []
+    arrival = FailingModule.arrival
+
+    def noted(self: Any, endpoint: Any, tag: int, data: bytes) -> Any:
+        if tag == FIN:
+            told.append(headers.parse_fin(memoryview(data)))
+        return arrival(self, endpoint, tag, data)
+
+    monkeypatch.setattr(FailingModule, "arrival", noted)
+    rail = FailingRail(flags=PUT, descriptors=1, put_limit=1000)
+    job = failing_world([one_message(9_000)] * 2, [rail] * 2, [Fault("lost", "FIN", 2)])
+    assert job.net.faults["no room to send"], "nothing ever waited"
+    assert len(told) > 9
+    assert {(fin.context_id, fin.source, fin.sequence) for fin in told} == {(0, 0, 1)}
+    assert any(fin.flags & headers.FLAG_RESENT for fin in told)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_3_a_nack_sent_again_is_heeded(times: int) -> None:
+    rail = FailingRail(flags=0, notice=150 * US)
+    faults = [Fault("error", "FRAG")]
+    faults += [Fault("lost", "RNDVRESTARTNACK", nth) for nth in range(1, times + 1)]
+    job = failing_world([one_message(9_000)] * 2, [rail] * (times + 2), faults)
+    assert job.net.counts["RNDVRESTARTNACK"] == times + 1
+
+
+def test_4_a_message_may_dance_more_often_than_a_byte_counts() -> None:
+    rail = FailingRail(flags=0, heal=1 * US, notice=0, other_end=0, max_send_size=1100)
+    faults = [Fault("lost", "FRAG", nth) for nth in range(1, 2 * 150, 2)]
+    parameters = {"restarts_max": 0}
+    program = [one_message(9_000)] * 2
+    job = failing_world(program, [rail, STREAM], faults, parameters=parameters, immortal=(1,))
+    assert sum(name == "RNDVRESTARTNOTIFY" for name, _, _ in job.net.log) > 128
+
+
+def test_4_restart_sequence_numbers_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = headers.GENERATIONS - 2
+    begin = SendRestart.__init__
+
+    def near_the_end(self: SendRestart) -> None:
+        begin(self)
+        self.generation = last
+
+    monkeypatch.setattr(SendRestart, "__init__", near_the_end)
+    monkeypatch.setattr(
+        BfoReceiving, "_generation", lambda self, *key: self._generations.get(key, last)
+    )
+    faults = [Fault("lost", "FRAG"), Fault("error", "FRAG", 5), Fault("lost", "RNDV", 2)]
+    job = failing_world([one_message(9_000)] * 2, [STREAM] * 4, faults)
+    assert not job.net.plan
+
+
+def test_6_a_healed_rail_is_used_again() -> None:
+    rail = FailingRail(flags=0, heal=100 * US)
+    other = FailingRail(flags=0, latency=50)  # its eager set is the first rail alone
+    numbers: list[int] = []
+
+    def program(process: Any) -> None:
+        one_message(900)(process)
+        end = process.context.engine.now() + 500 * US
+        while process.context.engine.now() < end:
+            process.context.engine.progress()
+        numbers.append(len(process.context.btls[0].net.log))
+        one_message(900)(process)
+
+    job = failing_world([program] * 2, [rail, other], [Fault("lost", "MATCH")])
+    rails = [index for name, _, index in job.net.log if name == "MATCH"]
+    assert rails == [0, 1, 0]
+    (event,) = job.processes[0].context.rail_events
+    assert event.healed > event.noticed
+    assert (event.rank, event.peer, event.messages, event.bytes) == (0, 1, 1, 900)
+    assert event.pause > 0
+    assert "cable" in event.cause
+    assert "rail0" in event.rail
+
+
+@pytest.mark.parametrize("what", ["lost", "error", "refused"])
+def test_7_a_failed_put_leaves_nothing_registered(what: str) -> None:
+    for fragment in ("PUT", WRITE):
+        failing_world(
+            [one_message(9_000)] * 2, [FailingRail(flags=PUT)] * 2, [Fault(what, fragment)]
+        )
+
+
+def test_9_ids_that_name_nothing_are_dropped() -> None:
+    random = Random(9)
+    tags = (ACK, FRAG, PUT_TAG, FIN, *headers.RESTART_NAMES)
+
+    def program(process: Any) -> None:
+        comm, pml = world(process), process.pml
+        if comm.rank == 0:
+            rail = pml.endpoint(comm.procs[1]).send.rails[0]
+            for _ in range(300):
+                tag = random.choice(tags)
+                body = bytes([tag, 0]) + random.randbytes(62)
+                pml.control.send_on(rail, body, tag)
+        one_message(9_000)(process)
+
+    job = failing_world([program] * 2, [STREAM] * 2)
+    assert sum(job.processes[1].pml.counters.values()) > 100
+
+
+@pytest.mark.parametrize("fragment", ["RNDV", "ACK", "FRAG"])
+def test_10_the_other_end_never_hears_of_it(fragment: str) -> None:
+    rail = FailingRail(flags=0, other_end=-1)
+    failing_world([one_message(9_000)] * 2, [rail] * 2, [Fault("lost", fragment)])
+
+
+def test_the_eager_set_is_refilled_from_slower_rails() -> None:
+    slow = FailingRail(flags=0, latency=80, eager_limit=300, max_send_size=600)
+    job = failing_world([exchange] * 2, [STREAM, slow], [Fault("lost", "MATCH", 3)])
+    assert {rail for _, _, rail in job.net.log} == {0, 1}
+
+
+def test_a_message_too_large_for_the_survivors_becomes_a_rendezvous() -> None:
+    """Its first copy arrived: the receiver must say so, or the sender waits for ever."""
+    small = FailingRail(flags=0, latency=80, eager_limit=300, rndv_eager_limit=100)
+    for what in ("lost", "error", "late"):
+        for sendi in (False, True):
+            large = FailingRail(flags=0, sendi=sendi, eager_limit=1024)
+            name = "MATCH via sendi" if sendi else "MATCH"
+            job = failing_world(
+                [one_message(250 if sendi else 900)] * 2, [large, small], [Fault(what, name)]
+            )
+            assert job.net.delivered[what] == 1
+
+
+def _lost(begin: Any) -> Any:
+    """A program whose only rails die, and that has to hear so."""
+
+    def program(process: Any) -> int:
+        comm, pml = world(process), process.pml
+        if comm.rank == 0:
+            pml.isend(comm, send(pattern(900, 1)), 1, 7, STANDARD)
+        try:
+            begin(comm, pml)
+        except MPIError as error:
+            return error.code
+        return 0
+
+    return program
+
+
+def _ssend(comm: Any, pml: Any) -> None:
+    pml.send(comm, send(pattern(90_000, 1)), 1 - comm.rank, 5, SYNCHRONOUS)
+
+
+def _recv(source: int) -> Any:
+    def begin(comm: Any, pml: Any) -> None:
+        pml.recv(comm, buffer(100)[1], 1 - comm.rank if source >= 0 else ANY_SOURCE, 5)
+
+    return begin
+
+
+def _probe(comm: Any, pml: Any) -> None:
+    pml.probe(comm, 1 - comm.rank, 5)
+
+
+def _recv_later(comm: Any, pml: Any) -> None:
+    engine = comm.context.engine
+    while engine.now() < 2_000 * US:  # everything is lost by then
+        engine.progress()
+    pml.recv(comm, ContiguousConvertor(memoryview(bytearray(10))), 1 - comm.rank, 5)
+
+
+@pytest.mark.parametrize("begin", [_ssend, _recv(0), _recv(-1), _probe, _recv_later], ids=str)
+def test_all_rails_gone_is_a_clean_error(begin: Any) -> None:
+    faults = [Fault("lost", "MATCH", 1), Fault("lost", "MATCH", 2)]
+    job = failing_world([_lost(begin)] * 2, [STREAM] * 2, faults, lossy=True)
+    assert job.results == [ERR_PROC_FAILED] * 2
+    assert job.conductor.time < 10_000 * US
+
+
+def test_a_rail_without_the_obligations_ends_as_in_ob1() -> None:
+    def program(process: Any) -> int:
+        comm = world(process)
+        if comm.rank == 0:
+            module = process.context.btls[0]
+            module.broken.add(1)
+            module.error_callback.failed(module, 1, comm.procs[1], "the cable was pulled")
+        try:
+            one_message(9_000)(process)
+        except MPIError as error:
+            return error.code
+        return 0
+
+    plain = FailingRail(flags=0, supports=False)
+    silent = [program, lambda process: None]
+    job = failing_world(silent, [plain, plain], lossy=True)
+    assert job.results[0] == ERR_PROC_FAILED
