@@ -75,6 +75,26 @@ def test_small_messages_use_every_rail() -> None:
     assert job.results == [["connected"] * 2] * 2
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_connection_nobody_needed_is_ended_in_order(seed: int) -> None:
+    """Small messages open a second rail; the job may end before that is ready."""
+
+    def program(process: RankProcess) -> None:
+        comm, pml = world(process), process.pml
+        if comm.rank:
+            for _ in range(1 + seed % 3):
+                pml.send(comm, send(pattern(8, comm.rank)), 0, 0, STANDARD)
+        else:
+            for _ in range(1 + seed % 3):
+                for source in range(1, comm.size):
+                    memory, room = buffer(8)
+                    pml.wait(comm, pml.irecv(comm, room, source, 0))
+                    assert bytes(memory) == pattern(8, source)
+
+    rails = (Rail("rail0", jitter=200_000), Rail("rail1", jitter=200_000))
+    virtual(4, program, seed=seed, rails=rails, btl="self,tcp")
+
+
 class Stranger:
     """Talks to a rank's listener without knowing the key."""
 

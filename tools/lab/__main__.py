@@ -5,6 +5,7 @@
     python tools/lab exec h1 -- ompy-run --host h1:2,h2:2,h3:2,h4:2 python examples/ring.py
     python tools/lab rate h1 rail1 100mbit         what h1 sends over its first rail (tbf)
     python tools/lab loss h1 rail1 2.5             per cent of what comes in there (nftables)
+    python tools/lab refuse h1 rail1 on            every connection over it is reset; `off`
     python tools/lab cut h2 rail1                  pull a cable; `heal h2 rail1` puts it back
     python tools/lab crash h3                      all cables at once, the processes stay
     python tools/lab down                          leaves nothing
@@ -34,13 +35,15 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("exec", help="run a command on a host")
     run.add_argument("host")
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
-    for name, help_text in (("rate", "limit what a host sends"), ("loss", "lose what comes in")):
+    for name, help_text, value in (
+        ("rate", "limit what a host sends", "as tc has it, or none"),
+        ("loss", "lose what comes in", "per cent"),
+        ("refuse", "reset connections over a link", "on or off"),
+    ):
         shaping = commands.add_parser(name, help=help_text)
         shaping.add_argument("host")
         shaping.add_argument("link")
-        shaping.add_argument(
-            "value", help="as tc has it, or none" if name == "rate" else "per cent"
-        )
+        shaping.add_argument("value", help=value)
     for name in ("cut", "heal"):
         cable = commands.add_parser(name, help=f"{name} a cable")
         cable.add_argument("host")

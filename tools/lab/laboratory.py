@@ -318,6 +318,21 @@ class Laboratory:
             shape = ("tbf", "rate", value, "burst", "256kb", "latency", "20ms")
             _run(*tc, "replace", "dev", link, "root", *shape)
 
+    def refuse(self, host: str, link: str, value: str) -> None:
+        """Answer each packet of a connection over a link with a reset (`on`), or not (`off`)."""
+        if shutil.which("nft") is None:
+            raise LabError("refuse needs nftables")
+        if value not in ("on", "off"):
+            raise LabError(f"{value}: on or off")
+        nft = ("ip", "netns", "exec", self._space(host), "nft")
+        table = f"lab_refuse_{link}"
+        _run(*nft, f"add table inet {table}")
+        _run(*nft, f"delete table inet {table}")
+        if value == "on":
+            rule = f"iifname {link} meta l4proto tcp reject with tcp reset"
+            chain = "type filter hook input priority -300"
+            _run(*nft, f"table inet {table} {{ chain in {{ {chain}; {rule}; }}; }}")
+
     def loss(self, host: str, link: str, percent: str) -> None:
         """Lose that much of what comes in over a link, whatever it is; 0 lifts it."""
         if shutil.which("nft") is None:

@@ -253,7 +253,7 @@ class TcpEndpoint(Endpoint):
         self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce)
         self._owner.watch(self._stream, self)
         self._want_write(True)
-        self._later(self._owner.handshake_timeout, partial(self._retry, "no answer"))
+        self._later(self._owner.handshake_timeout, partial(self._not_taken, "no answer"))
 
     def _nonce(self) -> bytes:
         from ompy_components.btl.tcp.handshake import NONCE_SIZE
@@ -289,14 +289,14 @@ class TcpEndpoint(Endpoint):
                 if count == WOULD_BLOCK:
                     break
                 if count == 0:
-                    self._retry("the peer closed the connection during the handshake")
+                    self._not_taken("the peer closed the connection during the handshake")
                     return
                 initiator.feed(bytes(room[:count]))
                 if initiator.outgoing:
                     taken = stream.send([memoryview(initiator.outgoing)])
                     initiator.outgoing = initiator.outgoing[taken:]
         except (LinkError, HandshakeError) as problem:
-            self._retry(str(problem))
+            self._not_taken(str(problem))
             return
         if initiator.outcome is Outcome.TAKEN:
             self._connected()
@@ -337,11 +337,21 @@ class TcpEndpoint(Endpoint):
     def _new_reader(self) -> FrameReader:
         return FrameReader(self._owner.max_send_size)
 
+    def _not_taken(self, why: str) -> None:
+        """An attempt failed. One that was only to say BYE is not made again."""
+        if self._said_bye:
+            self.close()
+        else:
+            self._retry(why)
+
     def _retry(self, why: str) -> None:
         """An attempt failed: try again after a pause, or give the path up."""
         self._drop_stream()
         self.state = CLOSED
         if self._attempts >= self._owner.connect_tries or self.proc.departed:
+            if self.flushed():
+                self._attempts = 0  # nobody needs it: who does finds out then
+                return
             own, there = self._owner.interface, self.address
             assert there is not None
             self._broken(
@@ -409,8 +419,11 @@ class TcpEndpoint(Endpoint):
     # -- ending
 
     def say_bye(self) -> None:
-        """Tell the peer, behind everything queued, that nothing more will come."""
-        if self._said_bye or self.state is not CONNECTED:
+        """Tell the peer, behind everything queued, that nothing more will come.
+
+        Also over a connection that is still being made: the peer may have taken it already.
+        """
+        if self._said_bye or self.state not in (CONNECTED, CONNECTING):
             return
         self._said_bye = True
         frame = [memoryview(FRAME.pack(0, BYE, 0, 0))]
