@@ -87,9 +87,9 @@ def starts(rounds: int) -> list[str]:
 
 
 LOOPS = {  # what is measured: kind, size, hosts, ranks
-    "latency h1-h2, 8 bytes": ("latency", "8", "h1,h2", 2),
-    "latency h1-h2, 64 KiB": ("latency", "64k", "h1,h2", 2),
-    "bandwidth h1-h2, 1 MiB": ("bandwidth", "1m", "h1,h2", 2),
+    "latency h1-h2, 8 bytes": ("latency", "8", "h1:1,h2:1", 2),
+    "latency h1-h2, 64 KiB": ("latency", "64k", "h1:1,h2:1", 2),
+    "bandwidth h1-h2, 1 MiB": ("bandwidth", "1m", "h1:1,h2:1", 2),
     "allreduce of 8 ranks on 4 hosts, 8 bytes": ("allreduce", "8", "", 8),
     "the same, 128 KiB": ("allreduce", "128k", "", 8),
 }

@@ -218,7 +218,16 @@ def _recv_later(comm: Any, pml: Any) -> None:
     pml.recv(comm, ContiguousConvertor(memoryview(bytearray(10))), 1 - comm.rank, 5)
 
 
-@pytest.mark.parametrize("begin", [_ssend, _recv(0), _recv(-1), _probe, _recv_later], ids=str)
+WAITING = {
+    "a synchronous send": _ssend,
+    "a receive": _recv(0),
+    "a receive from anybody": _recv(-1),
+    "a probe": _probe,
+    "a receive that comes later": _recv_later,
+}
+
+
+@pytest.mark.parametrize("begin", WAITING.values(), ids=WAITING)
 def test_all_rails_gone_is_a_clean_error(begin: Any) -> None:
     faults = [Fault("lost", "MATCH", 1), Fault("lost", "MATCH", 2)]
     job = failing_world([_lost(begin)] * 2, [STREAM] * 2, faults, lossy=True)
