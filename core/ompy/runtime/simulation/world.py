@@ -82,13 +82,26 @@ class Outcome(NamedTuple):
 
 
 class _Conductor(Conductor):
-    """A conductor that ends a world which goes on for too long."""
+    """A conductor that ends a world which goes on for too long, or is interrupted.
+
+    Attributes:
+        interrupted: SIGINT has come. The exception alone may come where it is lost, as in what is
+            done when an object dies.
+    """
 
     def __init__(self, seed: int, limit: int) -> None:
         super().__init__(seed)
         self._limit = limit
+        self.interrupted = False
+
+    def interrupt(self, *_: object) -> None:
+        """The handler of SIGINT."""
+        self.interrupted = True
+        raise KeyboardInterrupt
 
     def _step(self) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
         super()._step()
         if self.time > self._limit:
             raise TimeoutError(f"no end after {self._limit / 1e9:g} s of virtual time")
@@ -117,10 +130,15 @@ class World:
         """Fork the ranks, run them to the end, leave none."""
         if self._scenario.trace_directory:
             self._begin_trace()
+        interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if interruptible:
+            signal.signal(signal.SIGINT, self._conductor.interrupt)
         try:
             self._fork()
             kind, code, text = self._conduct()
         finally:
+            if interruptible:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             self._leave_none()
         return self._outcome(kind, code, text)
 

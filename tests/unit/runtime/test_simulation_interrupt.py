@@ -1,0 +1,34 @@
+"""An interrupt of `ompy sim` is heeded even where its exception is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+
+import pytest
+from ompy.runtime.simulation.world import _Conductor
+
+
+def test_an_interrupt_that_somebody_swallowed_ends_the_world_at_its_next_turn() -> None:
+    conductor = _Conductor(0, 10**18)
+    engine = conductor.engine()
+    turns = 0
+
+    def goes_on_for_ever() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            if turns == 5:
+                with suppress(KeyboardInterrupt):  # as Python does in a finalizer
+                    os.kill(os.getpid(), signal.SIGINT)
+            assert turns < 1000, "nobody heeds the interrupt"
+            engine.spend(1000)
+
+    before = signal.signal(signal.SIGINT, conductor.interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            conductor.run([goes_on_for_ever])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert turns == 5
