@@ -83,9 +83,9 @@ ACTION: Choices = {
 RANKS = 3
 ACTIONS = 8  # of one rank at most
 WORLDS = 10  # of one example
-PARTS = 1 if COMPILED else 8
+PARTS = range(5, 8) if COMPILED else range(5)  # CI runs the suite in both forms
 EXAMPLES = effort(125)
-assert WORLDS * EXAMPLES * 8 >= 10_000  # in the interpreted form
+assert WORLDS * EXAMPLES * 8 >= 10_000  # in both forms together
 
 
 def digits(number: int, choices: Choices) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def examine(world: World) -> Counter[str]:
     return seen
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", PARTS)
 def test_small_worlds_do_what_the_reference_matcher_says(part: int) -> None:
     seen: Counter[str] = Counter()
 

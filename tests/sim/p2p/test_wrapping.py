@@ -97,7 +97,10 @@ def test_every_call_of_the_contract_passes_every_wrapper() -> None:
         ({}, ["two", "one", "Ob1"]),  # equal: by name
         ({"pml_one_priority": 5}, ["two", "one", "Ob1"]),
         ({"pml_two_priority": 5}, ["one", "two", "Ob1"]),
-        ({"pml_one_priority": -5, "pml_ob1_priority": -50}, ["one", "two", "Ob1"]),
+        (
+            {"pml_one_priority": -5, "pml_ob1_priority": -50, "pml_bfo_priority": -60},
+            ["one", "two", "Ob1"],
+        ),
         ({"pml_one_priority": 100}, ["two", "one", "Ob1"]),  # no rival of a PML
     ],
 )
@@ -162,7 +165,7 @@ def test_to_name_only_a_wrapper_is_an_error(reason: str) -> None:
 
 
 def test_without_a_pml_a_wrapper_nobody_asked_for_is_silent() -> None:
-    made = registry("one", pml="^ob1")
+    made = registry("one", pml="^ob1,bfo")
     with pytest.raises(RankFailed, match="no PML can be used"):
         run(made, programs.ring)
     assert state_of(made, "one")[0] == "not-selected"
