@@ -5,9 +5,10 @@
     python tools/check.py lint types   some of them
 
 The gates: `lint` (ruff), `types` (mypy), `floors` (import-linter), `tests` (everything but real
-processes), `compiled` (the same with the hot modules compiled), `processes` (real ranks; those of
-the launcher interpreted, the others compiled), `plugins` (the contributed distributions). Without
-a C compiler `compiled` says so and is left out, and `processes` is interpreted.
+processes), `compiled` (the suites on the way of a message with the hot modules compiled),
+`processes` (real ranks; those of the launcher interpreted, the others compiled), `plugins` (the
+contributed distributions). Without a C compiler `compiled` says so and is left out, and
+`processes` is interpreted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 LAUNCHER = "tests/proc/launch"
-FORMS = "tests/meta/test_forms.py"
+HOT_SUITES = (
+    "tests/sim/mpi",
+    "tests/sim/p2p",
+    "tests/sim/rdma",
+    "tests/sim/bfo",
+    "tests/sim/tcp",
+    "tests/sim/test_tcp_connections.py",
+    "tests/property/ob1",
+    "tests/unit/engine",
+    "tests/unit/btl",
+    "tests/unit/mpi",
+    "tests/unit/data",
+    "tests/unit/ob1",
+    "tests/meta/test_forms.py",
+)
 PYTEST = (sys.executable, "-m", "pytest", "-q")
 
 
@@ -73,12 +88,12 @@ def compiled_tree() -> dict[str, str] | None:
 
 
 def compiled() -> bool:
-    """The same with the hot modules compiled, but for what reads documents and installs wheels."""
+    """What is on the way of a message once more, with the hot modules compiled.
+
+    All of the rest is a part of `tools/nightly.py`.
+    """
     environment = compiled_tree()
-    if environment is None:
-        return True
-    suites = ("tests/unit", "tests/property", "tests/sim", "tests/conformance", FORMS)
-    return run(*PYTEST, "-m", "not proc", "-n", "2", *suites, environment=environment)
+    return environment is None or run(*PYTEST, "-n", "2", *HOT_SUITES, environment=environment)
 
 
 def processes() -> bool:

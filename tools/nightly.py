@@ -25,10 +25,12 @@ SIM = [
     "--fault-strict",
 ]
 COMPILED = {"PYTHONPATH": str(ROOT / "build" / "compiled"), "OMPY_TEST_COMPILED": "1"}
+WORLDS = ("tests/unit", "tests/property", "tests/sim", "tests/conformance")
 WORKERS = "examples/master_worker.py"
 STEPS = [
-    # real ranks in the form that CI leaves out
+    # what CI leaves out: of real ranks the other form
     Step("compiling", ["tools/compile_hot.py", "build/compiled"]),
+    tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
     tests("the launcher, compiled", LAUNCHER, "-m", "proc", "-n", "4", **COMPILED),
     tests("real ranks, interpreted", "tests", "-m", "proc", "-n", "2", f"--ignore={LAUNCHER}"),
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),

@@ -92,7 +92,7 @@ def test_what_a_handle_does_not_allow(kind: str) -> None:
         local = bytearray(100)
         for wrong, at in (
             (key, SIZE - 99),
-            (key, -1),
+            (key, (1 << 64) - 1),
             (key[:-1], 0),
             (bytes(len(key)), 0),
             (bytes(mine.handle), 0),  # type: ignore[call-overload]
