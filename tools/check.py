@@ -6,9 +6,8 @@
 
 The gates: `lint` (ruff), `types` (mypy), `floors` (import-linter), `tests` (everything but real
 processes), `compiled` (the suites on the way of a message with the hot modules compiled),
-`processes` (real ranks; those of the launcher interpreted, the others compiled), `plugins` (the
-contributed distributions). Without a C compiler `compiled` says so and is left out, and
-`processes` is interpreted.
+`processes` (real ranks, compiled too), `plugins` (the contributed distributions). Without a C
+compiler `compiled` says so and is left out, and `processes` is interpreted.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-LAUNCHER = "tests/proc/launch"
 HOT_SUITES = (
     "tests/sim/mpi",
     "tests/sim/p2p",
@@ -97,14 +95,11 @@ def compiled() -> bool:
 
 
 def processes() -> bool:
-    """Tests of real ranks: the launcher's interpreted, the others compiled where that can be.
+    """Tests of real ranks, compiled where that can be; interpreted they are `tools/nightly.py`'s.
 
-    The other way round they are part of `tools/nightly.py`. Those of the launcher mostly wait, so
-    more of them run at once.
+    They mostly wait, so more of them run at once than there are cores.
     """
-    launcher = run(*PYTEST, "-m", "proc", "-n", "4", LAUNCHER)
-    others = ("-m", "proc", "-n", "2", f"--ignore={LAUNCHER}", "tests")
-    return run(*PYTEST, *others, environment=compiled_tree()) and launcher
+    return run(*PYTEST, "-m", "proc", "-n", "3", "tests", environment=compiled_tree())
 
 
 def plugins() -> bool:
@@ -129,9 +124,9 @@ GATES: dict[str, tuple[Callable[[], bool], int]] = {
     "lint": (lint, 20),
     "types": (types, 60),
     "floors": (floors, 20),
-    "tests": (tests, 270),
-    "compiled": (compiled, 300),
-    "processes": (processes, 260),
+    "tests": (tests, 300),
+    "compiled": (compiled, 240),
+    "processes": (processes, 240),
     "plugins": (plugins, 120),
 }
 

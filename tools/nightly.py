@@ -28,11 +28,10 @@ COMPILED = {"PYTHONPATH": str(ROOT / "build" / "compiled"), "OMPY_TEST_COMPILED"
 WORLDS = ("tests/unit", "tests/property", "tests/sim", "tests/conformance")
 WORKERS = "examples/master_worker.py"
 STEPS = [
-    # what CI leaves out: of real ranks the other form
+    # what CI leaves out: the other form
+    tests("real ranks, interpreted", "tests", "-m", "proc", "-n", "3"),
     Step("compiling", ["tools/compile_hot.py", "build/compiled"]),
     tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
-    tests("the launcher, compiled", LAUNCHER, "-m", "proc", "-n", "4", **COMPILED),
-    tests("real ranks, interpreted", "tests", "-m", "proc", "-n", "2", f"--ignore={LAUNCHER}"),
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
     tests("agents by a remote shell", f"{LAUNCHER}/test_remote.py", OMPY_EFFORT="2"),
     tests("agents in a tree", f"{LAUNCHER}/test_tree.py", OMPY_EFFORT="2"),
