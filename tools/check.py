@@ -24,17 +24,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 HOT_SUITES = (
-    "tests/sim/mpi",
     "tests/sim/p2p",
     "tests/sim/rdma",
     "tests/sim/bfo",
-    "tests/sim/tcp",
     "tests/sim/test_tcp_connections.py",
     "tests/property/ob1",
     "tests/unit/engine",
     "tests/unit/btl",
-    "tests/unit/mpi",
-    "tests/unit/data",
     "tests/unit/ob1",
     "tests/meta/test_forms.py",
 )
@@ -114,7 +110,7 @@ def plugins() -> bool:
         python, "-m", "pip", "install", "-q", *wanted, environment=pure
     )
     # each from its own folder, with its own settings: they know nothing of this repository
-    pytest = (python, "-m", "pytest", "-q", "-n", "2")
+    pytest = (python, "-m", "pytest", "-q", "-n", "3")
     passed = [run(*pytest, folder=folder) for folder in folders if installed]
     return installed and all(passed)
 
@@ -125,8 +121,8 @@ GATES: dict[str, tuple[Callable[[], bool], int]] = {
     "types": (types, 60),
     "floors": (floors, 20),
     "tests": (tests, 300),
-    "compiled": (compiled, 240),
-    "processes": (processes, 240),
+    "compiled": (compiled, 120),
+    "processes": (processes, 330),
     "plugins": (plugins, 120),
 }
 
