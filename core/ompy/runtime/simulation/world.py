@@ -222,8 +222,9 @@ class World:
         return "".join(stub.ask() for stub in self._stubs if not stub.done).rstrip("\n")
 
     def _leave_none(self) -> None:
-        for stub in self._stubs:
-            stub.stop()
+        if not self._conductor.interrupted:  # else a stub may have stopped in mid-question
+            for stub in self._stubs:
+                stub.stop()
         for line in self._lines:
             line.close()
         for stub, process in zip(self._stubs, self._processes, strict=False):
