@@ -149,8 +149,10 @@ def test_the_end_is_the_same(launch, tmp_path, name):
 
 def test_one_crash_leaves_the_others_alone(launch):
     code = (
-        "import os, sys, time\nrank = int(os.environ['OMPY_RANK'])\n"
+        "import os, pathlib, sys, time\nrank = int(os.environ['OMPY_RANK'])\n"
         "import json; json.rank = rank\n"  # what they have in common they have in common no more
+        "pathlib.Path(f'ready-{rank}').touch()\n"  # before, a SIGTERM would end it
+        "while rank == 1 and len(list(pathlib.Path().glob('ready-*'))) < 3: time.sleep(0.01)\n"
         "if rank == 1: os.kill(os.getpid(), 9)\n"
         "time.sleep(0.2)\n"
         f"assert json.rank == rank; print(rank, {FORKED}, flush=True)\n"
