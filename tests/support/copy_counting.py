@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+import json
+import os
+import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ompy", "ompy_components")
 PAYLOAD = 512  # bytes; larger than any header, smaller than any piece of a message in the tests
 MAKERS = {"bytes", "bytearray"}
@@ -136,3 +141,19 @@ def install() -> None:
         _copying_slice=slice, _copying_store=_store, _copying_made=_made, _copying_maker=_maker
     )
     sys.meta_path.insert(0, _Finder())
+
+
+def copies_of(cases: Sequence[Mapping[str, object]]) -> list[dict[str, int]]:
+    """By case, the bytes each module copied: counted in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.sim.ob1.copies", json.dumps(cases)],
+        cwd=ROOT,
+        env={**os.environ, "OMPY_PURE": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, int]] = json.loads(done.stdout)
+    return found

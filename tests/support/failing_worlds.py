@@ -18,13 +18,12 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.frameworks.btl import GET, PUT
-from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
 
 from tests.property.ob1.test_matching_model import Posted, Sent, compare, run_rank
 from tests.support.failing_rails import KINDS, US, FailingRail, Fault, failing_world
+from tests.support.small_programs import draw_programs
 
 GROUP = 10  # worlds that share programs and a dry run
 TRAFFIC = {  # ranks, actions of a rank, sizes
@@ -75,21 +74,9 @@ def draw(group: int) -> Design:
     traffic, kind = CLASSES[group % len(CLASSES)]
     random = Random(f"group {group}")
     ranks, actions, sizes = TRAFFIC[traffic]
-    programs = [
-        [_action(random, me, ranks, sizes) for _ in range(random.randint(actions // 2, actions))]
-        for me in range(ranks)
-    ]
+    programs = draw_programs(random, ranks, actions, sizes)
     rails = tuple(_rail(random, kind) for _ in range(random.choice((2, 2, 2, 3))))
     return Design(traffic, kind, programs, rails)
-
-
-def _action(random: Random, me: int, ranks: int, sizes: tuple[int, ...]) -> Sent | Posted:
-    peer = random.choice([rank for rank in range(ranks) if rank != me])
-    if random.random() < 0.6:
-        mode = random.choice((STANDARD, STANDARD, STANDARD, SYNCHRONOUS, BUFFERED))
-        return Sent(peer, random.randrange(3), random.choice(sizes), mode)
-    source, tag = random.choice((peer, ANY_SOURCE)), random.choice((0, 1, 2, ANY_TAG))
-    return Posted(source, tag, random.choice((None, None, None, 250)))
 
 
 def _rail(random: Random, kind: str) -> FailingRail:

@@ -20,10 +20,8 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.frameworks.btl import FAILOVER_SUPPORT, PUT, RDMA_COMPLETION, SEND
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual import Rail
@@ -37,6 +35,7 @@ from ompy_components.pml.ob1.component import Ob1Component
 
 from tests.property.ob1.test_matching_model import Posted, Sent, compare, run_rank
 from tests.support.scripted_world import faults_of
+from tests.support.small_programs import draw_programs
 from tests.support.small_worlds import SmallProcess, values_of
 
 GROUP = 25  # worlds that share programs and a dry run
@@ -143,10 +142,7 @@ def draw(group: int) -> Design:
     traffic, wire = CLASSES[group % len(CLASSES)]
     random = Random(f"group {group}")
     ranks, actions, sizes = TRAFFIC[traffic]
-    programs = [
-        [_action(random, me, ranks, sizes) for _ in range(random.randint(actions // 2, actions))]
-        for me in range(ranks)
-    ]
+    programs = draw_programs(random, ranks, actions, sizes)
     eager = random.choice((1_000, 4_000, 25 * 1024))
     settings = {
         "connectivity_check": False,
@@ -161,15 +157,6 @@ def draw(group: int) -> Design:
     }
     depth, window = random.choice((32, 64)), random.choice((3, 5, 9, WINDOW))
     return Design(traffic, wire, programs, settings, depth, window, random.choice((1, 1, 1, 2)))
-
-
-def _action(random: Random, me: int, ranks: int, sizes: tuple[int, ...]) -> Sent | Posted:
-    peer = random.choice([rank for rank in range(ranks) if rank != me])
-    if random.random() < 0.6:
-        mode = random.choice((STANDARD, STANDARD, STANDARD, SYNCHRONOUS, BUFFERED))
-        return Sent(peer, random.randrange(3), random.choice(sizes), mode)
-    source, tag = random.choice((peer, ANY_SOURCE)), random.choice((0, 1, 2, ANY_TAG))
-    return Posted(source, tag, random.choice((None, None, None, 250)))
 
 
 def script(number: int, design: Design, dry: Outcome) -> list[FaultRule]:

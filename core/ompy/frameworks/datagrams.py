@@ -14,13 +14,16 @@ and one name only. That it may come twice is for the user to sort out: number wh
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy.data.errors import ERR_ARG, MPIError
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
 from ompy.net.base import Address, Datagram, LinkError
+
+if TYPE_CHECKING:
+    from ompy.net.seal import PacketSeal
 
 MAC_SIZE: Final = 16  # arbitrary: nobody guesses 128 bits
 RANK_SIZE: Final = 4  # arbitrary: no job has more than 2**32 ranks
@@ -53,7 +56,7 @@ class JobDatagrams:
         self.refused = 0
         self._context = context
         self._name = name
-        self._key = b""
+        self._seal: PacketSeal | None = None
         self._addresses: dict[int, Address | None] = {}
         self._room = memoryview(bytearray(DATAGRAM_MAX))
         self._socket = _open(context, host)
@@ -85,7 +88,7 @@ class JobDatagrams:
                 f"{self._name}: {len(said) - RANK_SIZE} bytes do not fit a datagram, which holds "
                 f"{LARGEST}: lower the size limits of the component",
             )
-        packet = b"".join((self._mac(proc.rank, memoryview(said)), said))
+        packet = b"".join((self._sealed.mac(said, _salt(proc.rank)), said))
         try:
             return self._socket.send(memoryview(packet), address)
         except LinkError:
@@ -135,19 +138,20 @@ class JobDatagrams:
         return memoryview(bytes(self._room[: found[0]])) if found is not None else None
 
     def _proven(self, packet: memoryview) -> bool:
-        from hmac import compare_digest
+        whole = len(packet) >= MAC_SIZE + RANK_SIZE
+        return whole and self._sealed.genuine(packet, _salt(self._context.rank))
 
-        if len(packet) < MAC_SIZE + RANK_SIZE:
-            return False
-        return compare_digest(packet[:MAC_SIZE], self._mac(self._context.rank, packet[MAC_SIZE:]))
+    @property
+    def _sealed(self) -> PacketSeal:
+        if self._seal is None:
+            from ompy.net.seal import PacketSeal  # late: most ranks never send or get a datagram
 
-    def _mac(self, receiver: int, said: memoryview) -> bytes:
-        from hashlib import blake2b  # late: most ranks never send or get a datagram
+            self._seal = PacketSeal(self._context.job_key, self._name.encode())
+        return self._seal
 
-        if not self._key:
-            self._key = blake2b(self._name.encode(), key=self._context.job_key).digest()
-        salt = receiver.to_bytes(RANK_SIZE, "little")
-        return blake2b(said, key=self._key, salt=salt, digest_size=MAC_SIZE).digest()
+
+def _salt(receiver: int) -> bytes:
+    return receiver.to_bytes(RANK_SIZE, "little")
 
 
 def _open(context: RankContext, host: str) -> Datagram:

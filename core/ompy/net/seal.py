@@ -41,18 +41,19 @@ class PacketSeal:
             packet: all that will be sent.
             salt: what both ends know and the packet does not say; 16 bytes at most.
         """
-        packet[:MAC_SIZE] = self._mac(packet[MAC_SIZE:], salt)
+        packet[:MAC_SIZE] = self.mac(packet[MAC_SIZE:], salt)
 
-    def genuine(self, packet: memoryview, salt: bytes = b"") -> bool:
+    def genuine(self, packet: bytes | memoryview, salt: bytes = b"") -> bool:
         """Whether the MAC of a packet is right."""
         if len(packet) >= MAC_SIZE and compare_digest(
-            packet[:MAC_SIZE], self._mac(packet[MAC_SIZE:], salt)
+            packet[:MAC_SIZE], self.mac(packet[MAC_SIZE:], salt)
         ):
             return True
         self.refused += 1
         return False
 
-    def _mac(self, body: memoryview, salt: bytes) -> bytes:
+    def mac(self, body: bytes | memoryview, salt: bytes = b"") -> bytes:
+        """The MAC of what will stand behind it."""
         begun = self._begun.get(salt)
         if begun is None:
             begun = self._begun[salt] = blake2b(key=self._key, salt=salt, digest_size=MAC_SIZE)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,6 +11,7 @@ import pytest
 from ompy.frameworks.btl import GET, PUT
 
 from tests.sim.ob1.programs import exchange, one_message
+from tests.support.copy_counting import copies_of
 from tests.support.failing_rails import BfoProcess, FailingModule, FailingRail, failing_world
 from tests.support.fault_matrix import PROTOCOLS
 from tests.support.small_worlds import SmallProcess
@@ -123,16 +121,6 @@ def test_the_same_bytes_are_copied() -> None:
         for size, btl in ((1000, "self,sm"), (200_000, "self,sm"), (60_000, "self,tcp"))
         for pml in ("ob1", "bfo")
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.sim.ob1.copies", json.dumps(cases)],
-        cwd=ROOT,
-        env={**os.environ, "OMPY_PURE": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = copies_of(cases)
     assert found[0::2] == found[1::2]
     assert all(found)

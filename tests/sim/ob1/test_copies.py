@@ -7,18 +7,12 @@ single copy. A message that is copied once in and once out is counted twice its 
 from __future__ import annotations
 
 import ast
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from tests.support import copy_counting
 
-ROOT = Path(__file__).resolve().parents[3]
 RAW, CONVERTOR = "ompy.raw", "ompy.data.convertor"
 KERNEL = "ompy.net.virtual"
 NONE = {"btl_sm_single_copy_mechanism": "none"}
@@ -72,17 +66,7 @@ CASES = {
 def copies() -> dict[str, dict[str, int]]:
     """By case, the bytes each module copied."""
     cases = [{"size": size, "ranks": n, "set": set_} for size, n, set_, _ in CASES.values()]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.sim.ob1.copies", json.dumps(cases)],
-        cwd=ROOT,
-        env={**os.environ, "OMPY_PURE": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(zip(CASES, json.loads(done.stdout), strict=True))
+    return dict(zip(CASES, copy_counting.copies_of(cases), strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)

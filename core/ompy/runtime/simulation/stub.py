@@ -97,6 +97,7 @@ class RankStub:
         self.outages: Outages | None = None
         self.report: dict[str, Any] = {}
         self.done = False
+        self._in_question = False
         self._line = line
         self._engine = engine
         self._network = network
@@ -120,8 +121,7 @@ class RankStub:
         while not self.done:
             news, self.news = self.news, []
             try:
-                self._line.send((self._engine.now(), kind, value, news, self._ready()))
-                batch = self._line.receive(self._patience)
+                batch = self._question(kind, value, news, self._ready())
             except LineClosed:
                 raise RankEnded(1, "its process has gone") from None
             except TimeoutError:
@@ -131,20 +131,35 @@ class RankStub:
     def ask(self) -> str:
         """Where the rank's process is, which waits for an answer; empty when it does not say."""
         try:
-            self._line.send((self._engine.now(), "where", None, [], {}))
-            ((_, text),) = self._line.receive(self._patience)
+            ((_, text),) = self._question("where")
         except (LineClosed, TimeoutError, ValueError):
             return ""
         return str(text)
 
     def stop(self) -> None:
-        """Have the rank's process end, which waits for an answer."""
-        if not self.done:
+        """Have the rank's process end, if it waits for an answer.
+
+        Where an exception came in mid-question its next word would be about that one.
+        """
+        if not self.done and not self._in_question:
             try:
-                self._line.send((self._engine.now(), "stop", None, [], {}))
-                self._run(self._line.receive(self._patience))
+                self._run(self._question("stop"))
             except (LineClosed, TimeoutError):
                 return
+
+    def _question(
+        self,
+        kind: str,
+        value: Any = None,
+        news: list[tuple[Any, ...]] | None = None,
+        ready: dict[int, list[tuple[Any, bool, bool]]] | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """Answer the rank's process, and wait for what it asks next."""
+        self._in_question = True
+        self._line.send((self._engine.now(), kind, value, news or [], ready or {}))
+        batch: list[tuple[Any, ...]] = self._line.receive(self._patience)
+        self._in_question = False
+        return batch
 
     def _run(self, batch: list[tuple[Any, ...]]) -> tuple[str, Any]:
         value = None

@@ -222,9 +222,8 @@ class World:
         return "".join(stub.ask() for stub in self._stubs if not stub.done).rstrip("\n")
 
     def _leave_none(self) -> None:
-        if not self._conductor.interrupted:  # else a stub may have stopped in mid-question
-            for stub in self._stubs:
-                stub.stop()
+        for stub in self._stubs:
+            stub.stop()
         for line in self._lines:
             line.close()
         for stub, process in zip(self._stubs, self._processes, strict=False):
