@@ -44,7 +44,7 @@ class Side(Poller):
         self.process = process
         self.comm = world(process)
         self.engine = process.context.engine
-        nics = [nic for nic in process.context.find_nics() if isinstance(nic, VerbsNic)]
+        nics = process.context.find_nics(VerbsNic)
         # the same rail everywhere: in a laboratory the first one, else there is but loopback
         self.nic = next((nic for nic in nics if nic.identity.interface == "rail1"), nics[0])
         self.nic.open()

@@ -106,7 +106,7 @@ class _Process(SmallProcess):
     """A rank that has ob1, r2, self and usnic, and no more."""
 
     def __init__(self, context: RankContext, design: Design) -> None:
-        context.find_nics = lambda: _vic(design.depth).devices(context)
+        context.find_nics = lambda _kind, _name="": _vic(design.depth).devices(context)
         self.usnic: list[UsnicModule] = []
         for module in _usnic(design).init(context):
             assert isinstance(module, UsnicModule)

@@ -46,6 +46,7 @@ cdef class BtlModule(Poller):
     cdef public long latency
     cdef public long bandwidth
     cdef public int flags
+    cdef public long long atomic_flags
     cdef public long long get_limit
     cdef public long long put_limit
     cdef public long get_alignment
@@ -68,6 +69,7 @@ cdef class BtlModule(Poller):
     cpdef int sendi(self, Endpoint endpoint, Convertor convertor, bytes header, long long payload_size, int order, int flags, int tag) except? -99
     cpdef int put(self, Endpoint endpoint, local, unsigned long long remote_address, local_handle, remote_handle, int flags, int order, CompletionCallback callback, context) except? -99
     cpdef int get(self, Endpoint endpoint, local, unsigned long long remote_address, local_handle, remote_handle, int flags, int order, CompletionCallback callback, context) except? -99
+    cpdef int atomic(self, Endpoint endpoint, operation, CompletionCallback callback, context) except? -99
     cpdef bytes path(self, Endpoint endpoint)
     cpdef register_mem(self, Endpoint endpoint, memory, int flags)
     cpdef deregister_mem(self, handle)

@@ -51,8 +51,7 @@ keeps the obligations: another path may do. The module goes on trying to mend it
 once it is to be trusted again says so by `ErrorCallback.healed`. Until then `send` over it is
 `UNREACHABLE`. `ERROR_FATAL` says that the peer itself is gone, or that nothing can be mended.
 
-The conformance kit (`ompy.conformance`) tests all of this. Source: reference openmpi.md 3.11 to
-3.13, seed ob1-protocols.rst (which function of the BTL each protocol step calls).
+`ompy.conformance` tests all of this. Source: reference openmpi.md 3.11 to 3.13, seed ob1-protocols.
 """
 
 from __future__ import annotations
@@ -68,6 +67,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
+    from ompy.frameworks.atomics import AtomicOperation
     from ompy.frameworks.context import RankContext
 
 API: Final[ApiVersion] = (3, 1)  # reference openmpi.md 0.6: BTL API 3.1.0 (Open MPI 4.x)
@@ -108,6 +108,7 @@ SIGNAL: Final = 0x40
 LOCAL_WRITE: Final = 0x1
 REMOTE_READ: Final = 0x2
 REMOTE_WRITE: Final = 0x4
+REMOTE_ATOMIC: Final = 0x8
 ACCESS_ANY: Final = 0xF
 
 NO_ORDER: Final = 255  # reference openmpi.md 3.11
@@ -278,6 +279,7 @@ class BtlModule(Poller):
         latency: us, to choose which are used for small messages.
         bandwidth: Mbit/s, to share large messages out.
         flags: what it can do.
+        atomic_flags: which atomic operations it can do (`atomics.py`).
         get_limit, put_limit: bytes one get or put moves at most.
         get_alignment, put_alignment: of addresses and sizes, bytes.
         registration_handle_size: bytes of a registration handle as peers get it.
@@ -287,6 +289,7 @@ class BtlModule(Poller):
     """
 
     __slots__ = (
+        "atomic_flags",
         "bandwidth",
         "context",
         "eager_limit",
@@ -328,6 +331,7 @@ class BtlModule(Poller):
         self.exclusivity = EXCLUSIVITY_DEFAULT
         self.latency = self.bandwidth = 0
         self.flags = flags
+        self.atomic_flags = 0
         self.get_limit = self.put_limit = 0
         self.get_alignment = self.put_alignment = 1
         self.registration_handle_size = 0
@@ -489,6 +493,20 @@ class BtlModule(Poller):
         """Read the peer's registered memory into `local`. Modules with the `GET` flag.
 
         The arguments are those of `put`; `local` is undefined until the completion.
+        """
+        return NOT_AVAILABLE
+
+    def atomic(
+        self,
+        endpoint: Endpoint,
+        operation: AtomicOperation,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """Change a word of the peer's memory. Modules with ATOMIC_OPS; to fetch, ATOMIC_FOPS.
+
+        Results, completion, `callback` and `context` are those of `put`; the descriptor's segment
+        is `operation.local`, or empty. What `atomic_flags` lack is `NOT_AVAILABLE`.
         """
         return NOT_AVAILABLE
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.engine.base import Engine
@@ -18,6 +18,19 @@ if TYPE_CHECKING:
     from ompy.frameworks.nic.base import Nic
     from ompy.frameworks.paths import Paths
     from ompy.frameworks.rail_events import RailEvent
+
+    N = TypeVar("N", bound=Nic)
+
+
+class FindNics(Protocol):
+    """Finds the devices of a class."""
+
+    def __call__(self, _kind: type[N], _name: str = "", /) -> Sequence[N]:
+        """Those of all nic components, or of the one of that name."""
+
+
+def _no_nics(_kind: type[N], _name: str = "") -> Sequence[N]:
+    return ()
 
 
 class RankContext:
@@ -37,8 +50,8 @@ class RankContext:
         btls: the BTL modules in use, best exclusivity first; filled when BTLs are opened.
         pml_name: of the PML in use; peers must use the same.
         oversubscribed: some host of the job has more ranks than cores; all ranks say the same.
-        find_nics: the devices of all nic components; set by who brings the rank up, as a rank
-            that needs no NIC imports no nic component.
+        find_nics: the devices of a class, of all nic components or of the one named; set by who
+            brings the rank up, as a rank that needs no NIC imports no nic component.
         find_paths: makes `paths`; set by who brings the rank up, and called when first needed.
         find_healing: makes `healing`; set by who brings the rank up, and called when first needed.
         path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
@@ -76,7 +89,7 @@ class RankContext:
         self.active_messages: ActiveMessages = ActiveMessages()
         self.btls: list[BtlModule] = []
         self.pml_name = ""
-        self.find_nics: Callable[[], Sequence[Nic]] = tuple
+        self.find_nics: FindNics = _no_nics
         self.find_paths: Callable[[], Paths] | None = None
         self._paths: Paths | None = None
         self.find_healing: Callable[[], HealingLimits] | None = None

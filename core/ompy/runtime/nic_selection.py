@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ompy.frameworks.nic.base import Nic, NicComponent
 from ompy.runtime.isolation import expect, isolated
@@ -12,23 +12,35 @@ if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
     from ompy.mca.registry import Registry
 
+N = TypeVar("N", bound=Nic)
 
-def find_nics(registry: Registry, context: RankContext) -> list[Nic]:
-    """The devices of all nic components, none of them open; new ones each time.
 
-    The first call imports and opens the components.
+def find_nics(registry: Registry, context: RankContext, kind: type[N], name: str = "") -> list[N]:
+    """The devices of one kind of all nic components, none of them open; new ones each time.
+
+    The first call imports the components; those that have no such devices do nothing more.
+
+    Args:
+        registry: of the rank.
+        context: the rank.
+        kind: class of the devices wanted.
+        name: of the only component to ask; empty for all.
 
     Raises:
         UsageError: the selection is not valid.
         ComponentError: the user asked by name for one that cannot be used.
     """
-    found: list[Nic] = []
+    found: list[N] = []
     for component in registry.open("nic"):
         assert isinstance(component, NicComponent)
+        if not any(issubclass(kind, has) or issubclass(has, kind) for has in component.kinds):
+            continue
+        if name and component.name != name:
+            continue
         made = isolated(registry, component, "devices", partial(_devices, component, context))
         if made:
             registry.select(component)
-            found += made
+            found += [device for device in made if isinstance(device, kind)]
         elif made is not None:
             registry.pass_over(component, "it has no device here")
     return found

@@ -281,7 +281,7 @@ class OpenibComponent(BtlComponent):
 
         from ompy_components.btl.openib import bring_up, interfaces
 
-        nics = [nic for nic in context.find_nics() if isinstance(nic, VerbsNic)]
+        nics = context.find_nics(VerbsNic)
         chosen, unknown = interfaces.choose(context, nics, self.values)
         if unknown and self.values.warn_nonexistent_if:
             text = f"btl_openib: there is no port {', '.join(unknown)}"

@@ -235,7 +235,7 @@ class UsnicComponent(BtlComponent):
         from ompy_components.btl.usnic.module import UsnicModule
 
         values = self.values
-        nics = [nic for nic in context.find_nics() if isinstance(nic, DatagramNic)]
+        nics = context.find_nics(DatagramNic)
         chosen = interfaces.choose(context, nics, values.if_include, values.if_exclude)
         chosen = chosen[: values.max_btls or None]
         if not chosen:

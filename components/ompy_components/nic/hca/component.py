@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
+from ompy.frameworks.nic.verbs import VerbsNic
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
 
@@ -16,6 +17,7 @@ class HcaComponent(NicComponent):
     """An emulated RDMA adapter behind each network interface."""
 
     name: ClassVar[str] = "hca"
+    kinds: ClassVar[tuple[type[Nic], ...]] = (VerbsNic,)
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
+from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.mca.parameter import Parameter
 
 
@@ -13,6 +14,7 @@ class VicComponent(NicComponent):
     """An emulated VIC behind each network interface."""
 
     name: ClassVar[str] = "vic"
+    kinds: ClassVar[tuple[type[Nic], ...]] = (DatagramNic,)
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
     parameters: ClassVar[tuple[Parameter, ...]] = (

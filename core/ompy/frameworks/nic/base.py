@@ -2,9 +2,9 @@
 
 A component offers its devices once per rank. What a device can do is told by the class it derives
 from: `DatagramNic` (`datagram.py`) has queue pairs for unreliable messages, `VerbsNic` (`verbs.py`)
-reliable-connected ones with remote memory access. Other kinds of NIC get an interface of their own
-beside these, derived from `Nic` as well, and whoever needs one asks for it by its class
-(`RankContext.nics`).
+reliable-connected ones with remote memory access, `FabricNic` (`fabric.py`) the objects of
+libfabric. Other kinds of NIC get an interface of their own beside these, derived from `Nic` as
+well, and whoever needs one asks for it by its class (`RankContext.find_nics`).
 
 **Life.** A device is made closed. Whoever uses it calls `open` before anything else and `close` at
 the end; its queues and registrations end with it.
@@ -143,9 +143,14 @@ class Nic:
 
 
 class NicComponent(Component):
-    """Base of nic components."""
+    """Base of nic components.
+
+    Attributes:
+        kinds: interfaces its devices have; whoever needs another one does not open it.
+    """
 
     framework: ClassVar[str] = "nic"
+    kinds: ClassVar[tuple[type[Nic], ...]] = (Nic,)
 
     def devices(self, context: RankContext) -> list[Nic]:
         """The devices this rank may use, none of them open; by interface, in the host's order.
