@@ -29,6 +29,7 @@ FOUND = {
     1365: "a refused RNDV was blamed on the rail of a registration",
     13604: "a PUT had answered the RNDV that failed, and its FRAGs were under way at the restart",
     16740: "a message of sendi came back when its sender had said farewell",
+    84072: "a receive took a queued RGET when its sender was lost already",
 }
 
 

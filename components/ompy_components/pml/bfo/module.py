@@ -263,6 +263,13 @@ class Bfo(Ob1):
 
     def _sweep(self) -> int:
         """Fail receives that nothing can come for, those from anybody among them."""
+        sources = [
+            request.communicator.procs[request.source]
+            for request in self.receiving.requests.values()
+        ]
+        begun = [proc for proc in sources if proc.rank in self.lost]  # with what was queued here
+        for proc in dict.fromkeys(begun):
+            self.receiving.fail_peer(proc, self.lost[proc.rank])
         gone: list[tuple[RecvRequest, str]] = []
         for matching in self.matchings():
             for proc in matching.communicator.procs:
@@ -275,7 +282,7 @@ class Bfo(Ob1):
                     gone.append((request, reason))
         for request, reason in gone:
             request.fail(ERR_PROC_FAILED, f"{reason}: {request!r}")
-        return len(gone)
+        return len(begun) + len(gone)
 
     def _has(self, communicator: Communicator, source: int, tag: int) -> bool:
         """Whether a probe has found something; it raises when nothing can come any more."""
