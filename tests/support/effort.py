@@ -1,4 +1,7 @@
-"""How many seeds and examples a run takes: `OMPY_EFFORT=20` is twenty times as many as CI does."""
+"""How many seeds and examples a run takes: `OMPY_EFFORT=20` is twenty times as many as CI does.
+
+Less than 1 is for what has been run in another form already.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 
 def effort(count: int) -> int:
     """`count` seeds or examples in CI, more in `tools/nightly.py` and `tools/release.py`."""
-    return count * int(os.environ.get("OMPY_EFFORT", "1"))
+    return max(1, round(count * float(os.environ.get("OMPY_EFFORT", "1"))))
 
 
 THOROUGH = effort(1) > 1  # also the sizes and combinations that take long and seldom tell more
