@@ -101,6 +101,7 @@ class ScriptedStream(Stream):
     def belongs_to(self, rank: int) -> None:
         """From now on it is known who is at the other end."""
         self.flow = self._faults.flow(rank, self.flow.rail)
+        self.inner.belongs_to(rank)
 
     def sends_again(self) -> bool:
         """As the stream below."""
