@@ -89,8 +89,13 @@ class RailSampler:
                 self._context.tell_rail(event)
 
     def _phase(self, peer: int, rail: str, phase: str) -> None:
+        """Tell it at once; what was carried is told when the interval is over."""
         self._phases[peer, rail] = phase
-        self.tell()
+        at = self._context.engine.now() - self._began
+        for key, row in self._told.items():
+            if (row.peer, row.interface) == (peer, rail):
+                self._told[key] = row._replace(phase=phase)
+                self._tell(at, at, [self._told[key]])
 
     def _tick(self) -> None:
         self.tell()

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +17,7 @@ LEVELS: Final = " ▁▂▃▄▅▆▇█"  # of a sparkline, from nothing to t
 PLAIN_LEVELS: Final = " .:-=+*#@"  # the same where there are only letters
 assert len(LEVELS) == len(PLAIN_LEVELS)
 STYLES: Final = {State.UP: "green", State.BROKEN: "bold red", State.MENDING: "yellow"}
-FRAME_LINES: Final = 5  # rich's SIMPLE_HEAD: title, head, rule and the empty ones around
+OTHER_LINES: Final = 3  # the head, what is hidden, and the one with the cursor
 SPARK: Final = 30  # arbitrary: with the other columns it fits into 100
 LEAST_ROWS: Final = 1  # arbitrary: however small a terminal says it is
 
@@ -44,10 +43,10 @@ def rendered(
     """
     # rails that are not well come first: those have to be seen
     rails = sorted(watch.rails.values(), key=lambda rail: rail.state is State.UP)
-    room = max(LEAST_ROWS, height - FRAME_LINES - 2)
+    room = max(LEAST_ROWS, height - OTHER_LINES)
     shown, hidden = rails[:room], len(rails) - room
-    table = Table(box=SIMPLE_HEAD, title=f"rails after {time:.1f} s", title_justify="left")
-    table.add_column("rail", no_wrap=True)
+    table = Table(box=None, header_style="bold")
+    table.add_column(f"rails after {time:.1f} s", no_wrap=True, min_width=20)
     table.add_column("state", no_wrap=True, min_width=16)
     table.add_column("carries", no_wrap=True, justify="right", min_width=10)
     table.add_column(f"last {SPARK * watch.interval:.1f} s", no_wrap=True, min_width=SPARK)
@@ -63,13 +62,13 @@ def rendered(
             f"{rail.resent}",
         )
     if hidden > 0:
-        table.caption = f"and {hidden} more"
+        table.add_row(f"and {hidden} more")
     out = StringIO()
     console = Console(
         file=out, width=width, force_terminal=colour, no_color=not colour, safe_box=True
     )
     console.print(table)
-    return out.getvalue()
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
 def _state(rail: Rail, time: float) -> str:

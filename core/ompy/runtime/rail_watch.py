@@ -18,6 +18,7 @@ from ompy.runtime.rail_samples import Carried
 
 HISTORY: Final = 40  # arbitrary: rates a sparkline has room for
 SILENT: Final = 2.5  # intervals; arbitrary: who has told nothing for so long sends nothing
+LEAST: Final = 0.5  # intervals; arbitrary: a shorter sample says nothing of the rate
 NS: Final = 1e-9  # s
 # phases of healing in which a connection is being made or has just been refused
 _MENDING: Final = frozenset({"mending", "pausing"})
@@ -116,16 +117,18 @@ class RailWatch:
 
         Args:
             time: s since the job began.
-            sample: `rank`, `before` and `at` (ns of that rank), and `rails`: each as `Carried`.
+            sample: `rank`; `before` and `at`, ns of that rank, between which the bytes that are new
+                went; `rails`, each as `Carried`.
         """
         rank = int(sample["rank"])
-        took = max((sample["at"] - sample["before"]) * NS, NS)
+        took = (sample["at"] - sample["before"]) * NS
         for row in sample["rails"]:
             told = Carried(*row)
             key = (rank, told.peer, told.rail)
             rail = self._of_path.get(key) or self._found(key, told)
             path = rail.paths[key]
-            path.rate = (told.sent - path.sent) / took
+            if took > self.interval * LEAST:
+                path.rate = (told.sent - path.sent) / took
             rail.sent += told.sent - path.sent
             path.sent, path.heard, path.phase = told.sent, time, told.phase
             for earlier, event in self._waiting.pop(key, ()):
