@@ -63,4 +63,6 @@ if partner < comm.size:
 blocks = comm.reduce(blocks, op=MPI.SUM, root=0)
 longest = comm.reduce(longest, op=MPI.MAX, root=0)
 if comm.rank == 0:
-    print(f"{blocks} blocks arrived as they were sent; the longest wait was {longest * 1000:.0f} ms")
+    print(
+        f"{blocks} blocks arrived as they were sent; the longest wait was {longest * 1000:.0f} ms"
+    )

@@ -3,8 +3,8 @@
 
     pip install -e '.[dev,plots]' && python tools/plot_rails.py rails.jsonl rails.svg
 
-The record is what `ompy-run --record-rails rails.jsonl` has written. The kind of picture is that of the
-name: SVG, PNG, PDF.
+The record is what `ompy-run --record-rails rails.jsonl` has written. The kind of picture is what
+its name says: SVG, PNG, PDF.
 """
 
 from __future__ import annotations
@@ -97,24 +97,24 @@ def plot(found: Course, target: Path, title: str) -> None:
     busy = [time for time, rate in zip(found.times, totals, strict=True) if rate > SMALL]
     if busy:
         axes.set_xlim(max(0.0, busy[0] - 0.2), busy[-1])
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.25 * max(totals, default=1.0) / MEGA)  # with room for words above
     axes.set_xlabel("s since the job began")
     axes.set_ylabel("MB/s")
     axes.set_title(title)
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower left")
+    figure.legend(loc="outside lower center", ncols=min(3, len(found.rates) + 1))
     figure.savefig(target, metadata={"Date": None} if target.suffix == ".svg" else None)
     plt.close(figure)
 
 
 def _mark(axes: Axes, found: Course) -> None:
-    top = max(found.totals, default=0.0) / MEGA
+    top = 1.08 * max(found.totals, default=0.0) / MEGA
     for rail, since, until in found.broken():
         axes.axvspan(since, until, color=BROKEN, alpha=0.12, lw=0)
         for time, word in ((since, "broken"), (until, "healed")):
             axes.axvline(time, color=BROKEN, lw=1, ls="--")
             text = f"{rail.split()[0]} {word}\n{time:.2f} s"
-            axes.annotate(text, (time, top), xytext=(4, 0), textcoords="offset points", va="top")
+            axes.annotate(text, (time, top), xytext=(4, 0), textcoords="offset points", size=9)
 
 
 def main() -> int:
@@ -135,7 +135,8 @@ def main() -> int:
     plot(found, target, options.title)
     for rail, since, until in found.broken():
         print(f"{rail}: broken from {since:.2f} to {until:.2f} s")
-    print(f"{target}: {len(found.times)} samples of {len(found.rates)} rails, {found.resent} resent")
+    went = f"{found.resent} message(s) went again"
+    print(f"{target}: {len(found.rates)} rail(s), {found.times[-1]:.1f} s, {went}")
     return 0
 
 

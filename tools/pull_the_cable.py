@@ -2,11 +2,12 @@
 """Two hosts with two rails each, a stream of checked blocks, and a cable that is pulled meanwhile.
 
     python tools/pull_the_cable.py
-    python tools/pull_the_cable.py --record-rails rails.jsonl && python tools/plot_rails.py rails.jsonl
+    python tools/pull_the_cable.py --record-rails rails.jsonl
+    python tools/plot_rails.py rails.jsonl
 
 Makes a laboratory (`tools/lab`), runs `examples/pull_the_cable.py` there over both rails under
-`--mca pml bfo --watch-rails`, takes the link of h2's first rail down for a while, and leaves nothing. Other
-options go to `ompy-run`. Needs root, iproute2 and openssh-server.
+`--mca pml bfo --watch-rails`, takes the link of h2's first rail down for a while, and leaves
+nothing. Other options go to `ompy-run`. Needs root, iproute2 and openssh-server.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ OVER: Final = ["--mca", "pml", "bfo", "--mca", "btl", "self,tcp"]
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     found.add_argument("--rate", default="200mbit", help="of each rail, as tc has it")
-    found.add_argument("--after", type=float, default=3, help="s of the stream until the cable is pulled")
+    found.add_argument("--after", type=float, default=3, help="s until the cable is pulled")
     found.add_argument("--down", type=float, default=2, help="s until it is plugged in again")
     found.add_argument("--seconds", type=float, default=8, help="for which blocks are streamed")
     return found

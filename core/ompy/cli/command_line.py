@@ -113,7 +113,9 @@ _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False
     ),
-    **dict.fromkeys(("watch_rails", "display_comm", "do_not_launch", "quiet", "allow_run_as_root"), False),
+    **dict.fromkeys(
+        ("watch_rails", "display_comm", "do_not_launch", "quiet", "allow_run_as_root"), False
+    ),
     "stdin": "0",
     "oversubscribe": True,
     "mpi4py": True,

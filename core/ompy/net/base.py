@@ -102,6 +102,10 @@ class Stream(Source):
         """
         return False
 
+    def unacknowledged(self) -> int:
+        """Bytes taken that the other host's kernel has not acknowledged; 0 where nobody knows."""
+        return 0
+
     def ask_when_idle(self) -> bool:
         """Have the kernel find out by itself when the other host has gone, though nothing is sent.
 

@@ -107,6 +107,10 @@ class ScriptedStream(Stream):
         """As the stream below."""
         return self.inner.sends_again()
 
+    def unacknowledged(self) -> int:
+        """As the stream below, and what is held."""
+        return self.inner.unacknowledged() + sum(len(data) for _, data in self._held)
+
     def ask_when_idle(self) -> bool:
         """As the stream below."""
         return self.inner.ask_when_idle()

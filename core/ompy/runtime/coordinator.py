@@ -181,11 +181,8 @@ class Coordinator:
         """What bears on the exit code, and what became of rails."""
         header, verdict = frame.header, self._verdict
         match frame.kind:
-            case Kind.RAIL:
-                self._rail_told(header)
-            case Kind.CARRIED:
-                if self._view is not None:
-                    self._view.carried(header, frame.body)
+            case Kind.RAIL | Kind.CARRIED:
+                self._rail_told(frame)
             case Kind.STARTED:
                 verdict.started(header["rank"], header["pid"])
             case Kind.STAGE:
@@ -321,10 +318,14 @@ class Coordinator:
         if lines and (not self._options.quiet or (strict and self._faults.silent)):
             self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
 
-    def _rail_told(self, header: dict[str, Any]) -> None:
-        news = self._rails.told(header)
+    def _rail_told(self, frame: Frame) -> None:
+        if frame.kind is Kind.CARRIED:
+            if self._view is not None:
+                self._view.carried(frame.header, frame.body)
+            return
+        news = self._rails.told(frame.header)
         if self._view is not None:
-            self._view.event(header)
+            self._view.event(frame.header)
         if news and self._options.display_rails >= DISPLAY_RAILS["live"]:
             self._printer.say(f"ompy-run: {news}\n")
 

@@ -154,7 +154,7 @@ class Printer:
         self._put(2, prefix + text.encode(errors="surrogateescape"), 0, 0)
 
     def keep_below(self, text: str) -> None:
-        """Keep lines below all else on the terminal that standard error is, in place of earlier ones.
+        """Keep lines below all else on the terminal behind standard error, in place of others.
 
         What is written meanwhile goes above them. Nothing of the terminal's state is changed, so
         whoever ends us leaves it as it was.
@@ -168,9 +168,7 @@ class Printer:
         elif self._sinks[2].idle:  # otherwise the terminal is behind, and gets a later one
             self._put(2, b"", 0, 0, draw=True)
 
-    def _put(
-        self, stream: int, text: bytes, node: int, size: int, *, draw: bool = False
-    ) -> None:
+    def _put(self, stream: int, text: bytes, node: int, size: int, *, draw: bool = False) -> None:
         """Write to a stream; on the terminal, above what is kept below."""
         if not self._below or not (stream == 2 or _one_terminal()):
             self._sinks[stream].put(text, node, size)

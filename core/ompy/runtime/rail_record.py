@@ -5,8 +5,8 @@
     {"what": "rail", "time": 1.204, ...}                 as in the report (`rail_report.py`)
     {"what": "end", "time": 6.001}
 
-Times are s since the launcher began to listen; `before` and `at` are ns of the rank; a rail is a list
-of `Carried`'s fields (`rail_samples.py`).
+Times are s since the launcher began to listen; `before` and `at` are ns of the rank; a rail is a
+list of `Carried`'s fields (`rail_samples.py`).
 """
 
 from __future__ import annotations

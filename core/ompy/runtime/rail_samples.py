@@ -8,7 +8,7 @@ timer runs when the program lets MPI work, so each sample says when it was taken
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.frameworks.bml import BmlEndpoint
 from ompy.net.meter import Meter
@@ -27,7 +27,7 @@ class Carried(NamedTuple):
         peer: rank at the other end.
         rail: the BTL and its interface, in the BTL's words, as in `RailEvent`.
         interface, own, there: name of the interface, its address, and the peer's.
-        sent: bytes handed to the kernel since the rank began. Those of several BTLs over one
+        sent: bytes since the rank began, as `net/meter.py` counts. Those of several BTLs over one
             interface cannot be told apart, and are the first one's.
         phase: of healing (`frameworks/healing.py`), `sound` where nothing broke.
     """
@@ -55,8 +55,8 @@ class RailSampler:
         Args:
             context: of the rank.
             interval_ms: between two samples.
-            tell: sends when the rails were looked at before and now, in ns since the rank was brought
-                up, and those that have changed.
+            tell: sends when the rails were looked at before and now, in ns since the rank was
+                brought up, and those that have changed.
         """
         self._context = context
         self._interval = interval_ms * MS
@@ -106,15 +106,15 @@ class RailSampler:
 
     def _rows(self) -> Iterator[Carried]:
         self._look()
-        counted, seen = set(), set()
+        counts = self._meter.carried()
+        seen = set()
         for endpoint in self._known.values():
             rail, ends = endpoint.describe(), endpoint.ends()
             key = (endpoint.proc.rank, ends[0])
             if (key[0], rail) in seen:  # another connection of the same
                 continue
             seen.add((key[0], rail))
-            sent = 0 if key in counted else self._meter.sent.get(key, 0)
-            counted.add(key)
+            sent = counts.pop(key, 0)
             yield Carried(key[0], rail, *ends, sent, self._phases.get(key, "sound"))
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""The rails of a job as a table on a terminal. Imported by the launcher when it is asked to watch."""
+"""The rails of a job as a table on a terminal. Imported where somebody watches, for it has rich."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def rendered(
     Args:
         watch: the rails.
         time: s since the job began.
-        width, height: of the terminal; what has no room is counted.
+        width: of the terminal, in columns.
+        height: of it, in lines; rails that find no room are counted.
         colour: with the terminal's colours.
         letters: ASCII only.
     """
@@ -46,11 +47,13 @@ def rendered(
     room = max(LEAST_ROWS, height - OTHER_LINES)
     shown, hidden = rails[:room], len(rails) - room
     table = Table(box=None, header_style="bold")
-    table.add_column(f"rails after {time:.1f} s", no_wrap=True, min_width=20)
-    table.add_column("state", no_wrap=True, min_width=16)
-    table.add_column("carries", no_wrap=True, justify="right", min_width=10)
-    table.add_column(f"last {SPARK * watch.interval:.1f} s", no_wrap=True, min_width=SPARK)
-    table.add_column("resent", no_wrap=True, justify="right")
+    table.add_column(f"rails after {time:.1f} s", no_wrap=True, overflow="crop", min_width=20)
+    table.add_column("state", no_wrap=True, overflow="crop", min_width=16)
+    table.add_column("carries", no_wrap=True, overflow="crop", justify="right", min_width=10)
+    table.add_column(
+        f"last {SPARK * watch.interval:.1f} s", no_wrap=True, overflow="crop", min_width=SPARK
+    )
+    table.add_column("resent", no_wrap=True, overflow="crop", justify="right")
     most = max((one for rail in rails for one in rail.history), default=0.0) or 1.0
     for rail in shown:
         bars = sparkline(list(rail.history)[-SPARK:], most, PLAIN_LEVELS if letters else LEVELS)

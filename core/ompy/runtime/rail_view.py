@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -134,7 +135,10 @@ class RailView:
         except OSError:  # it has gone, or has none
             size = SIZE
         width, height = size.columns or SIZE.columns, size.lines or SIZE.lines
-        text = rendered(self._watch, self._now, width=width, height=height, colour=True)
+        letters = "utf" not in (getattr(sys.stderr, "encoding", None) or "").lower()
+        text = rendered(
+            self._watch, self._now, width=width, height=height, colour=True, letters=letters
+        )
         self._printer.keep_below(text)
 
     def _say_changes(self) -> None:

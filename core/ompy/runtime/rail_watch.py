@@ -147,6 +147,7 @@ class RailWatch:
         self._resent[key[0], number] = event["messages"]
         if not event["healed_ns"]:
             rail.broken[key] = number
+            rail.paths[key].rate = 0.0
             rail.half_healed = False
         elif rail.broken.get(key) == number:
             del rail.broken[key]
@@ -183,7 +184,7 @@ class RailWatch:
         if rail.broken:
             phases = {rail.paths[key].phase for key in rail.broken}
             state = State.MENDING if phases & _MENDING or rail.half_healed else State.BROKEN
-            if phases == {"sound"} and rail.state is State.MENDING:
+            if "sound" in phases and rail.state is State.MENDING:
                 state = State.MENDING  # it is connected, and is about to be used
         if state is rail.state:
             return
