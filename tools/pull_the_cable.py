@@ -35,7 +35,7 @@ OVER: Final = ["--mca", "pml", "bfo", "--mca", "btl", "self,tcp"]
 
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    found.add_argument("--rate", default="200mbit", help="of each rail, as tc has it")
+    found.add_argument("--rate", default="160mbit", help="of each rail, as tc has it")
     found.add_argument("--after", type=float, default=3, help="s until the cable is pulled")
     found.add_argument("--down", type=float, default=2, help="s until it is plugged in again")
     found.add_argument("--seconds", type=float, default=8, help="for which blocks are streamed")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ompy.runtime.rail_watch import Rail, RailWatch, State
+from ompy.runtime.rail_watch import HISTORY, Rail, RailWatch, State
 from ompy.trace.amounts import rate
 
 LEVELS: Final = " ▁▂▃▄▅▆▇█"  # of a sparkline, from nothing to the most
@@ -18,7 +18,8 @@ PLAIN_LEVELS: Final = " .:-=+*#@"  # the same where there are only letters
 assert len(LEVELS) == len(PLAIN_LEVELS)
 STYLES: Final = {State.UP: "green", State.BROKEN: "bold red", State.MENDING: "yellow"}
 OTHER_LINES: Final = 3  # the head, what is hidden, and the one with the cursor
-SPARK: Final = 30  # arbitrary: with the other columns it fits into 100
+SPARK: Final = (8, HISTORY)  # rates in a sparkline, least and most; arbitrary least
+OTHER_COLUMNS: Final = 46  # of all but the rails' names and the sparkline, gaps included
 LEAST_ROWS: Final = 1  # arbitrary: however small a terminal says it is
 
 
@@ -46,22 +47,24 @@ def rendered(
     rails = sorted(watch.rails.values(), key=lambda rail: rail.state is State.UP)
     room = max(LEAST_ROWS, height - OTHER_LINES)
     shown, hidden = rails[:room], len(rails) - room
+    names = max([len(rail.name) for rail in shown] or [0])
+    spark = min(max(SPARK[0], width - OTHER_COLUMNS - max(names, 18)), SPARK[1])
     table = Table(box=None, header_style="bold")
-    table.add_column(f"rails after {time:.1f} s", no_wrap=True, overflow="crop", min_width=20)
+    table.add_column(f"rails after {time:.1f} s", no_wrap=True, overflow="crop", min_width=18)
     table.add_column("state", no_wrap=True, overflow="crop", min_width=16)
     table.add_column("carries", no_wrap=True, overflow="crop", justify="right", min_width=10)
     table.add_column(
-        f"last {SPARK * watch.interval:.1f} s", no_wrap=True, overflow="crop", min_width=SPARK
+        f"last {spark * watch.interval:.1f} s", no_wrap=True, overflow="crop", min_width=spark
     )
     table.add_column("resent", no_wrap=True, overflow="crop", justify="right")
     most = max((one for rail in rails for one in rail.history), default=0.0) or 1.0
     for rail in shown:
-        bars = sparkline(list(rail.history)[-SPARK:], most, PLAIN_LEVELS if letters else LEVELS)
+        bars = sparkline(list(rail.history)[-spark:], most, PLAIN_LEVELS if letters else LEVELS)
         table.add_row(
             rail.name,
             Text(_state(rail, time), STYLES[rail.state]),
             rate(rail.rate),
-            Text(bars.rjust(SPARK), STYLES[rail.state]),
+            Text(bars.rjust(spark), STYLES[rail.state]),
             f"{rail.resent}",
         )
     if hidden > 0:

@@ -23,6 +23,7 @@ NS: Final = 1e-9  # s
 # phases of healing in which a connection is being made or has just been refused
 _MENDING: Final = frozenset({"mending", "pausing"})
 
+Ends = tuple[tuple[str, str], tuple[str, str]]  # host and address, twice
 PathKey = tuple[int, int, str]  # rank, peer, rail in the BTL's words
 
 
@@ -65,7 +66,7 @@ class Rail:
     """What is shown of one.
 
     Attributes:
-        name: interface and addresses.
+        name: interface and hosts.
         state: what it is.
         since: s since the job began, when it became that.
         sent: bytes over it, both ways.
@@ -105,7 +106,7 @@ class RailWatch:
             interval: s between two samples of a rank.
         """
         self.interval = interval
-        self.rails: dict[tuple[tuple[str, str], ...], Rail] = {}
+        self.rails: dict[Ends, Rail] = {}
         self.changes: list[Change] = []
         self._hosts = list(hosts)
         self._of_path: dict[PathKey, Rail] = {}
@@ -165,18 +166,22 @@ class RailWatch:
 
     def _found(self, key: PathKey, told: Carried) -> Rail:
         here, there = self._hosts[key[0]], self._hosts[told.peer]
-        ends = tuple(sorted([(here, told.own), (there, told.there)]))
+        one, other = sorted([(here, told.own), (there, told.there)])
+        ends = (one, other)
         rail = self.rails.get(ends)
         if rail is None:
-            name = f"{told.interface} {ends[0][1]}"
-            if here != there:
-                name = f"{told.interface} {' - '.join(f'{host} {at}' for host, at in ends)}"
-            elif ends[0] != ends[1]:
-                name += f" - {ends[1][1]}"
-            rail = self.rails[ends] = Rail(name)
+            rail = self.rails[ends] = Rail(self._name(told.interface, ends))
         self._of_path[key] = rail
         rail.paths[key] = _Path()
         return rail
+
+    def _name(self, interface: str, ends: Ends) -> str:
+        """Interface and hosts, or on one host its address; with all addresses if that is taken."""
+        (here, own), (there, other) = ends
+        name = f"{interface} {here} - {there}" if here != there else f"{interface} {own}"
+        if any(rail.name == name for rail in self.rails.values()):
+            name += f" ({own} - {other})"
+        return name
 
     def _judge(self, rail: Rail, time: float, why: str = "") -> None:
         """Find out what a rail is now, and note when that is another thing."""
