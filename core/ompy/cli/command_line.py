@@ -42,9 +42,12 @@ JOB_WIDE: Final = {
     "fault",
     "fault_strict",
     "report_rails",
+    "watch_rails",
+    "record_rails",
 }  # options that stand before the first program
 
 DISPLAY_COMM: Final = "bml_base_display_comm"  # the parameter behind --display-comm
+SAMPLE_RAILS: Final = "bml_base_sample_rails"  # behind --watch-rails and --record-rails
 TRACE_DIRECTORY: Final = "trace_base_directory"  # the parameter behind --trace
 
 
@@ -105,12 +108,14 @@ def _positive(text: str) -> int:
 # what click makes of a command line without options; a test compares the two
 _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
-    "report_rails": None,
+    **dict.fromkeys(("report_rails", "record_rails")),
     **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault"), ()),
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False
     ),
-    **dict.fromkeys(("display_comm", "do_not_launch", "quiet", "allow_run_as_root"), False),
+    **dict.fromkeys(
+        ("watch_rails", "display_comm", "do_not_launch", "quiet", "allow_run_as_root"), False
+    ),
     "stdin": "0",
     "oversubscribe": True,
     "mpi4py": True,
@@ -193,6 +198,8 @@ def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
         pairs.append((STRICT_PLUGINS, "1"))
     if groups[0].options["display_comm"]:
         pairs.append((DISPLAY_COMM, "1"))
+    if groups[0].options["watch_rails"] or groups[0].options["record_rails"]:
+        pairs.append((SAMPLE_RAILS, "1"))
     if groups[0].options["trace"]:
         pairs.append((TRACE_DIRECTORY, os.path.abspath(groups[0].options["trace"])))
     return pairs

@@ -426,6 +426,9 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
         fork_ranks=values.fork_ranks,
         display_rails=registry.values("bml").display_rails,
         report_rails=os.path.abspath(options["report_rails"]) if options["report_rails"] else "",
+        sample_interval_ms=registry.values("bml").sample_interval_ms,
+        watch_rails=options["watch_rails"],
+        record_rails=os.path.abspath(options["record_rails"]) if options["record_rails"] else "",
     )
 
 

@@ -178,6 +178,18 @@ ABSENT: Final = (
     shell_complete=complete_file,
     help="Write what became of rails that broke, as JSON. See docs/faults.md.",
 )
+@click.option(
+    "--watch-rails",
+    is_flag=True,
+    help="Show what each rail carries, and whether it is broken, while the job runs: a table on a "
+    "terminal, otherwise a line for each change.",
+)
+@click.option(
+    "--record-rails",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Write what each rail carried over time, as lines of JSON. See docs/faults.md.",
+)
 @click.option("--do-not-launch", is_flag=True, help="Check everything and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about how the job ended.")
 @click.option("--allow-run-as-root", is_flag=True, hidden=True)

@@ -16,6 +16,7 @@ cdef class Endpoint:
     cdef public BtlModule module
     cdef public Proc proc
     cpdef str describe(self)
+    cpdef tuple ends(self)
 
 cdef class Descriptor:
     cdef public object segment

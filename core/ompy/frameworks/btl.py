@@ -195,6 +195,13 @@ class Endpoint:
         """The path, for people."""
         return f"{self.module.name} {self.module.path(self).decode()}".rstrip()
 
+    def ends(self) -> tuple[str, str, str]:
+        """Name of the interface that the path leaves by, its address, and the peer's.
+
+        All empty where there is no network under it: nobody can pull a cable there.
+        """
+        return "", "", ""
+
 
 class Descriptor:
     """One fragment on its way out.

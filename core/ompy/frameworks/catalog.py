@@ -112,6 +112,23 @@ CATALOG: Final = (
                 unit="choice",
                 enumerator=Enumerator(bml.DISPLAY_RAILS),
             ),
+            Parameter(
+                "sample_rails",
+                "bool",
+                False,
+                "Whether ranks tell the launcher now and then what each rail has carried. "
+                "--watch-rails and --record-rails set it.",
+                level=4,
+            ),
+            Parameter(
+                "sample_interval_ms",
+                "int",
+                100,  # arbitrary: a cut that is mended within a second still shows as one
+                "How often they do, while the program lets MPI work.",
+                level=4,
+                unit="ms",
+                minimum=10,
+            ),
         ),
         contracts=(bml.BmlComponent,),
     ),

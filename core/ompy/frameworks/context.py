@@ -57,6 +57,8 @@ class RankContext:
         path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
             reason; set by who brings the rank up, so that users are told.
         rail_events: what became of rails, filled by a PML that fails over.
+        tell_phase: who takes broken paths back calls it with the peer's rank, the interface and
+            the new phase (`healing.py`); set by who brings the rank up, where somebody watches.
         tell_rail: that PML calls it with an event when a path breaks and when it is healed; set by
             who brings the rank up.
     """
@@ -97,6 +99,7 @@ class RankContext:
         self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
         self.rail_events: list[RailEvent] = []
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
+        self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None
         self._modex: dict[int, Modex] = {}
 
     @property

@@ -229,16 +229,19 @@ class Mender:
     def broke(self) -> None:
         """The path broke: see that it is mended some time."""
         hold = self.healing.broke(self._context.engine.now())
+        self._tell()
         if self._limits.answers:
             self._later(hold, self._ask_anew)
 
     def refused(self) -> None:
         """What `mend` began has failed."""
         self._later(self.healing.refused(), self._ask_anew)
+        self._tell()
 
     def mended(self) -> None:
         """The path is in use again, whoever has mended it."""
         self.healing.mended()
+        self._tell()
         self.end()
 
     def end(self) -> None:
@@ -248,10 +251,15 @@ class Mender:
             self._timer = None
         self._look_away()
 
+    def _tell(self) -> None:
+        """Who watches rails is told in which phase this one is."""
+        self._context.tell_phase(self._proc.rank, self._rail, self.phase.value)
+
     # -- asking
 
     def _ask_anew(self) -> None:
         self.healing.waited()
+        self._tell()
         self._answers = 0
         self._ask()
 
@@ -294,6 +302,7 @@ class Mender:
     def _go(self) -> None:
         if not self._proc.departed:
             self.healing.proven()
+            self._tell()
             self._mend()
 
     def _look_away(self) -> None:

@@ -102,6 +102,10 @@ class Stream(Source):
         """
         return False
 
+    def unacknowledged(self) -> int:
+        """Bytes taken that the other host's kernel has not acknowledged; 0 where nobody knows."""
+        return 0
+
     def ask_when_idle(self) -> bool:
         """Have the kernel find out by itself when the other host has gone, though nothing is sent.
 
@@ -310,6 +314,7 @@ class Network:
     def __init__(self) -> None:
         self._middleware: list[Middleware] = []
         self._ranks: dict[Address, int] = {}
+        self._rails: dict[str, str] = {}
 
     def install(self, middleware: Middleware) -> None:
         """Wrap every stream and datagram socket made from now on; the last one is outermost."""
@@ -335,6 +340,24 @@ class Network:
     def interfaces(self) -> list[Interface]:
         """The host's interfaces, loopback ones included."""
         raise NotImplementedError
+
+    def rail_to(self, host: str) -> str:
+        """The interface with an address, or with it in its network; empty when there is none.
+
+        What middleware calls a connection's rail, which knows no more than who is at its end. What
+        has been found once holds, also when the interface goes.
+        """
+        known = self._rails.get(host)
+        if known is None:
+            known = ""
+            for interface in self.interfaces():
+                if interface.address == host or self.in_network(
+                    host, f"{interface.address}/{interface.prefix}"
+                ):
+                    known = interface.name
+                    break
+            self._rails[host] = known
+        return known
 
     def in_network(self, address: str, network: str) -> bool:
         """Whether `address` is in `network`, which is written `address/bits`.

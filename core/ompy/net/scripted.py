@@ -89,14 +89,13 @@ class ScriptedFaults(Middleware):
         self._messages: dict[int, int] = {}  # begun, by rule
         self._left: dict[int, int] = {}  # bytes to the one that triggers, by rule
         self._streams: dict[ScriptedStream, None] = {}
-        self._rails: dict[str, str] = {}
         self._watch_links()
 
     # -- what the network makes
 
     def stream(self, stream: Stream, peer: Address) -> Stream:
         """Wrap a connection; one made while its link is down is broken at once."""
-        rail = self._rail_to(peer.host)
+        rail = self._network.rail_to(peer.host)
         wrapped = ScriptedStream(self, stream, self._network.rank_at(peer), rail)
         self._streams[wrapped] = None
         self._reset(wrapped)
@@ -104,7 +103,7 @@ class ScriptedFaults(Middleware):
 
     def datagram(self, datagram: Datagram) -> Datagram:
         """Wrap a socket."""
-        return ScriptedDatagram(self, datagram, self._rail_to(datagram.address.host))
+        return ScriptedDatagram(self, datagram, self._network.rail_to(datagram.address.host))
 
     def forget(self, stream: ScriptedStream) -> None:
         """A connection has been closed."""
@@ -120,20 +119,6 @@ class ScriptedFaults(Middleware):
         if found is None:
             found = self._flows[receiver, rail] = Flow(receiver, rail)
         return found
-
-    def _rail_to(self, host: str) -> str:
-        """The interface with an address, or with it in its network; empty when there is none."""
-        known = self._rails.get(host)
-        if known is None:
-            known = ""
-            for interface in self._network.interfaces():
-                if interface.address == host or self._network.in_network(
-                    host, f"{interface.address}/{interface.prefix}"
-                ):
-                    known = interface.name
-                    break
-            self._rails[host] = known
-        return known
 
     # -- messages, as the flight recorder sees them begin
 

@@ -101,10 +101,15 @@ class ScriptedStream(Stream):
     def belongs_to(self, rank: int) -> None:
         """From now on it is known who is at the other end."""
         self.flow = self._faults.flow(rank, self.flow.rail)
+        self.inner.belongs_to(rank)
 
     def sends_again(self) -> bool:
         """As the stream below."""
         return self.inner.sends_again()
+
+    def unacknowledged(self) -> int:
+        """As the stream below, and what is held."""
+        return self.inner.unacknowledged() + sum(len(data) for _, data in self._held)
 
     def ask_when_idle(self) -> bool:
         """As the stream below."""

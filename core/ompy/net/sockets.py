@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import select
 import socket
+import struct
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -32,6 +34,8 @@ _OUT: Final = select.POLLOUT
 _SOL_UDP: Final = 17  # Linux
 _UDP_SEGMENT: Final = 103  # Linux: the size of the packets a send is cut into
 _UDP_GRO: Final = 104  # Linux: the size of the packets a read was merged from
+_SEND_QUEUE: Final = 0x5411  # Linux SIOCOUTQ
+_INT: Final = struct.Struct("@i")
 _INFO_SIZE: Final = 8  # Linux struct tcp_info: its first fields are bytes
 _RETRANSMITS: Final = 2  # Linux struct tcp_info: repetitions since the last acknowledgement
 _PROBES: Final = 3  # Linux struct tcp_info: the same for questions whether there is room again
@@ -101,6 +105,14 @@ class SocketStream(SocketSource, Stream):
         except OSError:  # its next use says why
             return False
         return bool(info[_RETRANSMITS] or info[_PROBES])
+
+    def unacknowledged(self) -> int:
+        """As the kernel counts (Linux)."""
+        try:
+            answer = fcntl.ioctl(self.socket, _SEND_QUEUE, bytes(_INT.size))
+        except (OSError, ValueError):  # closed, or another system
+            return 0
+        return int(_INT.unpack(answer)[0])
 
     def ask_when_idle(self) -> bool:
         """By keepalive."""

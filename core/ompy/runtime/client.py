@@ -207,6 +207,11 @@ class AgentClient(WireUp):
         """Say what became of a rail (`rail_report.py`); waits for nothing."""
         self._tell(Kind.RAIL, event)
 
+    def tell_carried(self, before: int, at: int, rows: Sequence[Any]) -> None:
+        """Say what rails have carried (`rail_samples.py`); waits for nothing."""
+        body = json.dumps(rows, separators=(",", ":")).encode()
+        self._tell(Kind.CARRIED, {"before": before, "at": at}, body)
+
     def _tell(self, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> None:
         if self._why_closed:
             return

@@ -80,6 +80,7 @@ class Kind(IntEnum):
     OUTAGES = 60  # which lasting faults of the script have begun
     PATHS = 61  # a path is lost; body: which rails there were; passed on to L
     RAIL = 62  # what became of a rail; passed on to L
+    CARRIED = 63  # what rails have carried, where somebody watches; body: rows; passed on to L
     # A to R
     WELCOME = 64  # body: key and job
     REPLY = 65

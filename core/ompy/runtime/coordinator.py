@@ -30,6 +30,7 @@ from ompy.runtime.verdict import Verdict
 
 if TYPE_CHECKING:
     from ompy.runtime.greeting import Greeting
+    from ompy.runtime.rail_view import RailView
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FORWARDED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # reference openmpi.md 2.4.2
@@ -80,6 +81,7 @@ class Coordinator:
         self._fenced: set[int] = set()
         self._lost_paths = LostPaths()
         self._rails = RailTally()
+        self._view: RailView | None = None  # where somebody watches rails
         self._failed_alone: set[int] = set()  # ranks whose end was no consequence of another
         self._printer = Printer(
             self._loop,
@@ -88,12 +90,26 @@ class Coordinator:
             on_written=self._written,
             on_change=self._output_changed,
         )
+        if options.watch_rails or options.record_rails:
+            self._view = self._watch_rails()
         self._agents = [_Agent(node, host) for node, host in enumerate(job.hosts)]
         self._tree = tree
         self._links = links
         self._greetings = greetings
         self._connections: dict[int, AgentConnection] = {}
         self._input: StandardInput | None = None
+
+    def _watch_rails(self) -> RailView:
+        from ompy.runtime.rail_view import RailView
+
+        return RailView(
+            self._loop,
+            self._printer,
+            [self._job.hosts[placement.node] for placement in self._job.placements],
+            self._options.sample_interval_ms,
+            show=self._options.watch_rails,
+            record=self._options.record_rails,
+        )
 
     def run(self) -> int:
         """Run until every process of the job is gone and its output written."""
@@ -165,8 +181,8 @@ class Coordinator:
         """What bears on the exit code, and what became of rails."""
         header, verdict = frame.header, self._verdict
         match frame.kind:
-            case Kind.RAIL:
-                self._rail_told(header)
+            case Kind.RAIL | Kind.CARRIED:
+                self._rail_told(frame)
             case Kind.STARTED:
                 verdict.started(header["rank"], header["pid"])
             case Kind.STAGE:
@@ -279,6 +295,9 @@ class Coordinator:
             if self._input is not None:
                 self._input.close()
             kill_descendants(PATIENCE)
+            problem = self._view.end() if self._view is not None else ""
+            if problem:
+                self._printer.say(f"ompy-run: {problem}\n")
             self._show_lost_paths()
             if self._verdict.failure is not None and not self._options.quiet:
                 self._printer.say(failure_block(self._verdict.failure))
@@ -299,8 +318,14 @@ class Coordinator:
         if lines and (not self._options.quiet or (strict and self._faults.silent)):
             self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
 
-    def _rail_told(self, header: dict[str, Any]) -> None:
-        news = self._rails.told(header)
+    def _rail_told(self, frame: Frame) -> None:
+        if frame.kind is Kind.CARRIED:
+            if self._view is not None:
+                self._view.carried(frame.header, frame.body)
+            return
+        news = self._rails.told(frame.header)
+        if self._view is not None:
+            self._view.event(frame.header)
         if news and self._options.display_rails >= DISPLAY_RAILS["live"]:
             self._printer.say(f"ompy-run: {news}\n")
 
@@ -351,6 +376,8 @@ class Coordinator:
     def _stop(self, number: int) -> None:
         """Stop the ranks, then ourselves as this signal does by default."""
         self._forward(number)
+        if self._view is not None:
+            self._view.leave()
         self._loop.remove_signal_handler(signal.SIGTSTP)
         signal.raise_signal(signal.SIGTSTP)
         self._loop.add_signal_handler(signal.SIGTSTP, self._stop, number)

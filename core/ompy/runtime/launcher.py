@@ -42,6 +42,9 @@ class LaunchOptions(NamedTuple):
         fork_ranks: agents may run programs in forks of themselves.
         display_rails: what is shown of rails that break, one of `DISPLAY_RAILS`.
         report_rails: the file for the report of them; empty for none.
+        watch_rails: show what rails carry while the job runs.
+        record_rails: the file for what they carried; empty for none.
+        sample_interval_ms: how often ranks say so.
     """
 
     universe: int
@@ -61,6 +64,9 @@ class LaunchOptions(NamedTuple):
     fork_ranks: bool = False
     display_rails: int = 0
     report_rails: str = ""
+    watch_rails: bool = False
+    record_rails: str = ""
+    sample_interval_ms: int = 100
 
 
 Starts = Sequence[tuple[PlmComponent, Target]]

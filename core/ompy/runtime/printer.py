@@ -19,6 +19,8 @@ from ompy.engine.reactor import Loop
 _SURE: Final = select.PIPE_BUF  # bytes a pipe takes when it polls writable
 NAMES: Final = {1: "stdout", 2: "stderr"}
 _NOBODY: Final = -1
+_ERASE: Final = b"\r\x1b[%dA\x1b[J"  # ECMA-48: up so many lines, then all below goes
+REDRAW_S: Final = 0.05  # arbitrary: at most so often is what stands below drawn behind output
 JOB_NUMBER: Final = 1  # reference openmpi.md 2.5.1: the first job of a launcher
 
 
@@ -122,8 +124,12 @@ class Printer:
                 is broken (with the reason, empty if its reader has gone).
         """
         self._sinks = {number: _Sink(loop, number, on_written, on_change) for number in NAMES}
+        self._loop = loop
         self._tag = tag
         self._timestamp = timestamp
+        self._below = b""
+        self._drawn = 0  # lines of it that stand there now
+        self._drawn_at = 0.0
 
     @property
     def idle(self) -> bool:
@@ -138,14 +144,45 @@ class Printer:
         if sink.unfinished not in {_NOBODY, rank}:
             text = b"\n" + text
         sink.unfinished = _NOBODY if data.endswith(b"\n") else rank
-        sink.put(text, node, len(data))
+        self._put(stream, text, node, len(data))
 
     def say(self, text: str) -> None:
         """Write something of the launcher's own to standard error."""
         sink = self._sinks[2]
         prefix = b"" if sink.unfinished == _NOBODY else b"\n"
         sink.unfinished = _NOBODY
-        sink.put(prefix + text.encode(errors="surrogateescape"), 0, 0)
+        self._put(2, prefix + text.encode(errors="surrogateescape"), 0, 0)
+
+    def keep_below(self, text: str) -> None:
+        """Keep lines below all else on the terminal behind standard error, in place of others.
+
+        What is written meanwhile goes above them. Nothing of the terminal's state is changed, so
+        whoever ends us leaves it as it was.
+
+        Args:
+            text: whole lines, none wider than the terminal; empty leaves those that are there.
+        """
+        self._below = text.encode(errors="replace")
+        if not self._below:
+            self._drawn = 0
+        elif self._sinks[2].idle:  # otherwise the terminal is behind, and gets a later one
+            self._put(2, b"", 0, 0, draw=True)
+
+    def _put(self, stream: int, text: bytes, node: int, size: int, *, draw: bool = False) -> None:
+        """Write to a stream; on the terminal, above what is kept below."""
+        if not self._below or not (stream == 2 or _one_terminal()):
+            self._sinks[stream].put(text, node, size)
+            return
+        erase = _ERASE % self._drawn if self._drawn else b""
+        self._drawn = 0
+        now = self._loop.time()
+        if draw or (now - self._drawn_at >= REDRAW_S and text.endswith(b"\n")):
+            unfinished = [one for one in self._sinks.values() if one.unfinished != _NOBODY]
+            for one in unfinished:
+                one.unfinished = _NOBODY
+            text += (b"\n" if unfinished else b"") + self._below
+            self._drawn, self._drawn_at = self._below.count(b"\n"), now
+        self._sinks[stream].put(erase + text, node, size)
 
     @property
     def _prefixed(self) -> bool:
@@ -162,3 +199,11 @@ class Printer:
         if last:
             text += prefix + last
         return text.removeprefix(prefix) if continues else text
+
+
+def _one_terminal() -> bool:
+    """Whether standard output and standard error are the same device."""
+    try:
+        return os.fstat(1).st_rdev == os.fstat(2).st_rdev != 0
+    except OSError:  # one is closed
+        return False

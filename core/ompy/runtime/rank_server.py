@@ -53,6 +53,9 @@ class RankEvents(Protocol):
     def rail_event(self, rank: AttachedRank, event: Frame) -> None:
         """A rail of its has broken, or is healed."""
 
+    def rails_carried(self, rank: AttachedRank, sample: Frame) -> None:
+        """It says what its rails have carried."""
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Its program could not be executed."""
 
@@ -106,6 +109,7 @@ class RankServer:
             Kind.OUTAGES: self._outages,
             Kind.PATHS: self._path_lost,
             Kind.RAIL: self._rail,
+            Kind.CARRIED: self._carried,
         }
 
     def add(self, rank: LocalRank) -> None:
@@ -266,6 +270,9 @@ class RankServer:
 
     def _rail(self, call: _Call) -> None:
         self._events.rail_event(call.rank, call.frame)
+
+    def _carried(self, call: _Call) -> None:
+        self._events.rails_carried(call.rank, call.frame)
 
     def _abort(self, call: _Call) -> None:
         reason = call.frame.body.decode(errors="replace")

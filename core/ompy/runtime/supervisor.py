@@ -203,6 +203,10 @@ class Supervisor:
         """A rail of a rank has broken, or is healed."""
         self._launcher.send(Kind.RAIL, {**event.header, "rank": rank.rank})
 
+    def rails_carried(self, rank: AttachedRank, sample: Frame) -> None:
+        """A rank says what its rails have carried."""
+        self._launcher.send(Kind.CARRIED, {**sample.header, "rank": rank.rank}, sample.body)
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """A program could not be executed; its process ends by itself."""
         self._launcher.send(Kind.UNSTARTED, {"rank": rank.rank, "code": code}, reason.encode())

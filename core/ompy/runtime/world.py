@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.rail_events import RailEvent
     from ompy.runtime.client import AgentClient
     from ompy.runtime.disturbance import Disturbance
+    from ompy.runtime.rail_samples import RailSampler
 
 T = TypeVar("T")
 START_FAILED: Final = 1  # arbitrary: what an uncaught exception of Python ends with
@@ -197,12 +198,15 @@ def _launched(client: AgentClient) -> RankProcess:
     context.find_paths = partial(_paths, client, context, registry)
     client.on_abort = partial(context.trace.finish, "abort")
     engine.wakeup.add(client.fileno(), client.on_readable)
+    sampler = _sample_rails(client, context, registry)  # below the faults
     disturbance = _disturb(client, context) if job.faults else None
     process = RankProcess(context, registry, _warn if client.rank == 0 else None)
     if disturbance is not None:
         disturbance.process = process
     report_when_asked(process)
     _tell_of_rails(client, context)
+    if sampler is not None:
+        sampler.begin()
     if len(job.hosts) > 1:
         context.path_lost = partial(_tell_of_lost_path, client, process)
     return process
@@ -251,13 +255,40 @@ def _tell_of_rails(client: AgentClient, context: RankContext) -> None:
     context.tell_rail = tell
 
 
+def _sample_rails(
+    client: AgentClient, context: RankContext, registry: Registry
+) -> RailSampler | None:
+    """Where somebody watches rails: the launcher hears what they carry."""
+    values = registry.values("bml")
+    if not values.sample_rails:
+        return None
+    from ompy.runtime.rail_samples import RailSampler
+
+    made = RailSampler(context, values.sample_interval_ms, client.tell_carried)
+
+    def end() -> None:
+        made.tell()
+        if before is not None:
+            before()
+
+    before, client.before_end = client.before_end, end
+    return made
+
+
 def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
     """Put the job's fault script to work in this rank."""
     from ompy.runtime.disturbance import Disturbance
 
     made = Disturbance(client.job.faults, context, client.tell_faults)
     made.tell_outages_to(client.tell_outages)
-    client.before_end = made.tell_now
+    before = client.before_end
+
+    def end() -> None:
+        made.tell_now()
+        if before is not None:
+            before()
+
+    client.before_end = end
     return made
 
 

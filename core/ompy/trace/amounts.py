@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _UNITS: Final = ("KiB", "MiB", "GiB")
+_RATES: Final = ("B/s", "kB/s", "MB/s", "GB/s")  # decimal, as networks count
 
 
 def byte_count(size: int) -> str:
@@ -23,3 +24,12 @@ def duration(nanoseconds: int) -> str:
     if nanoseconds < 10_000_000:
         return f"{nanoseconds / 1000:.1f} us"
     return f"{nanoseconds / 1_000_000:.1f} ms"
+
+
+def rate(bytes_per_second: float) -> str:
+    """A rate to read, in the largest unit that leaves something before the point."""
+    power = 0
+    while bytes_per_second >= 999.5 and power < len(_RATES) - 1:
+        bytes_per_second /= 1000
+        power += 1
+    return f"{bytes_per_second:.{1 if power and bytes_per_second < 99.5 else 0}f} {_RATES[power]}"

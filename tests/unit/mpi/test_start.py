@@ -13,7 +13,8 @@ import pytest
 
 DROP_IN = Path(ompy.__file__).parent / "dropin"
 HEAVY = (
-    "asyncio,click,ctypes,multiprocessing,numpy,pickle,pluggy,pydantic,structlog,subprocess,uvloop"
+    "asyncio,click,ctypes,multiprocessing,numpy,pickle,pluggy,pydantic,rich,structlog,subprocess,"
+    "uvloop"
 )
 
 

@@ -147,6 +147,11 @@ class OpenibEndpoint(Endpoint):
         own = self.identity
         return f"openib {own.interface} {own.address} - {self.record.host}"
 
+    def ends(self) -> tuple[str, str, str]:
+        """Interface and addresses."""
+        own = self.identity
+        return own.interface, own.address, self.record.host
+
     @property
     def waiting(self) -> bool:
         """Something accepted has not been posted yet."""

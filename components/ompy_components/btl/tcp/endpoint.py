@@ -114,6 +114,11 @@ class TcpEndpoint(Endpoint):
         own, there = self._owner.interface, self.address
         return f"tcp {own.name} {own.address} - {there.host if there else 'no address'}"
 
+    def ends(self) -> tuple[str, str, str]:
+        """Interface and addresses."""
+        own, there = self._owner.interface, self.address
+        return own.name, own.address, there.host if there is not None else ""
+
     def ask_when_idle(self) -> bool:
         """Have the kernel ask whether the peer's host is there while nothing is sent."""
         return self._stream is not None and self._stream.ask_when_idle()

@@ -79,6 +79,11 @@ class UsnicEndpoint(Endpoint):
         own = self.nic_identity
         return f"usnic {own.interface} {own.address} - {self.addresses[0].host}"
 
+    def ends(self) -> tuple[str, str, str]:
+        """Interface and addresses."""
+        own = self.nic_identity
+        return own.interface, own.address, self.addresses[0].host
+
     @property
     def sendable(self) -> bool:
         """Ready to send: something to send, credits, and an open window.

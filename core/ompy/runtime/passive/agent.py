@@ -442,6 +442,9 @@ class PassiveAgent:
         """A rail of a rank has broken, or is healed."""
         self._tell(Kind.RAIL, {**event.header, "rank": rank.rank})
 
+    def rails_carried(self, rank: AttachedRank, sample: Frame) -> None:
+        """There is nobody who shows it without `ompy-run`."""
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Programs are started by others."""
 
