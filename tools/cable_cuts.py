@@ -222,7 +222,7 @@ class Cuts:
             try:
                 job.wait_for("begun")
                 counter = Counter(self._lab, "h2")
-                self._wait_until_it_moves(program, job, counter, chance)
+                self._wait_until_it_moves(program, counter, chance)
                 cut = time.monotonic()
                 self._break(kind, rail, host, on=True)
                 silence = counter.silence(other, time.monotonic() + DOWN_SECONDS)
@@ -238,13 +238,12 @@ class Cuts:
                 errors = job.end()
             assert back, f"{rail} carried nothing {BACK_MAX} s after it was healed: {errors}"
             events = json.loads(report.read_text())["rails"]
+            events = [event for event in events if _noticed(event) < healed]
             found = self._figures(program, job, events, cut, healed)
             return {**found, "back": back, "silence": silence}
 
     @staticmethod
-    def _wait_until_it_moves(
-        program: str, job: Job, counter: Counter, chance: random.Random
-    ) -> None:
+    def _wait_until_it_moves(program: str, counter: Counter, chance: random.Random) -> None:
         """Until the middle of what the program does."""
         if program == "transfer":
             counter.wait_for("rail1", MOVING)
@@ -288,20 +287,23 @@ class Cuts:
         found: dict[str, Any] = {
             "messages": sum(event["messages"] for event in events),
             "bytes": sum(event["bytes"] for event in events),
-            "noticed": min(event["noticed_ns"] for event in events) / 1e9 - cut,
+            "noticed": min(_noticed(event) for event in events) - cut,
         }
         if program == "allreduce":
             spans = [took for end, took in job.rows("pause") if cut < end < healed]
             found["pause"] = max(spans, default=0.002)
         else:
-            ends = [
-                event["noticed_ns"] + event["pause_ns"] for event in events if event["pause_ns"]
-            ]
+            ends = [_noticed(each) + each["pause_ns"] / 1e9 for each in events if each["pause_ns"]]
             assert ends, f"nothing was lost in the middle of a message: {events}"
-            found["pause"] = max(ends) / 1e9 - cut
+            found["pause"] = max(ends) - cut
             during = [row for row in job.rows("message") if row[0] > cut and row[1] < healed]
             found["goodput"] = [size / (end - begun) for begun, end, size in during]
         return found
+
+
+def _noticed(event: Mapping[str, Any]) -> float:
+    """When, on the machine's monotonic clock, which the hosts of a laboratory share; s."""
+    return float(event["began_ns"] + event["noticed_ns"]) / 1e9
 
 
 def table(trials: Sequence[dict[str, Any]], alone: Sequence[float]) -> list[str]:
