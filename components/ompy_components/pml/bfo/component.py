@@ -33,9 +33,10 @@ class BfoComponent(PmlComponent):
         Parameter(
             "piece_ms",
             "int",
-            20,  # arbitrary: with what is said about a failure behind it, well below 50
+            100,  # arbitrary: long against what ranks that share a core wait for each other
             "How long a piece of a large message may take on its rail where there is another to go "
-            "on over; what was lost is asked for again behind such pieces. 0: any time.",
+            "on over, from asking until it is there; what was lost goes again behind such pieces. "
+            "0: any time.",
             level=5,
             unit="ms",
             minimum=0,
@@ -43,7 +44,7 @@ class BfoComponent(PmlComponent):
         Parameter(
             "piece_least",
             "size_t",
-            512 * 1024,  # arbitrary: four of them take 17 ms at 1 Gbit/s
+            1024 * 1024,  # arbitrary: 8 ms of 1 Gbit/s
             "Bytes of a piece that is not made shorter, however long it takes.",
             level=6,
             unit="bytes",
