@@ -1,20 +1,27 @@
 #!/usr/bin/env python3
 """A rail is cut while a job runs over two: how long the program pauses, and what comes after.
 
-    python tools/cable_cuts.py --cuts 200
-    python tools/cable_cuts.py --cuts 5 --kind reset,hole --program allreduce
+    python tools/cable_cuts.py                                  200 cuts: an hour, quiet
+    python tools/cable_cuts.py --cuts 10 --kind reset,hole --program allreduce
 
 Two hosts of `tools/lab` with two tcp rails of 1 Gbit/s each (tbf), `--mca pml bfo`, a new job for
-each cut. Kinds: `reset` (the connection is reset: an error callback), `link` (the carrier goes at
-one end), `hole` (both directions lose everything, and nobody says so). Programs: `allreduce`, a
-loop of small ones, whose longest round is the pause; `transfer`, messages of 1 GB, where the
-pause is what the report says, and the goodput of the message after the one that was cut is compared
-with that of a job that had only the other rail. Every value received is checked. Then the rail is
-healed; the time until it carries again is taken from the kernel's counters. A transfer uses it
-from the next message on.
+each cut; programs and kinds take turns. Kinds: `reset` (the connection is reset: an error
+callback), `link` (the carrier goes at one end), `hole` (both directions lose everything, and
+nobody says so).
 
-Prints Markdown; goes on where an earlier run at the same commit stopped. Needs root, iproute2,
-openssh-server and nftables.
+- `allreduce`, a loop of small ones: its longest round is the pause.
+- `transfer`, messages of 1 GB, cut in the middle of one (its bytes are seen to move): the pause is
+  the time from the cut until what was lost with the rail is under way over the other one, as the
+  ranks' report has it, so the finding out is in it. Beside it the longest silence on the rail that
+  survives. The goodput of the next message, all of it over one rail, is compared with that of jobs
+  that never had more than one, run now and then between the cuts.
+
+Every value received is checked. Then the rail is healed, for a transfer in the middle of a message
+too; the time until it carries again is taken from the kernel's counters.
+
+Prints Markdown, and writes `docs/cable-cuts.md` when it has made all of 200 cuts or more. What is
+done is kept in `build/`: a run that was cut off goes on where it stopped, at the same commit. Needs
+root, iproute2, openssh-server and nftables.
 """
 
 from __future__ import annotations
@@ -22,6 +29,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import random
 import subprocess
 import sys
@@ -29,6 +37,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import product
+from os import cpu_count
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
@@ -42,11 +53,17 @@ NAME: Final = "cuts"
 RUN: Final = [sys.executable, "-m", "ompy.cli.run"]
 KINDS: Final = ("reset", "link", "hole")
 PROGRAMS: Final = ("allreduce", "transfer")
+TIMES: Final = ("noticed", "pause", "silence", "back")  # the columns of the table
 RATE: Final = "1gbit"  # so that the rails are the limit and not the processor
 DOWN_SECONDS: Final = 2.0  # arbitrary: long against every verdict
 PATIENCE: Final = 120  # s; arbitrary: far beyond what anything here takes
 BACK_MAX: Final = 10.0  # s; arbitrary: ten times what is promised
 CARRIES: Final = 5_000  # bytes; arbitrary: more than probes and a handshake in two seconds
+MOVING: Final = 20_000_000  # bytes; arbitrary: a message of 1 GB is under way, and far from its end
+SAMPLE: Final = 0.002  # s; arbitrary: a tenth of the shortest pause that matters
+PROMISED: Final = 200  # cuts; what the project promises
+ALONE_EVERY: Final = 25  # cuts between two jobs that have one rail; arbitrary
+FIGURES: Final = ROOT / "docs" / "cable-cuts.md"
 ALLREDUCE: Final = """
 import sys, time
 from array import array
@@ -68,14 +85,15 @@ while total[1] == 0:
     last, turn = now, turn + 1
 """
 TRANSFER: Final = """
-import sys, time, zlib
+import sys
 from os.path import exists
+from time import monotonic
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 size = int(sys.argv[2])
-data = bytearray(range(251)) * (size // 251)
-told = bytearray(1)
-expected = zlib.crc32(data)
+data = memoryview(bytearray(range(251)) * (size // 251 + 2))
+room = bytearray(size)
+told, turn = bytearray(1), 0
 for _ in range(10):  # now both rails are connected
     comm.Bcast(told, 0)
     comm.Barrier()
@@ -83,14 +101,15 @@ print("begun", flush=True)
 while not told[0]:
     told[0] = exists(sys.argv[1])
     comm.Bcast(told, 0)
-    begun = time.monotonic()
+    turn += 1  # no byte lies where it lay the last time
+    message = data[turn % 251 :][:size]
+    begun = monotonic()
     if comm.rank == 0:
-        comm.Send(data, 1)
+        comm.Send(message, 1)
     else:
-        room = bytearray(len(data))
         comm.Recv(room, 0)
-        print("message", begun, time.monotonic(), len(data), flush=True)
-        assert zlib.crc32(room) == expected
+        print("message", begun, monotonic(), size, flush=True)
+        assert room == message
 """
 
 
@@ -134,11 +153,50 @@ class Job:
         return errors
 
 
+class Counter:
+    """Bytes that a host has received over its rails, as its kernel counts them."""
+
+    def __init__(self, lab: Laboratory, host: str) -> None:
+        self._table = Path(f"/proc/{next(iter(lab.processes(host)))}/net/dev")
+
+    def bytes(self, rail: str) -> int:
+        """Received over a rail so far."""
+        for line in self._table.read_text().splitlines():
+            name, _, counts = line.partition(":")
+            if name.strip() == rail:
+                return int(counts.split()[0])
+        raise AssertionError(f"there is no {rail}")
+
+    def wait_for(self, rail: str, count: int) -> None:
+        """Until so many more bytes have come."""
+        wanted = self.bytes(rail) + count
+        assert self.until(rail, wanted, time.monotonic(), PATIENCE), f"{rail} is silent"
+
+    def until(self, rail: str, wanted: int, since: float, most: float = BACK_MAX) -> float:
+        """Seconds from `since` until so many have come; 0: they do not in `most` seconds."""
+        while time.monotonic() - since < most:
+            if self.bytes(rail) > wanted:
+                return time.monotonic() - since
+            time.sleep(0.01)
+        return 0.0
+
+    def silence(self, rail: str, end: float) -> float:
+        """The longest time, until `end`, in which nothing came; s."""
+        last = now = time.monotonic()
+        seen, longest = self.bytes(rail), 0.0
+        while now < end:
+            time.sleep(SAMPLE)
+            count, now = self.bytes(rail), time.monotonic()
+            if count != seen:
+                longest, last, seen = max(longest, now - last), now, count
+        return max(longest, now - last)
+
+
 class Cuts:
     """One laboratory with two hosts and two rails."""
 
-    def __init__(self, size: int) -> None:
-        self._lab = Laboratory(NAME)
+    def __init__(self, name: str, size: int) -> None:
+        self._lab = Laboratory(name)
         self._size = size
 
     @contextmanager
@@ -156,29 +214,41 @@ class Cuts:
     def trial(self, program: str, kind: str, seed: int) -> dict[str, Any]:
         """One job and one cut; raises AssertionError when the job does not do what it should."""
         chance = random.Random(f"{program} {kind} {seed}")  # noqa: S311 - chance is the point
-        rail = chance.choice(("rail1", "rail2"))
+        rail, other = chance.sample(("rail1", "rail2"), 2)
+        host = chance.choice(("h1", "h2"))
         with tempfile.TemporaryDirectory() as folder:
             stop, report = Path(folder, "stop"), Path(folder, "rails.json")
             job = self._start(program, stop, ["--report-rails", str(report)], "10.77.0.0/16")
             try:
                 job.wait_for("begun")
-                time.sleep(chance.uniform(0.3, 1.5))
+                counter = Counter(self._lab, "h2")
+                self._wait_until_it_moves(program, counter, chance)
                 cut = time.monotonic()
-                self._break(kind, rail, chance.choice(("h1", "h2")), on=True)
-                if program == "transfer":  # the one that was cut, and one more
-                    job.wait_for("message", 2 + len(job.rows("message")))
-                else:
-                    time.sleep(DOWN_SECONDS)
-                before = self._received("h2", rail)
+                self._break(kind, rail, host, on=True)
+                silence = counter.silence(other, time.monotonic() + DOWN_SECONDS)
+                if program == "transfer":  # the one that was cut, one more, and into a third
+                    job.wait_for("message", 2 + len([r for r in job.rows("message") if r[1] < cut]))
+                    counter.wait_for(other, MOVING)
+                before = counter.bytes(rail)
                 healed = time.monotonic()
                 self._break(kind, rail, "", on=False)
-                back = self._wait_until_it_carries("h2", rail, before, healed)
+                back = counter.until(rail, before + CARRIES, healed)
             finally:
                 stop.touch()
                 errors = job.end()
             assert back, f"{rail} carried nothing {BACK_MAX} s after it was healed: {errors}"
             events = json.loads(report.read_text())["rails"]
-            return self._figures(program, job, events, cut, healed, back)
+            events = [event for event in events if _noticed(event) < healed]
+            found = self._figures(program, job, events, cut, healed)
+            return {**found, "back": back, "silence": silence}
+
+    @staticmethod
+    def _wait_until_it_moves(program: str, counter: Counter, chance: random.Random) -> None:
+        """Until the middle of what the program does."""
+        if program == "transfer":
+            counter.wait_for("rail1", MOVING)
+            counter.wait_for("rail2", MOVING)
+        time.sleep(chance.uniform(0.1, 1.5))
 
     def alone(self) -> float:
         """Bytes per second of a job that has only the second rail."""
@@ -210,107 +280,123 @@ class Cuts:
             else:
                 self._lab.heal(each, rail)
 
-    def _wait_until_it_carries(self, host: str, rail: str, before: int, since: float) -> float:
-        """Seconds from `since` until the rail brings this host messages; 0: it does not."""
-        while time.monotonic() - since < BACK_MAX:
-            if self._received(host, rail) - before > CARRIES:
-                return time.monotonic() - since
-            time.sleep(0.01)
-        return 0.0
-
-    def _received(self, host: str, rail: str) -> int:
-        """Bytes a host has received over a rail, as its kernel counts."""
-        for pid in self._lab.processes(host):
-            try:
-                lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
-            except OSError:
-                continue
-            for line in lines:
-                name, _, counts = line.partition(":")
-                if name.strip() == rail:
-                    return int(counts.split()[0])
-        raise AssertionError(f"nothing runs on {host}")
-
     def _figures(
-        self,
-        program: str,
-        job: Job,
-        events: list[dict[str, Any]],
-        cut: float,
-        healed: float,
-        back: float,
+        self, program: str, job: Job, events: list[dict[str, Any]], cut: float, healed: float
     ) -> dict[str, Any]:
         assert events, "no rail event was told"
         found: dict[str, Any] = {
-            "back": back,
             "messages": sum(event["messages"] for event in events),
+            "bytes": sum(event["bytes"] for event in events),
+            "noticed": min(_noticed(event) for event in events) - cut,
         }
         if program == "allreduce":
             spans = [took for end, took in job.rows("pause") if cut < end < healed]
             found["pause"] = max(spans, default=0.002)
         else:
-            found["pause"] = max(event["pause_ns"] for event in events) / 1e9
+            ends = [_noticed(each) + each["pause_ns"] / 1e9 for each in events if each["pause_ns"]]
+            assert ends, f"nothing was lost in the middle of a message: {events}"
+            found["pause"] = max(ends) - cut
             during = [row for row in job.rows("message") if row[0] > cut and row[1] < healed]
             found["goodput"] = [size / (end - begun) for begun, end, size in during]
         return found
 
 
-def table(trials: Sequence[dict[str, Any]], alone: float) -> list[str]:
-    """Markdown."""
-    heads = (
-        "program",
-        "cut",
-        "times",
-        "pause, ms: p50, p99, longest",
-        "carries again, ms: p50, p99",
-    )
-    rows = [f"| {' | '.join(heads)} | goodput of one rail |", "|---" * 6 + "|"]
+def _noticed(event: Mapping[str, Any]) -> float:
+    """When, on the machine's monotonic clock, which the hosts of a laboratory share; s."""
+    return float(event["began_ns"] + event["noticed_ns"]) / 1e9
+
+
+def table(trials: Sequence[dict[str, Any]], alone: Sequence[float]) -> list[str]:
+    """Markdown. Times in ms: p50, p99 and the longest."""
+    heads = ("program", "cut", "times", "noticed", "pause", "silence", "carries again")
+    rows = [f"| {' | '.join(heads)} | goodput of one rail |", "|---" * 8 + "|"]
     for program, kind in dict.fromkeys((trial["program"], trial["kind"]) for trial in trials):
         here = [t for t in trials if (t["program"], t["kind"]) == (program, kind)]
-        pauses = [1000 * trial["pause"] for trial in here]
-        backs = [1000 * trial["back"] for trial in here]
+        times = [_spread([1000 * trial[key] for trial in here]) for key in TIMES]
+        if program == "allreduce":
+            times[TIMES.index("silence")] = "-"  # its rounds are its pauses
         rates = [rate for trial in here for rate in trial.get("goodput", ())]
-        goodput = f"{median(rates) / alone:.2f}" if rates and alone else "-"
-        rows.append(
-            f"| {program} | {kind} | {len(here)} | {median(pauses):.0f}, {_p99(pauses):.0f}, "
-            f"{max(pauses):.0f} | {median(backs):.0f}, {_p99(backs):.0f} | {goodput} |"
-        )
+        goodput = f"{median(rates) / median(alone):.3f}" if rates and alone else "-"
+        rows.append(f"| {program} | {kind} | {len(here)} | {' | '.join(times)} | {goodput} |")
     return rows
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{median(values):.0f}, {_p99(values):.0f}, {max(values):.0f}"
 
 
 def _p99(values: Sequence[float]) -> float:
     return quantiles(values, n=100, method="inclusive")[98] if len(values) > 1 else values[0]
 
 
+def report(trials: Sequence[dict[str, Any]], alone: Sequence[float]) -> str:
+    """The page."""
+    again = sum(trial["messages"] for trial in trials)
+    size = sum(trial["bytes"] for trial in trials)
+    lines = [
+        "# Rails cut under a running job",
+        "",
+        "    python tools/cable_cuts.py",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit_name()}, interpreted, {cpu_count()} cores, "
+        f"Linux {platform.release()}, Python {platform.python_version()}; load averages at the end "
+        f"{', '.join(f'{load:.1f}' for load in os.getloadavg())}. {len(trials)} cuts, every value "
+        f"received checked; {again:,} messages or pieces went again, {size:,} bytes. Times in ms: "
+        "p50, p99 and the longest, from the cut or, for *carries again*, from the healing. What is "
+        "measured stands at the top of the tool.",
+        "",
+        *table(trials, alone),
+        "",
+    ]
+    if alone:
+        rates = ", ".join(f"{rate / 1e6:.1f}" for rate in alone)
+        lines += [f"One rail alone, between the cuts: {rates} MB/s.", ""]
+    return "\n".join(lines)
+
+
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    found.add_argument("--cuts", type=int, default=200, help="of each kind, for each program")
+    found.add_argument("--cuts", type=int, default=PROMISED, help="in all")
     found.add_argument("--kind", default=",".join(KINDS))
     found.add_argument("--program", default=",".join(PROGRAMS))
     found.add_argument("--size", type=int, default=1_000_000_000, help="bytes of a message")
+    found.add_argument("--name", default=NAME, help="of the laboratory")
     return found
+
+
+def run(options: argparse.Namespace, kept: Path) -> tuple[list[dict[str, Any]], list[float]]:
+    """Make the cuts that an earlier run has not made."""
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    trials = [row for row in rows if "alone" not in row]
+    alone = [row["alone"] for row in rows if "alone" in row]
+    kinds = list(product(options.program.split(","), options.kind.split(",")))
+    cuts = Cuts(options.name, options.size)
+
+    def keep(row: dict[str, Any]) -> None:
+        with kept.open("a") as file:
+            print(json.dumps(row), file=file, flush=True)
+
+    with cuts.up():
+        while len(trials) < options.cuts:
+            program, kind = kinds[len(trials) % len(kinds)]
+            if "transfer" in options.program and len(alone) * ALONE_EVERY <= len(trials):
+                alone.append(cuts.alone())
+                keep({"alone": alone[-1]})
+            told = {"program": program, "kind": kind, "seed": len(trials) // len(kinds)}
+            trials.append({**told, **cuts.trial(program, kind, told["seed"])})
+            keep(trials[-1])
+    return trials, alone
 
 
 def main() -> None:
     options = parser().parse_args()
     kept = ROOT / "build" / f"cable-cuts-{commit_name()}.jsonl"
     kept.parent.mkdir(exist_ok=True)
-    trials = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    done = {(trial["program"], trial["kind"], trial["seed"]) for trial in trials}
-    cuts = Cuts(options.size)
-    with cuts.up():
-        for program in options.program.split(","):
-            for kind in options.kind.split(","):
-                for seed in range(options.cuts):
-                    if (program, kind, seed) in done:
-                        continue
-                    told = {"program": program, "kind": kind, "seed": seed}
-                    told.update(cuts.trial(program, kind, seed))
-                    trials.append(told)
-                    with kept.open("a") as file:
-                        print(json.dumps(told), file=file)
-        alone = cuts.alone() if "transfer" in options.program else 0.0
-    print(*table(trials, alone), sep="\n")
+    trials, alone = run(options, kept)
+    page = report(trials, alone)
+    print(page)
+    if len(trials) >= PROMISED:
+        FIGURES.write_text(page)
 
 
 if __name__ == "__main__":

@@ -324,14 +324,9 @@ class Laboratory:
             raise LabError("refuse needs nftables")
         if value not in ("on", "off"):
             raise LabError(f"{value}: on or off")
-        nft = ("ip", "netns", "exec", self._space(host), "nft")
-        table = f"lab_refuse_{link}"
-        _run(*nft, f"add table inet {table}")
-        _run(*nft, f"delete table inet {table}")
-        if value == "on":
-            rule = f"iifname {link} meta l4proto tcp reject with tcp reset"
-            chain = "type filter hook input priority -300"
-            _run(*nft, f"table inet {table} {{ chain in {{ {chain}; {rule}; }}; }}")
+        chain = "type filter hook input priority -300"
+        rule = f"{chain}; iifname {link} meta l4proto tcp reject with tcp reset"
+        self._filter(host, f"lab_refuse_{link}", rule if value == "on" else "")
 
     def loss(self, host: str, link: str, percent: str) -> None:
         """Lose that much of what comes in over a link, whatever it is; 0 lifts it."""
@@ -340,11 +335,16 @@ class Laboratory:
         share = round(float(percent) * 1000)
         if not 0 <= share <= 100_000:
             raise LabError(f"{percent}: 0 to 100 per cent")
-        nft = ("ip", "netns", "exec", self._space(host), "nft")
-        table = f"lab_{link}"
-        _run(*nft, f"add table inet {table}")
-        _run(*nft, f"delete table inet {table}")
-        if share:
-            chain = "type filter hook prerouting priority -300"
-            dice = "drop" if share == 100_000 else f"numgen random mod 100000 < {share} drop"
-            _run(*nft, f"table inet {table} {{ chain in {{ {chain}; iifname {link} {dice}; }}; }}")
+        chain = "type filter hook prerouting priority -300"
+        dice = "drop" if share == 100_000 else f"numgen random mod 100000 < {share} drop"
+        self._filter(host, f"lab_{link}", f"{chain}; iifname {link} {dice}" if share else "")
+
+    def _filter(self, host: str, table: str, chain: str) -> None:
+        """Have a host filter what comes in, in place of what the table did; empty: not any more.
+
+        One call: faults have to begin at a known time.
+        """
+        commands = [f"add table inet {table}", f"delete table inet {table}"]
+        if chain:
+            commands.append(f"table inet {table} {{ chain in {{ {chain}; }}; }}")
+        _run("ip", "netns", "exec", self._space(host), "nft", "; ".join(commands))

@@ -29,7 +29,9 @@ FIELDS: Final = (
     "bytes",
     "pause_ns",
     "healed_ns",
-)  # of an event as it travels and in the file; healed_ns is 0 while the rail is not
+    "began_ns",
+)  # of an event as it travels and in the file; healed_ns is 0 while the rail is not, began_ns is when
+# the rank was brought up on its host's monotonic clock: what the other times are counted from
 
 
 def plain(event: RailEvent, began: int) -> dict[str, Any]:
@@ -50,6 +52,7 @@ def plain(event: RailEvent, began: int) -> dict[str, Any]:
         event.bytes,
         event.pause,
         healed,
+        began,
     )
     return dict(zip(FIELDS, values, strict=True))
 

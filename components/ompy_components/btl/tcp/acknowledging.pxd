@@ -46,6 +46,7 @@ cdef class FailoverEndpoint(TcpEndpoint):
     cdef public long long _told
     cdef public long long _told_bytes
     cdef public long long acked
+    cdef public object bulk
     cdef public object kept
     cdef public long long kept_bytes
     cdef public bint leaving
@@ -60,6 +61,10 @@ cdef class FailoverEndpoint(TcpEndpoint):
     cpdef bint send_now(self, int tag, bytes header, payload) except -1
     cpdef bint lost(self) except -1
     cpdef bint has_window(self) except -1
+    @cython.locals(left=list)
+    cdef _more_bulk(self)
+    @cython.locals(done=int)
+    cdef int _flush(self) except -1
     cdef _keep(self, entry, long long size)
     @cython.locals(reader=AcknowledgingReader, owed="long long")
     cdef long long _count(self) except -1

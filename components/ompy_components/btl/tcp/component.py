@@ -185,6 +185,16 @@ class TcpComponent(BtlComponent):
             minimum=1,
         ),
         Parameter(
+            "put_chunk",
+            "size_t",
+            512 * 1024,  # arbitrary: 4 ms of 1 Gbit/s
+            "Bytes of a put after which other fragments may go before the rest of it, where a PML "
+            "fails over and there is another path to the peer; 0: it goes in one piece.",
+            level=6,
+            unit="bytes",
+            minimum=0,
+        ),
+        Parameter(
             "half_open_max",
             "int",
             64,  # arbitrary: more than ranks connect to one rank at the same moment

@@ -186,6 +186,15 @@ class TcpEndpoint(Endpoint):
         if pieces and not self.lost():
             self._enqueue(Outgoing(pieces, None))
 
+    def trickle(self, frames: list[list[memoryview]]) -> None:
+        """Send frames that nobody waits for, one behind the other."""
+        for pieces in frames:
+            self.transmit(pieces)
+
+    def chunk(self) -> int:
+        """Bytes of a put that go in one frame; 0 for all."""
+        return 0
+
     def lost(self) -> bool:
         """Nothing can be sent any more."""
         return self.state in (FAILED, LEFT)

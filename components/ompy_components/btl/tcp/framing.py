@@ -6,6 +6,8 @@ The frames of put and get begin their fragment with what they are about; bytes m
 
     0 operation u64 | 8 identity u64 | 16 offset u64 | 24 size u64 | 32 status i64 | 40 bytes
 
+A put may come in several frames, between which others may lie (`PART`).
+
 The reader is sans-IO: it offers memory to receive into, and yields fragments from it. The
 bytes of a put or get are received where `land` says.
 """
@@ -39,6 +41,7 @@ LANDED: Final = 255  # never on the wire: the bytes of a PUT or GOT are in their
 # copied once more; arbitrary: little beside a put, and room for many small frames
 FIRST_READ: Final = 16 * 1024
 WITH_BYTES: Final = frozenset({PUT, GOT})
+PART: Final = 1  # status of a PUT: more of the same operation follows, and that is answered
 LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)
 
 

@@ -55,6 +55,7 @@ class Guard:
         self._module = module
         self._context = module.context
         self._timeout = values.ack_timeout_ms * MS
+        self._chunk = values.put_chunk
         self._doubts: dict[FailoverEndpoint, _Doubt] = {}
         self._menders: dict[FailoverEndpoint, Mender] = {}
         self._timer: Timer | None = None
@@ -84,6 +85,10 @@ class Guard:
     def endpoint(self, proc: Proc) -> FailoverEndpoint:
         """A peer that acknowledges."""
         return FailoverEndpoint(self._module, proc, self)
+
+    def chunk_of(self, endpoint: FailoverEndpoint) -> int:
+        """Bytes of a put that go in one frame; 0 for all."""
+        return self._chunk if _has_spare(endpoint) else 0
 
     # -- silence
 

@@ -1,14 +1,16 @@
 """Put and get over one connection, by frames of their own.
 
     PUT (operation, identity, offset, size, bytes)  ->  DONE (operation, status)
+    PUT with PART, ..., PUT (the last one)          ->  DONE, once
     GET (operation, identity, offset, size)         ->  GOT (operation, bytes), or DONE
 
-An operation is one frame and its answer. The bytes go from the asker's memory into the frame
-as they lie, and are received into the registered memory itself; the answer to a get goes out of
-the registered memory. The target looks the registration up before it takes a byte, and once
-more whenever a registration is given back while bytes for it are still coming: what has no
-place is read and dropped, and the connection goes on. A put is complete when DONE is here, so
-it is in the peer's memory then.
+An operation is one frame and its answer; a long put, over a connection that fails over, is
+several, so that what is said meanwhile need not wait for its end. The bytes go from the asker's
+memory into the frame as they lie, and are received into the registered memory itself; the answer
+to a get goes out of the registered memory. The target looks the registration up before it takes a
+byte, and once more whenever a registration is given back while bytes for it are still coming: what
+has no place is read and dropped, and the connection goes on. A put is complete when DONE is here,
+so it is in the peer's memory then.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from ompy_components.btl.tcp.framing import (
     GET,
     GOT,
     LANDED,
+    PART,
     PUT,
     REMOTE,
     REMOTE_SIZE,
@@ -48,6 +51,7 @@ class _Landing(NamedTuple):
     number: int
     into: Registration | Descriptor | None  # of a put, of a get, or nowhere
     put: bool
+    part: bool = False  # of a put: more follows, and is answered
 
 
 class RemoteMemory:
@@ -73,7 +77,25 @@ class RemoteMemory:
     def put(self, identity: int, offset: int, descriptor: Descriptor) -> int:
         """Send a put, or queue it. Returns as the contract says."""
         local = descriptor.segment
+        chunk = self._endpoint.chunk()
+        if 0 < chunk < len(local):
+            return self._put_in_parts(identity, offset, descriptor, chunk)
         return self._ask(PUT, identity, offset, descriptor, [local])
+
+    def _put_in_parts(self, identity: int, offset: int, descriptor: Descriptor, chunk: int) -> int:
+        endpoint, number, local = self._endpoint, self._next, descriptor.segment
+        if endpoint.lost():
+            return UNREACHABLE
+        if not endpoint.has_room():
+            return OUT_OF_RESOURCE
+        self._next += 1
+        frames = []
+        for begin in range(0, len(local), chunk):
+            part = local[begin : begin + chunk]
+            more = PART if begin + chunk < len(local) else 0
+            frames.append(_frame(PUT, number, identity, offset + begin, len(part), [part], more))
+        endpoint.trickle(frames)
+        return self._begun(number, descriptor)
 
     def get(self, identity: int, offset: int, descriptor: Descriptor) -> int:
         """Ask for bytes, or queue the question."""
@@ -94,7 +116,10 @@ class RemoteMemory:
             return OUT_OF_RESOURCE
         self._next += 1
         self._send(kind, number, identity, offset, len(descriptor.segment), payload)
-        if endpoint.lost():
+        return self._begun(number, descriptor)
+
+    def _begun(self, number: int, descriptor: Descriptor) -> int:
+        if self._endpoint.lost():
             return UNREACHABLE  # it broke within the call
         self._operations[number] = descriptor
         return QUEUED
@@ -109,10 +134,7 @@ class RemoteMemory:
         payload: list[memoryview],
         status: int = 0,
     ) -> None:
-        length = REMOTE_SIZE + sum(len(piece) for piece in payload)
-        header = FRAME.pack(0, kind, 0, length)
-        header += REMOTE.pack(number, identity, offset, size, status)
-        self._endpoint.transmit([memoryview(header), *payload])
+        self._endpoint.transmit(_frame(kind, number, identity, offset, size, payload, status))
 
     # -- being asked, and answered
 
@@ -124,7 +146,7 @@ class RemoteMemory:
             return
         number, identity, offset, size, status = REMOTE.unpack(reader.fragment)
         if reader.kind == PUT:
-            self._asked_to_put(reader, number, identity, offset)
+            self._asked_to_put(reader, number, identity, offset, part=status == PART)
         elif reader.kind == GET:
             self._asked_to_get(number, identity, offset, size)
         elif reader.kind == GOT:
@@ -137,10 +159,12 @@ class RemoteMemory:
             assert reader.kind == DONE
             self._complete(number, status)
 
-    def _asked_to_put(self, reader: FrameReader, number: int, identity: int, offset: int) -> None:
+    def _asked_to_put(
+        self, reader: FrameReader, number: int, identity: int, offset: int, *, part: bool
+    ) -> None:
         there = self._table.find(identity, offset, reader.left, REMOTE_WRITE)
         into = self._table.get(identity) if there is not None else None
-        self._land(reader, _Landing(number, into, True), there)
+        self._land(reader, _Landing(number, into, True, part), there)
 
     def _asked_to_get(self, number: int, identity: int, offset: int, size: int) -> None:
         there = self._table.find(identity, offset, size, REMOTE_READ)
@@ -161,6 +185,8 @@ class RemoteMemory:
         self._endpoint.landing.discard(self)
         assert landing is not None
         status = 0 if landing.into is not None else BAD_PARAM
+        if landing.part:
+            return
         if landing.put:
             self._send(DONE, landing.number, 0, 0, 0, [], status)
         else:
@@ -180,7 +206,7 @@ class RemoteMemory:
         if landing is not None and landing.into is registration:
             assert self._reader is not None
             self._reader.drop()
-            self._landing = _Landing(landing.number, None, True)
+            self._landing = landing._replace(into=None)
 
     def fail(self) -> None:
         """The connection is gone: complete everything badly, oldest first."""
@@ -188,3 +214,19 @@ class RemoteMemory:
         self._endpoint.landing.discard(self)
         while self._operations:
             self._complete(next(iter(self._operations)), UNREACHABLE)
+
+
+def _frame(
+    kind: int,
+    number: int,
+    identity: int,
+    offset: int,
+    size: int,
+    payload: list[memoryview],
+    status: int,
+) -> list[memoryview]:
+    """A frame in pieces: its header, then bytes from where they lie."""
+    length = REMOTE_SIZE + sum(len(piece) for piece in payload)
+    header = FRAME.pack(0, kind, 0, length)
+    header += REMOTE.pack(number, identity, offset, size, status)
+    return [memoryview(header), *payload]

@@ -31,6 +31,26 @@ class BfoComponent(PmlComponent):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *(_as_ob1(parameter) for parameter in OB1.parameters),
         Parameter(
+            "piece_ms",
+            "int",
+            100,  # arbitrary: long against what ranks that share a core wait for each other
+            "How long a piece of a large message may take on its rail where there is another to go "
+            "on over, from asking until it is there; what was lost goes again behind such pieces. "
+            "0: any time.",
+            level=5,
+            unit="ms",
+            minimum=0,
+        ),
+        Parameter(
+            "piece_least",
+            "size_t",
+            1024 * 1024,  # arbitrary: 8 ms of 1 Gbit/s
+            "Bytes of a piece that is not made shorter, however long it takes.",
+            level=6,
+            unit="bytes",
+            minimum=1,
+        ),
+        Parameter(
             "restarts_max",
             "int",
             1000,  # arbitrary: more often than rails fail during one message

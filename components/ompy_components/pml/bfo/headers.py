@@ -35,6 +35,7 @@ SENT: Final = {tag: f"> {name}" for tag, name in {**NAMES, **RESTART_NAMES}.item
 # of a RNDV or RGET: `EXTRA` is behind ob1's header; arbitrary: the bit that ob1 leaves
 FLAG_RESTART: Final = 0x80
 FLAG_RESENT: Final = 0x01  # of a FIN: an earlier one may have arrived
+FLAG_LOST: Final = 0x02  # of a FIN: the put was lost with its rail, and nothing comes in its place
 
 # of a restarted RNDV or RGET: receive request u64, restart sequence u32
 EXTRA: Final = Struct("<QI4x")

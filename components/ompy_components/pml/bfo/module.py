@@ -243,6 +243,11 @@ class Bfo(Ob1):
         self.sending.rail_gone(proc, module)
         self.receiving.rail_gone(proc, module)
 
+    def rail_back(self, proc: Proc) -> None:
+        """A rail was healed: large messages that are under way use it."""
+        self.sending.rail_back(proc)
+        self.receiving.rail_back(proc)
+
     def fail_peer(self, proc: Proc | None, reason: str) -> None:
         """No rail leads to `proc` any more: what waits for it fails, and what will wait."""
         for gone in [proc] if proc is not None else self.context.procs:

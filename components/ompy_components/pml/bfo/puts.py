@@ -8,8 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ompy import raw
 from ompy.frameworks.btl import NOT_AVAILABLE, BtlModule, Descriptor, Endpoint
 
+from ompy_components.pml.ob1.headers import PUT, PUT_SIZE, check
 from ompy_components.pml.ob1.rails import find_rail
 from ompy_components.pml.ob1.rdma_put import PutWrites, Write
 from ompy_components.pml.ob1.sendrequest import SendRequest
@@ -28,10 +30,27 @@ class BfoPutWrites(PutWrites):
         self.bfo = bfo
         self.sending = sending
         self._flying: dict[Write, None] = {}
+        self._seen: dict[int, set[int]] = {}  # the receiver's ids of pieces, by request
 
     def under_way(self, request: SendRequest) -> bool:
         """Whether a BTL has a put of this message."""
         return any(write.request is request for write in self._flying)
+
+    def arrived(self, module: BtlModule, endpoint: Endpoint, data: memoryview) -> None:
+        """A PUT; one that comes a second time, because a rail was lost, changes nothing."""
+        check(PUT, PUT_SIZE, data)
+        send_id, number = raw.word(data, 8), raw.word(data, 16)
+        request = self.sending.requests.get(send_id)
+        if request is not None and self.bfo.rails.several(endpoint.proc):
+            seen = self._seen.get(send_id)
+            if seen is None:
+                seen = self._seen[send_id] = set()
+                request.notify(partial(self._seen.pop, send_id, None))
+            if number in seen:
+                self.bfo.dropped(PUT, number)
+                return
+            seen.add(number)
+        super().arrived(module, endpoint, data)
 
     def start(self, fragment: Write) -> bool:
         """Put, unless the message has been stopped meanwhile; false when there is no room now."""
@@ -70,6 +89,18 @@ class BfoPutWrites(PutWrites):
             self.bfo.rdma.release_one(fragment)
             fragment.advance(RdmaEvent.FAILED)
             self.bfo.rails.note_bytes(endpoint.proc, fragment.size)
-            self.bfo.recovery.later(partial(self.sending.put_lost, request, request.id))
+            self.bfo.recovery.later(partial(self._lost, fragment))
         else:
             super().completed(module, endpoint, descriptor, status)
+
+    def _lost(self, fragment: Write) -> None:
+        """A put over a rail that is lost: the receiver asks anew for what lies in its own memory.
+
+        What was registered as a whole, by both sides, is begun anew.
+        """
+        request = fragment.request
+        assert isinstance(request, SendRequest)
+        if request.complete or fragment.id != request.id or request.registered:
+            self.sending.put_lost(request, fragment.id)
+        else:
+            self.bfo.rdma.send_lost(fragment, fragment.peer_fragment)

@@ -36,6 +36,13 @@ class Rails(ErrorCallback):
         """Whether a path cannot be used now."""
         return (proc.rank, module) in self._lost
 
+    def several(self, proc: Proc) -> bool:
+        """Whether there is more than one rail to a peer, or was until one was lost."""
+        made = proc.bml_endpoint
+        if isinstance(made, BmlEndpoint) and len(made.send.rails) > 1:
+            return True
+        return any(rank == proc.rank for rank, _ in self._lost)
+
     def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
         """A path failed: to `proc`, or to everybody. The rail is taken out at once."""
         for peer in [proc] if proc is not None else self._reached(module):
@@ -55,6 +62,7 @@ class Rails(ErrorCallback):
         if event is None or proc.rank in self.bfo.lost:
             return
         self.bfo.bml.add_rail(proc, module)
+        self.bfo.recovery.later(partial(self.bfo.rail_back, proc))
         event.healed = self.bfo.engine.now()
         self.bfo.context.tell_rail(event)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ompy.data.request import Request
+from ompy.frameworks.btl import UNREACHABLE
 
-from ompy_components.pml.bfo.headers import Fin, parse_fin
+from ompy_components.pml.bfo.headers import FLAG_LOST, Fin, parse_fin
 from ompy_components.pml.ob1.headers import FIN
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rdma import Expected, Offer, Rdma, RdmaFragment
+from ompy_components.pml.ob1.rdma_put import Wanted
 from ompy_components.pml.ob1.sendrequest import SendRequest
 
 if TYPE_CHECKING:
@@ -37,6 +39,14 @@ class BfoRdma(Rdma):
         fin = Fin(0, context_id, own, sequence, generation, size, fragment_id, fragment.offset)
         self.bfo.control.send_on(fragment.rail, fin.pack(), FIN)
 
+    def send_lost(self, fragment: RdmaFragment, fragment_id: int) -> None:
+        """Tell the peer, over any rail, that a put was lost: it is to ask anew."""
+        context_id, own, _, sequence = _message(fragment.request)
+        generation = self.bfo.generation(fragment.request)
+        about = (context_id, own, sequence, generation, UNREACHABLE, fragment_id, fragment.offset)
+        endpoint = self.bfo.endpoint(fragment.rail.endpoint.proc)
+        self.bfo.control.send(endpoint, Fin(FLAG_LOST, *about).pack(), FIN)
+
     def fin_arrived(self, data: memoryview) -> None:
         """A FIN, unless it is of an older generation or was told already."""
         fin = parse_fin(data)
@@ -44,7 +54,10 @@ class BfoRdma(Rdma):
         if expected is None or not self._is_new(expected, fin):
             self.bfo.dropped(FIN, fin.fragment)
             return
-        expected.finished(fin.size)
+        if fin.flags & FLAG_LOST and isinstance(expected, Wanted):
+            self.bfo.receiving.puts.lost(expected)
+        else:
+            expected.finished(fin.size)
 
     def forget(self, expected: Expected) -> None:
         """No FIN will name it any more."""

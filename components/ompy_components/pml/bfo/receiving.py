@@ -26,8 +26,10 @@ from ompy_components.pml.bfo.headers import (
     is_behind,
     newer,
 )
+from ompy_components.pml.bfo.pieces import BfoPutRequests
 from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, MATCH, PUT_HEADER, RGET_SIZE, RNDV_SIZE
 from ompy_components.pml.ob1.matching import Fragment, Matching, Message, PeerQueue, RecvRequest
+from ompy_components.pml.ob1.rdma_put import Wanted
 from ompy_components.pml.ob1.receiving import Receiving
 from ompy_components.pml.ob1.states import ReceiveState
 
@@ -62,6 +64,7 @@ class BfoReceiving(Receiving):
     Attributes:
         restarts: receives that had an error, until they are complete.
         dancing: those that take nothing from ob1 now.
+        puts: asks for pieces.
         probed: messages that a matched probe took and nobody has received yet.
     """
 
@@ -74,7 +77,9 @@ class BfoReceiving(Receiving):
         # restart sequence numbers of messages that came by a restart, by context, source and the
         # sender's request, which is never the same again
         self._generations: dict[tuple[int, int, int], int] = {}
-        self.rendezvous.gets = BfoGets(bfo, self, self.rendezvous.puts)
+        self.puts = BfoPutRequests(bfo, self, values)
+        self.rendezvous.puts = self.puts
+        self.rendezvous.gets = BfoGets(bfo, self, self.puts)
 
     # -- what arrives
 
@@ -175,8 +180,12 @@ class BfoReceiving(Receiving):
                 self.bfo.step(self.bfo.endpoint(proc), step)
         else:
             _, _, _, fragment_id, number, *_ = PUT_HEADER.unpack_from(message)
-            if self.bfo.rdma.expected(fragment_id) is None:
+            fragment = self.bfo.rdma.expected(fragment_id)
+            if fragment is None:
                 return  # the FIN is here, or the receive has begun anew
+            own = isinstance(fragment, Wanted) and fragment.handle is not None
+            if own and self.puts.ask_again(fragment, message):
+                return
         request = self.requests.get(number)
         if request is not None:
             self.failed(request, number)
@@ -193,8 +202,15 @@ class BfoReceiving(Receiving):
             incoming = request.incoming
             if incoming is None or request.communicator.procs[request.source] is not proc:
                 continue
-            if any(share.left and share.rail.module is module for share in incoming.shares):
+            left = any(share.left and share.rail.module is module for share in incoming.shares)
+            if left and not self.puts.rails_changed(request, self.bfo.endpoint(proc)):
                 self.failed(request, request.id)
+
+    def rail_back(self, proc: Proc) -> None:
+        """A rail was healed: it carries its part of what has not been asked for yet."""
+        for request in list(self.requests.values()):
+            if request.communicator.procs[request.source] is proc:
+                self.puts.rails_changed(request, self.bfo.endpoint(proc))
 
     def fail_peer(self, proc: Proc, reason: str) -> None:
         """No path leads to `proc` any more."""

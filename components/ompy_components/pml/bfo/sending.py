@@ -20,7 +20,7 @@ from ompy_components.pml.bfo.dance import Action, SenderEvent, SenderState, send
 from ompy_components.pml.bfo.headers import BY_ID, NOTIFY, Step, following, newer, restarted
 from ompy_components.pml.bfo.puts import BfoPutWrites
 from ompy_components.pml.ob1.headers import FRAG, MATCH, MATCH_HEADER, MATCH_SIZE
-from ompy_components.pml.ob1.rails import Share
+from ompy_components.pml.ob1.rails import Share, heaviest_first, share_out
 from ompy_components.pml.ob1.rendezvous_send import RendezvousSend
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET
 from ompy_components.pml.ob1.sending import Sending
@@ -222,6 +222,17 @@ class BfoSending(Sending):
                 rails = request.endpoint.send.rails
                 if left and rails:
                     piece.shares.append(Share(request.endpoint.send.next(), left))
+
+    def rail_back(self, proc: Proc) -> None:
+        """A rail was healed: it carries its part of what is still to go as FRAGs."""
+        _, most = self.streaming.limits
+        for request in list(self.requests.values()):
+            if request.endpoint.proc is not proc:
+                continue
+            rails = heaviest_first(request.endpoint.send.in_turn()[:most])
+            for piece in request.ranges:
+                parts = share_out(rails, sum(share.left for share in piece.shares))
+                piece.shares = [Share(*each) for each in zip(rails, parts, strict=True)]
 
     # -- the dance
 

@@ -47,11 +47,14 @@ cdef class PutRequests:
     cdef Rdma _rdma
     cdef ReceiverHalf _receiver
     cdef Trace _trace
-    @cython.locals(incoming=Incoming, share=Share, module=BtlModule, limit=cython.longlong, size=cython.longlong, frag_size=cython.longlong)
+    @cython.locals(incoming=Incoming, share=Share, size=cython.longlong)
     cpdef schedule(self, RecvRequest request)
+    @cython.locals(module=BtlModule, limit=cython.longlong, frag_size=cython.longlong)
+    cpdef long long limit(self, Share share) except -1
     cdef Share _next_share(self, Incoming incoming)
     @cython.locals(incoming=Incoming, rail=Rail, fragment=Wanted, address="unsigned long long", flags=int, number="unsigned long long")
     cpdef bint ask(self, RecvRequest request, Share share, long long offset, long long size) except -1
+    cpdef asked(self, Wanted fragment)
     @cython.locals(request=RecvRequest, incoming=Incoming)
     cpdef finished(self, Wanted fragment, long long size)
 

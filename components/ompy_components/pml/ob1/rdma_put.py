@@ -120,18 +120,22 @@ class PutRequests:
             share = self._next_share(incoming)
             if share is None:
                 return
-            module = share.rail.module
-            limit = module.put_limit
-            if share.handle is None and module.rdma_pipeline_frag_size:
-                frag_size = module.rdma_pipeline_frag_size
-                limit = min(limit, frag_size) if limit else frag_size
-            size = piece_of(share.left, limit, module.put_alignment)
+            size = piece_of(share.left, self.limit(share), share.rail.module.put_alignment)
             if not self.ask(request, share, incoming.offset, size):
                 if incoming.outstanding:
                     return  # the next FIN gives room
                 self._receiver.ask_for_fragments(request, incoming.offset, size)
             share.left -= size
             incoming.offset += size
+
+    def limit(self, share: Share) -> int:
+        """Bytes of the next piece over a rail at most; 0 for any number."""
+        module = share.rail.module
+        limit = module.put_limit
+        if share.handle is None and module.rdma_pipeline_frag_size:
+            frag_size = module.rdma_pipeline_frag_size
+            limit = min(limit, frag_size) if limit else frag_size
+        return limit
 
     def _next_share(self, incoming: Incoming) -> Share | None:
         return next_share(incoming.shares, put_alignment(incoming.shares), [])
@@ -155,11 +159,15 @@ class PutRequests:
         incoming.outstanding += 1
         fragment.advance(_ASKED)
         number = self._rdma.expect(fragment)
+        self.asked(fragment)
         header = put_words(flags, incoming.send_id, number, request.id, offset, address, size)
         if self._trace.active:
             self._ob1.steps.receiver(request, "PUT", offset=offset, size=size, rail=rail.module)
         self._control.send_on(rail, header + wire_of(handle), PUT)
         return True
+
+    def asked(self, fragment: Wanted) -> None:
+        """A piece has its id, and is about to be asked for."""
 
     def finished(self, fragment: Wanted, size: int) -> None:
         """A FIN: the piece is here, or it will come as FRAGs."""
