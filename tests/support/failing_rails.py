@@ -404,14 +404,16 @@ def failing_world(
     process: type[SmallProcess] = BfoProcess,
     immortal: Sequence[int] = (),
     lossy: bool = False,
+    strict: bool = True,
     prepare: Callable[[FailingNet, Sequence[SmallProcess]], None] | None = None,
 ) -> VirtualJob:
     """Run one program per rank over these rails; the job has `results`, `net`, `processes`.
 
-    With `lossy` peers may be lost for good, and who lost one may leave what it had begun.
+    With `lossy` peers may be lost for good, and who lost one may leave what it had begun. Without
+    `strict` faults may be left over, for callers that look themselves at what struck.
 
     Raises:
-        AssertionError: something was left behind, by ob1 or by bfo.
+        AssertionError: a fault did not strike, or something was left behind, by ob1 or by bfo.
     """
     net = FailingNet(plan=list(faults), immortal=frozenset(immortal), lossy=lossy)
     values = values_of(BfoComponent, **parameters)
@@ -431,10 +433,11 @@ def failing_world(
     job.processes = processes  # type: ignore[attr-defined]
     if lossy:
         job.results, job.net = job.run(programs, trace=trace), net  # type: ignore[attr-defined]
-        if any(process.context.rail_events and process.pml.lost for process in processes):
-            return job  # who lost its peer leaves what it had begun
     else:
         run_and_look_for_leaks(job, programs, net, processes, trace=trace)
+    assert not (strict and net.plan), f"faults that never struck: {net.plan}"
+    if lossy and any(made.context.rail_events and made.pml.lost for made in processes):
+        return job  # who lost its peer leaves what it had begun
     for made in processes:
         pml = made.pml
         queues = [queue for matching in pml.matchings() for queue in matching.peers()]
