@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -182,12 +183,17 @@ def test_link_up_too_early_what_is_sent_over_it_is_not_lost(protocol: str) -> No
 def test_recovery_skew(protocol: str, other_end: int) -> None:
     """Who noticed first uses the rail again before, while or after the other end gives it up."""
     plain, size, mode, _ = PROTOCOLS[protocol]
-    rail = replace(plain, heal=30 * US, other_end=other_end)
-    rails, program = [rail, rail, replace(plain, latency=20)], with_rests(size, mode)
-    transfers = failing_world([program] * 2, rails, immortal=(2,)).net.counts[""]
-    for first in ("sender", "receiver"):
+    program = with_rests(size, mode)
+    for heal, first in product((0, 30 * US), ("sender", "receiver")):
+        # healed before anything is done about what failed, or when that is under way
+        rail = replace(plain, heal=heal or 1, other_end=other_end, notice=heal or 1)
+        rails = [rail, rail, replace(plain, latency=20)]
+        transfers = failing_world([program] * 2, rails, immortal=(2,)).net.counts[""]
         places = 1, 1 + transfers // 2
-        faults = [Fault("lost", nth=nth, first=first) for nth in places]
+        faults = [
+            Fault(what, nth=nth, first=first)
+            for what, nth in zip(("lost", "error"), places, strict=True)
+        ]
         job = failing_world([program] * 2, rails, faults, immortal=(2,))
         told = {event.rank for event in rail_events(job.processes) if event.healed}
         assert 0 in told
