@@ -8,7 +8,7 @@ arrived and failed. What a fault does to one transfer:
     error     it arrives, and completes with an error all the same
     late      it completes with an error, and arrives long afterwards
     twice     it arrives twice, and completes well; the path stays
-    refused   the path breaks while it is offered: the caller gets UNREACHABLE
+    refused   the path breaks while it is offered: the caller gets `status`
 
 A path that breaks does so at both ends, at the other one a moment later, or never (half open).
 """
@@ -64,6 +64,8 @@ class FailingRail(RdmaRail):
         other_end: until the other end notices; negative for never.
         heal: after which a broken path works again; 0 for never.
         supports: it keeps the obligations.
+        status: what it says of what has failed, and when it refuses something.
+        severity: the flags of the error callback.
     """
 
     sendi: bool = False
@@ -71,6 +73,8 @@ class FailingRail(RdmaRail):
     other_end: int = 30 * US
     heal: int = 0
     supports: bool = True
+    status: int = UNREACHABLE
+    severity: int = ERROR_NONFATAL
 
 
 @dataclass(frozen=True)
@@ -178,12 +182,12 @@ class FailingModule(RdmaModule):
             return
         self.broken.add(peer)
         proc = self.context.procs[peer]
-        self.error_callback.failed(self, ERROR_NONFATAL, proc, "the cable was pulled")
+        self.error_callback.failed(self, self.rail.severity, proc, "the cable was pulled")
         for transfer in self.under_way.pop(peer, []):
             transfer.dropped = True
             if not transfer.done:
                 transfer.done = True
-                transfer.complete(UNREACHABLE)
+                transfer.complete(self.rail.status)
         if tell_other and self.rail.other_end >= 0:
             there = self.there(peer)
             me = self.context.rank
@@ -207,7 +211,7 @@ class FailingModule(RdmaModule):
         """The interface is gone: one callback for everybody, then what was under way."""
         peers = [rank for rank in self.endpoints if rank not in self.broken]
         self.broken.update(peers)
-        self.error_callback.failed(self, ERROR_NONFATAL, None, "the interface is gone")
+        self.error_callback.failed(self, self.rail.severity, None, "the interface is gone")
         for peer in peers:
             self.broken.discard(peer)
             self.break_path(peer)
@@ -294,7 +298,7 @@ class FailingModule(RdmaModule):
         self.net.moved[self.index, "send"] += descriptor.payload_size
         arrive = self.arrival(endpoint, tag, data)
         sent = self.begin(TAGS[tag], endpoint, len(data), arrive, complete)
-        return QUEUED if sent else UNREACHABLE
+        return QUEUED if sent else self.rail.status
 
     def arrival(self, endpoint: Any, tag: int, data: bytes) -> Callable[[], None]:
         there, me = self.there(endpoint.proc.rank), self.context.rank
@@ -324,7 +328,7 @@ class FailingModule(RdmaModule):
         if self.begin(SENDI, endpoint, len(data), arrive, complete):
             return QUEUED
         self.out -= 1
-        return UNREACHABLE
+        return self.rail.status
 
     def put(self, endpoint: Any, *others: Any) -> int:
         refused = self.refusal(endpoint, others[3])
@@ -337,7 +341,7 @@ class FailingModule(RdmaModule):
     def refusal(self, endpoint: Any, remote_handle: bytes) -> int:
         """Why a put or get cannot be begun, 0 when it can."""
         if endpoint.proc.rank in self.broken:
-            return UNREACHABLE
+            return self.rail.status
         gone = int.from_bytes(remote_handle, "big") not in self.net.memory
         return BAD_PARAM if self.net.lossy and gone else 0
 
@@ -384,7 +388,7 @@ class FailingModule(RdmaModule):
         if self.begin(name, endpoint, len(local), arrive, complete):
             return QUEUED
         self.out -= 1
-        return UNREACHABLE
+        return self.rail.status
 
 
 class BfoProcess(SmallProcess):
@@ -404,14 +408,16 @@ def failing_world(
     process: type[SmallProcess] = BfoProcess,
     immortal: Sequence[int] = (),
     lossy: bool = False,
+    strict: bool = True,
     prepare: Callable[[FailingNet, Sequence[SmallProcess]], None] | None = None,
 ) -> VirtualJob:
     """Run one program per rank over these rails; the job has `results`, `net`, `processes`.
 
-    With `lossy` peers may be lost for good, and who lost one may leave what it had begun.
+    With `lossy` peers may be lost for good, and who lost one may leave what it had begun. Without
+    `strict` faults may be left over, for callers that look themselves at what struck.
 
     Raises:
-        AssertionError: something was left behind, by ob1 or by bfo.
+        AssertionError: a fault did not strike, or something was left behind, by ob1 or by bfo.
     """
     net = FailingNet(plan=list(faults), immortal=frozenset(immortal), lossy=lossy)
     values = values_of(BfoComponent, **parameters)
@@ -431,10 +437,11 @@ def failing_world(
     job.processes = processes  # type: ignore[attr-defined]
     if lossy:
         job.results, job.net = job.run(programs, trace=trace), net  # type: ignore[attr-defined]
-        if any(process.context.rail_events and process.pml.lost for process in processes):
-            return job  # who lost its peer leaves what it had begun
     else:
         run_and_look_for_leaks(job, programs, net, processes, trace=trace)
+    assert not (strict and net.plan), f"faults that never struck: {net.plan}"
+    if lossy and any(made.context.rail_events and made.pml.lost for made in processes):
+        return job  # who lost its peer leaves what it had begun
     for made in processes:
         pml = made.pml
         queues = [queue for matching in pml.matchings() for queue in matching.peers()]
