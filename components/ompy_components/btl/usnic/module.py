@@ -329,6 +329,8 @@ class UsnicModule(BtlModule):
             return 0
         if self.nic.eventful:
             self._take_events()
+        if self.nic.gone:
+            return self._fail_all(self.nic.gone)
         now = self.context.engine.now()
         try:
             events = self.receiving.progress(now)
@@ -356,6 +358,8 @@ class UsnicModule(BtlModule):
         """Sleep until a packet comes or a timer runs out."""
         if self._finalized:
             return True
+        if self.nic.gone:
+            return all(endpoint.gone for endpoint in self.endpoints.values())
         if self.nic.eventful or self.sending.pressing or self.receiving.ready():
             return False
         if self._due is not None and (
@@ -402,9 +406,12 @@ class UsnicModule(BtlModule):
             if event.kind is not EventKind.LINK_UP:
                 self._fail_all(event.reason)
 
-    def _fail_all(self, reason: str) -> None:
-        for endpoint in list(self.endpoints.values()):
+    def _fail_all(self, reason: str) -> int:
+        """Of the device; returns how many paths that are."""
+        usable = [endpoint for endpoint in self.endpoints.values() if not endpoint.gone]
+        for endpoint in usable:
             self.fail(endpoint, reason)
+        return len(usable)
 
     def fail(self, endpoint: UsnicEndpoint, reason: str) -> None:
         """The path to a peer is gone: say so, then complete what is under way.

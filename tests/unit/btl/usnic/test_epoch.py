@@ -166,10 +166,10 @@ def test_every_order_loss_and_repetition(breaks: int) -> None:
                 assert (one.stage, other.stage) == (Stage.UP, Stage.UP), (menders, net)
                 assert one.number == other.number, (menders, net)
         for then in after(net):
-            if then not in known and max(end.number for end in then.ends) <= breaks + 1:
+            if then not in known and max(end.number for end in then.ends) <= breaks + 2:
                 known.add(then)
                 todo.append(then)
-    assert len(known) > 1000 * breaks
+    assert len(known) > 500
     assert crossed, "two that began at once were among them"
     assert half, "so were ends that had not noticed"
 
