@@ -29,6 +29,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
+from ompy.frameworks.btl import TAG_BTL, TAG_NOTICE, TAG_TRANSFER
 from ompy.net import seal
 
 MAC_SIZE: Final = seal.MAC_SIZE
@@ -45,11 +46,13 @@ PING: Final = (
 )
 PONG: Final = 5  # values of the same field: the answer
 OPEN: Final = 6  # another one: a path is to be taken back
-DONE: Final = 0x22  # reference usnic.md 4: another such tag; what became of a put
-BYE: Final = 0x21  # reference usnic.md 4: tags 0x20 on are BTLs' own; its sender needs nothing more
+# reference usnic.md 4: tags 0x20 on are BTLs' own. Those of the contract go over usnic as well
+BYE: Final = 0x2E  # its sender needs nothing more
+DONE: Final = 0x2F  # arbitrary, as the one before: what became of a put
 PAYLOAD_MAX: Final = 0xFFFF  # reference usnic.md 4: payload_len has 16 bits
 FRAGMENT_MAX: Final = 0xFFFF_FFFF  # reference usnic.md 4: frag_size has 32 bits
 
+assert not {BYE, DONE} & {TAG_BTL, TAG_TRANSFER, TAG_NOTICE}, "what others send is not ours"
 assert HEADER_SIZE == 25, "reference usnic.md 4"
 assert CHUNK_HEADER_SIZE == 40, "reference usnic.md 4"
 
