@@ -17,7 +17,6 @@ from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder
 from ompy_components.btl.usnic import headers
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.headers import FRAG, HEADER_SIZE, MAC_SIZE, Header
-from ompy_components.btl.usnic.interfaces import sender_id
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.reliability import Limits
 from ompy_components.btl.usnic.seal import Seal, recipient
@@ -211,8 +210,7 @@ def test_a_forged_packet_with_a_valid_number(monkeypatch: pytest.MonkeyPatch) ->
             socket = driver.context.network.datagram(driver.context.network.interfaces()[0].address)
             for key in (driver.context.job_key, b"x" * 32):
                 packet = memoryview(bytearray(MAC_SIZE + HEADER_SIZE + 4))
-                sender = sender_id(driver.context.job_id, 0)
-                headers.pack_into(Header(sender, FRAG, 0, 0, 4, 0, 0x41), packet[MAC_SIZE:])
+                headers.pack_into(Header(0, FRAG, 0, 0, 4, 0, 0x41), packet[MAC_SIZE:])
                 if key != driver.context.job_key:
                     Seal(key, 0, 0).close(packet, recipient(1, 0))
                 for channel in range(2):

@@ -37,7 +37,7 @@ class UsnicComponent(BtlComponent):
     emulated: ClassVar[bool] = True
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
     capabilities: ClassVar[Capabilities] = Capabilities(
-        reach="network", wire="datagram", ordered=False, checksum=True
+        reach="network", wire="datagram", ordered=False, checksum=True, heals=True
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(

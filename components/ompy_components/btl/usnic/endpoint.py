@@ -9,6 +9,7 @@ from ompy.frameworks.nic.base import Identity
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Address
 
+from ompy_components.btl.usnic.epoch import Epoch
 from ompy_components.btl.usnic.headers import FRAGMENT_MAX
 from ompy_components.btl.usnic.packets import Fragment
 from ompy_components.btl.usnic.put import Landing
@@ -23,6 +24,8 @@ class UsnicEndpoint(Endpoint):
         addresses: of the peer's priority and data channel.
         nic_identity: of the module's device.
         recipient: names the peer's module in MACs.
+        first: number of the peer's first packet in any epoch.
+        epoch: which packets are taken, and how both ends come to the next one.
         reliability: numbers, windows and timers.
         queue: fragments that are to be sent, those begun first.
         credits: packets that may be on send queues; fewer than none after resends.
@@ -31,7 +34,7 @@ class UsnicEndpoint(Endpoint):
         asked: puts that wait for the peer's answer, by id.
         landings: the peer's puts that are on their way in, by id.
         left: the peer has said that it needs nothing more.
-        gone: why nothing can be sent any more; empty while it can.
+        gone: why nothing can be sent now; empty while it can.
     """
 
     __slots__ = (
@@ -39,6 +42,8 @@ class UsnicEndpoint(Endpoint):
         "addresses",
         "asked",
         "credits",
+        "epoch",
+        "first",
         "gone",
         "landings",
         "left",
@@ -57,12 +62,15 @@ class UsnicEndpoint(Endpoint):
         proc: Proc,
         addresses: tuple[Address, Address],
         recipient: bytes,
+        first: int,
         send_credits: int,
     ) -> None:
         super().__init__(module, proc)
         self.addresses = addresses
         self.nic_identity = identity
         self.recipient = recipient
+        self.first = first
+        self.epoch = Epoch()
         self.reliability: Reliability  # the module gives it one: it asks the endpoint back
         self.queue: deque[Fragment] = deque()
         self.credits = send_credits
@@ -101,6 +109,12 @@ class UsnicEndpoint(Endpoint):
     def drained(self) -> bool:
         """Everything accepted for the peer has been acknowledged, and every put answered."""
         return not (self.queue or self.reliability.outstanding or self.asked)
+
+    def renew(self, reliability: Reliability) -> None:
+        """Begin a new epoch: nothing of what had come in part will be whole."""
+        self.reliability = reliability
+        self.reassembly = Reassembly()
+        self.landings.clear()
 
     def next_number(self) -> int:
         """The id of the next large fragment; never 0."""

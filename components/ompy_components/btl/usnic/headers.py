@@ -1,11 +1,13 @@
 """usnic's packets: their headers, and the parser.
 
     MAC      16 bytes, see `seal.py`
-    sender    8  job and rank of who sent it
-    pkt_seq   2  number of the packet; of an ACK nothing, of a PING or PONG which size is asked for
+    sender    4  rank of who sent it
+    epoch     4  of the path: packets of another one are not taken (`epoch.py`)
+    pkt_seq   2  number of the packet; of an ACK nothing, of a PING or PONG which size is asked for,
+                 of an OPEN the sender's stage
     ack_seq   2  acknowledges this number and all before it, if ack_present
     length    2  bytes of payload: the wire may pad
-    type      1  ACK, FRAG or CHUNK; PING or PONG
+    type      1  ACK, FRAG or CHUNK; PING or PONG; OPEN
     ack_present 1
     put_addr  8  registration a PUT goes to; 0 is no PUT
     tag       1  active message tag
@@ -17,7 +19,9 @@ and of a CHUNK further
     frag_size 4  bytes of the whole fragment
     frag_offset 4  of this piece; of a PUT, in the receiver's memory
 
-Little-endian. Source: reference usnic.md 4, where numbers are in host order and there is no MAC.
+Little-endian. Source: reference usnic.md 4, where numbers are in host order, there is no MAC, and
+the sender's name has all of the first 8 bytes; the MAC is made with the job's key, so the name of
+the job needs no room.
 """
 
 from __future__ import annotations
@@ -25,10 +29,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
+from ompy.frameworks.btl import TAG_BTL, TAG_NOTICE, TAG_TRANSFER
 from ompy.net import seal
 
 MAC_SIZE: Final = seal.MAC_SIZE
-BTL_HEADER: Final = Struct("<QHHHBBQB")
+BTL_HEADER: Final = Struct("<IIHHHBBQB")
 CHUNK_FIELDS: Final = Struct("<3xIII")
 HEADER_SIZE: Final = BTL_HEADER.size
 CHUNK_HEADER_SIZE: Final = HEADER_SIZE + CHUNK_FIELDS.size
@@ -40,11 +45,14 @@ PING: Final = (
     4  # reference usnic.md 14 has pings on a socket of their own; here they share this one
 )
 PONG: Final = 5  # values of the same field: the answer
-DONE: Final = 0x22  # reference usnic.md 4: another such tag; what became of a put
-BYE: Final = 0x21  # reference usnic.md 4: tags 0x20 on are BTLs' own; its sender needs nothing more
+OPEN: Final = 6  # another one: a path is to be taken back
+# reference usnic.md 4: tags 0x20 on are BTLs' own. Those of the contract go over usnic as well
+BYE: Final = 0x2E  # its sender needs nothing more
+DONE: Final = 0x2F  # arbitrary, as the one before: what became of a put
 PAYLOAD_MAX: Final = 0xFFFF  # reference usnic.md 4: payload_len has 16 bits
 FRAGMENT_MAX: Final = 0xFFFF_FFFF  # reference usnic.md 4: frag_size has 32 bits
 
+assert not {BYE, DONE} & {TAG_BTL, TAG_TRANSFER, TAG_NOTICE}, "what others send is not ours"
 assert HEADER_SIZE == 25, "reference usnic.md 4"
 assert CHUNK_HEADER_SIZE == 40, "reference usnic.md 4"
 
@@ -57,8 +65,8 @@ class Header(NamedTuple):
     """A packet's header.
 
     Attributes:
-        sender: job and rank.
-        kind: `ACK`, `FRAG`, `CHUNK`, `PING` or `PONG`.
+        sender: rank.
+        kind: `ACK`, `FRAG`, `CHUNK`, `PING`, `PONG` or `OPEN`.
         sequence: of the packet; 0 in an ACK.
         acknowledged: number acknowledged, or None.
         length: bytes of payload.
@@ -67,6 +75,7 @@ class Header(NamedTuple):
         fragment: id of the fragment a CHUNK is a piece of, or 0.
         total: bytes of that fragment.
         offset: of the piece in it; of a PUT's, in the registered memory.
+        epoch: of the path.
     """
 
     sender: int
@@ -79,6 +88,7 @@ class Header(NamedTuple):
     fragment: int = 0
     total: int = 0
     offset: int = 0
+    epoch: int = 0
 
     @property
     def size(self) -> int:
@@ -93,6 +103,7 @@ def pack_into(header: Header, room: memoryview) -> int:
         room,
         0,
         header.sender,
+        header.epoch,
         header.sequence,
         acknowledged or 0,
         header.length,
@@ -118,14 +129,13 @@ def parse(packet: memoryview) -> Header:
     """
     if len(packet) < HEADER_SIZE:
         raise BadPacket(f"{len(packet)} bytes are too few for a header")
-    sender, sequence, acked, length, kind, present, put_address, tag = BTL_HEADER.unpack_from(
-        packet
-    )
+    fields = BTL_HEADER.unpack_from(packet)
+    sender, epoch, sequence, acked, length, kind, present, put_address, tag = fields
     acknowledged = acked if present else None
-    header = Header(sender, kind, sequence, acknowledged, length, put_address, tag)
+    header = Header(sender, kind, sequence, acknowledged, length, put_address, tag, epoch=epoch)
     if kind == CHUNK:
         header = _chunk(header, packet)
-    elif kind not in (ACK, FRAG, PING, PONG):
+    elif kind not in (ACK, FRAG, PING, PONG, OPEN):
         raise BadPacket(f"there is no packet type {kind}")
     if kind == ACK and (length or acknowledged is None):
         raise BadPacket("an ACK has no payload and acknowledges something")

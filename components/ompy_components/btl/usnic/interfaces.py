@@ -14,11 +14,6 @@ from ompy_components.btl.usnic import modex
 from ompy_components.btl.usnic.pairing import assign, weight
 
 
-def sender_id(job_id: bytes, rank: int) -> int:
-    """How a packet names its sender: job in the upper 32 bits, rank in the lower."""
-    return (int.from_bytes(job_id[:4]) << 32) + rank
-
-
 def choose(
     context: RankContext, found: Sequence[DatagramNic], include: str, exclude: str
 ) -> list[DatagramNic]:

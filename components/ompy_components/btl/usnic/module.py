@@ -40,7 +40,7 @@ from ompy_components.btl.usnic.component import EAGER_ALONE
 from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
 from ompy_components.btl.usnic.doubts import Doubts
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
-from ompy_components.btl.usnic.headers import BYE
+from ompy_components.btl.usnic.headers import BYE, Header
 from ompy_components.btl.usnic.packets import (
     CHUNK_PAYLOAD,
     FRAG_PAYLOAD,
@@ -57,6 +57,7 @@ from ompy_components.btl.usnic.statistics import Statistics
 
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.connectivity_map import ConnectivityMap
+    from ompy_components.btl.usnic.mending import Mending
 
 PRIORITY_DEPTH: Final = 127  # reference usnic.md 3: max(128, 32 * MCW_SIZE) - 1
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
@@ -80,6 +81,7 @@ class UsnicModule(BtlModule):
         connectivity: pings peers, and answers them.
         doubts: paths on which packets wait in vain.
         map: of all modules of the rank, which is to be written; None for none.
+        mending: takes broken paths back; None where no PML has asked for failover.
     """
 
     def __init__(
@@ -123,9 +125,8 @@ class UsnicModule(BtlModule):
         )
         self._send_depth = data.credits
         pool = PacketPool(nic.domain(), data.max_message, max(16, data.credits // 8))
-        sender = interfaces.sender_id(context.job_id, context.rank)
         self.sending = SendEngine(
-            sender, self._channels, pool, self._seal, self.statistics, options
+            context.rank, self._channels, pool, self._seal, self.statistics, options
         )
         self.puts = Puts(self)
         self.registration_handle_size = HANDLE_SIZE
@@ -137,14 +138,17 @@ class UsnicModule(BtlModule):
         self._report: Report | None = None
         if values.stats:
             self._report = Report(self, values.stats, relative=values.stats_relative)
-        self._begun = False  # a PML has asked for failover
+        self.mending: Mending | None = None
         self._set_limits(values, count)
 
     def begin_failover(self) -> bool:
         """Complete fragments when the peer has them; another path may do where one breaks."""
         self.flags |= FAILOVER_SUPPORT
         self.sending.wait_for_acks()
-        self._begun = True
+        if self.mending is None:
+            from ompy_components.btl.usnic.mending import Mending
+
+            self.mending = Mending(self)
         return True
 
     def _set_limits(self, values: Values, count: int) -> None:
@@ -194,19 +198,26 @@ class UsnicModule(BtlModule):
             proc,
             record.addresses,
             recipient(proc.rank, index),
+            record.isn,
             self._send_depth,
         )
-        endpoint.reliability = Reliability(
-            self._limits,
-            self.statistics,
-            self.sending.resends,
-            first=self.isn,
-            expected=record.isn,
-            verdict=lambda: self.doubts.verdict(endpoint),
-        )
+        self.renew(endpoint)
         self.endpoints[proc.rank] = endpoint
         self.connectivity.begin(endpoint)
         return endpoint
+
+    def renew(self, endpoint: UsnicEndpoint) -> None:
+        """Begin an epoch of a path, of which nothing is under way."""
+        endpoint.renew(
+            Reliability(
+                self._limits,
+                self.statistics,
+                self.sending.resends,
+                first=self.isn,
+                expected=endpoint.first,
+                verdict=lambda: self.doubts.verdict(endpoint),
+            )
+        )
 
     # -- sending
 
@@ -318,6 +329,8 @@ class UsnicModule(BtlModule):
             return 0
         if self.nic.eventful:
             self._take_events()
+        if self.nic.gone:
+            return self._fail_all(self.nic.gone)
         now = self.context.engine.now()
         try:
             events = self.receiving.progress(now)
@@ -345,6 +358,8 @@ class UsnicModule(BtlModule):
         """Sleep until a packet comes or a timer runs out."""
         if self._finalized:
             return True
+        if self.nic.gone:
+            return all(endpoint.gone for endpoint in self.endpoints.values())
         if self.nic.eventful or self.sending.pressing or self.receiving.ready():
             return False
         if self._due is not None and (
@@ -366,6 +381,8 @@ class UsnicModule(BtlModule):
         self.connectivity.expire(now)
         if self._report is not None:
             self._report.expire(now)
+        if self.mending is not None:
+            self.mending.expire(now)
         for endpoint in list(self.sending.active):
             reliability = endpoint.reliability
             if reliability.idle and not endpoint.proc.departed:
@@ -389,9 +406,12 @@ class UsnicModule(BtlModule):
             if event.kind is not EventKind.LINK_UP:
                 self._fail_all(event.reason)
 
-    def _fail_all(self, reason: str) -> None:
-        for endpoint in list(self.endpoints.values()):
+    def _fail_all(self, reason: str) -> int:
+        """Of the device; returns how many paths that are."""
+        usable = [endpoint for endpoint in self.endpoints.values() if not endpoint.gone]
+        for endpoint in usable:
             self.fail(endpoint, reason)
+        return len(usable)
 
     def fail(self, endpoint: UsnicEndpoint, reason: str) -> None:
         """The path to a peer is gone: say so, then complete what is under way.
@@ -402,17 +422,33 @@ class UsnicModule(BtlModule):
         if endpoint.gone:
             return
         endpoint.gone = reason
-        self._note("PATH_FAILED", peer=endpoint.proc.rank, reason=reason)
+        endpoint.epoch.broke()
+        self.note("PATH_FAILED", peer=endpoint.proc.rank, reason=reason)
         self.doubts.forget(endpoint)
+        expected = bool(endpoint.left or endpoint.proc.departed)
+        mending = self.mending is not None and not expected
+        if self.mending is not None and mending:
+            self.mending.broke(endpoint)
         open_fragments = self.sending.abandon(endpoint)
-        expected = endpoint.left or endpoint.proc.departed
         if self.error_callback is not None and (open_fragments or not expected):
-            flags = ERROR_NONFATAL if self._begun and not expected else ERROR_FATAL
+            flags = ERROR_NONFATAL if mending else ERROR_FATAL
             self.error_callback.failed(self, flags, endpoint.proc, reason)
         if not endpoint.left:
             self.sending.forget_ack(endpoint)
         for fragment in open_fragments:
             self.sending.complete(endpoint, fragment, UNREACHABLE)
+
+    def heard_open(self, endpoint: UsnicEndpoint, header: Header) -> None:
+        """The peer wants to take a path back; it does if its PML, and so ours, fails over."""
+        if self.mending is not None:
+            self.mending.heard(endpoint, header)
+
+    def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
+        """The peer says over another rail that an epoch of a path of ours is over."""
+        endpoint = self.endpoints.get(proc.rank)
+        if endpoint is None or endpoint.epoch.number != number or self.path(endpoint) != path:
+            return
+        self.fail(endpoint, "the other end has given the path up")
 
     # -- end
 
@@ -422,6 +458,8 @@ class UsnicModule(BtlModule):
             return
         if self.map is not None:
             self._write_map(self.map)
+        if self.mending is not None:
+            self.mending.close()
         engine = self.context.engine
         every = self.endpoints.values()
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every))
@@ -441,7 +479,7 @@ class UsnicModule(BtlModule):
         self._cancel_timer()
         if self._report is not None:
             self._report.write(engine.now())
-        self._note("STATISTICS", refused=self._seal.refused, **self.statistics.nonzero())
+        self.note("STATISTICS", refused=self._seal.refused, **self.statistics.nonzero())
         for channel in self._channels:
             channel.close()
         self.sending.pool.close()
@@ -452,10 +490,11 @@ class UsnicModule(BtlModule):
         try:
             common.finalizing()
         except OSError as problem:
-            self._note("NO_MAP", reason=str(problem))
+            self.note("NO_MAP", reason=str(problem))
             print(f"ompy: btl_usnic_connectivity_map: {problem}", file=sys.stderr, flush=True)
 
-    def _note(self, name: str, **fields: object) -> None:
+    def note(self, name: str, **fields: object) -> None:
+        """Say something in the trace."""
         trace = self.context.trace
         if trace.active:
             trace.record("btl.usnic", name, module=self.index, **fields)

@@ -18,7 +18,19 @@ from ompy.frameworks.nic.datagram import Completion, Status, Work
 
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel, ReceiveSegment
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
-from ompy_components.btl.usnic.headers import ACK, BYE, CHUNK, DONE, FRAG, BadPacket, Header, parse
+from ompy_components.btl.usnic.headers import (
+    ACK,
+    BYE,
+    CHUNK,
+    DONE,
+    FRAG,
+    OPEN,
+    PING,
+    PONG,
+    BadPacket,
+    Header,
+    parse,
+)
 from ompy_components.btl.usnic.packets import Packet
 from ompy_components.btl.usnic.receive_window import Arrival
 from ompy_components.btl.usnic.seal import Seal
@@ -65,7 +77,8 @@ class ReceiveEngine:
         if self._deferred is not None:
             endpoint, header = self._deferred
             self._deferred = None
-            self._take(endpoint, header, now)
+            if self._admits(endpoint, header):
+                self._take(endpoint, header, now)
         elif self._fast_allowed:
             found = self._channels[PRIORITY].read(1)
             if not found:
@@ -129,11 +142,32 @@ class ReceiveEngine:
         except BadPacket:
             self._statistics.num_crc_errors += 1
             return None
-        endpoint = self._module.reach(self._procs[header.sender & 0xFFFF_FFFF])
+        endpoint = self._module.reach(self._procs[header.sender])
         if endpoint is None:
             self._statistics.num_unk_recvs += 1
             return None
+        if not self._admits(endpoint, header):
+            return None
         return endpoint, header, body[header.size : header.size + header.length]
+
+    def _admits(self, endpoint: UsnicEndpoint, header: Header) -> bool:
+        """Whether a packet is of the path as it is now.
+
+        What comes over one that was given up is not taken: its sender must not hear that it has
+        arrived, when nobody was told of it. That somebody leaves may be heard all the same.
+        """
+        if header.kind in (PING, PONG, OPEN):
+            return True
+        if header.epoch != endpoint.epoch.number:
+            self._statistics.num_old_epoch_recvs += 1
+            return False
+        mending = self._module.mending
+        if not endpoint.gone or endpoint.left or mending is None:
+            return True
+        if mending.sends(endpoint) or (header.kind == FRAG and header.tag == BYE):
+            return True
+        self._statistics.num_given_up_recvs += 1
+        return False
 
     # -- packets
 
@@ -146,6 +180,8 @@ class ReceiveEngine:
         elif header.kind == ACK:
             self._statistics.num_ack_recvs += 1
             self._take_ack(endpoint, header, now)
+        elif header.kind == OPEN:
+            self._module.heard_open(endpoint, header)
         else:
             self._statistics.num_probe_recvs += 1
             self._module.connectivity.receive(endpoint, header)

@@ -74,7 +74,7 @@ class SendEngine:
 
     def __init__(
         self,
-        sender: int,
+        rank: int,
         channels: tuple[Channel, Channel],
         pool: PacketPool,
         seal: Seal,
@@ -86,7 +86,7 @@ class SendEngine:
         self.owing: dict[UsnicEndpoint, None] = {}
         self.active: dict[UsnicEndpoint, None] = {}
         self.due = NEVER
-        self._sender = sender
+        self._rank = rank
         self._priority, self._data = channels
         self._seal = seal
         self._statistics = statistics
@@ -249,7 +249,7 @@ class SendEngine:
         if fragment.tag == BYE:  # it may overtake the ACKs before it
             acknowledged = endpoint.reliability.arrived.acknowledgement
         header = Header(
-            self._sender,
+            self._rank,
             packet.kind,
             packet.sequence,
             acknowledged,
@@ -259,6 +259,7 @@ class SendEngine:
             fragment.number,
             fragment.size,
             fragment.place + packet.offset,
+            endpoint.epoch.number,
         )
         pack_into(header, packet.buffer[MAC_SIZE:])
         whole = packet.bytes
@@ -283,14 +284,16 @@ class SendEngine:
     def send_ack(self, endpoint: UsnicEndpoint) -> None:
         """Send an ACK alone. It has no number, no timer, and is never sent again."""
         acknowledged = self._take_ack(endpoint)
-        pack_into(Header(self._sender, ACK, acknowledged=acknowledged), self._ack[MAC_SIZE:])
+        number = endpoint.epoch.number
+        header = Header(self._rank, ACK, acknowledged=acknowledged, epoch=number)
+        pack_into(header, self._ack[MAC_SIZE:])
         self._seal.close(self._ack, endpoint.recipient)
         self._statistics.num_ack_sends += 1
         self._count(self._priority)
         self._priority.post(self._ack, endpoint.addresses[0], None, inline=True)
 
     def send_probe(self, endpoint: UsnicEndpoint, kind: int, which: int, length: int) -> None:
-        """Send a PING or PONG with so many bytes of padding, if there is a credit for it.
+        """Send a PING, PONG or OPEN with so many bytes of padding, if there is a credit for it.
 
         It has no number, no timer, and is never sent again.
         """
@@ -299,7 +302,8 @@ class SendEngine:
         packet = self.pool.take()
         packet.endpoint, packet.length = endpoint, length
         packet.retired, packet.posted = True, 1
-        pack_into(Header(self._sender, kind, which, None, length), packet.buffer[MAC_SIZE:])
+        header = Header(self._rank, kind, which, None, length, epoch=endpoint.epoch.number)
+        pack_into(header, packet.buffer[MAC_SIZE:])
         self._seal.close(packet.bytes, endpoint.recipient)
         endpoint.credits -= 1
         self._statistics.num_probe_sends += 1

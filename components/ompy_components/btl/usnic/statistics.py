@@ -46,6 +46,9 @@ class Statistics:
     num_silent_extensions: int = 0  # retries beyond the limit, towards a peer that is alive
     num_tail_probes: int = 0  # of num_timeout_retrans: sent again early, to learn of the others
     num_path_doubts: int = 0  # times that agents were asked to try a path
+    num_epochs: int = 0  # paths that were taken back
+    num_old_epoch_recvs: int = 0  # packets of another epoch than the path's
+    num_given_up_recvs: int = 0  # packets of a path that had been given up at this end
 
     @property
     def lossy(self) -> bool:

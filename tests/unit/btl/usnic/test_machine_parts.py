@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy_components.btl.usnic import headers
 from ompy_components.btl.usnic.allowance import FIRST, LEAST, Allowance, Unlimited
-from ompy_components.btl.usnic.headers import ACK, CHUNK, FRAG, BadPacket, Header
+from ompy_components.btl.usnic.headers import ACK, CHUNK, FRAG, OPEN, BadPacket, Header
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.reliability import Limits, PathVerdict, Reliability
 from ompy_components.btl.usnic.seal import Seal, recipient
@@ -301,12 +301,16 @@ def test_stays_double_up_to_the_limit() -> None:
 HEADERS = [
     # recorded: what the layout of the reference makes of these fields
     (
-        Header(0x0102030405060708, FRAG, 0xBEEF, 0xCAFE, 3, 0, 0x41),
+        Header(0x05060708, FRAG, 0xBEEF, 0xCAFE, 3, 0, 0x41, epoch=0x01020304),
         "0807060504030201" "efbe" "feca" "0300" "02" "01" "0000000000000000" "41",
     ),
     (
         Header(5, ACK, 0, 65535),
         "0500000000000000" "0000" "ffff" "0000" "01" "01" "0000000000000000" "00",
+    ),
+    (
+        Header(5, OPEN, 1, epoch=9),
+        "0500000009000000" "0100" "0000" "0000" "06" "00" "0000000000000000" "00",
     ),
     (
         Header(5, CHUNK, 7, None, 9, 0x1122334455667788, 0xFF, 6, 20, 11),
@@ -332,7 +336,7 @@ def test_headers(header: Header, wire: str) -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        Header(1, 6),
+        Header(1, 7),
         Header(1, 0),
         Header(1, ACK),
         Header(1, ACK, 0, 1, 1),
