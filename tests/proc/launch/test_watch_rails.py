@@ -147,7 +147,7 @@ def test_a_cable_is_pulled_and_plugged_in_again(terminal, launch) -> None:
     job = terminal(
         "-n", 2, *BFO, "--mca", "btl_tcp_if_include", ",".join(rails), "--watch-rails",
         "--record-rails", "rails.jsonl", "--fault", fault, "--fault-strict",
-        sys.executable, EXAMPLE, 2.5,
+        sys.executable, EXAMPLE, 2,
     )  # fmt: skip
     code, lines = job.end()
     text = "\n".join(lines)
