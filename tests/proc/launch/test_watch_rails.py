@@ -263,5 +263,6 @@ print([name for name in ("ompy.net.meter", "ompy.runtime.rail_samples", "rich")
        if name in sys.modules])
 """
     assert launch.python(2, code, "--mca", "btl", "self,tcp").out == "[]\n" * 2
-    watched = launch.python(2, code, "--mca", "btl", "self,tcp", "--watch-rails")
+    watched = launch.python(2, code, "--mca", "btl", "self,sm", "--watch-rails")
+    assert "no rail to watch" in watched.err
     assert watched.out == "['ompy.net.meter', 'ompy.runtime.rail_samples']\n" * 2, watched
