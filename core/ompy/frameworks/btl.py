@@ -179,11 +179,7 @@ class ActiveMessages:
 
 
 class Endpoint:
-    """A peer as one module reaches it.
-
-    Attributes:
-        module, proc: whose endpoint it is, and the peer.
-    """
+    """A peer (`proc`) as one module (`module`) reaches it."""
 
     __slots__ = ("module", "proc")
 
