@@ -224,11 +224,10 @@ class Cuts:
                 job.wait_for("begun")
                 counter = Counter(self._lab, "h2")
                 hosts = ("h1", "h2") if kind == "hole" else (host,)
-                triggers = [self._lab.arm(FAULTS[kind], each, rail) for each in hosts]
+                fire = self._lab.arm(FAULTS[kind], hosts, rail)
                 self._wait_until_it_moves(program, counter, chance)
                 cut = time.monotonic()
-                for fire in triggers:
-                    fire()
+                fire()
                 took = time.monotonic() - cut
                 silence = counter.silence(other, time.monotonic() + DOWN_SECONDS)
                 if program == "transfer":  # the one that was cut, one more, and into a third
@@ -332,7 +331,7 @@ def _p99(values: Sequence[float]) -> float:
     return quantiles(values, n=100, method="inclusive")[98] if len(values) > 1 else values[0]
 
 
-def report(trials: Sequence[dict[str, Any]], alone: Sequence[float]) -> str:
+def report(trials: Sequence[dict[str, Any]], alone: Sequence[float], commit: str) -> str:
     """The page."""
     again = sum(trial["messages"] for trial in trials)
     size = sum(trial["bytes"] for trial in trials)
@@ -341,7 +340,7 @@ def report(trials: Sequence[dict[str, Any]], alone: Sequence[float]) -> str:
         "",
         "    python tools/cable_cuts.py",
         "",
-        f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit_name()}, interpreted, {cpu_count()} cores, "
+        f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit}, interpreted, {cpu_count()} cores, "
         f"Linux {platform.release()}, Python {platform.python_version()}; load averages at the end "
         f"{', '.join(f'{load:.1f}' for load in os.getloadavg())}. {len(trials)} cuts, every value "
         f"received checked; {again:,} messages or pieces went again, {size:,} bytes. Times in ms: "
@@ -393,10 +392,11 @@ def run(options: argparse.Namespace, kept: Path) -> tuple[list[dict[str, Any]], 
 
 def main() -> None:
     options = parser().parse_args()
-    kept = ROOT / "build" / f"cable-cuts-{commit_name()}.jsonl"
+    commit = commit_name()
+    kept = ROOT / "build" / f"cable-cuts-{commit}.jsonl"
     kept.parent.mkdir(exist_ok=True)
     trials, alone = run(options, kept)
-    page = report(trials, alone)
+    page = report(trials, alone, commit)
     print(page)
     if len(trials) >= PROMISED:
         FIGURES.write_text(page)

@@ -354,39 +354,43 @@ class Laboratory:
         """Have a host filter what comes in, in place of what the table did; empty: not any more."""
         _run("ip", "netns", "exec", self._space(host), "nft", _filtering(table, chain))
 
-    def arm(self, fault: str, host: str, link: str) -> Callable[[], None]:
+    def arm(self, fault: str, hosts: Sequence[str], link: str) -> Callable[[], None]:
         """Have a fault ready, whose processes wait for a word: to start them takes long.
 
         Args:
             fault: `refuse`, `loss` (of everything) or `cut`, as in the methods of these names.
-            host: which.
+            hosts: where.
             link: which.
 
         Returns:
-            Call it, once, and the fault begins within a few milliseconds, before it returns.
+            Call it, once, and the fault begins everywhere within a few milliseconds. It returns
+            when it has.
         """
-        if fault == "cut":
-            self._space(host)
-            words = ["ip", "-netns", self._switch, "-batch", "-"]
-            text = f"link set {self._port(host, link)} down"
-        else:
-            words = ["ip", "netns", "exec", self._space(host), "nft", "-f", "-"]
-            reset = f"{REFUSING}; iifname {link} meta l4proto tcp reject with tcp reset"
-            drop = f"{LOSING}; iifname {link} drop"
-            refuse = fault == "refuse"
-            name = f"lab_refuse_{link}" if refuse else f"lab_{link}"
-            text = _filtering(name, reset if refuse else drop)
-        # ahead of what it is to disturb
-        process = subprocess.Popen(
-            ["nice", "-n", "-15", *words],
-            stdin=subprocess.PIPE,
-            text=True,
-            stdout=subprocess.DEVNULL,
-        )
+        ready = [(self._waiting(fault, host), self._words(fault, host, link)) for host in hosts]
 
         def fire() -> None:
-            process.communicate(text + "\n", timeout=PATIENCE)
-            if process.returncode:
-                raise LabError(f"{' '.join(words)}: {process.returncode}")
+            for process, words in ready:
+                assert process.stdin is not None
+                process.stdin.write(words)
+                process.stdin.close()
+            for process, words in ready:
+                if process.wait(PATIENCE):
+                    raise LabError(f"{words.strip()}: {process.returncode}")
 
         return fire
+
+    def _waiting(self, fault: str, host: str) -> subprocess.Popen[str]:
+        """What executes a fault as soon as it is told, ahead of what that is to disturb."""
+        words = ["ip", "netns", "exec", self._space(host), "nft", "-f", "-"]
+        if fault == "cut":
+            words = ["ip", "-netns", self._switch, "-batch", "-"]
+        nice = ["nice", "-n", "-15"]
+        return subprocess.Popen([*nice, *words], stdin=subprocess.PIPE, text=True)
+
+    def _words(self, fault: str, host: str, link: str) -> str:
+        if fault == "cut":
+            return f"link set {self._port(host, link)} down\n"
+        if fault == "refuse":
+            rule = f"{REFUSING}; iifname {link} meta l4proto tcp reject with tcp reset"
+            return _filtering(f"lab_refuse_{link}", rule) + "\n"
+        return _filtering(f"lab_{link}", f"{LOSING}; iifname {link} drop") + "\n"
