@@ -253,6 +253,15 @@ def is_running(name: str) -> bool:
         return _is_running(probe, name)
 
 
+def has_no_carrier(name: str) -> bool:
+    """Whether an interface is there, and down or without anything at the other end of its cable."""
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        known = _interface_value(probe, name, _GET_FLAGS, 16) is not None
+        return known and not _is_running(probe, name)
+
+
 def _interface_value(
     probe: socket.socket, name: str, request: int, offset: int = 20
 ) -> bytes | None:

@@ -13,7 +13,18 @@ from ompy.conformance.fragment import Fragment
 from ompy.conformance.suite import Worlds
 from ompy.conformance.world import World
 from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
-from ompy.frameworks.btl import ERROR_NONFATAL, UNREACHABLE
+from ompy.frameworks.btl import (
+    ERROR_NONFATAL,
+    NO_ORDER,
+    QUEUED,
+    REMOTE_READ,
+    REMOTE_WRITE,
+    UNREACHABLE,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+)
 from ompy.frameworks.healing import Phase
 from ompy.frameworks.paths import MS, TIMEOUT_MS
 from ompy.net.base import Middleware, Stream
@@ -478,3 +489,77 @@ def test_over_a_failed_path_nothing_is_accepted_until_it_is_healed() -> None:
         driver.world.meet(driver)
 
     scripted().run(program)
+
+
+LONG, CHUNK = 500_000, 20_000
+
+
+class Ends(CompletionCallback):
+    """How puts ended."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        self.statuses.append(status)
+
+
+def long_put(driver: Driver, memory: bytearray, handles: list[bytes], ends: Ends) -> None:
+    """Rank 0 puts into rank 1's memory over the first rail; then both wait for its end."""
+    know_rails(driver)
+    own = module(driver)
+    driver.post(1 - driver.rank, driver.data(300), via="alloc")  # now it is connected
+    driver.idle(SECOND // 10)
+    if driver.rank == 1:
+        handles.append(bytes(own.register_mem(None, memoryview(memory), REMOTE_WRITE)))
+    driver.world.meet(driver)
+    if driver.rank == 0:
+        local = memoryview(bytes(range(1, 251)) * (LONG // 250))
+        mine = own.register_mem(None, local, REMOTE_READ)
+        put = (endpoint(driver), local, 0, mine, handles[0], 0, NO_ORDER, ends, None)
+        assert own.put(*put) == QUEUED
+
+
+@pytest.mark.parametrize("chunk", [CHUNK, 0])
+def test_what_is_said_goes_before_the_rest_of_a_long_put(chunk: int) -> None:
+    memory, ends, seen = bytearray(LONG), Ends(), [0]
+    handles: list[bytes] = []
+
+    def program(driver: Driver) -> None:
+        long_put(driver, memory, handles, ends)
+        if driver.rank == 0:
+            driver.post(1, driver.data(300), via="alloc")
+            driver.wait(lambda: bool(ends.statuses), "the end of the put")
+        else:
+            driver.wait(lambda: len(driver.inbox) == 2, "what was said behind it")
+            seen[0] = LONG - memory.count(0)
+        driver.world.meet(driver)
+
+    made, _ = cut_world(None, btl_tcp_put_chunk=chunk)
+    made.run(program)
+    assert ends.statuses == [0]
+    assert bytes(memory) == bytes(range(1, 251)) * (LONG // 250)
+    assert seen[0] < LONG if chunk else seen[0] == LONG
+
+
+@pytest.mark.parametrize("after", range(5_000, LONG, LONG // effort(4)))
+def test_a_long_put_that_is_cut_ends_badly_and_once(after: int) -> None:
+    memory, ends = bytearray(LONG), Ends()
+    handles: list[bytes] = []
+
+    def program(driver: Driver) -> None:
+        long_put(driver, memory, handles, ends)
+        if driver.rank == 0:
+            driver.wait(lambda: bool(ends.statuses), "the end of the put")
+            assert not endpoint(driver).bulk
+        driver.world.meet(driver)
+        driver.idle(SECOND // 10)
+
+    made, _ = cut_world(after, btl_tcp_put_chunk=CHUNK)
+    made.run(program)
+    assert made.counter.delivered["cut"]
+    assert ends.statuses == [UNREACHABLE]
+    came = len(memory.rstrip(b"\0"))
+    assert memory[:came] == (bytes(range(1, 251)) * (LONG // 250))[:came]

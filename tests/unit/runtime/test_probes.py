@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ompy.frameworks.paths import MS, PathVerdict, Probing
 from ompy.net.fault_rules import FaultRule
+from ompy.net.real import has_no_carrier
 from ompy.runtime.probes.agent import Prober
 from ompy.runtime.probes.machine import RELAXED, PathProbe, because
 from ompy.runtime.probes.wire import ANSWER, QUESTION, SIZE, BadProbe, Message, ProbeSeal
@@ -142,6 +143,31 @@ def agents():
     made = Agents()
     yield made
     made.close()
+
+
+def test_nothing_is_asked_over_an_interface_without_a_carrier(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel would look for the neighbour in vain, and be slow when the cable is back."""
+    asked: list[str] = []
+    there = [False]
+
+    def has_no_carrier(name: str) -> bool:
+        asked.append(name)
+        return not there[0]
+
+    monkeypatch.setattr("ompy.net.real.has_no_carrier", has_no_carrier)
+    agents.watch(turns=5)
+    assert agents.until_told()[0] == "dead"
+    assert len(asked) >= 5
+    assert set(asked) == {"lo"}
+    there[0] = True
+    assert agents.until_told() == ("alive", 0)
+
+
+def test_an_interface_that_is_not_there_has_no_lost_carrier() -> None:
+    assert not has_no_carrier("lo")
+    assert not has_no_carrier("port 1")
 
 
 def test_agents_reach_each_other(agents: Agents) -> None:

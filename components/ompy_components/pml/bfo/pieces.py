@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.receiving import BfoReceiving
 
 MS: Final = 1_000_000
+LATE_MAX: Final = 8  # arbitrary: twice the pieces that are under way by default
 KEPT: Final = 64  # times remembered of pieces; arbitrary: more are looked through
 
 
@@ -43,7 +44,8 @@ class Paces:
     """How large a piece may be on each rail, after how long the last ones took.
 
     The time is from asking until the FIN: it holds what waits before the piece, too. A rail whose
-    pieces are quick has larger ones, twice as large at most each time.
+    pieces are quick has larger ones, twice as large at most each time; one whose pieces are late
+    many times in a row has smaller ones. Once says nothing: a rank that is held up is no slow rail.
     """
 
     def __init__(self, aim: int, least: int) -> None:
@@ -56,6 +58,7 @@ class Paces:
         self.aim = aim
         self._least = least
         self._sizes: dict[Endpoint, int] = {}
+        self._late: dict[Endpoint, int] = {}
 
     def size(self, rail: Rail) -> int:
         """Bytes of the next piece over a rail."""
@@ -63,12 +66,14 @@ class Paces:
 
     def took(self, rail: Rail, size: int, time: int) -> None:
         """A piece of `size` bytes has taken `time` ns."""
-        now = self.size(rail)
+        now, late = self.size(rail), 0
         if time > self.aim:
-            now = max(self._least, min(now, size * self.aim // time))
+            late = self._late.get(rail.endpoint, 0) + 1
+            if late == LATE_MAX:
+                now, late = max(self._least, min(now, size * self.aim // time)), 0
         elif 2 * time < self.aim and size >= now:
             now *= 2
-        self._sizes[rail.endpoint] = now
+        self._sizes[rail.endpoint], self._late[rail.endpoint] = now, late
 
 
 class BfoPutRequests(PutRequests):

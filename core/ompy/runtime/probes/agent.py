@@ -149,12 +149,23 @@ class Prober:
         question = watch.probe.turn()
         message = Message(QUESTION, watch.rank, watch.peer, self._nonce, number, question)
         if question and not self._silenced(watch.rank, watch.peer, watch.rail):
-            self._send(message, watch.source, watch.target)
+            self._ask(message, watch)
         pause = watch.probe.pause / S
         # in step, so that many turns take no longer than they should; but none is made up for
         at = max(at, self._loop.time() - pause / 2) + pause
         self._timers[key] = self._loop.call_at(at, self._turn, key, number, at)
         self._note(watch, key, before)
+
+    def _ask(self, message: Message, watch: _Watch) -> None:
+        """Send a question, unless there is no cable.
+
+        What is offered to an interface without a carrier has the kernel ask for the neighbour in
+        vain, and ask again a second later only: by then the cable may long be back.
+        """
+        from ompy.net.real import has_no_carrier
+
+        if not has_no_carrier(watch.rail):
+            self._send(message, watch.source, watch.target)
 
     def _note(self, watch: _Watch, key: tuple[int, int], before: PathVerdict) -> None:
         verdict = watch.probe.verdict
