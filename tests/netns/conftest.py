@@ -16,7 +16,7 @@ sys.path.insert(0, LAB)
 from laboratory import Laboratory  # noqa: E402 - it is no package
 
 OMPY_RUN = [sys.executable, "-m", "ompy.cli.run"]
-PATIENCE = 60.0  # s; far beyond what anything here takes
+PATIENCE = 90.0  # s; far beyond what anything here takes, beside many others too
 _names = itertools.count()
 
 
