@@ -140,3 +140,32 @@ def test_finalize_ends_every_module(context: RankContext) -> None:
     context.btls = [FakeModule(context, "a"), FakeModule(context, "b")]
     R2(context).finalize()
     assert all(module.ended for module in context.btls)
+
+
+def test_when_the_last_goes_the_next_class_stands_in(context: RankContext) -> None:
+    best = FakeModule(context, "best", exclusivity=1024)
+    middle = [FakeModule(context, name, latency=5) for name in ("one", "two")]
+    last = FakeModule(context, "last", exclusivity=10)
+    context.btls = [last, *middle, best]
+    r2, peer = R2(context), context.procs[1]
+    assert names(r2.endpoint(peer).send) == ["best"]
+    assert r2.stand_in(peer)
+    r2.remove_rail(peer, best)
+    endpoint = r2.endpoint(peer)
+    assert sorted(names(endpoint.send)) == sorted(names(endpoint.eager)) == ["one", "two"]
+    r2.add_rail(peer, best)
+    assert sorted(names(endpoint.send)) == ["best", "one", "two"], "those that stand in stay"
+    assert names(endpoint.eager) == ["best"]
+    assert r2.stand_in(peer)
+    assert sorted(names(endpoint.send)) == ["best", "last", "one", "two"]
+    assert not r2.stand_in(peer), "there is no other class"
+
+
+def test_nobody_stands_in_who_does_not_reach_the_peer(context: RankContext) -> None:
+    best = FakeModule(context, "best", exclusivity=1024)
+    context.btls = [best, FakeModule(context, "other", reach=(2,))]
+    r2, peer = R2(context), context.procs[1]
+    assert not r2.stand_in(peer), "it is not used yet"
+    r2.endpoint(peer)
+    assert not r2.stand_in(peer)
+    assert names(r2.endpoint(peer).send) == ["best"]

@@ -7,11 +7,15 @@ rail can be taken back (3.14.7).
 
 from __future__ import annotations
 
+from typing import Final
+
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.bml import Bml, BmlEndpoint, Rail, RailArray
 from ompy.frameworks.btl import GET, PUT, SEND, BtlModule
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
+
+EXCLUSIVITY_ANY: Final = 1 << 62  # arbitrary: above what any module has
 
 
 class R2(Bml):
@@ -20,13 +24,14 @@ class R2(Bml):
     def __init__(self, context: RankContext) -> None:
         self._context = context
         self._removed: dict[tuple[int, BtlModule], Rail] = {}
+        self._lowest: dict[int, int] = {}  # exclusivity that is used for a peer, by rank
 
     def endpoint(self, proc: Proc) -> BmlEndpoint:
         """The peer's endpoint; on first use every BTL module is asked whether it reaches it."""
         made = proc.bml_endpoint
         if isinstance(made, BmlEndpoint):
             return made
-        rails = self._rails(proc)
+        rails = self._rails(proc, EXCLUSIVITY_ANY)
         if not rails:
             raise MPIError(ERR_OTHER, self._unreachable(proc))
         endpoint = BmlEndpoint(proc)
@@ -38,16 +43,18 @@ class R2(Bml):
             trace.record("bml.r2", "ADD_PROC", peer=proc.rank, rails=names)
         return endpoint
 
-    def _rails(self, proc: Proc) -> list[Rail]:
-        """Rails of the highest exclusivity that reaches the peer."""
+    def _rails(self, proc: Proc, below: int) -> list[Rail]:
+        """Rails of the highest exclusivity below this one that reaches the peer."""
         rails: list[Rail] = []
-        modules = sorted(self._context.btls, key=lambda module: -module.exclusivity)
+        modules = [module for module in self._context.btls if module.exclusivity < below]
+        modules.sort(key=lambda module: -module.exclusivity)
         for module in modules:
             if rails and module.exclusivity < rails[0].module.exclusivity:
                 break
             endpoint = module.add_procs([proc])[0]
             if endpoint is not None:
                 rails.append(Rail(module, endpoint))
+                self._lowest[proc.rank] = module.exclusivity
         return rails
 
     def _unreachable(self, proc: Proc) -> str:
@@ -75,6 +82,19 @@ class R2(Bml):
         rail = self._removed.pop((proc.rank, module), None)
         if rail is not None and isinstance(endpoint, BmlEndpoint):
             _arrange(endpoint, [*endpoint.send.rails, rail])
+
+    def stand_in(self, proc: Proc) -> bool:
+        """Take in the rails of the next lower exclusivity that reaches the peer; they stay."""
+        endpoint = proc.bml_endpoint
+        if not isinstance(endpoint, BmlEndpoint):
+            return False
+        rails = self._rails(proc, self._lowest[proc.rank])
+        _arrange(endpoint, [*endpoint.send.rails, *rails])
+        trace = self._context.trace
+        if trace.active and rails:
+            names = ",".join(rail.module.name for rail in rails)
+            trace.record("bml.r2", "STAND_IN", peer=proc.rank, rails=names)
+        return bool(rails)
 
     def finalize(self) -> None:
         """Finalize every module, the most exclusive last: what is urgent may still need it."""
