@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 
 from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import Fragment
+from ompy.frameworks.bml import BmlEndpoint, RailArray
+from ompy.frameworks.bml import Rail as Path
 from ompy.frameworks.btl import (
     ACCESS_ANY,
     NO_ORDER,
@@ -86,6 +88,13 @@ class RailFault(DatagramFault):
             self.delivered(size=len(packet), to=address)
             return True
         return inner.send(packet, address)
+
+
+def know_rails(driver: Driver) -> None:
+    """What the BML would do: notices go over the rails it knows."""
+    peer = BmlEndpoint(driver.context.procs[1 - driver.rank])
+    peer.send = RailArray([Path(*found) for found in driver.rails(1 - driver.rank)])
+    peer.proc.bml_endpoint = peer
 
 
 class Errors(ErrorCallback):

@@ -102,6 +102,11 @@ class ScriptedStream(Stream):
         """From now on it is known who is at the other end."""
         self.flow = self._faults.flow(rank, self.flow.rail)
 
+    def abandon(self) -> None:
+        """Nothing that is held goes out any more; the rest is the stream's below."""
+        self._held.clear()
+        self.inner.abandon()
+
     def sends_again(self) -> bool:
         """As the stream below."""
         return self.inner.sends_again()

@@ -23,6 +23,7 @@ from tests.support.switched_rails import (
     Switch,
     Transfers,
     delivered,
+    know_rails,
 )
 from tests.support.usnic_worlds import header, path, usnic, world
 
@@ -146,6 +147,7 @@ def heal_with_losses(lost: Sequence[int], victim: int | None, *, spare: bool) ->
     def program(driver: Driver) -> None:
         errors = Errors(driver)
         (peer,) = driver.peers
+        know_rails(driver)
         driver.send(peer, driver.data(2000))
         driver.wait(lambda: not driver.open_fragments, "completion")
         driver.world.meet(driver)
