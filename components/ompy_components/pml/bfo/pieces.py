@@ -168,7 +168,7 @@ class BfoPutRequests(PutRequests):
             return None
         able = [rail for rail in endpoint.rdma.in_turn() if rail.module.flags & CAN_PUT]
         others = [rail for rail in able if rail.module is not module]
-        return (others or able or [None])[0]
+        return next(iter(others or able), None)
 
     # -- what has not been asked for yet
 
