@@ -381,7 +381,7 @@ def test_who_ends_while_a_path_is_mended_breaks_no_path(first: int) -> None:
             began = driver.engine.now()
         driver.idle(SECOND)
 
-    def program(driver: Driver) -> None:
+    def program(driver: Driver, step: int) -> None:
         nonlocal healed
         break_it(driver)
         if driver.rank == first:
@@ -393,7 +393,7 @@ def test_who_ends_while_a_path_is_mended_breaks_no_path(first: int) -> None:
 
     scripted().run(look)
     for step in range(STEPS):
-        scripted().run(program)
+        scripted().run(partial(program, step=step))
     assert healed, "nobody ended when the path was about to be whole"
 
 
