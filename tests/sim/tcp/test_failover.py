@@ -43,7 +43,7 @@ from tests.support.switched_rails import know_rails
 SECOND = 1_000 * MS
 ONE = (Wire("rail0"),)
 TWO = (Wire("rail0"), Wire("rail1", latency=30_000))
-STEPS = 40 if THOROUGH else 16  # moments of a handshake
+STEPS = 40 if THOROUGH else 8  # moments of a handshake
 HANDSHAKE = 100_000  # ns; longer than it takes
 ACK_TIMEOUT = 50  # ms; the default of btl_tcp_ack_timeout_ms
 
