@@ -83,12 +83,12 @@ class RailView:
         if self._terminal:
             self._printer.keep_below("")
 
-    def end(self) -> str:
+    def end(self, *, failed: bool = False) -> str:
         """The job is over; the table stays as it is now. What there is to say about that, or ''."""
         if self._terminal:
             self._draw()
         self.leave()
-        if self._show and not self._watch.rails:
+        if self._show and not self._watch.rails and not failed:
             self._problem = NOTHING
         self._terminal = self._show = False
         if self._file is not None:
