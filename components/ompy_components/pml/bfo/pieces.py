@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.frameworks.btl import REMOTE_WRITE, BtlModule, Endpoint
+from ompy.frameworks.paths import MS
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.headers import PUT, PUT_SIZE
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
     from ompy_components.pml.bfo.receiving import BfoReceiving
 
-MS: Final = 1_000_000
 LATE_MAX: Final = 8  # arbitrary: twice the pieces that are under way by default
 KEPT: Final = 64  # times remembered of pieces; arbitrary: more are looked through
 
