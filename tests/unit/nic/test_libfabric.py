@@ -85,6 +85,15 @@ def test_without_cffi_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
         binding.load("libfabric.so.1", -2)
 
 
+@pytest.mark.parametrize("name", ["libfabric-of-nobody.so", "/nowhere/libfabric.so.1"])
+def test_the_component_opens_where_there_is_something_to_load(name: str) -> None:
+    """So that `ompy-info` says what is missing, and a rank that needs no device loads nothing."""
+    records = registry(nic_libfabric_library=name)
+    assert "libfabric" not in [one.name for one in records.open("nic")]
+    record = next(one for one in records.records_of("nic") if one.name == "libfabric")
+    assert "apt install libfabric1" in record.reason
+
+
 def test_a_virtual_world_has_none() -> None:
     component = next(one for one in registry().open("nic") if one.name == "libfabric")
     from ompy.net.base import Network

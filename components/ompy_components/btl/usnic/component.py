@@ -244,10 +244,15 @@ class UsnicComponent(BtlComponent):
 
         values = self.values
         nics = context.find_nics(DatagramNic, values.nic)
+        if not nics:
+            raise NotAvailable(
+                f"nic component {values.nic!r} has no datagram NIC here; `ompy-info --plugins` may "
+                "say why"
+            )
         chosen = interfaces.choose(context, nics, values.if_include, values.if_exclude)
         chosen = chosen[: values.max_btls or None]
         if not chosen:
-            raise NotAvailable(f"no datagram NIC of nic component {values.nic!r} is left to use")
+            raise NotAvailable("no datagram NIC is left to use")
         modules = [
             UsnicModule(context, values, nic, index, len(chosen))
             for index, nic in enumerate(chosen)

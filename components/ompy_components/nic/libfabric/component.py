@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar, Final
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.nic.fabric import FabricNic
 from ompy.mca.component import NotAvailable
-from ompy.mca.parameter import Parameter
+from ompy.mca.parameter import Parameter, Values
 from ompy.net.base import LinkError
+
+LOADER_CACHE: Final = Path("/etc/ld.so.cache")  # glibc: names and places of all libraries
 
 
 class LibfabricComponent(NicComponent):
@@ -56,6 +60,21 @@ class LibfabricComponent(NicComponent):
         ),
     )
 
+    def open(self, values: Values) -> None:
+        """Find out cheaply whether there is anything to load.
+
+        Loading the library takes long, and is for those who ask for a device; to look for what is
+        not there is short.
+
+        Raises:
+            NotAvailable: cffi or the library is missing; the text says how to get it.
+        """
+        super().open(values)
+        if find_spec("_cffi_backend") is None or not _listed(values.library):
+            from ompy_components.nic.libfabric.library import load
+
+            load(values.library, values.sockets_waittime)
+
     def devices(self, context: RankContext) -> list[Nic]:
         """The library's providers; loopback alone when the whole job is on this host.
 
@@ -72,6 +91,16 @@ class LibfabricComponent(NicComponent):
         from ompy_components.nic.libfabric.device import make
 
         return make(context, library, interfaces_for(context), self.values)
+
+
+def _listed(library: str) -> bool:
+    """Whether the system's loader has a library of that name, or there is such a file."""
+    if "/" in library:
+        return Path(library).exists()
+    try:
+        return b"\0%s\0" % library.encode() in LOADER_CACHE.read_bytes()
+    except OSError:
+        return False
 
 
 COMPONENT = LibfabricComponent()
