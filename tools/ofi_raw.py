@@ -6,7 +6,7 @@
 Two processes of this host. `write`, `read` and `fetch-add` are one operation after the other from
 rank 0, whose peer only reads its queue; `send` is half a round trip of a ping-pong. Microseconds:
 minimum and median of the rounds, each a mean over its operations. Writes are posted with
-DELIVERY_COMPLETE unless `--local` is given.
+DELIVERY_COMPLETE unless `--local` is given, and no queue has a descriptor unless `--wait` is.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
+from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import Caps, Datatype, Hints, MrMode, Op
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Values
-from ompy.net.base import Interface, Network
+from ompy.net.base import Interface
+from ompy.net.real import RealNetwork
+from ompy.runtime.world import LonelyWireUp
 from ompy_components.nic.libfabric.component import COMPONENT
 
 PROVIDERS: Final = "shm,tcp;ofi_rxm,udp;ofi_rxd,sockets"
@@ -42,14 +45,14 @@ LOOPBACK: Final = Interface("lo", "127.0.0.1", 8, loopback=True)
 class End:
     """One process's endpoint, and its peer's memory."""
 
-    def __init__(self, peer: Connection, provider: str, flags: Caps) -> None:
+    def __init__(self, peer: Connection, provider: str, flags: Caps, *, wait: bool) -> None:
         from ompy_components.nic.libfabric.device import make
         from ompy_components.nic.libfabric.library import load
 
         defaults = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
-        values = Values({**defaults, "wait": False})
+        values = Values({**defaults, "wait": wait})
         library = load(values.library, values.sockets_waittime)
-        context: Any = SimpleNamespace(network=Network())
+        context: Any = SimpleNamespace(network=RealNetwork(RealEngine(1), 0, LonelyWireUp()))
         self.nic: Any = make(context, library, [LOOPBACK], values)[0]
         offered = MrMode.VIRT_ADDR | MrMode.ALLOCATED | MrMode.PROV_KEY
         needed = Caps.MSG | Caps.RMA | Caps.ATOMIC
@@ -100,9 +103,9 @@ class End:
         self.take()
 
 
-def serve(peer: Connection, provider: str, flags: Caps) -> None:
+def serve(peer: Connection, provider: str, flags: Caps, wait: bool) -> None:
     """The other process: reads its queue until it is told something else."""
-    end = End(peer, provider, flags)
+    end = End(peer, provider, flags, wait=wait)
     while True:
         while not peer.poll():
             end.queue.read(8)
@@ -173,15 +176,15 @@ def pong(end: End, peer: Connection, size: int, count: int) -> None:
     play(end, size, count, first=True)
 
 
-def measure(provider: str, sizes: list[int], flags: Caps) -> list[dict[str, object]]:
+def measure(provider: str, sizes: list[int], flags: Caps, *, wait: bool) -> list[dict[str, object]]:
     """All operations over one provider."""
     here, there = multiprocessing.Pipe()
     server = multiprocessing.get_context("fork").Process(
-        target=serve, args=(there, provider, flags), daemon=True
+        target=serve, args=(there, provider, flags, wait), daemon=True
     )
     server.start()
     there.close()
-    end = End(here, provider, flags)
+    end = End(here, provider, flags, wait=wait)
     found: list[dict[str, object]] = []
 
     def note(operation: str, size: int, act: Callable[[int], None], share: int = 1) -> None:
@@ -210,6 +213,7 @@ def main() -> int:
     parser.add_argument("--providers", default=PROVIDERS)
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--local", action="store_true", help="without DELIVERY_COMPLETE")
+    parser.add_argument("--wait", action="store_true", help="with descriptors to sleep on")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     flags = Caps(0) if options.local else Caps.DELIVERY_COMPLETE
@@ -217,7 +221,7 @@ def main() -> int:
     print(f"{'provider':12} {'operation':10} {'bytes':>9} {'min us':>10} {'median us':>10}")
     found: list[dict[str, object]] = []
     for provider in options.providers.split(","):
-        found += measure(provider, sizes, flags)
+        found += measure(provider, sizes, flags, wait=options.wait)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     return 0

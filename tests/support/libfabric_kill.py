@@ -1,4 +1,4 @@
-"""Two processes over one of libfabric's providers, of which one is killed: `... PROVIDER`.
+"""Two processes over one of libfabric's providers, of which one is killed: `... PROVIDER SECONDS`.
 
 The survivor prints, as JSON, after how long its work under way ended and with which errors, or null
 when nothing had ended in the time it was given; it has closed everything by then.
@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from multiprocessing.connection import Connection
+from typing import Any
 
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import FabricError
@@ -21,8 +22,6 @@ from ompy.runtime.world import LonelyWireUp
 
 from tests.support.fabric_programs import Side, best
 from tests.support.libfabric_devices import fabric_nic
-
-PATIENCE = 5  # s; arbitrary: most providers notice a lost connection at once, others never
 
 
 def meet(rank: int, peer: Connection, provider: str) -> Side:
@@ -48,14 +47,14 @@ def victim(peer: Connection, provider: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def survivor(peer: Connection, provider: str, child: multiprocessing.Process) -> object:
+def survivor(peer: Connection, provider: str, child: Any, patience: float) -> object:
     """Write to the dead one."""
     side = meet(0, peer, provider)
     peer.send_bytes(b"die")
     child.join()
     errors: set[int] = set()
     begun = time.monotonic()
-    while not errors and time.monotonic() < begun + PATIENCE:
+    while not errors and time.monotonic() < begun + patience:
         try:
             side.endpoint.write(
                 side.memory[:4096], None, side.to, side.there.base, side.there.key, "w"
@@ -75,7 +74,7 @@ def main() -> None:
     provider = sys.argv[1]
     child = multiprocessing.get_context("fork").Process(target=victim, args=(there, provider))
     child.start()
-    print(json.dumps(survivor(here, provider, child)))  # type: ignore[arg-type]
+    print(json.dumps(survivor(here, provider, child, float(sys.argv[2]))))
 
 
 if __name__ == "__main__":

@@ -261,3 +261,78 @@ def test_closing_the_device_closes_all(end: End) -> None:
     end.nic.close()
     assert not end.domain.opened
     end.nic.close()
+
+
+@needs_libfabric
+def test_a_scalable_endpoint_has_contexts_of_its_own() -> None:
+    """Each context's work ends in its own queue; a message goes to the peer's first context."""
+    engine = RealEngine(1)
+    network = RealNetwork(engine, 0, LonelyWireUp())
+    nic = fabric_nic(network)
+    info = best(nic, "sockets")
+    assert info.tx_contexts_max >= 2
+    domain = nic.domain(info)
+    vector = domain.address_vector()
+    whole = domain.scalable_endpoint(vector, 2)
+    queues = [domain.completion_queue(64) for _ in range(2)]
+    contexts = [whole.context(index, queue) for index, queue in enumerate(queues)]
+    whole.enable()
+    for context in contexts:
+        context.enable()
+    assert contexts[1].name() == whole.name()
+    to = vector.insert(whole.name())
+    memory = memoryview(bytearray(4096))
+    region = domain.register(memory, ALL, 7)
+    done: list[list[object]] = [[], []]
+
+    def wait(index: int, what: object) -> None:
+        def look() -> bool:
+            for found, queue in zip(done, queues, strict=True):
+                found += [(one.context, one.errno) for one in queue.read(8)]
+            return (what, 0) in done[index]
+
+        assert engine.wait_until(look, 20 * 10**9), done
+
+    for index, context in enumerate(contexts):
+        source = memoryview(bytearray([index + 1]) * 8)
+        assert context.write(source, None, to, region.base + 8 * index, region.key, f"w{index}")
+        wait(index, f"w{index}")
+    assert bytes(memory[:16]) == bytes([1] * 8 + [2] * 8)
+    assert contexts[0].receive(memory[64:128], None, "received")
+    assert contexts[1].send(memory[:16], None, to, "sent")
+    wait(1, "sent")
+    wait(0, "received")
+    assert done == [[("w0", 0), ("received", 0)], [("w1", 0), ("sent", 0)]]
+    nic.close()
+    network.close()
+    engine.close()
+
+
+@needs_libfabric
+def test_a_sleeping_rank_is_woken_by_tcp() -> None:
+    """Its descriptor is among those the engine sleeps on, and it is armed only when all is read."""
+    engine = RealEngine(1)
+    network = RealNetwork(engine, 0, LonelyWireUp())
+    ends = [End(network, "tcp;ofi_rxm") for _ in range(2)]
+    here, there = ends
+    to = here.vector.insert(there.endpoint.name())
+    assert there.endpoint.receive(memoryview(bytearray(16)), None, "received")
+
+    def both() -> list[Any]:
+        return [one for end in ends for one in end.queue.read(8)]
+
+    while not here.endpoint.send(memoryview(b"first"), None, to, "sent"):
+        both()
+    found: list[Any] = []
+    assert engine.wait_until(lambda: bool(found.extend(both()) or len(found) == 2), 20 * 10**9)
+    assert there.endpoint.receive(memoryview(bytearray(16)), None, "received")
+    assert engine.wait_until(lambda: not both() and there.queue.arm() is True, 20 * 10**9)
+    assert here.endpoint.send(memoryview(b"again"), None, to, "sent")
+    here.queue.read(0)
+    assert engine.wakeup.ready(10), "nothing has woken it"
+    found.clear()
+    assert engine.wait_until(lambda: bool(found.extend(both()) or len(found) == 2), 20 * 10**9)
+    for end in ends:
+        end.nic.close()
+    network.close()
+    engine.close()

@@ -26,6 +26,7 @@ WAIT_FD: Final = 3  # libfabric: FI_WAIT_FD
 GETWAIT: Final = 5  # libfabric: FI_GETWAIT, a command of fi_control
 EAGAIN: Final = 11
 EAVAIL: Final = 259  # libfabric: FI_EAVAIL
+USUAL: Final = 64  # entries read at once; reference ofi.md A1: num_cq_read
 ERROR_ROOM: Final = 256  # bytes; arbitrary: longer than any libfabric's fi_cq_err_entry
 
 
@@ -49,9 +50,7 @@ class LibfabricQueue(CompletionQueue):
         self._descriptor = -1
         self._readiness: Readiness | None = None
         self._source: Source | None = None
-        self._entries: Any = None
-        self._bytes: Any = None
-        self._room = 0
+        self._make_room(USUAL)
         self._error = library.ffi.new("char[]", ERROR_ROOM)
         self._open(depth)
         operations = self.fid.ops
@@ -118,7 +117,7 @@ class LibfabricQueue(CompletionQueue):
 
     def _make_room(self, most: int) -> None:
         ffi = self._library.ffi
-        self._entries = ffi.new("struct fi_cq_msg_entry[]", most)
+        self._entries: Any = ffi.new("struct fi_cq_msg_entry[]", most)
         self._bytes = memoryview(ffi.buffer(self._entries))
         self._room = most
 
