@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from ompy.engine.real import RealEngine
@@ -52,6 +53,8 @@ def survivor(peer: Connection, provider: str, child: Any, patience: float) -> ob
     side = meet(0, peer, provider)
     peer.send_bytes(b"die")
     child.join()
+    for left in Path("/dev/shm").glob(f"{child.pid}:*"):  # noqa: S108  what shm leaves of it
+        left.unlink()
     errors: set[int] = set()
     begun = time.monotonic()
     while not errors and time.monotonic() < begun + patience:
