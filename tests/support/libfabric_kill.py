@@ -53,7 +53,7 @@ def survivor(peer: Connection, provider: str, child: Any, patience: float) -> ob
     side = meet(0, peer, provider)
     peer.send_bytes(b"die")
     child.join()
-    for left in Path("/dev/shm").glob(f"{child.pid}:*"):  # noqa: S108  what shm leaves of it
+    for left in Path("/dev/shm").glob(f"{child.pid}:*"):
         left.unlink()
     errors: set[int] = set()
     begun = time.monotonic()

@@ -57,7 +57,6 @@ class LibfabricQueue(CompletionQueue):
         self._read = library.slot(operations, "read")
         self._readerr = library.slot(operations, "readerr")
         self._strerror = library.slot_or_none(operations, "strerror")
-        domain.opened.add(self)
 
     def _open(self, depth: int) -> None:
         """With a descriptor for sleeping where the provider gives one, else without."""
@@ -187,6 +186,6 @@ class LibfabricQueue(CompletionQueue):
             self._readiness.remove(self._source)
             self._readiness.close()
         fid, self.fid = self.fid, None
-        self._domain.opened.discard(self)
+        self._domain.forget(self)
         self._library.close(fid.fid, "a completion queue")
         self.contexts.held.clear()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import Identity, Nic
-from ompy.frameworks.nic.fabric import FabricDomain, FabricInfo, FabricNic, Hints
+from ompy.frameworks.nic.fabric import FabricDomain, FabricError, FabricInfo, FabricNic, Hints
 from ompy.mca.parameter import Values
 from ompy.net.base import Interface
 
@@ -74,7 +75,7 @@ class LibfabricNic(FabricNic):
         domain = LibfabricDomain(self.library, self._network, info, may_wait=self._may_wait)
         if not self._domains:
             # a provider that is still at work when the process takes its memory away crashes it
-            atexit.register(self.close)
+            atexit.register(self._end)
         self._domains.append(domain)
         return domain
 
@@ -82,4 +83,9 @@ class LibfabricNic(FabricNic):
         """Close the domains, with everything in them."""
         while self._domains:
             self._domains.pop().close()
-        atexit.unregister(self.close)
+        atexit.unregister(self._end)
+
+    def _end(self) -> None:
+        """At the end of the process."""
+        with suppress(FabricError):
+            self.close()

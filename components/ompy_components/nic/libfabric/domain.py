@@ -71,6 +71,7 @@ class LibfabricDomain(FabricDomain):
         ] = set()
         self.native = library.copy_info(info.native.info)
         self.native.tx_attr.op_flags = info.op_flags
+        self._queues: list[LibfabricQueue] = []
         ffi = library.ffi
         fabric = ffi.new("struct fid_fabric **")
         result = library.functions.fi_fabric(self.native.fabric_attr, fabric, ffi.NULL)
@@ -107,8 +108,7 @@ class LibfabricDomain(FabricDomain):
 
     def in_use(self, region: LibfabricRegion) -> bool:
         """Whether work under way has it for its local memory."""
-        queues = [one for one in self.opened if isinstance(one, LibfabricQueue)]
-        return any(queue.contexts.uses(region) for queue in queues)
+        return any(queue.contexts.uses(region) for queue in self._queues)
 
     def close_regions(self) -> None:
         """Close the regions nothing is under way in any more."""
@@ -122,7 +122,16 @@ class LibfabricDomain(FabricDomain):
 
     def completion_queue(self, depth: int = 0) -> LibfabricQueue:
         """A queue for `depth` completions."""
-        return LibfabricQueue(self, depth)
+        queue = LibfabricQueue(self, depth)
+        self._queues.append(queue)
+        self.opened.add(queue)
+        return queue
+
+    def forget(self, queue: LibfabricQueue) -> None:
+        """For a queue: it is closed."""
+        self.opened.discard(queue)
+        if queue in self._queues:
+            self._queues.remove(queue)
 
     def endpoint(self, vector: AddressVector, queue: CompletionQueue) -> FabricEndpoint:
         """An endpoint that reports all to `queue`."""
@@ -150,8 +159,10 @@ class LibfabricDomain(FabricDomain):
             return
         self._close_all()
         fid, self.fid = self.fid, None
-        self.library.close(fid.fid, f"the domain of {self.name}")
-        self.library.close(self._fabric.fid, f"the fabric of {self.name}")
+        try:
+            self.library.close(fid.fid, f"the domain of {self.name}")
+        finally:
+            self.library.close(self._fabric.fid, f"the fabric of {self.name}")
 
     def _close_all(self) -> None:
         """Close what is still open, what is made of others before these."""

@@ -66,6 +66,9 @@ class LibfabricEndpoint(FabricEndpoint):
         self._contexts = queue.contexts
         self._from_buffer = domain.library.ffi.from_buffer
         self._whole = whole
+        self._tx: Any = None
+        self._rx: Any = None
+        domain.opened.add(self)  # what is made before an error is closed with the domain
         if whole is None:
             self._tx = self._rx = self._made("endpoint", vector)
             self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND | Caps.RECV, "a queue")
@@ -75,7 +78,6 @@ class LibfabricEndpoint(FabricEndpoint):
             self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND, "a queue")
             self._rx = whole.made("rx_ctx", index)
             self._library.bind(self._rx.fid, queue.fid.fid, Caps.RECV, "a queue")
-        domain.opened.add(self)
 
     def _made(self, slot: str, vector: Any) -> Any:
         domain = self._domain
@@ -272,12 +274,11 @@ class LibfabricEndpoint(FabricEndpoint):
     def close(self) -> None:
         """Give it back; harmless the second time."""
         tx, rx, self._tx, self._rx = self._tx, self._rx, None, None
-        if tx is None:
-            return
         self._domain.opened.discard(self)
-        if rx != tx:
+        if rx is not None and rx != tx:
             self._library.close(rx.fid, "a receive context")
-        self._library.close(tx.fid, f"an endpoint of {self._domain.name}")
+        if tx is not None:
+            self._library.close(tx.fid, f"an endpoint of {self._domain.name}")
 
 
 class ShmEndpoint(LibfabricEndpoint):
