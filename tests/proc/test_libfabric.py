@@ -47,8 +47,6 @@ def test_a_killed_peer_hangs_nobody(provider: str) -> None:
 
 
 def test_usnic_over_the_provider_udp() -> None:
-    real(
-        2,
-        "tests.sim.p2p.programs:ring",
-        settings={"btl": "self,usnic", "btl_usnic_nic": "libfabric"},
-    )
+    """Messages of every size, before and after packets of a stranger, which are refused."""
+    settings = {"btl": "self,usnic", "btl_usnic_nic": "libfabric"}
+    assert all(real(2, f"{SUPPORT}:foreign", settings=settings, timeout=110))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from ompy.runtime.process import RankProcess
 from ompy_components.nic.libfabric.completions import LibfabricQueue
 from ompy_components.nic.libfabric.domain import LibfabricDomain
 
-from tests.sim.p2p.programs import buffer, send, world
+from tests.sim.p2p.programs import buffer, ring, send, world
 from tests.support.effort import THOROUGH, effort
 from tests.support.fabric_programs import ALL, PROGRAMS, Side, best, compare_and_swap, one_atomic
 
@@ -144,3 +145,23 @@ def all_leaks(process: RankProcess) -> list[list[object]]:
     """`leaks` over each provider, 10,000 operations in all."""
     count = effort(10_000 // len(PROVIDERS))
     return [[provider, *leaks(process, provider, count)] for provider in PROVIDERS]
+
+
+def foreign(process: RankProcess) -> int:
+    """What a stranger sends to usnic's queue pairs is refused, and the job goes on.
+
+    Returns:
+        Packets this rank has refused.
+    """
+    ring(process)
+    (module,) = (one for one in process.context.btls if one.name == "usnic")
+    channels: Any = module._channels  # type: ignore[attr-defined]
+    seal = module._seal  # type: ignore[attr-defined]
+    before = seal.refused
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for channel in channels:
+            for size in (0, 1, 16, 41, 400, 768):
+                stranger.sendto(os.urandom(size), tuple(channel.address))
+    assert process.context.engine.wait_until(lambda: seal.refused > before, 20 * 10**9)
+    ring(process)
+    return int(seal.refused)
