@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import weakref
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from ompy_components.nic.libfabric.domain import LibfabricDomain
 
 from tests.support.fabric_programs import ALL, best
 from tests.support.libfabric_devices import fabric_nic, needs_libfabric
-from tests.support.worlds import registry
+from tests.support.worlds import ROOT, registry
 from tools.fabric_declarations import TARGET, generated
 
 # offsets of the fields that are declared, and the size, from libfabric-dev 1.17 on x86-64; a table
@@ -336,3 +337,13 @@ def test_a_sleeping_rank_is_woken_by_tcp() -> None:
         end.nic.close()
     network.close()
     engine.close()
+
+
+def test_who_needs_no_device_loads_nothing() -> None:
+    """Not even cffi's backend; opening the component looks only whether there is something."""
+    program = (
+        "import sys; from tests.support.worlds import ROOT, registry; registry().open('nic');"
+        "print([name for name in ('_cffi_backend', 'cffi') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["[]"], done.stderr

@@ -98,7 +98,7 @@ def _listed(library: str) -> bool:
     if "/" in library:
         return Path(library).exists()
     try:
-        return b"\0%s\0" % library.encode() in LOADER_CACHE.read_bytes()
+        return b"/%s\0" % library.encode() in LOADER_CACHE.read_bytes()
     except OSError:
         return False
 
