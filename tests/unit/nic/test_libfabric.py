@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 from ompy.engine.real import RealEngine
-from ompy.frameworks.nic.fabric import Caps, FabricError, Hints, MrMode
+from ompy.frameworks.nic.fabric import (
+    AtomicCall,
+    Caps,
+    Datatype,
+    FabricError,
+    Hints,
+    MrMode,
+    Op,
+)
 from ompy.mca.component import NotAvailable
 from ompy.net.real import RealNetwork
 from ompy.runtime.world import LonelyWireUp
@@ -347,3 +355,36 @@ def test_who_needs_no_device_loads_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.split() == ["[]"], done.stderr
+
+
+@needs_libfabric
+def test_what_a_provider_has_no_function_for_is_an_error() -> None:
+    """The datagram provider has neither RMA nor atomics."""
+    engine = RealEngine(1)
+    network = RealNetwork(engine, 0, LonelyWireUp())
+    nic = fabric_nic(network)
+    (info, *_) = nic.infos(Hints(Caps.MSG, provider="udp", datagram=True))
+    domain = nic.domain(info)
+    vector, queue = domain.address_vector(), domain.completion_queue(16)
+    endpoint = domain.endpoint(vector, queue)
+    endpoint.enable()
+    word = memoryview(bytearray(8))
+    for call in (endpoint.write, endpoint.read):
+        with pytest.raises(FabricError, match="not implemented") as caught:
+            call(word, None, 0, 0, 0, "none")
+        assert caught.value.errno == 38  # ENOSYS
+    with pytest.raises(FabricError, match="not implemented"):
+        endpoint.atomic(word, 0, 0, 0, Datatype.UINT64, Op.SUM, "none")
+    assert not endpoint.atomic_valid(AtomicCall.ATOMIC, Datatype.UINT64, Op.SUM)
+    assert not queue.contexts.held
+    nic.close()
+    network.close()
+    engine.close()
+
+
+@needs_libfabric
+def test_memory_that_cannot_be_written_takes_no_slot(end: End) -> None:
+    slots = len(end.queue.contexts.free)
+    with pytest.raises((BufferError, ValueError)):
+        end.endpoint.receive(memoryview(b"constant"), None, "never")
+    assert (len(end.queue.contexts.free), len(end.queue.contexts.held)) == (slots, 0)

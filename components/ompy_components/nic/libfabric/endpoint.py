@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ompy_components.nic.libfabric.domain import LibfabricDomain
 
 ENOMEM: Final = 12
+ENOSYS: Final = 38
 ENABLE: Final = 6  # libfabric: FI_ENABLE, a command of fi_control
 ANYBODY: Final = (1 << 64) - 1  # libfabric: FI_ADDR_UNSPEC
 NAME_ROOM: Final = 256  # bytes; arbitrary: more than any provider's names have
@@ -46,6 +47,11 @@ def _name(domain: LibfabricDomain, fid: Any) -> bytes:
     result = getname(ffi.addressof(fid.fid), room, size)
     domain.library.check(result, f"the address of an endpoint of {domain.name}")
     return bytes(ffi.buffer(room, size[0]))
+
+
+def _missing(*_: object) -> int:
+    """What a provider has no function for."""
+    return -ENOSYS
 
 
 class LibfabricEndpoint(FabricEndpoint):
@@ -95,7 +101,11 @@ class LibfabricEndpoint(FabricEndpoint):
         library.control(self._tx.fid, ENABLE, null, f"enabling an endpoint of {self._domain.name}")
         if self._rx != self._tx:
             library.control(self._rx.fid, ENABLE, null, "enabling a receive context")
-        tx, slot = self._tx, library.slot_or_none
+        tx = self._tx
+
+        def slot(table: Any, name: str) -> Any:
+            return library.slot_or_none(table, name) or _missing
+
         self._fi_send = slot(tx.msg, "send")
         self._fi_inject = slot(tx.msg, "inject")
         self._fi_recv = slot(self._rx.msg, "recv")
@@ -114,9 +124,9 @@ class LibfabricEndpoint(FabricEndpoint):
     def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
         """fi_send."""
         contexts = self._contexts
-        slot = contexts.free.pop() if contexts.free else contexts.more()
         buffer = self._from_buffer(memory)
         number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_send(self._tx, buffer, len(buffer), number, to, slot)
         if result:
             return self._refused(slot, result, "fi_send")
@@ -136,9 +146,9 @@ class LibfabricEndpoint(FabricEndpoint):
     def receive(self, memory: memoryview, descriptor: Any, context: object) -> bool:
         """fi_recv."""
         contexts = self._contexts
-        slot = contexts.free.pop() if contexts.free else contexts.more()
         buffer = self._from_buffer(memory, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_recv(self._rx, buffer, len(buffer), number, ANYBODY, slot)
         if result:
             return self._refused(slot, result, "fi_recv")
@@ -156,9 +166,9 @@ class LibfabricEndpoint(FabricEndpoint):
     ) -> bool:
         """fi_write."""
         contexts = self._contexts
-        slot = contexts.free.pop() if contexts.free else contexts.more()
         buffer = self._from_buffer(memory)
         number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_write(self._tx, buffer, len(buffer), number, to, address, key, slot)
         if result:
             return self._refused(slot, result, "fi_write")
@@ -176,9 +186,9 @@ class LibfabricEndpoint(FabricEndpoint):
     ) -> bool:
         """fi_read."""
         contexts = self._contexts
-        slot = contexts.free.pop() if contexts.free else contexts.more()
         buffer = self._from_buffer(memory, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_read(self._tx, buffer, len(buffer), number, to, address, key, slot)
         if result:
             return self._refused(slot, result, "fi_read")
@@ -197,8 +207,8 @@ class LibfabricEndpoint(FabricEndpoint):
     ) -> bool:
         """fi_atomic, of one word."""
         contexts = self._contexts
-        slot = contexts.free.pop() if contexts.free else contexts.more()
         buffer = self._from_buffer(operand)
+        slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_atomic(self._tx, buffer, 1, 0, to, address, key, datatype, op, slot)
         if result:
             return self._refused(slot, result, "fi_atomic")
@@ -219,10 +229,10 @@ class LibfabricEndpoint(FabricEndpoint):
     ) -> bool:
         """fi_fetch_atomic, of one word."""
         contexts = self._contexts
-        slot = contexts.free.pop() if contexts.free else contexts.more()
         buffer = self._from_buffer(operand)
         old = self._from_buffer(result, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
         refusal = self._fi_fetch(
             self._tx, buffer, 1, 0, old, number, to, address, key, datatype, op, slot
         )
@@ -246,11 +256,11 @@ class LibfabricEndpoint(FabricEndpoint):
     ) -> bool:
         """fi_compare_atomic, of one word."""
         contexts = self._contexts
-        slot = contexts.free.pop() if contexts.free else contexts.more()
         buffer = self._from_buffer(operand)
         with_it = self._from_buffer(compare)
         old = self._from_buffer(result, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
         refusal = self._fi_compare(
             self._tx, buffer, 1, 0, with_it, 0, old, number, to, address, key, datatype, op, slot
         )
