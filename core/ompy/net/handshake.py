@@ -22,9 +22,11 @@ from struct import Struct
 from typing import Final
 
 MAGIC: Final = b"ompytcp1"  # of btl/tcp; another protocol has another word
+MAGIC_SIZE: Final = 8  # bytes; arbitrary: of the word a connection begins with
 NONCE_SIZE: Final = 16  # arbitrary: 128 bits never repeat
 PROOF_SIZE: Final = 32  # HMAC-SHA256
 HELLO: Final = Struct(f"<8s8sII{NONCE_SIZE}s")
+assert len(MAGIC) == MAGIC_SIZE
 assert HELLO.size == 40
 CHALLENGE_SIZE: Final = NONCE_SIZE + PROOF_SIZE
 VERDICT_SIZE: Final = 1 + PROOF_SIZE
