@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from ompy.engine.base import Engine, Poller
@@ -212,7 +213,7 @@ def messages(side: Side) -> None:
             side.send(0, size, ("s", index))
         for index in range(3):
             view = memoryview(bytearray(pattern(limit, index)))
-            side.post(lambda view=view: side.endpoint.inject(view, side.to))  # type: ignore[misc]
+            side.post(partial(side.endpoint.inject, view, side.to))
             view[:] = bytes(limit)
         for index in range(len(sizes)):
             side.good(("s", index))
@@ -269,24 +270,17 @@ def atomics(side: Side) -> None:
 def one_atomic(side: Side, call: AtomicCall, datatype: Datatype, op: Op) -> None:
     form = struct.Struct(FORMATS[datatype])
     width = form.size
+    end, to, address, key = side.endpoint, side.to, side.there.base, side.there.key
     signed = datatype in (Datatype.INT32, Datatype.INT64)
     for old, operand in ((5, 3), (0, 9), (12, 0), (-7 if signed else 2 ** (8 * width) - 1, 2)):
         put_word(side, form, old)
         view = memoryview(bytearray(form.pack(operand)))
-        address, key = side.there.base, side.there.key
         result = side.memory[64 : 64 + width]
+        what = (to, address, key, datatype, op, "atomic")
         if call is AtomicCall.ATOMIC:
-            side.post(
-                lambda view=view: side.endpoint.atomic(  # type: ignore[misc]
-                    view, side.to, address, key, datatype, op, "atomic"
-                )
-            )
+            side.post(partial(end.atomic, view, *what))
         else:
-            side.post(
-                lambda view=view, result=result: side.endpoint.fetch_atomic(  # type: ignore[misc]
-                    view, result, side.here, side.to, address, key, datatype, op, "atomic"
-                )
-            )
+            side.post(partial(end.fetch_atomic, view, result, side.here, *what))
         side.good("atomic")
         if call is AtomicCall.FETCH:
             assert form.unpack(result)[0] == old, (datatype, op)
@@ -301,20 +295,8 @@ def compare_and_swap(side: Side, datatype: Datatype) -> None:
         put_word(side, form, 5)
         operand = memoryview(bytearray(form.pack(77)))
         with_ = memoryview(bytearray(form.pack(compare)))
-        side.post(
-            lambda operand=operand, with_=with_: side.endpoint.compare_atomic(  # type: ignore[misc]
-                operand,
-                with_,
-                result,
-                side.here,
-                side.to,
-                address,
-                key,
-                datatype,
-                Op.CSWAP,
-                "cswap",
-            )
-        )
+        what = (side.to, address, key, datatype, Op.CSWAP, "cswap")
+        side.post(partial(side.endpoint.compare_atomic, operand, with_, result, side.here, *what))
         side.good("cswap")
         assert form.unpack(result)[0] == 5
         assert word(side, form) == new

@@ -17,7 +17,7 @@ from ompy.frameworks.nic.fabric import (
     ScalableEndpoint,
 )
 
-from ompy_components.nic.ofi_emulated import headers, words
+from ompy_components.nic.ofi_emulated import errors, headers, words
 from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal
 from ompy_components.nic.ofi_emulated.headers import WANTS_ANSWER, WIDTHS, Request
 from ompy_components.nic.ofi_emulated.link import Operation
@@ -286,6 +286,11 @@ class EmulatedEndpoint(FabricEndpoint):
             return self._again("connecting")
         if operation is not None:
             self.outstanding += 1
+        spoiled = domain.network.spoiled(name.rank, domain.interface.name)
+        if spoiled:
+            if operation is not None:
+                operation.done(spoiled, f"{errors.words(spoiled)}: a fault script's work_error")
+            return True
         address, key = place
         where = (name.endpoint, self.index, 0, address, key, size)
         link.post(Request(kind, flags, *more, *where), payload, operation)
