@@ -46,14 +46,15 @@ class EmulatedQueue(CompletionQueue):
     def read(self, most: int) -> list[Completion]:
         """Let the domain work, then hand out what is done."""
         domain = self._domain
-        if len(self._done) < most:
+        now = domain.engine.now()
+        if len(self._done) < most or self._done[most - 1][0] > now:
             domain.progress()
+            now = domain.engine.now()
         if self.lost:
             raise refusal(EOVERRUN, f"a completion queue of {self.depth} entries")
         if domain.gone and not self._done:
             raise refusal(errno.ENODEV, domain.gone)
         found: list[Completion] = []
-        now = domain.engine.now()
         while self._done and len(found) < most and self._done[0][0] <= now:
             found.append(self._done.popleft()[1])
         return found

@@ -289,6 +289,7 @@ class EmulatedDomain(FabricDomain):
         self._closed = True
         for link in self.links:
             link.close()
+        self._links.clear()
         for responder in list(self._responders):
             responder.close()
         self.regions.close()

@@ -112,6 +112,11 @@ class Link:
         return bool(self._operations) or bool(self._queue) or self.state is State.CONNECTING
 
     @property
+    def under_way(self) -> Sequence[Operation]:
+        """What is not done, oldest first."""
+        return list(self._operations.values())
+
+    @property
     def speaking(self) -> bool:
         """Whether the stream has not taken all that was posted."""
         return bool(self._queue)
@@ -310,7 +315,7 @@ class Link:
         """The connection is gone: what is under way ends with this error, in order."""
         where = f"{self._domain.interface.address} - {self.listener.host}"
         detail = f"{words(number)}: {where}: {why}"
-        lost = list(self._operations.values())
+        lost = self.under_way
         untold = self.state is State.CONNECTING or self._queue or number == errno.ECONNABORTED
         if untold and not lost:
             self._problem = (number, f"{where}: {why}")
