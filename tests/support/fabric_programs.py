@@ -121,10 +121,12 @@ class Side(Poller):
 
     def post(self, call: Callable[[], bool]) -> None:
         """Post until it is taken."""
+        pause = 1_000
         while not call():
             self.again += 1
-            seen = self.again
-            self.engine.wait_until(lambda seen=seen: self.again > seen, 1000)  # type: ignore[misc]
+            done = len(self.done)
+            self.engine.wait_until(lambda done=done: len(self.done) > done, pause)  # type: ignore[misc]
+            pause = min(2 * pause, 100_000)
 
     def finished(self, context: object) -> Completion:
         """Wait for the completion of one piece of work."""
@@ -173,6 +175,8 @@ class Side(Poller):
         self.good("met")
 
     def close(self) -> None:
+        """Give everything back; the peer may still wait for the answer to its last message."""
+        self.engine.wait_until(lambda: False, 5_000_000)
         self.engine.remove_poller(self)
         self.region.close()
         self.endpoint.close()

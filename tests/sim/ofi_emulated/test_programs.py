@@ -112,7 +112,7 @@ def test_ten_thousand_operations_leave_nothing() -> None:
             most = 0
             for index in range(10_000):
                 view = side.memory[8 * (index % 64) :][:8]
-                region = side.domain.register(view, Caps.WRITE, 100 + index)
+                region = side.domain.register(view, Caps.WRITE, 10_000 + index)
                 side.write(8 * (index % 64), 8, 8 * (index % 64), index)
                 if index % 64 == 63:
                     side.wait(lambda: len(side.done) >= 64, "64 writes")

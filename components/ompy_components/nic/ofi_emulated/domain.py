@@ -276,7 +276,7 @@ class EmulatedDomain(FabricDomain):
     def _said(self) -> bool:
         """Nothing waits to be sent; tries to."""
         self.progress()
-        return not any(link.speaking for link in self._links.values())
+        return not any(one.speaking for one in (*self._links.values(), *self._responders))
 
     def close(self) -> None:
         """Send what was taken from posts that are complete; then give everything back."""

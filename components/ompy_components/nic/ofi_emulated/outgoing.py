@@ -64,10 +64,11 @@ class OutgoingQueue:
                     frame.taken()
 
     def withdraw(self, subject: object) -> None:
-        """The memory of a subject's frames is needed elsewhere: send copies of it."""
+        """The memory of a subject's frames is about to change: send copies of it."""
         for frame in self._waiting:
             if frame.subject is subject:
                 frame.pieces = [memoryview(b"".join(frame.pieces))]
+                frame.subject = None
 
     def clear(self) -> None:
         """Nothing more is sent."""

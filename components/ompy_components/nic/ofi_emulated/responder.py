@@ -58,6 +58,11 @@ class Responder:
         self._closed = False
         domain.readiness.add(stream, self)
 
+    @property
+    def speaking(self) -> bool:
+        """Whether the stream has not taken all answers."""
+        return bool(self._queue)
+
     def ready(self, readable: bool, writable: bool) -> None:
         """The stream can be used."""
         if writable and not self._closed:
@@ -111,6 +116,7 @@ class Responder:
                 self._intake.next_header()
                 self._answer(0, view, found)
             else:
+                self._queue.withdraw(found)  # what was asked for before is as it was
                 self._into = found
                 view = self._domain.regions.view(found, request.address, request.size)
                 self._land(request.size, view)
@@ -181,6 +187,7 @@ class Responder:
         ):
             self._answer(errno.EINVAL)
             return
+        self._queue.withdraw(found)
         word = self._domain.regions.view(found, request.address, request.size)
         old = words.change(word, datatype, op, operands)
         if request.kind != ATOMIC:
