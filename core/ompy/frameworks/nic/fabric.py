@@ -40,13 +40,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum, IntFlag
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ompy.frameworks.nic.base import Nic, NicError
-
-# what `CompletionQueue.arm` answers where it has no descriptor
-NEWS: Final = -1  # there is something to read now
-WATCHED: Final = -2  # the network's own sources wake the rank: an emulated device has no other
 
 
 class Caps(IntFlag):
@@ -278,8 +274,8 @@ class CompletionQueue:
         """Before the caller sleeps: a file descriptor that becomes readable with news.
 
         Returns:
-            The descriptor, or `NEWS`, or `WATCHED`: news wakes the rank without more ado. None:
-            this provider has nothing that could wake anybody, so look again soon.
+            The descriptor, or -1: there is something to read now. None: this provider has nothing
+            that could wake anybody, so look again soon.
         """
         raise NotImplementedError
 
