@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from ompy.engine.base import Engine, Poller
 from ompy.frameworks.nic.fabric import (
-    WATCHED,
     AtomicCall,
     Caps,
     Completion,
@@ -113,7 +112,7 @@ class Side(Poller):
         return len(found)
 
     def arm(self) -> bool:
-        return self.queue.arm() == WATCHED
+        return self.queue.arm() is True
 
     def wait(self, ready: Callable[[], bool], what: object) -> None:
         if not self.engine.wait_until(ready, round(self.seconds * SECOND)):

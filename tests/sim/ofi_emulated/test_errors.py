@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.nic.base import EventKind
-from ompy.frameworks.nic.fabric import NEWS, Completion, FabricError
+from ompy.frameworks.nic.fabric import Completion, FabricError
 from ompy.frameworks.paths import MS, PATIENCE_MS, TIMEOUT_MS
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual import Rail
@@ -76,7 +76,7 @@ def test_a_queue_that_overflows() -> None:
 
             def overflown() -> bool:
                 domain.progress()  # type: ignore[attr-defined]
-                return side.queue.arm() == NEWS
+                return side.queue.arm() is False
 
             rank.engine.wait_until(lambda: overflown() and side.queue.lost, SECOND)  # type: ignore[attr-defined]
             for _ in range(2):

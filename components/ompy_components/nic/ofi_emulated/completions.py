@@ -6,7 +6,7 @@ import errno
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ompy.frameworks.nic.fabric import NEWS, WATCHED, Completion, CompletionQueue
+from ompy.frameworks.nic.fabric import Completion, CompletionQueue
 
 from ompy_components.nic.ofi_emulated.errors import EOVERRUN, refusal
 
@@ -59,11 +59,10 @@ class EmulatedQueue(CompletionQueue):
             found.append(self._done.popleft()[1])
         return found
 
-    def arm(self) -> int | None:
+    def arm(self) -> bool | None:
         """The network's sources wake the rank, and timers."""
         due = bool(self._done) and self._done[0][0] <= self._domain.engine.now()
-        news = due or self.lost or self._domain.pressing()
-        return NEWS if news else WATCHED
+        return not (due or self.lost or self._domain.pressing())
 
     def forget(self, endpoint: EmulatedEndpoint) -> None:
         """An endpoint is closed: nothing of it completes any more."""

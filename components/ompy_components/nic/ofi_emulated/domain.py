@@ -9,6 +9,7 @@ from ompy.frameworks.nic.base import EventKind
 from ompy.frameworks.nic.fabric import (
     AddressVector,
     Caps,
+    Completion,
     CompletionQueue,
     FabricDomain,
     FabricEndpoint,
@@ -23,7 +24,7 @@ from ompy_components.nic.ofi_emulated.completions import EmulatedQueue
 from ompy_components.nic.ofi_emulated.door import Door
 from ompy_components.nic.ofi_emulated.doubts import Doubts
 from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint, EmulatedScalable
-from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal
+from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal, words
 from ompy_components.nic.ofi_emulated.link import Link
 from ompy_components.nic.ofi_emulated.memory import Regions
 from ompy_components.nic.ofi_emulated.providers import Traits, virtual
@@ -86,6 +87,7 @@ class EmulatedDomain(FabricDomain):
         self._links: dict[Address, Link] = {}
         self._responders: dict[Responder, None] = {}
         self._endpoints: dict[int, dict[int, EmulatedEndpoint]] = {}
+        self._epochs: dict[int, int] = {}
         self._made = 0
         self._posts = 0
         self._timers: list[Timer] = []
@@ -203,9 +205,42 @@ class EmulatedDomain(FabricDomain):
             if link is not None:
                 link.close()
 
-    def respond_to(self, stream: Stream) -> None:
+    def respond_to(self, stream: Stream, rank: int, epoch: int) -> None:
         """A peer's connection is proven."""
-        self._responders[Responder(self, stream)] = None
+        if epoch > self.epoch_of(rank):
+            self._end_epoch(rank, epoch - 1, "the peer has found the path broken")
+        self._responders[Responder(self, stream, rank, epoch)] = None
+
+    def epoch_of(self, rank: int) -> int:
+        """How often the path to a rank has broken, as far as is known."""
+        return self._epochs.get(rank, 0)
+
+    def path_broke(self, rank: int, epoch: int) -> None:
+        """A link has, of its own."""
+        self._epochs[rank] = max(self.epoch_of(rank), epoch + 1)
+
+    def peer_broke(self, rank: int, epoch: int, why: str) -> None:
+        """A peer's connection has, without a word: what goes the other way is broken too."""
+        if epoch >= self.epoch_of(rank) and not self._closed:
+            told = self._end_epoch(rank, epoch, why)
+            if not told:
+                self.notice(errno.ECONNRESET, f"{words(errno.ECONNRESET)}: rank {rank}: {why}")
+
+    def _end_epoch(self, rank: int, epoch: int, why: str) -> bool:
+        """Break the links to a rank up to an epoch. Whether there was one."""
+        self._epochs[rank] = epoch + 1
+        links = [link for link in self.links if link.rank == rank and link.breakable(epoch)]
+        for link in links:
+            link.broken(errno.ECONNRESET, why)
+        return bool(links)
+
+    def notice(self, number: int, detail: str) -> None:
+        """Something broke that nothing was under way on: tell whoever reads a queue."""
+        for contexts in self._endpoints.values():
+            for context in contexts.values():
+                if context.enabled and not self._closed:
+                    context.received(Completion(None, 0, number, detail))
+                    return
 
     def forget_responder(self, responder: Responder) -> None:
         """It is closed."""
@@ -276,12 +311,17 @@ class EmulatedDomain(FabricDomain):
     def _said(self) -> bool:
         """Nothing waits to be sent; tries to."""
         self.progress()
-        return not any(one.speaking for one in (*self._links.values(), *self._responders))
+        return not any(one.speaking for one in self._ends())
+
+    def _ends(self) -> list[Link | Responder]:
+        return [*self._links.values(), *self._responders]
 
     def close(self) -> None:
         """Send what was taken from posts that are complete; then give everything back."""
         if self._closed:
             return
+        for one in self._ends():
+            one.say_bye()
         if not self._said():
             self.engine.wait_until(self._said, LINGER)
         for number in list(self._endpoints):

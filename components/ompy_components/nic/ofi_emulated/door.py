@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
@@ -13,7 +14,13 @@ if TYPE_CHECKING:
 
 MAGIC: Final = b"ompyofi1"
 assert len(MAGIC) == MAGIC_SIZE
+EPOCH: Final = Struct("<I")
 HALF_OPEN_MAX: Final = 64  # arbitrary, as btl/tcp's: more than ranks connect at the same moment
+
+
+def nonce_of(epoch: int, chance: bytes) -> bytes:
+    """A nonce that also says which epoch of the path a connection belongs to."""
+    return EPOCH.pack(epoch) + chance[EPOCH.size :]
 
 
 class Visitor:
@@ -54,7 +61,7 @@ class Visitor:
             self._door.expel(self)  # a stranger: nothing to tell anybody
             return
         if acceptor.outcome is Outcome.TAKEN and not acceptor.outgoing:
-            self._door.welcome(self, acceptor.peer)
+            self._door.welcome(self, acceptor.peer, EPOCH.unpack_from(acceptor.theirs)[0])
         else:
             wanted = bool(acceptor.outgoing)
             self._door.domain.readiness.want_write(stream, wanted=wanted)
@@ -100,12 +107,12 @@ class Door:
         if len(self._visitors) > HALF_OPEN_MAX:
             self.expel(next(iter(self._visitors)))
 
-    def welcome(self, visitor: Visitor, rank: int) -> None:
+    def welcome(self, visitor: Visitor, rank: int, epoch: int) -> None:
         """It has proven to come from a rank of this job."""
         del self._visitors[visitor]
         visitor.leave()
         visitor.stream.belongs_to(rank)
-        self.domain.respond_to(visitor.stream)
+        self.domain.respond_to(visitor.stream, rank, epoch)
 
     def expel(self, visitor: Visitor) -> None:
         """Close a connection that has not proven itself; harmless when it is gone already."""

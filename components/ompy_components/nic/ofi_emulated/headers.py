@@ -7,7 +7,7 @@
 Little-endian. `endpoint` is the target's, `context` the index of the sender's; `size` counts the
 bytes that follow, of a READ those that are asked for. An atomic is followed by its operand, a
 compare by the operand and the comparand; words lie as they do in memory. The status of an answer is
-0 or an error number.
+0, an error number, or LEAVES: who is asked closes the connection, which is no error.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ READ: Final = 3
 ATOMIC: Final = 4
 FETCH: Final = 5
 COMPARE: Final = 6
+BYE: Final = 7  # the asker closes the connection: no error
 ATOMICS: Final = frozenset({ATOMIC, FETCH, COMPARE})
 ANSWERED: Final = frozenset({READ, FETCH, COMPARE})  # their answer brings bytes
+
+LEAVES: Final = 0xFFFF  # a status; arbitrary: no error number
 
 WANTS_ANSWER: Final = 1  # flag: say when it is done, not only when it is refused
 
@@ -85,7 +88,7 @@ def parse_request(data: memoryview) -> Request:
         BadFrame: it is none.
     """
     found = Request(*REQUEST.unpack(data))
-    if not SEND <= found.kind <= COMPARE or found.flags > WANTS_ANSWER or found.size > SIZE_MAX:
+    if not SEND <= found.kind <= BYE or found.flags > WANTS_ANSWER or found.size > SIZE_MAX:
         raise BadFrame(f"a request of kind {found.kind} with {found.size} bytes")
     if found.kind in ATOMICS:
         try:

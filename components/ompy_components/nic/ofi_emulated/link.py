@@ -18,10 +18,12 @@ from ompy.frameworks.nic.fabric import Completion
 from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
 from ompy.net.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
 
-from ompy_components.nic.ofi_emulated.door import MAGIC
+from ompy_components.nic.ofi_emulated.door import MAGIC, nonce_of
 from ompy_components.nic.ofi_emulated.errors import refusal, words
 from ompy_components.nic.ofi_emulated.headers import (
     ANSWER,
+    BYE,
+    LEAVES,
     REQUEST,
     WANTS_ANSWER,
     BadFrame,
@@ -87,6 +89,7 @@ class Link:
         rank: whose domain it is.
         listener: where that listens.
         state: of the connection.
+        epoch: of the path, when the connection was made.
         heard: when something came from the peer last, or the first operation began to wait.
     """
 
@@ -94,7 +97,9 @@ class Link:
         self.rank = rank
         self.listener = listener
         self.state = State.CLOSED
+        self.epoch = 0
         self.heard = 0
+        self._left = False
         self._domain = domain
         self._stream: Stream | None = None
         self._initiator: Initiator | None = None
@@ -195,6 +200,9 @@ class Link:
                 count = self._stream.receive_into(intake.room())
                 if count == WOULD_BLOCK:
                     return
+                if count == 0 and self._left and not self._operations:
+                    self.close()
+                    return
                 if count == 0:
                     self.broken(errno.ECONNRESET, "the peer has closed the connection")
                     return
@@ -215,6 +223,10 @@ class Link:
             self._finish()
             return
         answer = parse_answer(intake.header)
+        if answer.status == LEAVES:
+            self._left = True
+            intake.next_header()
+            return
         operation = self._operations.get(answer.number)
         self._answered = (operation, answer.number, answer.status)
         result = operation.result if operation is not None else None
@@ -252,7 +264,9 @@ class Link:
             return
         self.heard = domain.engine.now()
         self._stream.belongs_to(self.rank)
-        nonce = domain.network.entropy(NONCE_SIZE)
+        self.epoch = domain.epoch_of(self.rank)
+        self._left = False
+        nonce = nonce_of(self.epoch, domain.network.entropy(NONCE_SIZE))
         key, job = context.job_key, context.job_id
         self._initiator = Initiator(key, job, context.rank, self.rank, nonce, MAGIC)
         domain.readiness.add(self._stream, self)
@@ -316,13 +330,27 @@ class Link:
         where = f"{self._domain.interface.address} - {self.listener.host}"
         detail = f"{words(number)}: {where}: {why}"
         lost = self.under_way
-        untold = self.state is State.CONNECTING or self._queue or number == errno.ECONNABORTED
+        connected = self.state is State.CONNECTED
+        untold = not connected or self._queue or number == errno.ECONNABORTED
         if untold and not lost:
             self._problem = (number, f"{where}: {why}")
         self.close()
         self._note("BROKEN", errno=number, why=why, lost=len(lost))
         for operation in lost:
             operation.done(number, detail)
+        if connected:
+            self._domain.path_broke(self.rank, self.epoch)
+            if not lost:
+                self._domain.notice(number, detail)
+
+    def breakable(self, epoch: int) -> bool:
+        """Whether there is a connection of that epoch of the path, or an earlier one."""
+        return self.state is State.CONNECTED and self.epoch <= epoch
+
+    def say_bye(self) -> None:
+        """Tell the peer, behind all else, that the connection will be closed."""
+        if self.state is State.CONNECTED:
+            self.post(Request(BYE, 0, 0, 0, 0, 0, 0, 0, 0, 0), (), None)
 
     def close(self) -> None:
         """Close the connection; what is under way is forgotten."""

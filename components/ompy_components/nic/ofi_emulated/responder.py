@@ -14,8 +14,10 @@ from ompy_components.nic.ofi_emulated.headers import (
     ANSWER,
     ATOMIC,
     ATOMICS,
+    BYE,
     COMPARE,
     FETCH,
+    LEAVES,
     READ,
     REQUEST,
     SEND,
@@ -44,9 +46,17 @@ _CALLS: Final = {
 
 
 class Responder:
-    """One proven connection that a peer has made."""
+    """One proven connection that a peer has made.
 
-    def __init__(self, domain: EmulatedDomain, stream: Stream) -> None:
+    Attributes:
+        rank: whose.
+        epoch: of the path, as the peer had it.
+    """
+
+    def __init__(self, domain: EmulatedDomain, stream: Stream, rank: int, epoch: int) -> None:
+        self.rank = rank
+        self.epoch = epoch
+        self._left = False
         self._domain = domain
         self._stream = stream
         self._intake = Intake(REQUEST.size)
@@ -78,7 +88,7 @@ class Responder:
                 if count == WOULD_BLOCK:
                     break
                 if count == 0:
-                    self.close()
+                    self._broken("the peer has closed the connection")
                     return
                 if intake.received(count):
                     if intake.in_header:
@@ -89,8 +99,8 @@ class Responder:
                     return
         except DeviceGone as problem:
             self._domain.lost(str(problem))
-        except (LinkError, BadFrame):
-            self.close()
+        except (LinkError, BadFrame) as problem:
+            self._broken(str(problem))
 
     # -- being asked
 
@@ -99,7 +109,10 @@ class Responder:
         self._status = 0
         self._into = None
         context = self._domain.context_of(request.endpoint, request.context)
-        if context is None:
+        if request.kind == BYE:
+            self._left = True
+            self._intake.next_header()
+        elif context is None:
             self._refuse(request, errno.ENOTCONN)
         elif request.kind == SEND:
             self._asked_to_take(request, context.receives)
@@ -210,7 +223,7 @@ class Responder:
     ) -> None:
         if self._closed:
             return
-        if status:
+        if status and status != LEAVES:
             self._domain.library.counts["refused"] += 1
         pieces = [] if data is None else [data]
         header = memoryview(ANSWER.pack(status, number, sum(map(len, pieces))))
@@ -223,8 +236,8 @@ class Responder:
         except DeviceGone as problem:
             self._domain.lost(str(problem))
             return
-        except LinkError:
-            self.close()
+        except LinkError as problem:
+            self._broken(str(problem))
             return
         if not self._stalled:
             self._domain.readiness.want_write(self._stream, wanted=bool(self._queue))
@@ -243,6 +256,17 @@ class Responder:
                 # what lies behind the room has no place either
                 assert self._request is not None
                 self._intake.left += self._request.size - len(into.room)
+
+    def say_bye(self) -> None:
+        """Tell the peer, behind all answers, that the connection will be closed."""
+        self._say(LEAVES, 0)
+
+    def _broken(self, why: str) -> None:
+        """The connection is gone: so is the path, unless the peer has said so before."""
+        expected = self._left or self._closed
+        self.close()
+        if not expected:
+            self._domain.peer_broke(self.rank, self.epoch, why)
 
     def close(self) -> None:
         """Close the connection; a message of which the rest is missing never came."""
