@@ -25,8 +25,8 @@ class EmulatedFabricComponent(NicComponent):
             "providers",
             "string",
             "",
-            "Providers it has, in their order, separated by commas; empty for all, `emulated` "
-            "first. `ompy-info --plugins` does not list them, its README does.",
+            "Providers it has, in this order, separated by commas: emulated, emulated;offset, "
+            "emulated;prov_key and others, which its README lists; empty for all.",
             level=2,
         ),
         Parameter(

@@ -7,9 +7,9 @@ from typing import Final
 
 from ompy.frameworks.nic.fabric import FabricError
 
-# libfabric 1.17: enum in fi_errno.h
+# reference: libfabric 1.17, fi_errno.h; these and the next three
 ENOKEY: Final = 266
-ETRUNC: Final = 265  # libfabric 1.17, and the next three
+ETRUNC: Final = 265
 EOPBADSTATE: Final = 258
 EOVERRUN: Final = 268
 ENOSYS: Final = errno.ENOSYS

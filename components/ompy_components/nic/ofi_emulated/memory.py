@@ -18,7 +18,7 @@ from ompy_components.nic.ofi_emulated.errors import ENOKEY, refusal
 
 PAGE: Final = 4096  # bytes; x86: regions begin at pages
 FIRST_ADDRESS: Final = 1 << 32  # arbitrary: no small number is an address
-NO_KEY: Final = (1 << 64) - 1  # libfabric 1.17: FI_KEY_NOTAVAIL
+NO_KEY: Final = (1 << 64) - 1  # reference: libfabric 1.17, FI_KEY_NOTAVAIL
 CHANGES: Final = Caps.READ | Caps.RECV | Caps.REMOTE_WRITE  # local READ: what is read goes there
 
 
