@@ -50,10 +50,15 @@ class Rank:
 
     def swap(self, mine: bytes) -> bytes:
         """Give the other rank some bytes, and have its."""
+        return self.gather(mine)[1 - self.rank]
+
+    def gather(self, mine: bytes) -> list[bytes]:
+        """What every rank has given, by rank."""
         wireup = self.context.wireup
         wireup.publish(KEY, mine)
         wireup.commit()
-        return wireup.lookup(1 - self.rank)[KEY]
+        wireup.fence()
+        return [wireup.lookup(rank)[KEY] for rank in range(self.context.size)]
 
     def side(self, provider: str = "", **more: Any) -> Side:
         """This rank as the programs want it."""
@@ -77,9 +82,10 @@ def run(
     trace: bool = False,
     hosts: Sequence[int] = (0, 1),
     rail: Rail | None = None,
+    rails: int = 1,
     **settings: Any,
 ) -> tuple[VirtualJob, FaultCounter]:
-    """Run a program on two ranks of two hosts.
+    """Run a program on ranks of two or more hosts.
 
     Args:
         program: of each rank.
@@ -88,6 +94,7 @@ def run(
         trace: write the events.
         hosts: of the ranks.
         rail: the network.
+        rails: how many there are.
         settings: parameters of the device.
 
     Returns:
@@ -99,11 +106,12 @@ def run(
         made.append(Rank(context, settings, rules))
         return made[-1]
 
+    networks = (rail or Rail("rail0"), *(Rail(f"rail{number}") for number in range(1, rails)))
     job = VirtualJob(
-        2,
+        len(hosts),
         registry(),
         seed=seed,
-        rails=(rail or Rail("rail0"),),
+        rails=networks,
         hosts=hosts,
         bring_up=bring_up,
     )
