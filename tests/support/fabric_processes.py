@@ -39,8 +39,10 @@ def sockets() -> int:
     """TCP sockets that are open; what the engine opens when it parks is none."""
     found = 0
     for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as one:
-            found += one.family == socket.AF_INET
+        with suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(name))) as one:
+                    found += one.family == socket.AF_INET
     return found
 
 
