@@ -98,6 +98,24 @@ def test_an_announced_end_is_no_error() -> None:
     run(program)
 
 
+def test_a_peer_that_is_forgotten_is_told_of_no_error() -> None:
+    def program(rank: Rank) -> None:
+        side = rank.side()
+        side.meet()
+        if rank.rank == 0:
+            name = side.vector.find(side.to).packed()  # type: ignore[attr-defined]
+            side.vector.remove(side.to)
+            assert not side.domain.links  # type: ignore[attr-defined]
+            until(rank, 20 * MS)
+            side.to = side.vector.insert(name)
+        until(rank, 30 * MS)
+        assert not side.done
+        side.meet()
+        side.close()
+
+    run(program)
+
+
 def test_a_link_that_goes_down_is_told_at_both_ends() -> None:
     def program(rank: Rank) -> Any:
         side = rank.side()

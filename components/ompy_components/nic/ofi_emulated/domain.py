@@ -203,6 +203,7 @@ class EmulatedDomain(FabricDomain):
         if not any(vector.reaches(listener) for vector in self._vectors):
             link = self._links.pop(listener, None)
             if link is not None:
+                link.say_bye()
                 link.close()
 
     def respond_to(self, stream: Stream, rank: int, epoch: int) -> None:

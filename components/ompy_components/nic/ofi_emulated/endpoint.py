@@ -286,11 +286,10 @@ class EmulatedEndpoint(FabricEndpoint):
             return self._again("connecting")
         if operation is not None:
             self.outstanding += 1
-        spoiled = domain.network.spoiled(name.rank, domain.interface.name)
-        if spoiled:
-            if operation is not None:
+            spoiled = domain.network.spoiled(name.rank, domain.interface.name)
+            if spoiled:
                 operation.done(spoiled, f"{errors.words(spoiled)}: a fault script's work_error")
-            return True
+                return True
         address, key = place
         where = (name.endpoint, self.index, 0, address, key, size)
         link.post(Request(kind, flags, *more, *where), payload, operation)
