@@ -64,6 +64,28 @@ def test_the_nth_work_ends_with_an_error(number: int) -> None:
     counter.require("work_error")
 
 
+def test_work_that_is_refused_at_random() -> None:
+    """EAGAIN of a fault script is no error completion: the post has to be repeated."""
+
+    def program(rank: Rank) -> int:
+        side = rank.side()
+        side.meet()
+        before = side.again
+        for index in range(50):
+            side.write(8 * index, 8, 8 * index, index)
+        assert [one.errno for one in drain(side, 50)] == [0] * 50
+        again = side.again - before
+        side.meet()
+        side.close()
+        return again
+
+    rule = FaultRule("work_error", ranks=(0,), probability=0.3, error=errno.EAGAIN)
+    job, counter = run(program, rules=[rule])
+    counter.require("work_error", "again")
+    assert job.results[0] >= 5  # type: ignore[attr-defined]
+    assert job.results[1] == 0  # type: ignore[attr-defined]
+
+
 def test_a_queue_that_overflows() -> None:
     def program(rank: Rank) -> None:
         side = rank.side()

@@ -285,8 +285,10 @@ class EmulatedEndpoint(FabricEndpoint):
         if not link.open():
             return self._again("connecting")
         if operation is not None:
-            self.outstanding += 1
             spoiled = domain.network.spoiled(name.rank, domain.interface.name)
+            if spoiled == errno.EAGAIN:
+                return self._again("again")
+            self.outstanding += 1
             if spoiled:
                 operation.done(spoiled, f"{errors.words(spoiled)}: a fault script's work_error")
                 return True
