@@ -1,4 +1,4 @@
-"""tcp rails that are cut under a PML that fails over: cables pulled, black holes, rails healed."""
+"""Rails that are cut under a PML that fails over: cables pulled, black holes, rails healed."""
 
 import json
 import os
@@ -17,17 +17,14 @@ from .test_faults import named
 pytest.importorskip("ompy_components.pml.bfo", reason="there is no PML that fails over")
 pytestmark = [pytest.mark.proc, pytest.mark.netns]
 
-RAILS = (
-    "--mca",
-    "pml",
-    "bfo",
-    "--mca",
-    "btl",
-    "self,tcp",
-    "--mca",
-    "btl_tcp_if_include",
-    "rail1,rail2",
-)
+
+def rails_of(btl):
+    """Both rails, by one BTL."""
+    rails = ("--mca", f"btl_{btl}_if_include", "rail1,rail2")
+    return ("--mca", "pml", "bfo", "--mca", "btl", f"self,{btl}", *rails)
+
+
+RAILS = rails_of("tcp")
 # every rank sums until there is a file, and says how long the longest step took since it said so
 PROGRAM = """
 import os, sys, time
@@ -58,10 +55,10 @@ if w.rank == 0:
 class Job:
     """Two ranks that sum all the time, until `end`."""
 
-    def __init__(self, lab, folder, *more, size=100_000):
+    def __init__(self, lab, folder, *more, rails=RAILS, size=100_000):
         self.report, self._sign = folder / "rails.json", folder / "enough"
         shown = ("--mca", "bml_base_display_rails", "live")
-        words = ("--host", "h1,h2", *RAILS, *shown, *more, "--report-rails", self.report)
+        words = ("--host", "h1,h2", *rails, *shown, *more, "--report-rails", self.report)
         self.process = lab.ompy_run(*words, sys.executable, "-u", "-c", PROGRAM, size, self._sign)
         self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
         self._out.wait_for(1, "step")
@@ -105,7 +102,19 @@ def restored(lab):
 @pytest.mark.parametrize("fault", [pulled, swallowed])
 def test_a_rail_goes_in_the_middle_of_a_loop_and_comes_back(lab, tmp_path, fault, number):
     """The program goes on, both ends say so, and when it has returned both use it again."""
-    job = Job(lab, tmp_path)
+    breaks_and_heals(lab, Job(lab, tmp_path), fault)
+
+
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+@pytest.mark.parametrize("fault", [pulled, swallowed])
+@pytest.mark.parametrize("btl", ["usnic", "openib"])
+def test_rails_of_emulated_nics(lab, tmp_path, btl, fault):
+    """The same by transports of our own; a tenth of the bytes, as Python carries each packet."""
+    breaks_and_heals(lab, Job(lab, tmp_path, rails=rails_of(btl), size=10_000), fault)
+
+
+def breaks_and_heals(lab, job, fault):
+    """A rail is cut until both ends have said so, and whole again until they say that."""
     try:
         fault(lab)
         job.wait_for_both("rail1", "not healed")

@@ -34,6 +34,7 @@ from ompy.net.scripted_sockets import ScriptedStream
 from ompy.net.virtual import Rail as Wire
 from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
 from ompy_components.btl.tcp.component import COMPONENT
+from ompy_components.btl.tcp.endpoint import CONNECTING
 from ompy_components.btl.tcp.module import TcpModule
 
 from tests.support.effort import THOROUGH, effort
@@ -42,6 +43,8 @@ from tests.support.switched_rails import know_rails
 SECOND = 1_000 * MS
 ONE = (Wire("rail0"),)
 TWO = (Wire("rail0"), Wire("rail1", latency=30_000))
+STEPS = 40 if THOROUGH else 8  # moments of a handshake
+HANDSHAKE = 100_000  # ns; longer than it takes
 ACK_TIMEOUT = 50  # ms; the default of btl_tcp_ack_timeout_ms
 
 
@@ -354,6 +357,44 @@ def test_a_new_connection_tells_the_end_that_has_noticed_nothing() -> None:
         driver.check_inbox(ordered=True, whole=False)
 
     scripted().run(program)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_who_ends_while_a_path_is_mended_breaks_no_path(first: int) -> None:
+    """At every moment of the handshake: its peer hears of the first break, and of no other."""
+    began = 0  # when rank 0 begins to connect: in each of these worlds at the same time
+    healed = 0
+
+    def break_it(driver: Driver) -> None:
+        driver.send(1 - driver.rank, driver.data(100))
+        driver.quiesce()
+        driver.world.meet(driver)
+        if driver.rank == 0:
+            endpoint(driver)._broken("nothing gets through")
+        driver.wait(lambda: bool(driver.errors), "the error", SECOND)
+
+    def look(driver: Driver) -> None:
+        nonlocal began
+        break_it(driver)
+        if driver.rank == 0:
+            driver.engine.wait_until(lambda: endpoint(driver).state is CONNECTING, SECOND)
+            began = driver.engine.now()
+        driver.idle(SECOND)
+
+    def program(driver: Driver, step: int) -> None:
+        nonlocal healed
+        break_it(driver)
+        if driver.rank == first:
+            driver.idle(began + step * HANDSHAKE // STEPS - driver.engine.now())
+            return
+        driver.idle(SECOND)
+        healed += bool(driver.healed)
+        assert len(driver.errors) == 1, [error.reason for error in driver.errors]
+
+    scripted().run(look)
+    for step in range(STEPS):
+        scripted().run(partial(program, step=step))
+    assert healed, "nobody ended when the path was about to be whole"
 
 
 @pytest.mark.parametrize("breaks", [True, False])

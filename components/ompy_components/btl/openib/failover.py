@@ -50,7 +50,7 @@ class Failover:
         self.draining: dict[OpenibEndpoint, None] = {}
         self._menders: dict[OpenibEndpoint, Mender] = {}
         self._condemned: dict[OpenibEndpoint, str] = {}
-        self._device_told = False
+        self._device_told = self._ended = False
         self.told = 0
 
     # -- how it begins
@@ -231,8 +231,7 @@ class Failover:
 
     def close(self) -> None:
         """The module ends: give back what connections have, and mend nothing any more."""
-        for mender in self._menders.values():
-            mender.end()
+        self.end_healing()
         self._condemned.clear()
         for endpoint in self._module.endpoints.values():
             endpoint.broken = endpoint.broken or "this rank has ended"
@@ -273,6 +272,8 @@ class Failover:
         module = self._module
         if not module.failing_over or endpoint.proc.departed or endpoint.left or module.nic.gone:
             return
+        if self._ended:
+            return
         mender = self._mender(endpoint)
         if mender.phase is Phase.SOUND:
             mender.broke()
@@ -293,6 +294,12 @@ class Failover:
                 partial(self._module.connecting.begin, endpoint),
             )
         return made
+
+    def end_healing(self) -> None:
+        """The module ends: nothing is connected again, unless the peer asks for it."""
+        self._ended = True
+        for mender in self._menders.values():
+            mender.end()
 
     def leaves_alone(self, endpoint: OpenibEndpoint) -> bool:
         """Whether a path has broken so often that it is not connected for now."""

@@ -481,6 +481,7 @@ class OpenibModule(BtlModule):
         """Wait until the peers have everything, part from them, and close."""
         if self._finalized:
             return
+        self.failover.end_healing()
         engine = self.context.engine
         every = list(self.endpoints.values())
         engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in every))

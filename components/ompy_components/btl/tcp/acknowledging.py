@@ -357,7 +357,7 @@ class FailoverEndpoint(TcpEndpoint):
         the peer has given up what we may still hold.
         """
         number = _number(nonce)
-        if self.leaving or self.state is LEFT or number <= self.number:
+        if self.leaving or self.state is LEFT or number <= self.number or self._guard.ended:
             return True
         if self.state is CONNECTING and number <= self.proposed:
             return number < self.proposed or self._owner.context.rank < self.proc.rank
@@ -422,7 +422,9 @@ class FailoverEndpoint(TcpEndpoint):
 
     def settled(self) -> bool:
         """Nothing is left to send or to wait for."""
-        return self.mending or (not self.kept and TcpEndpoint.settled(self))
+        if self.mending:  # what the peer may have taken already is to end by a BYE
+            return self.state is not CONNECTING
+        return not self.kept and TcpEndpoint.settled(self)
 
     def peer_gave_up(self, number: int) -> None:
         """The peer says, over another rail, that a connection has failed at its end."""

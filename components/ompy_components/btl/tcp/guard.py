@@ -49,6 +49,7 @@ class Guard:
     Attributes:
         acknowledger: sends the acknowledgements that nothing carries.
         begun: a PML has asked for failover: broken paths are not the end, and are mended.
+        ended: the module ends, so they are not mended any more.
     """
 
     def __init__(self, module: TcpModule, values: Values) -> None:
@@ -59,7 +60,7 @@ class Guard:
         self._doubts: dict[FailoverEndpoint, _Doubt] = {}
         self._menders: dict[FailoverEndpoint, Mender] = {}
         self._timer: Timer | None = None
-        self._closed = False
+        self.ended = False
         self.begun = False
         self._link = None if module.interface.loopback else self._listen()
         engine = self._context.engine
@@ -94,7 +95,7 @@ class Guard:
 
     def watch_over(self) -> None:
         """Something waits for an answer: look now and then whether one comes."""
-        if self._timer is None and self._timeout and not self._closed:
+        if self._timer is None and self._timeout and not self.ended:
             self.acknowledger.guarded = True
             self._timer = self._context.engine.call_later(self._timeout // LOOKS, self._tick)
 
@@ -164,7 +165,7 @@ class Guard:
         expected = bool(endpoint.leaving or proc.departed)
         if not expected and self.begun:
             tell_of_failure(module, endpoint, endpoint.number)
-        mendable = self.begun and not expected and not self._closed
+        mendable = self.begun and not expected and not self.ended
         if mendable:
             endpoint.mending = True
         open_ends = bool(endpoint.kept) or not endpoint.remote.idle
@@ -216,7 +217,7 @@ class Guard:
 
     def ending(self) -> None:
         """The module ends: no path is taken back any more."""
-        self._closed = True
+        self.ended = True
         for mender in self._menders.values():
             mender.end()
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Final
 
-RTT_SHARE: Final = 8  # RFC 6298 2.3: a new sample is an eighth of the smoothed time
-SPREAD_SHARE: Final = 4  # RFC 6298 2.3: and a quarter of how much samples differ from it
-SPREADS: Final = 4  # RFC 6298 2.2: answers take the smoothed time and so many times that at most
-TRIPS: Final = 2  # RFC 8985 7.2: a probe goes out after two smoothed round trips
+RTT_SHARE: Final = 8  # reference RFC 6298 2.3: a new sample is an eighth of the smoothed time
+SPREAD_SHARE: Final = 4  # reference RFC 6298 2.3: and a quarter of how much samples differ from it
+SPREADS: Final = 4  # reference RFC 6298 2.2: the smoothed time and so many times that at most
+TRIPS: Final = 2  # reference RFC 8985 7.2: a probe goes out after two smoothed round trips
 LEAST: Final = 300_000  # ns; arbitrary: a few times what a round trip takes over loopback
 
 

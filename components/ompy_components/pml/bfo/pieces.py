@@ -5,7 +5,7 @@ are under way. So where there is another rail to go on over, a piece is as large
 in `piece_ms`. A piece that was lost with its rail is asked for again over a survivor: the others
 of the message go on.
 
-Source: issue of a restart that waited for one put of hundreds of megabytes; README.md, "Pieces".
+Source: README.md, "Pieces".
 """
 
 from __future__ import annotations
