@@ -94,6 +94,12 @@ class Stream(Source):
         """
         raise NotImplementedError
 
+    def abandon(self) -> None:
+        """Have `close` forget what the other host has not acknowledged, and reset the connection.
+
+        Else the kernel goes on sending that for many minutes, to a host it cannot reach.
+        """
+
     def sends_again(self) -> bool:
         """Whether the other host acknowledges nothing now, so that the kernel repeats itself.
 

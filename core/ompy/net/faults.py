@@ -238,6 +238,10 @@ class FaultyStream(Stream):
         self._check()
         return self.inner.receive_into(view)
 
+    def abandon(self) -> None:
+        """As the stream below."""
+        self.inner.abandon()
+
     def close(self) -> None:
         """Close the inner stream; what is held is lost."""
         self.held.clear()

@@ -103,6 +103,11 @@ class ScriptedStream(Stream):
         self.flow = self._faults.flow(rank, self.flow.rail)
         self.inner.belongs_to(rank)
 
+    def abandon(self) -> None:
+        """Nothing that is held goes out any more; the rest is the stream's below."""
+        self._held.clear()
+        self.inner.abandon()
+
     def sends_again(self) -> bool:
         """As the stream below."""
         return self.inner.sends_again()

@@ -41,6 +41,7 @@ _RETRANSMITS: Final = 2  # Linux struct tcp_info: repetitions since the last ack
 _PROBES: Final = 3  # Linux struct tcp_info: the same for questions whether there is room again
 # seconds to the first question, between two, and how many go unanswered
 _KEEPALIVE: Final = ((4, 1), (5, 1), (6, 2))  # arbitrary: known in 3 s; Linux TCP_KEEP*
+_NO_LINGER: Final = struct.pack("ii", 1, 0)  # Linux struct linger: on, for 0 s
 _NOTE_ROOM: Final = 64  # arbitrary: more than one note takes
 _RECEIVE_ROOM: Final = 1 << 22  # bytes; arbitrary: the kernel gives as much of it as it allows
 _DATAGRAM_MAX: Final = 65_507  # Linux: bytes one send over IPv4 has room for
@@ -97,6 +98,11 @@ class SocketStream(SocketSource, Stream):
             if problem.errno in (errno.ENOTCONN, errno.EINPROGRESS):
                 return 0
             raise LinkError(str(problem)) from problem
+
+    def abandon(self) -> None:
+        """Linger for no time."""
+        with contextlib.suppress(OSError):  # it is reset already
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
     def sends_again(self) -> bool:
         """As the kernel counts (Linux)."""

@@ -12,6 +12,7 @@ from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import Fragment
 from ompy.conformance.suite import Worlds
 from ompy.conformance.world import World
+<<<<<<< HEAD
 from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
 from ompy.frameworks.btl import (
     ERROR_NONFATAL,
@@ -25,18 +26,23 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+=======
+from ompy.frameworks.btl import ERROR_NONFATAL, UNREACHABLE
+>>>>>>> a8374049089b5450ad55a18208787d8cb582b262
 from ompy.frameworks.healing import Phase
 from ompy.frameworks.paths import MS, TIMEOUT_MS
 from ompy.net.base import Middleware, Stream
 from ompy.net.fault_rules import FaultRule
 from ompy.net.faults import Cut
 from ompy.net.scripted import ScriptedFaults
+from ompy.net.scripted_sockets import ScriptedStream
 from ompy.net.virtual import Rail as Wire
 from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
 from ompy_components.btl.tcp.component import COMPONENT
 from ompy_components.btl.tcp.module import TcpModule
 
 from tests.support.effort import THOROUGH, effort
+from tests.support.switched_rails import know_rails
 
 SECOND = 1_000 * MS
 ONE = (Wire("rail0"),)
@@ -55,13 +61,6 @@ def module(driver: Driver, rail: int = 0) -> TcpModule:
     found = driver.modules[rail]
     assert isinstance(found, TcpModule)
     return found
-
-
-def know_rails(driver: Driver) -> None:
-    """What the BML would do: notices go over the rails it knows."""
-    peer = BmlEndpoint(driver.context.procs[1 - driver.rank])
-    peer.send = RailArray([Rail(*found) for found in driver.rails(1 - driver.rank)])
-    peer.proc.bml_endpoint = peer
 
 
 class OneRail(Middleware):
@@ -360,6 +359,29 @@ def test_a_new_connection_tells_the_end_that_has_noticed_nothing() -> None:
         driver.check_inbox(ordered=True, whole=False)
 
     scripted().run(program)
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_connection_that_is_given_up_is_abandoned(
+    monkeypatch: pytest.MonkeyPatch, breaks: bool
+) -> None:
+    """Its kernel is not to go on with it for minutes; one that ends in order is brought to it."""
+    abandoned: list[Stream] = []
+    monkeypatch.setattr(ScriptedStream, "abandon", lambda stream: abandoned.append(stream))
+
+    def program(driver: Driver) -> None:
+        peer = 1 - driver.rank
+        driver.send(peer, driver.data(100))
+        driver.quiesce()
+        if breaks and driver.rank == 0:
+            stream = endpoint(driver)._stream
+            endpoint(driver)._broken("nothing gets through")
+            assert abandoned == [stream]
+        if breaks:
+            driver.wait(lambda: bool(driver.healed), "the path to be healed", 5 * SECOND)
+
+    scripted().run(program)
+    assert bool(abandoned) is breaks
 
 
 @pytest.mark.parametrize("seed", range(effort(10)))

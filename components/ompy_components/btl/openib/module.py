@@ -425,9 +425,9 @@ class OpenibModule(BtlModule):
         events = self.failover.settle()
         if self._due is not None and now >= self._due:
             self._due = None
-            for due in (self.failover.expire(now), self.connecting.expire(now)):
-                if due is not None and (self._due is None or due < self._due):
-                    self._due = due
+            due = self.connecting.expire(now)
+            if due is not None and (self._due is None or due < self._due):
+                self._due = due
         return events
 
     def wake(self) -> None:

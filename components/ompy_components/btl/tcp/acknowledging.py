@@ -393,7 +393,7 @@ class FailoverEndpoint(TcpEndpoint):
         if not self.mending:
             super()._retry(why)
             return
-        self._drop_stream()
+        self._abandon_stream()
         self.state = FAILED
         self._note("NOT_MENDED", why=why)
         self._guard.refused(self)
@@ -448,11 +448,17 @@ class FailoverEndpoint(TcpEndpoint):
             reader.closed = True
         if self.state is FAILED or self.state is LEFT:
             return  # broken from within one of those completions
-        self._drop_stream()
+        self._abandon_stream()
         self.state = LEFT if self.leaving else FAILED
         self._note("FAILED", why=why)
         self._guard.broke(self, why)
         self._fail_queue()
+
+    def _abandon_stream(self) -> None:
+        """Of a path that was given up: its kernel is not to go on with it."""
+        if self._stream is not None:
+            self._stream.abandon()
+        self._drop_stream()
 
     def close(self) -> None:
         """Close the connection, whatever its state."""

@@ -189,7 +189,7 @@ class Guard:
     def holds(self, endpoint: FailoverEndpoint) -> bool:
         """Whether a path has broken so often that it is left alone for now."""
         mender = self._menders.get(endpoint)
-        return mender is not None and mender.phase is Phase.HOLDING
+        return mender is not None and mender.left_alone
 
     def _mender(self, endpoint: FailoverEndpoint) -> Mender:
         made = self._menders.get(endpoint)
