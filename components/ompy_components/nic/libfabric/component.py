@@ -1,0 +1,66 @@
+"""libfabric's identity and parameters."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
+from ompy.frameworks.nic.datagram import DatagramNic
+from ompy.frameworks.nic.fabric import FabricNic
+from ompy.mca.parameter import Parameter
+
+
+class LibfabricComponent(NicComponent):
+    """The real libfabric: its reliable providers as one device, its `udp` as one per interface."""
+
+    name: ClassVar[str] = "libfabric"
+    kinds: ClassVar[tuple[type[Nic], ...]] = (FabricNic, DatagramNic)
+    version: ClassVar[str] = "0.1.0"
+    api: ClassVar[tuple[int, int]] = API
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "library",
+            "str",
+            "libfabric.so.1",
+            "File of the library, or a name that the system's loader finds.",
+            level=3,
+        ),
+        Parameter(
+            "delivery_complete",
+            "str",
+            "shm,tcp;ofi_rxm,udp;ofi_rxd,sockets",  # reference ofi.md C4: measured with 1.17
+            "Providers that are known to complete a write only when the peer's memory has it, if "
+            "asked to; separated by commas.",
+            level=6,
+        ),
+        Parameter(
+            "wait",
+            "bool",
+            True,
+            "Whether a rank may sleep until a descriptor of the provider's wakes it. Where there "
+            "is none it looks again and again.",
+            level=5,
+        ),
+        Parameter(
+            "sockets_waittime",
+            "str",
+            "0",  # reference ofi.md C2: 4 ms become 65 us
+            "FI_SOCKETS_PE_WAITTIME for the provider `sockets`: how long its progress thread "
+            "sleeps, in ms. Empty leaves it alone, and so does that variable when it is set.",
+            level=6,
+            unit="ms",
+        ),
+    )
+
+    def devices(self, context: RankContext) -> list[Nic]:
+        """The library's providers; loopback alone when the whole job is on this host."""
+        from ompy_components.nic.libfabric.library import load
+
+        library = load(self.values.library, self.values.sockets_waittime)
+        from ompy_components.nic.libfabric.device import LibfabricNic
+
+        return [LibfabricNic(context, library, interfaces_for(context), self.values)]
+
+
+COMPONENT = LibfabricComponent()
