@@ -21,14 +21,14 @@ class LibfabricComponent(NicComponent):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "library",
-            "str",
+            "string",
             "libfabric.so.1",
             "File of the library, or a name that the system's loader finds.",
             level=3,
         ),
         Parameter(
             "delivery_complete",
-            "str",
+            "string",
             "shm,tcp;ofi_rxm,udp;ofi_rxd,sockets",  # reference ofi.md C4: measured with 1.17
             "Providers that are known to complete a write only when the peer's memory has it, if "
             "asked to; separated by commas.",
@@ -44,7 +44,7 @@ class LibfabricComponent(NicComponent):
         ),
         Parameter(
             "sockets_waittime",
-            "str",
+            "string",
             "0",  # reference ofi.md C2: 4 ms become 65 us
             "FI_SOCKETS_PE_WAITTIME for the provider `sockets`: how long its progress thread "
             "sleeps, in ms. Empty leaves it alone, and so does that variable when it is set.",
@@ -58,9 +58,9 @@ class LibfabricComponent(NicComponent):
         from ompy_components.nic.libfabric.library import load
 
         library = load(self.values.library, self.values.sockets_waittime)
-        from ompy_components.nic.libfabric.device import LibfabricNic
+        from ompy_components.nic.libfabric.device import make
 
-        return [LibfabricNic(context, library, interfaces_for(context), self.values)]
+        return make(context, library, interfaces_for(context), self.values)
 
 
 COMPONENT = LibfabricComponent()

@@ -111,7 +111,7 @@ class LibfabricDomain(FabricDomain):
         """An empty one."""
         return LibfabricVector(self)
 
-    def completion_queue(self, depth: int = 0) -> CompletionQueue:
+    def completion_queue(self, depth: int = 0) -> LibfabricQueue:
         """A queue for `depth` completions."""
         queue = LibfabricQueue(self, depth)
         self._queues.append(queue)
