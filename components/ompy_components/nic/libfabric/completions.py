@@ -35,6 +35,7 @@ class LibfabricQueue(CompletionQueue):
     Attributes:
         fid: libfabric's object.
         contexts: of the work that reports here.
+        own: completions of work for which the provider has none.
     """
 
     fid: Any
@@ -42,6 +43,7 @@ class LibfabricQueue(CompletionQueue):
     def __init__(self, domain: LibfabricDomain, depth: int) -> None:
         library = domain.library
         self.contexts = Contexts(library.ffi)
+        self.own: list[Completion] = []
         self._domain = domain
         self._library = library
         self._descriptor = -1
@@ -56,6 +58,7 @@ class LibfabricQueue(CompletionQueue):
         self._read = library.slot(operations, "read")
         self._readerr = library.slot(operations, "readerr")
         self._strerror = library.slot_or_none(operations, "strerror")
+        domain.opened.add(self)
 
     def _open(self, depth: int) -> None:
         """With a descriptor for sleeping where the provider gives one, else without."""
@@ -101,6 +104,9 @@ class LibfabricQueue(CompletionQueue):
         """What is done; makes the provider move things."""
         if most > self._room:
             self._make_room(most)
+        if self.own:
+            done, self.own = self.own[:most], self.own[most:]
+            return done
         count = self._read(self.fid, self._entries, most)
         if count > 0:
             return self._taken(count)
@@ -162,6 +168,8 @@ class LibfabricQueue(CompletionQueue):
 
     def arm(self) -> bool | None:
         """Ask libfabric whether the rank may sleep, where it has a descriptor that wakes it."""
+        if self.own:
+            return False
         if self._descriptor < 0:
             return None
         ffi = self._library.ffi
@@ -180,6 +188,6 @@ class LibfabricQueue(CompletionQueue):
             self._readiness.remove(self._source)
             self._readiness.close()
         fid, self.fid = self.fid, None
-        self._domain.forget(self)
+        self._domain.opened.discard(self)
         self._library.close(fid.fid, "a completion queue")
         self.contexts.held.clear()

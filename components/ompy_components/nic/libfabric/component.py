@@ -8,7 +8,9 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.nic.fabric import FabricNic
+from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
+from ompy.net.base import LinkError
 
 
 class LibfabricComponent(NicComponent):
@@ -54,7 +56,15 @@ class LibfabricComponent(NicComponent):
     )
 
     def devices(self, context: RankContext) -> list[Nic]:
-        """The library's providers; loopback alone when the whole job is on this host."""
+        """The library's providers; loopback alone when the whole job is on this host.
+
+        Raises:
+            NotAvailable: there is no such library, or this is a virtual world.
+        """
+        try:
+            context.network.descriptor(0)
+        except LinkError:
+            raise NotAvailable("a virtual world has no libfabric") from None
         from ompy_components.nic.libfabric.library import load
 
         library = load(self.values.library, self.values.sockets_waittime)

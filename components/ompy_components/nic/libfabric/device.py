@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Sequence
 
 from ompy.frameworks.context import RankContext
@@ -54,6 +55,7 @@ class LibfabricNic(FabricNic):
         self._addresses = [interface.address for interface in interfaces]
         self._complete = [name for name in values.delivery_complete.split(",") if name]
         self._may_wait: bool = values.wait
+        self._domains: list[LibfabricDomain] = []
 
     def infos(self, hints: Hints) -> Sequence[FabricInfo]:
         """Ask the library."""
@@ -69,4 +71,15 @@ class LibfabricNic(FabricNic):
 
     def opened(self, info: FabricInfo) -> LibfabricDomain:
         """The same."""
-        return LibfabricDomain(self.library, self._network, info, may_wait=self._may_wait)
+        domain = LibfabricDomain(self.library, self._network, info, may_wait=self._may_wait)
+        if not self._domains:
+            # a provider that is still at work when the process takes its memory away crashes it
+            atexit.register(self.close)
+        self._domains.append(domain)
+        return domain
+
+    def close(self) -> None:
+        """Close the domains, with everything in them."""
+        while self._domains:
+            self._domains.pop().close()
+        atexit.unregister(self.close)

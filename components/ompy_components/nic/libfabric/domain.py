@@ -5,6 +5,7 @@ Source: reference ofi.md A3, A4, B1.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from ompy.frameworks.nic.fabric import (
@@ -22,7 +23,7 @@ from ompy.frameworks.nic.fabric import (
 from ompy.net.base import Network
 
 from ompy_components.nic.libfabric.completions import LibfabricQueue
-from ompy_components.nic.libfabric.endpoint import LibfabricEndpoint, LibfabricScalable
+from ompy_components.nic.libfabric.endpoint import LibfabricEndpoint, LibfabricScalable, ShmEndpoint
 from ompy_components.nic.libfabric.infos import Native
 from ompy_components.nic.libfabric.library import Library
 
@@ -43,6 +44,7 @@ class LibfabricDomain(FabricDomain):
         fid: libfabric's object.
         closing: regions that are closed as soon as the work under way in them has ended.
         may_wait: a descriptor tells of all that a rank would have to wake up for.
+        opened: what was made of it and is not closed: endpoints, queues, vectors and regions.
     """
 
     def __init__(
@@ -60,7 +62,13 @@ class LibfabricDomain(FabricDomain):
         self.name = f"{info.provider} on {info.domain}"
         self.closing: list[LibfabricRegion] = []
         self.may_wait = may_wait and TIMERS not in info.provider
-        self._queues: list[LibfabricQueue] = []
+        self.opened: set[
+            LibfabricEndpoint
+            | LibfabricScalable
+            | LibfabricQueue
+            | LibfabricVector
+            | LibfabricRegion
+        ] = set()
         self.native = library.copy_info(info.native.info)
         self.native.tx_attr.op_flags = info.op_flags
         ffi = library.ffi
@@ -99,7 +107,8 @@ class LibfabricDomain(FabricDomain):
 
     def in_use(self, region: LibfabricRegion) -> bool:
         """Whether work under way has it for its local memory."""
-        return any(queue.contexts.uses(region) for queue in self._queues)
+        queues = [one for one in self.opened if isinstance(one, LibfabricQueue)]
+        return any(queue.contexts.uses(region) for queue in queues)
 
     def close_regions(self) -> None:
         """Close the regions nothing is under way in any more."""
@@ -113,20 +122,14 @@ class LibfabricDomain(FabricDomain):
 
     def completion_queue(self, depth: int = 0) -> LibfabricQueue:
         """A queue for `depth` completions."""
-        queue = LibfabricQueue(self, depth)
-        self._queues.append(queue)
-        return queue
-
-    def forget(self, queue: LibfabricQueue) -> None:
-        """For a queue: it is closed."""
-        if queue in self._queues:
-            self._queues.remove(queue)
+        return LibfabricQueue(self, depth)
 
     def endpoint(self, vector: AddressVector, queue: CompletionQueue) -> FabricEndpoint:
         """An endpoint that reports all to `queue`."""
         assert isinstance(vector, LibfabricVector), f"{vector!r} is of another device"
         assert isinstance(queue, LibfabricQueue), f"{queue!r} is of another device"
-        return LibfabricEndpoint(self, vector.fid, queue)
+        kind = ShmEndpoint if self.info.provider == "shm" else LibfabricEndpoint
+        return kind(self, vector.fid, queue)
 
     def scalable_endpoint(self, vector: AddressVector, contexts: int) -> ScalableEndpoint:
         """One address with that many contexts."""
@@ -145,12 +148,25 @@ class LibfabricDomain(FabricDomain):
         """Give both back; harmless the second time."""
         if self.fid is None:
             return
-        for region in self.closing:
-            region.close_now()
-        self.closing.clear()
+        self._close_all()
         fid, self.fid = self.fid, None
         self.library.close(fid.fid, f"the domain of {self.name}")
         self.library.close(self._fabric.fid, f"the fabric of {self.name}")
+
+    def _close_all(self) -> None:
+        """Close what is still open, what is made of others before these."""
+        self.closing.clear()
+        order = (
+            LibfabricEndpoint,
+            LibfabricScalable,
+            LibfabricQueue,
+            LibfabricVector,
+            LibfabricRegion,
+        )
+        for kind in order:
+            for one in [one for one in self.opened if isinstance(one, kind)]:
+                with suppress(FabricError):
+                    one.close()
 
 
 class LibfabricRegion(MemoryRegion):
@@ -171,6 +187,7 @@ class LibfabricRegion(MemoryRegion):
         self.descriptor = self
         start = int(domain.library.ffi.cast("uintptr_t", self._buffer))
         self.base = start if domain.info.mr_mode & VIRTUAL else 0
+        domain.opened.add(self)
 
     def close(self) -> None:
         """Take the memory back, now or when the work under way in it has ended."""
@@ -185,6 +202,7 @@ class LibfabricRegion(MemoryRegion):
         """Take the memory back."""
         fid, self._fid = self._fid, None
         if fid is not None:
+            self._domain.opened.discard(self)
             self._domain.library.close(fid.fid, "a memory region")
             self._buffer = None
 
@@ -209,6 +227,7 @@ class LibfabricVector(AddressVector):
         self.fid: Any = made[0]
         self._insert = library.slot(self.fid.ops, "insert")
         self._remove = library.slot(self.fid.ops, "remove")
+        domain.opened.add(self)
 
     def insert(self, name: bytes) -> int:
         """The address for a peer's endpoint."""
@@ -231,4 +250,5 @@ class LibfabricVector(AddressVector):
         """Give it back; harmless the second time."""
         fid, self.fid = self.fid, None
         if fid is not None:
+            self._domain.opened.discard(self)
             self._domain.library.close(fid.fid, "an address vector")
