@@ -26,6 +26,7 @@ from ompy_components.nic.libfabric.completions import EAGAIN, LibfabricQueue
 if TYPE_CHECKING:
     from ompy_components.nic.libfabric.domain import LibfabricDomain
 
+ENOMEM: Final = 12
 ENABLE: Final = 6  # libfabric: FI_ENABLE, a command of fi_control
 ANYBODY: Final = (1 << 64) - 1  # libfabric: FI_ADDR_UNSPEC
 NAME_ROOM: Final = 256  # bytes; arbitrary: more than any provider's names have
@@ -283,8 +284,12 @@ class ShmEndpoint(LibfabricEndpoint):
     """An endpoint of the provider `shm`.
 
     A message of no bytes that is sent with DELIVERY_COMPLETE arrives, but never completes, and no
-    other is taken after it (seen with 1.17, mended in 2.5). So it goes by `inject`.
+    other is taken after it (seen with 1.17, mended in 2.5). So it goes by `inject`. And a full
+    queue is ENOMEM to a receive, not EAGAIN.
     """
+
+    def _refused(self, slot: int, result: int, what: str) -> bool:
+        return super()._refused(slot, -EAGAIN if result == -ENOMEM else result, what)
 
     def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
         """fi_send, or fi_inject where there is nothing to send."""

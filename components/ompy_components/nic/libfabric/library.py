@@ -67,7 +67,7 @@ class Library:
         try:
             self.functions: Any = ffi.dlopen(path)
             number = self.functions.fi_version()
-        except (OSError, AttributeError) as problem:
+        except (OSError, ffi.error) as problem:
             raise NotAvailable(f"libfabric is missing ({problem}): {GET}") from None
         self.version = (number >> 16, number & 0xFFFF)
         if not OLDEST <= self.version < (MAJOR_NEWEST + 1, 0):
