@@ -13,7 +13,7 @@ from ompy.mca.parameter import Values
 from ompy.net.base import Network
 from ompy_components.nic.libfabric.component import COMPONENT
 
-DEFAULTS = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
+DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
 
 
 @cache
@@ -22,7 +22,7 @@ def missing() -> str:
     from ompy_components.nic.libfabric.library import load
 
     try:
-        load(str(DEFAULTS["library"]), str(DEFAULTS["sockets_waittime"]))
+        load(DEFAULTS["library"], DEFAULTS["sockets_waittime"])
     except NotAvailable as problem:
         return str(problem)
     return ""

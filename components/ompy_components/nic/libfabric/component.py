@@ -46,12 +46,13 @@ class LibfabricComponent(NicComponent):
         ),
         Parameter(
             "sockets_waittime",
-            "string",
-            "0",  # reference ofi.md C2: 4 ms become 65 us
-            "FI_SOCKETS_PE_WAITTIME for the provider `sockets`: how long its progress thread "
-            "sleeps, in ms. Empty leaves it alone, and so does that variable when it is set.",
+            "int",
+            0,  # reference ofi.md C2: 4 ms become 65 us
+            "How long the progress thread of the provider `sockets` sleeps, unless the variable "
+            "FI_SOCKETS_PE_WAITTIME says so; -1 leaves it to the provider.",
             level=6,
             unit="ms",
+            minimum=-1,
         ),
     )
 

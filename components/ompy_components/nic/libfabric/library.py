@@ -187,13 +187,13 @@ class Library:
 
 
 @cache
-def load(path: str, waittime: str) -> Library:
+def load(path: str, waittime: int) -> Library:
     """The library, once per process.
 
     Args:
         path: file name, or a name the system's loader finds.
         waittime: for the sockets provider's progress thread, in ms; set before it is loaded, as it
-            looks at it once. Empty, or when the user has set it: as it is.
+            looks at it once. Negative, or when the user has set it: as it is.
 
     Raises:
         NotAvailable: it cannot be used.
@@ -202,6 +202,6 @@ def load(path: str, waittime: str) -> Library:
         from ompy_components.nic.libfabric.declared import ffi
     except ImportError as problem:
         raise NotAvailable(f"cffi is missing ({problem}): pip install 'ompy[ofi]'") from None
-    if waittime:
-        ffi.dlopen(None).setenv(b"FI_SOCKETS_PE_WAITTIME", waittime.encode(), 0)
+    if waittime >= 0:
+        ffi.dlopen(None).setenv(b"FI_SOCKETS_PE_WAITTIME", b"%d" % waittime, 0)
     return Library(path)
