@@ -411,6 +411,14 @@ class Network:
         """
         return None
 
+    def descriptor(self, number: int) -> Source:
+        """A descriptor that a library has given, for `Readiness.add`; the library closes it.
+
+        Raises:
+            LinkError: this world has none.
+        """
+        raise LinkError("there are no descriptors here")
+
     def readiness(self) -> Readiness:
         """An empty set of sources."""
         raise NotImplementedError

@@ -22,6 +22,7 @@ from ompy.net.base import (
     Network,
     ProcessCopy,
     Readiness,
+    Source,
     Stream,
 )
 
@@ -143,6 +144,12 @@ class RealNetwork(Network):
             return KernelLinkNews(interface)
         except LinkError:
             return None
+
+    def descriptor(self, number: int) -> Source:
+        """That descriptor as a source."""
+        from ompy.net.sockets import ForeignSource
+
+        return ForeignSource(number)
 
     def readiness(self) -> Readiness:
         """A poll set that wakes this rank."""

@@ -105,11 +105,11 @@ class UsnicModule(BtlModule):
         self.statistics = Statistics()
         self.isn = int.from_bytes(context.network.entropy(2))
         self.endpoints: dict[int, UsnicEndpoint] = {}
-        self._limits = _limits(values, nic.max_message)
         self._due: int | None = None  # when a timer of an endpoint runs out
         self._timer: Timer | None = None
         self._finalized = False
         nic.open()
+        self._limits = _limits(values, nic.max_message)
         self._channels = _channels(nic, values)
         self._seal = Seal(context.job_key, context.rank, index)
         data = self._channels[DATA]
