@@ -313,6 +313,10 @@ class Middleware:
         """Whether nothing that comes in over a rail is heard now."""
         return False
 
+    def spoils(self, receiver: int, rail: str) -> int:
+        """The number of the error that work posted for a rank over a rail ends with; 0: none."""
+        return 0
+
 
 class Network:
     """One rank's way to the others. All calls come with the rank's lock held."""
@@ -342,6 +346,18 @@ class Network:
     def rank_at(self, address: Address) -> int:
         """The rank that has this address, as far as is known; -1 otherwise."""
         return self._ranks.get(address, -1)
+
+    def spoiled(self, receiver: int, rail: str) -> int:
+        """For emulated NICs, asked once about each piece of work that is posted for a rank.
+
+        Returns:
+            0, or the number of the error that it ends with instead of being done.
+        """
+        for layer in self._middleware:
+            number = layer.spoils(receiver, rail)
+            if number:
+                return number
+        return 0
 
     def interfaces(self) -> list[Interface]:
         """The host's interfaces, loopback ones included."""

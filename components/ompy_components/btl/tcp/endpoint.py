@@ -19,9 +19,9 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.proc import Proc
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
+from ompy.net.handshake import HandshakeError, Initiator, Outcome
 
 from ompy_components.btl.tcp.framing import BYE, DATA, FRAME, FRAME_SIZE, FrameReader
-from ompy_components.btl.tcp.handshake import HandshakeError, Initiator, Outcome
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class TcpEndpoint(Endpoint):
         self._later(self._owner.handshake_timeout, partial(self._not_taken, "no answer"))
 
     def _nonce(self) -> bytes:
-        from ompy_components.btl.tcp.handshake import NONCE_SIZE
+        from ompy.net.handshake import NONCE_SIZE
 
         return self._owner.context.network.entropy(NONCE_SIZE)
 

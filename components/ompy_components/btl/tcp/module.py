@@ -34,9 +34,7 @@ from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
 from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 from ompy.net.base import WOULD_BLOCK, Interface, LinkError, Stream
-
-from ompy_components.btl.tcp.endpoint import TcpEndpoint
-from ompy_components.btl.tcp.handshake import (
+from ompy.net.handshake import (
     NONCE_SIZE,
     REFUSED,
     TAKEN,
@@ -44,6 +42,8 @@ from ompy_components.btl.tcp.handshake import (
     HandshakeError,
     Outcome,
 )
+
+from ompy_components.btl.tcp.endpoint import TcpEndpoint
 from ompy_components.btl.tcp.interfaces import Probes, pairs
 from ompy_components.btl.tcp.remote import RemoteMemory
 
