@@ -52,6 +52,7 @@ class Wire(Network):
 
     def __init__(self, inner: Network, engine: Engine) -> None:
         super().__init__()
+        self.virtual = inner.virtual
         self._inner = inner
         self._engine = engine
         self.recording = False
