@@ -72,9 +72,7 @@ def flags_of(valid: Valid, *, plain: bool) -> int:
     An operation is there if it works on both 64-bit types; 32 bits are if all these work on both
     32-bit types.
     """
-    there = [
-        op for op in AtomicOp if all(able(valid, op, kind, plain=plain) for kind in _LONG)
-    ]
+    there = [op for op in AtomicOp if all(able(valid, op, kind, plain=plain) for kind in _LONG)]
     flags = 0
     for op in there:
         flags |= NEEDS[op]

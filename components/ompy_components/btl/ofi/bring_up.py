@@ -121,7 +121,7 @@ def _usable(
     wished: providers.Wishes,
     reasons: list[str],
 ) -> list[FabricInfo]:
-    """Infos that pass; those that honour DELIVERY_COMPLETE, and others where none of a name does."""
+    """Infos that pass; of a provider without DELIVERY_COMPLETE only where it has none with it."""
     found: list[FabricInfo] = []
     for delivery in (True, False):
         hints = providers.hints(mode, Progress(values.progress_mode), delivery=delivery)

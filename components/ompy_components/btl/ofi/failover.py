@@ -2,10 +2,11 @@
 
 Breaking: the peer is told (over other rails, and by GONE over this one), then the PML, then what is
 open is completed badly: fragments at once, in the order they were sent, and what the device still
-has of puts, gets and atomics when it says so, or a while later. When nothing of it is left the path may be mended.
+has of puts, gets and atomics when it says so, or a while later. When nothing of it is left the path
+may be mended.
 
-Mending: HELLO asks for the generation after the last one both ends know of; whoever gets it gives up
-what it still has of an older one and answers WELCOME. Two HELLOs that cross ask for the same. A
+Mending: HELLO asks for the generation after the last one both ends know of; whoever gets it gives
+up what it still has of an older one and answers WELCOME. Two HELLOs that cross ask for the same. A
 peer that has had a higher one says HELLO itself when it is its turn.
 
 Source: reference ofi.md A6, openmpi.md 4.15; seed bfo-design section 9.
@@ -189,9 +190,10 @@ class Failover:
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """A peer says over another rail that a generation of a path has failed."""
         endpoint = self._module.endpoints.get(proc.rank)
-        if endpoint is not None and number == endpoint.generation:
-            if path == self._module.path(endpoint):
-                self.fail(endpoint, "the other end has given the path up", tell_peer=False)
+        if endpoint is None or number != endpoint.generation:
+            return
+        if path == self._module.path(endpoint):
+            self.fail(endpoint, "the other end has given the path up", tell_peer=False)
 
     # -- until nothing is left of it
 

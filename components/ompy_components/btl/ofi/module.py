@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ompy.data.convertor import Convertor
@@ -183,7 +184,7 @@ class OfiModule(BtlModule):
     # -- sending
 
     def has_room(self, endpoint: Endpoint) -> bool:
-        """Whether the peer has a buffer for one more; what cannot be sent at all is refused later."""
+        """Whether the peer has a buffer for one more; where it is gone, `send` says so."""
         assert isinstance(endpoint, OfiEndpoint)
         return not endpoint.window.full or not endpoint.usable
 
@@ -460,9 +461,9 @@ class OfiModule(BtlModule):
         engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in self.endpoints.values()))
         if self.two_sided and not self.dead:
             talked = [one for one in self.peers() if one.window.sent or one.window.taken]
-            engine.wait_until(lambda: all([self._part(one) for one in talked]))
-            engine.wait_until(lambda: all([_has_left(one) for one in talked]), LINGER)
-            engine.wait_until(lambda: self.dead or not self.sending.outstanding, LINGER)
+            engine.wait_until(lambda: self._have_parted(talked))
+            engine.wait_until(lambda: all(_has_left(one) for one in talked), LINGER)
+            engine.wait_until(lambda: not self.sending.outstanding or bool(self.dead), LINGER)
         self.failover.give_up_all()
         self._finalized = True
         self.note("STATISTICS", **self.counters())
@@ -473,6 +474,10 @@ class OfiModule(BtlModule):
         self.memory.close()
         self._domain.close()
         self.nic.close()
+
+    def _have_parted(self, talked: Sequence[OfiEndpoint]) -> bool:
+        open_ends = [endpoint for endpoint in talked if not self._part(endpoint)]
+        return not open_ends
 
     def _part(self, endpoint: OfiEndpoint) -> bool:
         """Say BYE behind everything; whether the peer has taken it all, or never will."""
@@ -507,4 +512,3 @@ def _abilities(mode: BtlMode, delivery_complete: bool) -> int:
 
 def _nothing() -> None:
     """The rank is awake: its poll looks at everything."""
-

@@ -110,6 +110,6 @@ class MessagePool:
     def give_back(self, memory: memoryview) -> None:
         """Nobody uses it any more."""
         whole = memory.obj
-        if isinstance(whole, bytearray) and self._small < len(whole) == self._largest:
-            if len(self._free) < _KEPT_MAX:
-                self._free.append(whole)
+        assert isinstance(whole, bytearray), "all of it was made here"
+        if len(self._free) < _KEPT_MAX and len(whole) == self._largest > self._small:
+            self._free.append(whole)

@@ -133,7 +133,9 @@ class SendEngine:
 
     def acknowledge_all(self) -> bool:
         """Before the rank sleeps. Whether nothing is owed any more."""
-        return all([self.acknowledge(endpoint) for endpoint in list(self.owing)])
+        for endpoint in list(self.owing):
+            self.acknowledge(endpoint)
+        return not self.owing
 
     # -- the device
 

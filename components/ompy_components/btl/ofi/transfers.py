@@ -122,9 +122,7 @@ class TransferEngine:
             self._module.atomics[key] = known
         return known
 
-    def _begin(
-        self, endpoint: OfiEndpoint, operation: Operation, post: Post, counter: str
-    ) -> int:
+    def _begin(self, endpoint: OfiEndpoint, operation: Operation, post: Post, counter: str) -> int:
         module = self._module
         if not endpoint.usable:
             return UNREACHABLE

@@ -80,3 +80,7 @@ class Window:
             raise ValueError(f"{number} is acknowledged, and {self.sent} is the last one sent")
         self.acknowledged = number
         return more
+
+    def tell(self) -> None:
+        """A message went out that says what has been taken."""
+        self.told = self.taken
