@@ -33,6 +33,7 @@ class OfiEndpoint(Endpoint):
         kept: fragments the peer has not acknowledged, in order; empty where nobody wants to know.
         operations: puts, gets and atomics under way.
         abandon_at: when what the device still has of a broken path is given up, ns.
+        refused: the provider had no room for a message, or no connection.
         heard: messages and completions that showed that the path works.
     """
 
@@ -49,6 +50,7 @@ class OfiEndpoint(Endpoint):
         "posted",
         "proposed",
         "record",
+        "refused",
         "window",
     )
 
@@ -61,7 +63,7 @@ class OfiEndpoint(Endpoint):
         self.proposed = 0
         self.broken = ""
         self.farewell = 0
-        self.parted = False
+        self.parted = self.refused = False
         self.posted: dict[OfiFragment, None] = {}
         self.kept: deque[OfiFragment] = deque()
         self.operations: dict[Operation, None] = {}
@@ -93,3 +95,4 @@ class OfiEndpoint(Endpoint):
         self.proposed = 0
         self.window = Window(self.record.window)
         self.broken = ""
+        self.refused = False

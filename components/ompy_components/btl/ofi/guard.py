@@ -14,6 +14,8 @@ from ompy.engine.timers import Timer
 from ompy.frameworks.bml import BmlEndpoint
 from ompy.frameworks.paths import PathVerdict, PathWatch
 
+from ompy_components.btl.ofi.headers import Kind
+
 if TYPE_CHECKING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.module import OfiModule
@@ -73,6 +75,8 @@ class Guard:
 
     def _look(self, endpoint: OfiEndpoint, now: int) -> bool:
         """Whether something is under way; breaks the path when it is known to be dead."""
+        if endpoint.refused and endpoint.usable:  # one of ours tells what has become of it
+            endpoint.refused = not self._module.sending.say(endpoint, Kind.ACK)
         if endpoint.broken or not (endpoint.busy or _unsure(endpoint)):
             self.trust(endpoint)
             return False
@@ -112,7 +116,8 @@ class Guard:
 
 def _unsure(endpoint: OfiEndpoint) -> bool:
     """Injected fragments may wait in the provider, and farewells for an answer."""
-    return bool(endpoint.window.full or (endpoint.parted and endpoint.window.open))
+    waits = endpoint.window.full or (endpoint.parted and endpoint.window.open)
+    return bool(waits or endpoint.refused)
 
 
 def _has_spare(endpoint: OfiEndpoint) -> bool:

@@ -175,6 +175,8 @@ class SendEngine:
                 self.counted["injected"] += inject
                 return QUEUED
             module.waits_for_room()
+            endpoint.refused = True  # who asked may not ask again, and the path may be broken
+            module.watch_over()
         except FabricError as problem:
             result = UNREACHABLE
             module.failover.post_failed(endpoint, problem)
