@@ -15,6 +15,7 @@ from ompy.frameworks.nic.fabric import (
     Progress,
 )
 from ompy.mca.component import NotAvailable
+from ompy.net.base import Interface
 
 from ompy_components.btl.ofi import modex, providers, receiving
 from ompy_components.btl.ofi.contexts import Contexts
@@ -35,6 +36,7 @@ class Opened(NamedTuple):
         context: the rank.
         mode: what the module is for.
         nic, info, domain, contexts: the device and what was opened of it.
+        interface: the network interface behind it; without an address where there is none.
         window: fragments each peer may send before they are acknowledged.
         shared_wire: others than this host's owner may listen: messages carry a MAC.
     """
@@ -45,6 +47,7 @@ class Opened(NamedTuple):
     info: FabricInfo
     domain: FabricDomain
     contexts: Contexts
+    interface: Interface
     window: int
     shared_wire: bool
 
@@ -76,13 +79,22 @@ def module(context: RankContext, values: Values) -> OfiModule:
         seal = values.seal
         one_host = len(context.local_procs()) == context.size
         shared_wire = seal == "mac" or (seal == "auto" and not one_host)
-        opened = Opened(context, mode, nic, info, domain, contexts, window, shared_wire)
+        interface = _interface(context, info)
+        opened = Opened(context, mode, nic, info, domain, contexts, interface, window, shared_wire)
         made = OfiModule(opened, values)
         undo.pop_all()
-    record = modex.PeerRecord(info.provider, mode, window, contexts.name, nic.identity.address)
+    record = modex.PeerRecord(info.provider, mode, window, contexts.name, interface.address)
     context.wireup.publish(modex.KEY, modex.pack(record))
     made.note("OPENED", domain=info.domain, contexts=len(contexts))
     return made
+
+
+def _interface(context: RankContext, info: FabricInfo) -> Interface:
+    """The network interface that a domain has its name from."""
+    for interface in context.network.interfaces():
+        if interface.name == info.domain:
+            return interface
+    return Interface(info.domain, "", 0, loopback=False)
 
 
 def choose(context: RankContext, values: Values) -> tuple[FabricNic, FabricInfo]:
@@ -96,7 +108,9 @@ def choose(context: RankContext, values: Values) -> tuple[FabricNic, FabricInfo]
     if not nics:
         raise NotAvailable(f"nic {name} has no fabric device here; ompy-info --plugins says why")
     mode = BtlMode(values.mode)
-    wished = providers.wishes(values.provider_include, values.provider_exclude)
+    wished = providers.wishes(
+        values.provider_include, values.provider_exclude, values.domain_include
+    )
     one_host = len(context.local_procs()) == context.size
     reasons: list[str] = []
     chosen: tuple[FabricNic, FabricInfo] | None = None

@@ -80,6 +80,14 @@ SELECTION: Final = (
         level=1,
     ),
     Parameter(
+        "domain_include",
+        "string",
+        "",
+        "Domains to use, by name, separated by commas: for providers over IP those of interfaces, "
+        "such as eth0. Empty: any.",
+        level=2,
+    ),
+    Parameter(
         "progress_mode",
         "int",
         0,  # reference ofi.md A1

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy.engine.timers import Timer
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 MS: Final = 1_000_000  # ns; Linux counts so
 ABANDON: Final = 500 * MS  # arbitrary: far more than a device needs to report what it has
 ANSWER: Final = 200 * MS  # arbitrary: for HELLO and WELCOME; then it is tried again
+GREET: Final = 2 * MS  # arbitrary: a few round trips
 _HALF: Final = GENERATIONS // 2
 
 
@@ -110,7 +112,7 @@ class Failover:
         """Posting was refused: have it fail with the next poll, not within a call of the PML."""
         if blame(problem.errno) is Blame.DEVICE:
             self.doom(str(problem))
-        else:
+        elif not endpoint.broken:
             self._condemned.setdefault(endpoint, str(problem))
 
     def doom(self, reason: str) -> None:
@@ -124,6 +126,13 @@ class Failover:
             self.device_failed(reason)
         else:
             self.fail(endpoint, reason)
+
+    def suspect(self) -> None:
+        """Some connection has broken, and the device cannot say which: try all that are idle."""
+        for endpoint in self._module.peers():
+            if not endpoint.farewell and not endpoint.busy and self._module.two_sided:
+                endpoint.refused = True
+        self._module.watch_over()
 
     def fail_all(self, reason: str) -> None:
         """The link is down: so are all paths, and may heal."""
@@ -248,17 +257,13 @@ class Failover:
     def _mender(self, endpoint: OfiEndpoint) -> Mender:
         made = self._menders.get(endpoint)
         if made is None:
-            identity = self._module.nic.identity
-
-            def mend() -> None:
-                self._mend(endpoint)
-
+            module = self._module
             made = self._menders[endpoint] = Mender(
-                self._module.context,
+                module.context,
                 endpoint.proc,
-                (identity.address, endpoint.record.address),
-                identity.interface,
-                mend,
+                (module.interface.address, endpoint.record.address),
+                module.interface.name,
+                partial(self._mend, endpoint),
             )
         return made
 
@@ -271,21 +276,26 @@ class Failover:
             self._healed(endpoint, (endpoint.generation + 1) % GENERATIONS)
             return
         endpoint.proposed = (endpoint.generation + 1) % GENERATIONS
-        if self._module.sending.say(endpoint, Kind.HELLO, endpoint.proposed):
-            engine = self._module.context.engine
-            self._answers[endpoint] = engine.call_later(ANSWER, lambda: self._no_answer(endpoint))
-        else:
-            self._refused(endpoint)
+        self._greet(endpoint, self._module.context.engine.now() + ANSWER)
 
-    def _no_answer(self, endpoint: OfiEndpoint) -> None:
-        self._answers.pop(endpoint, None)
-        if endpoint.broken:
+    def _greet(self, endpoint: OfiEndpoint, until: int) -> None:
+        """Say HELLO, again and again while the provider connects, then wait for the answer."""
+        self._forget_answer(endpoint)
+        engine = self._module.context.engine
+        left = until - engine.now()
+        if left <= 0:
             self._refused(endpoint)
+        elif self._module.sending.say(endpoint, Kind.HELLO, endpoint.proposed):
+            refused = partial(self._refused, endpoint)
+            self._answers[endpoint] = engine.call_later(left, refused)
+        else:
+            again = partial(self._greet, endpoint, until)
+            self._answers[endpoint] = engine.call_later(GREET, again)
 
     def _refused(self, endpoint: OfiEndpoint) -> None:
         self._forget_answer(endpoint)
         mender = self._menders.get(endpoint)
-        if mender is not None and mender.phase is Phase.MENDING:
+        if endpoint.broken and mender is not None and mender.phase is Phase.MENDING:
             mender.refused()
 
     def _forget_answer(self, endpoint: OfiEndpoint) -> None:
@@ -309,8 +319,20 @@ class Failover:
             mender = self._menders.get(endpoint)
             held = mender is not None and mender.phase is Phase.HOLDING
             if not held and endpoint not in self._draining_now() and not self._closed:
-                self._healed(endpoint, generation)
-                module.sending.say(endpoint, Kind.WELCOME, generation)
+                self._forget_answer(endpoint)
+                self._welcome(endpoint, generation, module.context.engine.now() + ANSWER)
+
+    def _welcome(self, endpoint: OfiEndpoint, generation: int, until: int) -> None:
+        """Say WELCOME, again and again while the provider connects; then the path is healed."""
+        self._answers.pop(endpoint, None)
+        engine = self._module.context.engine
+        if self._module.sending.say(endpoint, Kind.WELCOME, generation):
+            self._healed(endpoint, generation)
+        elif engine.now() < until:
+            again = partial(self._welcome, endpoint, generation, until)
+            self._answers[endpoint] = engine.call_later(GREET, again)
+        else:
+            self._refused(endpoint)
 
     def _draining_now(self) -> dict[OfiEndpoint, None]:
         self.settle()

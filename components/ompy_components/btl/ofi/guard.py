@@ -96,12 +96,12 @@ class Guard:
 
     def _ask(self, endpoint: OfiEndpoint) -> PathWatch:
         module = self._module
-        identity = module.nic.identity
+        interface = module.interface
         return module.context.paths.watch(
             endpoint.proc,
-            identity.address,
+            interface.address,
             endpoint.record.address,
-            identity.interface,
+            interface.name,
             self._changed,
             failover=_has_spare(endpoint),
         )

@@ -65,6 +65,7 @@ class OfiModule(BtlModule):
     Attributes:
         nic: the device, open.
         info: the provider.
+        interface: the network interface behind it; without an address where there is none.
         contexts: endpoint and completion queues.
         mode: one-sided, two-sided or both.
         two_sided: it has messages.
@@ -83,6 +84,7 @@ class OfiModule(BtlModule):
         super().__init__("ofi", opened.context, values, _abilities(mode, info.delivery_complete))
         self.nic = opened.nic
         self.info = info
+        self.interface = opened.interface
         self.mode = mode
         self.two_sided = mode is not BtlMode.ONE_SIDED
         self.contexts = opened.contexts
@@ -361,6 +363,8 @@ class OfiModule(BtlModule):
             self.receiving.done(record, completion)
         elif completion.errno and blame(completion.errno) is Blame.DEVICE:
             self.failover.doom(completion.detail or f"errno {completion.errno}")
+        elif completion.errno:
+            self.failover.suspect()
 
     def _tend(self, *, idle: bool) -> None:
         """Post receive buffers again, tell peers what was taken."""

@@ -41,15 +41,17 @@ class Wishes(NamedTuple):
     Attributes:
         include: prefixes of names, without regard to case; if there are any, only these.
         exclude: prefixes of those not to use.
+        domains: names of domains; if there are any, only these.
     """
 
     include: tuple[str, ...]
     exclude: tuple[str, ...]
+    domains: tuple[str, ...] = ()
 
 
-def wishes(include: str, exclude: str) -> Wishes:
+def wishes(include: str, exclude: str, domains: str = "") -> Wishes:
     """From the parameters' texts."""
-    return Wishes(tuple(_words(include)), tuple(_words(exclude)))
+    return Wishes(tuple(_words(include)), tuple(_words(exclude)), tuple(_words(domains)))
 
 
 def hints(mode: BtlMode, progress: Progress, *, delivery: bool) -> Hints:
@@ -65,11 +67,9 @@ def hints(mode: BtlMode, progress: Progress, *, delivery: bool) -> Hints:
 
 def refusal(info: FabricInfo, mode: BtlMode, wished: Wishes) -> str:
     """Why an info cannot be used; empty when it can."""
-    name = info.provider.lower()
-    if wished.include and not _named(name, wished.include):
-        return "it is not in btl_ofi_provider_include"
-    if not wished.include and _excluded(name, wished.exclude):
-        return "it is in btl_ofi_provider_exclude"
+    unwanted = _unwanted(info, wished)
+    if unwanted:
+        return unwanted
     lacking = NEEDED[mode] & ~info.caps
     if lacking:
         return f"it has no {lacking!r}"
@@ -80,6 +80,18 @@ def refusal(info: FabricInfo, mode: BtlMode, wished: Wishes) -> str:
     wanted = info.mr_mode & ~(OFFERED | MrMode.BASIC | MrMode.SCALABLE)
     if wanted:
         return f"registering memory would need {wanted!r}"
+    return ""
+
+
+def _unwanted(info: FabricInfo, wished: Wishes) -> str:
+    """What the user has against it."""
+    name = info.provider.lower()
+    if wished.include and not _named(name, wished.include):
+        return "it is not in btl_ofi_provider_include"
+    if not wished.include and _excluded(name, wished.exclude):
+        return "it is in btl_ofi_provider_exclude"
+    if wished.domains and info.domain.lower() not in wished.domains:
+        return f"its domain {info.domain} is not in btl_ofi_domain_include"
     return ""
 
 
