@@ -84,7 +84,7 @@ class Guard:
         if doubt is None or doubt.heard != endpoint.heard:
             self.trust(endpoint)
             self._doubts[endpoint] = _Doubt(now, endpoint.heard)
-        elif now - doubt.since < self._silence:
+        elif now - doubt.since < self._silence or not self._known(endpoint):
             pass
         elif doubt.watch is None:
             doubt.watch = self._ask(endpoint)
@@ -93,6 +93,10 @@ class Guard:
             self._module.failover.fail(endpoint, why)
             return False
         return True
+
+    def _known(self, endpoint: OfiEndpoint) -> bool:
+        """Whether both ends have an address that agents can ask about."""
+        return bool(self._module.interface.address and endpoint.record.address)
 
     def _ask(self, endpoint: OfiEndpoint) -> PathWatch:
         module = self._module
