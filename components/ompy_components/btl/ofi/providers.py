@@ -109,11 +109,6 @@ def ordered(infos: Iterable[FabricInfo], *, one_host: bool) -> list[FabricInfo]:
     return sorted(infos, key=place)
 
 
-def virtual_addresses(info: FabricInfo) -> bool:
-    """Whether peers' memory is named by virtual addresses; else by offsets."""
-    return bool(info.mr_mode & (MrMode.VIRT_ADDR | MrMode.BASIC))
-
-
 def _words(text: str) -> list[str]:
     return [word.strip().lower() for word in text.split(",") if word.strip()]
 
