@@ -98,6 +98,10 @@ class Wire(Network):
         """Passed on."""
         return self._inner.rank_at(address)
 
+    def spoiled(self, receiver: int, rail: str) -> int:
+        """As the network below."""
+        return self._inner.spoiled(receiver, rail)
+
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Passed on; the listener is watched."""
         return WatchedListener(self, self._inner.listen(host, ports))

@@ -59,7 +59,7 @@ def test_a0_6_every_call_of_progress_progresses() -> None:
         assert len(driver.inbox) == 1
         reads: list[int] = []
         read = module.contexts.read
-        module.contexts.read = lambda most: reads.append(most) or read(most)  # type: ignore
+        module.contexts.read = lambda most: reads.append(most) or read(most)  # type: ignore[method-assign, func-returns-value]
         with driver.calling("poll"):
             module.poll()
             module.poll()
@@ -204,7 +204,7 @@ def test_a1_completions_read_at_a_time_are_bounded() -> None:
     def program(driver: Driver) -> None:
         module = ofi(driver)
         read = module.contexts.read
-        module.contexts.read = lambda most: asked.append(most) or read(most)  # type: ignore
+        module.contexts.read = lambda most: asked.append(most) or read(most)  # type: ignore[method-assign, func-returns-value]
         driver.send(1 - driver.rank, driver.data(10))
         driver.quiesce()
 
