@@ -180,7 +180,7 @@ def test_work_that_the_device_does_not_do(number: int) -> None:
     rule = FaultRule("work_error", ranks=(0,), peers=(1,), nth=(4,), error=number)
     made = world(failover=True, rules=[rule], scripts=scripts, nic_inject_size=0)
     made.run(program)
-    assert any(script.counter.counts for script in scripts)  # type: ignore[attr-defined]
+    assert any(sum(script.delivered) for script in scripts)  # type: ignore[attr-defined]
 
 
 def test_a_completion_queue_that_overflows() -> None:
@@ -199,7 +199,7 @@ def test_a_completion_queue_that_overflows() -> None:
             assert [error.rank for error in driver.errors] == [1]
             assert ofi(driver).dead
 
-    world(nic_cq_depth=32, rd_num=1, progress_threshold=1000).run(program)
+    world(nic_cq_depth=8, rd_num=1, progress_threshold=1000).run(program)
 
 
 @pytest.mark.parametrize("what", ["beyond the end", "no access", "given back", "another rank's"])
