@@ -127,6 +127,8 @@ class OfiModule(BtlModule):
             plain = self.info.delivery_complete
             valid = self.contexts.first.atomic_valid
             self.atomic_flags = atomic_words.flags_of(valid, plain=plain)
+        if not self.atomic_flags:  # some providers say that they have atomics, and have none
+            self.flags &= ~(ATOMIC_OPS | ATOMIC_FOPS)
 
     # -- peers
 
