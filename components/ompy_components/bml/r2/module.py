@@ -51,7 +51,7 @@ class R2(Bml):
         rails: list[Rail] = []
         modules = [module for module in self._context.btls if module.exclusivity < below]
         modules.sort(key=lambda module: -module.exclusivity)
-        highest = 0
+        highest = -1  # of those that send
         for module in modules:
             if module.exclusivity < highest:
                 break
@@ -60,7 +60,7 @@ class R2(Bml):
                 rails.append(Rail(module, endpoint))
                 if module.flags & SEND:
                     highest = self._lowest[proc.rank] = module.exclusivity
-        return rails if highest else []
+        return rails if highest >= 0 else []
 
     def _unreachable(self, proc: Proc) -> str:
         tried = ", ".join(sorted({module.name for module in self._context.btls})) or "none"
