@@ -43,6 +43,7 @@ ROOM = 2 << 20  # bytes of the target's memory; arbitrary
 SIZES = (1, 8, 4096, 65_536, 1 << 20)
 NO = "no"
 YES = "yes"
+ALL_TYPES = "all types"
 
 
 class Initiator(CompletionCallback):
@@ -153,7 +154,8 @@ def _moved(one: Initiator, reading: bytes) -> Report:
 def _changed(one: Initiator) -> Iterator[tuple[str, str]]:
     for op in AtomicOp:
         good = [kind.name for kind in AtomicType if _works(one, op, kind)]
-        yield f"atomic {op.name}", " ".join(good) or NO
+        every = len(good) == len(AtomicType)
+        yield f"atomic {op.name}", ALL_TYPES if every else " ".join(good) or NO
 
 
 def _works(one: Initiator, op: AtomicOp, kind: AtomicType) -> bool:

@@ -127,12 +127,20 @@ class Failover:
         else:
             self.fail(endpoint, reason)
 
-    def suspect(self) -> None:
-        """Some connection has broken, and the device cannot say which: try all that are idle."""
-        for endpoint in self._module.peers():
-            if not endpoint.farewell and not endpoint.busy and self._module.two_sided:
+    def suspect(self, reason: str) -> None:
+        """A connection has broken, and the device cannot say whose: try all that are idle.
+
+        Where there is one path only, and that in order until now, it is known.
+        """
+        peers = self._module.peers()
+        idle = [one for one in peers if one.usable and not one.farewell and not one.busy]
+        if len(peers) == len(idle) == 1:
+            self.fail(idle[0], reason)
+            return
+        if self._module.two_sided:
+            for endpoint in idle:
                 endpoint.refused = True
-        self._module.watch_over()
+            self._module.guard.look_soon()
 
     def fail_all(self, reason: str) -> None:
         """The link is down: so are all paths, and may heal."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LOOKS: Final = 4  # arbitrary: how often within `silence_ms` it is looked whether there is news
 MS: Final = 1_000_000  # ns; Linux counts so
+REFUSED: Final = 2 * MS  # arbitrary: until a provider that was connecting is asked again
 
 
 class _Doubt:
@@ -51,6 +52,13 @@ class Guard:
         if self._timer is None and self._silence and not self._closed:
             self._timer = self._module.context.engine.call_later(self._silence // LOOKS, self._tick)
 
+    def look_soon(self) -> None:
+        """A path may be broken: a message of ours tells."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._closed:
+            self._timer = self._module.context.engine.call_later(0, self._tick)
+
     def trust(self, endpoint: OfiEndpoint) -> None:
         """There is no doubt any more."""
         doubt = self._doubts.pop(endpoint, None)
@@ -70,7 +78,9 @@ class Guard:
         self._timer = None
         now = self._module.context.engine.now()
         waiting = [endpoint for endpoint in self._module.peers() if self._look(endpoint, now)]
-        if waiting:
+        if any(endpoint.refused for endpoint in waiting):
+            self._timer = self._module.context.engine.call_later(REFUSED, self._tick)
+        elif waiting:
             self.watch_over()
 
     def _look(self, endpoint: OfiEndpoint, now: int) -> bool:
@@ -112,10 +122,7 @@ class Guard:
 
     def _changed(self) -> None:
         """There is a verdict, perhaps from within another module's poll: look at it at once."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if not self._closed:
-            self._timer = self._module.context.engine.call_later(0, self._tick)
+        self.look_soon()
 
 
 def _unsure(endpoint: OfiEndpoint) -> bool:

@@ -366,7 +366,7 @@ class OfiModule(BtlModule):
         elif completion.errno and blame(completion.errno) is Blame.DEVICE:
             self.failover.doom(completion.detail or f"errno {completion.errno}")
         elif completion.errno:
-            self.failover.suspect()
+            self.failover.suspect(completion.detail or f"errno {completion.errno}")
 
     def _tend(self, *, idle: bool) -> None:
         """Post receive buffers again, tell peers what was taken."""
