@@ -49,15 +49,20 @@ class Guard:
 
     def watch_over(self) -> None:
         """Something is under way: look now and then whether something is heard."""
-        if self._timer is None and self._silence and not self._closed:
-            self._timer = self._module.context.engine.call_later(self._silence // LOOKS, self._tick)
+        if self._silence:
+            self._later(self._silence // LOOKS)
+
+    def _later(self, delay: int) -> None:
+        """Look after `delay` ns, unless that is to happen anyhow: there is one timer."""
+        if self._timer is None and not self._closed:
+            self._timer = self._module.context.engine.call_later(delay, self._tick)
 
     def look_soon(self) -> None:
         """A path may be broken: a message of ours tells."""
         if self._timer is not None:
             self._timer.cancel()
-        if not self._closed:
-            self._timer = self._module.context.engine.call_later(0, self._tick)
+            self._timer = None
+        self._later(0)
 
     def trust(self, endpoint: OfiEndpoint) -> None:
         """There is no doubt any more."""
@@ -79,7 +84,7 @@ class Guard:
         now = self._module.context.engine.now()
         waiting = [endpoint for endpoint in self._module.peers() if self._look(endpoint, now)]
         if any(endpoint.refused for endpoint in waiting):
-            self._timer = self._module.context.engine.call_later(REFUSED, self._tick)
+            self._later(REFUSED)
         elif waiting:
             self.watch_over()
 
