@@ -38,6 +38,7 @@ ABANDON: Final = 500 * MS  # arbitrary: far more than a device needs to report w
 ANSWER: Final = 200 * MS  # arbitrary: for HELLO and WELCOME; then it is tried again
 GREET: Final = 2 * MS  # arbitrary: a few round trips
 _HALF: Final = GENERATIONS // 2
+FI_ENOKEY: Final = 266  # libfabric: fi_errno.h
 
 
 class Blame(Enum):
@@ -57,6 +58,7 @@ _ARGUMENT: Final = frozenset(
         errno.EFAULT,
         errno.ENOKEY,
         errno.EMSGSIZE,
+        FI_ENOKEY,
     )
 )
 _PATH: Final = frozenset(
