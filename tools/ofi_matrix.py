@@ -42,8 +42,10 @@ UNUSABLE: Final = "cannot be used"
 PROGRAM: Final = f"{features.__module__}:{features.__name__}"
 HEAD: Final = """# What btl/ofi can do, by provider
 
-Written by `python tools/ofi_matrix.py --write docs/ofi-matrix.md`, from what two processes did over each provider on loopback. Providers that begin with `emulated` are those of
-`nic/ofi_emulated`, all others libfabric's. An atomic's cell names the types (of INT32, UINT32, INT64 and UINT64) on which it was done and its results found right, with fetching and without.
+Written by `python tools/ofi_matrix.py --write docs/ofi-matrix.md`, from what two processes did over
+each provider on loopback. Providers that begin with `emulated` are those of `nic/ofi_emulated`, all
+others libfabric's. An atomic's cell names the types (of INT32, UINT32, INT64 and UINT64) on which
+it was done and its results found right, with fetching and without.
 
 """
 
