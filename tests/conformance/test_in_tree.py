@@ -8,6 +8,7 @@ from ompy.conformance.completion import CompletionSuite
 from ompy.conformance.failover import FailoverSuite
 from ompy.conformance.world import Settings
 from ompy.frameworks.btl import BtlComponent
+from ompy_components.btl.ofi.component import COMPONENT as OFI
 from ompy_components.btl.openib.component import COMPONENT as OPENIB
 from ompy_components.btl.self.component import COMPONENT as SELF
 from ompy_components.btl.sm.component import COMPONENT as SM
@@ -35,6 +36,19 @@ class TestTcp(BtlConformance):
     @pytest.fixture
     def component(self) -> BtlComponent:
         return TCP
+
+
+class TestOfi(BtlConformance):
+    """Fragments are complete when the provider says so."""
+
+    seeds = range(effort(1))
+    if not THOROUGH:  # two more interpreters, and its other tests of determinism are here
+        test_hash_seed_has_no_part = None  # type: ignore[assignment]
+        test_wall_clock_and_chance_have_no_part = None  # type: ignore[assignment]
+
+    @pytest.fixture
+    def component(self) -> BtlComponent:
+        return OFI
 
 
 class TestOpenib(BtlConformance):

@@ -52,6 +52,7 @@ class Wire(Network):
 
     def __init__(self, inner: Network, engine: Engine) -> None:
         super().__init__()
+        self.virtual = inner.virtual
         self._inner = inner
         self._engine = engine
         self.recording = False
@@ -96,6 +97,10 @@ class Wire(Network):
     def rank_at(self, address: Address) -> int:
         """Passed on."""
         return self._inner.rank_at(address)
+
+    def spoiled(self, receiver: int, rail: str) -> int:
+        """As the network below."""
+        return self._inner.spoiled(receiver, rail)
 
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Passed on; the listener is watched."""

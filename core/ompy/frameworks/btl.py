@@ -562,14 +562,15 @@ class BtlComponent(Component):
 
     Attributes:
         capabilities: what its modules promise.
-        emulated: it is a model of hardware that is not there: a job only uses it when the user
-            asks for it by name.
+        emulated: it models hardware that is not there, and is used only when asked for by name.
+        on_request: it is real, and used only when asked for by name all the same.
         expected_failures: tests of the conformance kit known to fail, each with the reason.
     """
 
     framework: ClassVar[str] = "btl"
     capabilities: ClassVar[Capabilities]
     emulated: ClassVar[bool] = False
+    on_request: ClassVar[bool] = False
     expected_failures: ClassVar[Mapping[str, str]] = {}
 
     def init(self, context: RankContext) -> list[BtlModule]:

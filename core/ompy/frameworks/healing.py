@@ -273,6 +273,9 @@ class Mender:
         if self._proc.departed:
             return
         source, target = self._addresses
+        if not source or not target:  # it goes over no network: there is nothing to ask about
+            self._agreed()
+            return
         self._watch = self._context.paths.watch(
             self._proc, source, target, self._rail, self._changed, failover=True
         )

@@ -319,7 +319,13 @@ class Middleware:
 
 
 class Network:
-    """One rank's way to the others. All calls come with the rank's lock held."""
+    """One rank's way to the others. All calls come with the rank's lock held.
+
+    Attributes:
+        virtual: it is part of a virtual world: no device of this machine may be used beside it.
+    """
+
+    virtual = False
 
     def __init__(self) -> None:
         self._middleware: list[Middleware] = []

@@ -454,6 +454,8 @@ class VirtualCopy(ProcessCopy):
 class VirtualNetwork(Network):
     """One rank's way to the others in a virtual world."""
 
+    virtual = True
+
     def __init__(self, fabric: Fabric, rank: int, engine: VirtualEngine) -> None:
         super().__init__()
         self._fabric = fabric

@@ -86,10 +86,10 @@ class RankProcess:
         self.context.find_nics = partial(find_nics, self.registry, self.context)
         for component in self.registry.open("btl"):
             assert isinstance(component, BtlComponent)
-            if component.emulated and not self.registry.is_asked_for(component):
-                self.registry.pass_over(
-                    component, "it is an emulation, used when asked for by name"
-                )
+            reserved = component.emulated or component.on_request
+            if reserved and not self.registry.is_asked_for(component):
+                what = "it is an emulation, used" if component.emulated else "it is used"
+                self.registry.pass_over(component, f"{what} when asked for by name")
                 continue
             modules = isolated(
                 self.registry, component, "init", partial(_btl_modules, component, self.context)

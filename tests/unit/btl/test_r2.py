@@ -169,3 +169,23 @@ def test_nobody_stands_in_who_does_not_reach_the_peer(context: RankContext) -> N
     r2.endpoint(peer)
     assert not r2.stand_in(peer)
     assert names(r2.endpoint(peer).send) == ["best"]
+
+
+def test_who_cannot_send_stands_beside_those_who_can(context: RankContext) -> None:
+    silent = FakeModule(context, "silent", exclusivity=2048)
+    silent.flags = PUT | GET
+    silent.max_send_size = 0
+    context.btls = [FakeModule(context, "tcp"), silent, FakeModule(context, "last", exclusivity=1)]
+    r2, peer = R2(context), context.procs[1]
+    endpoint = r2.endpoint(peer)
+    assert names(endpoint.send) == names(endpoint.eager) == ["tcp"]
+    assert names(endpoint.rdma) == ["silent"]
+    assert endpoint.max_send_size == 1000
+    r2.remove_rail(peer, silent)
+    assert not endpoint.rdma.rails
+    r2.add_rail(peer, silent)
+    assert names(endpoint.rdma) == ["silent"]
+    context.btls = [silent]
+    silent.reach = (2,)
+    with pytest.raises(MPIError, match="cannot reach"):
+        R2(context).endpoint(context.procs[2])
