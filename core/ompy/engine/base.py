@@ -137,6 +137,14 @@ class Engine:
         """
         raise NotImplementedError
 
+    def drive_until(self, end: Waitable) -> bool:
+        """Have a thread of its own make progress until `end` is complete.
+
+        Returns:
+            Whether there is one. Here there are no threads.
+        """
+        return False
+
     def look_for(self, memory: memoryview, at: int, least: int) -> bool:
         """Look at a word of shared memory for a moment, as long as it is less than `least`.
 

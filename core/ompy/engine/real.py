@@ -142,6 +142,11 @@ class RealEngine(Engine):
                 return waitable.complete
         return True
 
+    def drive_until(self, end: Waitable) -> bool:
+        """A thread that waits like any other: it polls, then sleeps until there are news."""
+        threading.Thread(target=self.wait, args=(end,), name="ompy progress", daemon=True).start()
+        return True
+
     def look_for(self, memory: memoryview, at: int, least: int) -> bool:
         """Look, and give the core away between looks; all is polled now and then."""
         looks = 0
