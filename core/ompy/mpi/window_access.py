@@ -266,7 +266,7 @@ def _accumulate(
     given = state.call(access, origin, rank, target, writable=False)
 
     def begin(place: Place) -> Operation:
-        name = operation(op, given.origin.layout, place.layout)
+        name = operation(op, given.origin, place)
         check_sizes(given.origin, place)
         if name == NO_OP:
             return _done()
@@ -287,7 +287,7 @@ def _get_accumulate(
     into: Message = state.call(message, result, True).message
 
     def begin(place: Place) -> Operation:
-        name = operation(op, given.origin.layout, place.layout)
+        name = operation(op, given.origin, place)
         check_sizes(into, place)
         if name != NO_OP:
             check_sizes(given.origin, place)

@@ -158,7 +158,7 @@ def check_sizes(origin: Message, place: Place) -> None:
         )
 
 
-def operation(op: Op, origin: Layout, place: Layout) -> str:
+def operation(op: Op, origin: Message, place: Place) -> str:
     """The name of an operation that both sides' elements can be combined by.
 
     Raises:
@@ -167,13 +167,14 @@ def operation(op: Op, origin: Layout, place: Layout) -> str:
     name = op._state().name
     if not name:
         raise MPIError(ERR_OP, "one-sided operations are predefined ones only")
-    if name in {NO_OP, REPLACE}:
+    if name in {NO_OP, REPLACE} or not place.size:
         return name
-    if origin.format != place.format:
+    layout = place.layout
+    if origin.layout.format != layout.format:
         raise MPIError(ERR_TYPE, "the elements of origin and target are of different kinds")
-    if not place.format and place.size:
+    if not layout.format:
         raise MPIError(ERR_TYPE, f"{name} on a datatype of mixed contents")
-    PREDEFINED[name].check(place)
+    PREDEFINED[name].check(layout)
     return name
 
 
