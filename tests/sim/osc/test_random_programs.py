@@ -28,3 +28,16 @@ def test_pt2pt(seed: int, inline: str) -> None:
         osc_pt2pt_inline_max=INLINE[inline],
     )
     assert sum(job.results) > ranks
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_sm(seed: int) -> None:
+    ranks = 2 + seed % 3
+    job = virtual(
+        ranks,
+        partial(window_programs.run, seed=seed, allocate=True),
+        seed=seed,
+        btl="self,sm",
+        osc="sm,pt2pt",
+    )
+    assert sum(job.results) > ranks
