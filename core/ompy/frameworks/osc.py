@@ -146,6 +146,10 @@ class OscModule:
 
     # --- epochs
 
+    def barrier(self) -> None:
+        """Return when all members have called it; raises as `fence` does."""
+        raise NotImplementedError
+
     def fence(self) -> None:
         """Collective: return when all operations of all members are complete."""
         raise NotImplementedError

@@ -128,9 +128,8 @@ class WindowState(State):
             MPIError: an epoch is open, or a member has ended.
         """
         self.epochs.free()
-        coll = self.comm.coll
         try:
-            coll.barrier()
+            self.module.barrier()
         finally:
             _end_progress(self.comm, self._progress)
             self.module.close()

@@ -26,6 +26,9 @@ from ompy.frameworks.osc_base.target import Target
 from ompy.frameworks.pml import STANDARD
 
 BATCH: Final = 64  # commands in one round of polling; arbitrary: others want their turn
+# ns from the news that a rank has ended until what it still owes is given up: what it had sent, or
+# others because of it, may be under way. Arbitrary: much longer than that takes
+GRACE: Final = 5_000_000_000
 
 
 class MessageOsc(OscModule):
@@ -54,6 +57,7 @@ class MessageOsc(OscModule):
         self._listener = _Listener(self)
         self.target = Target(communicator, self._exposed, self._locks, self._listener.wake)
         self._peers: dict[int, Peer] = {}
+        self._gone_since: dict[int, int] = {}
         with self._engine.lock:
             if communicator.size > 1:
                 self._listener.listen()
@@ -230,7 +234,7 @@ class MessageOsc(OscModule):
                 pending.begun()
         except MPIError as problem:
             with self._engine.lock:
-                peer.refused(self._pml, tag, problem.code, problem.detail)
+                pending.fail(problem.code, problem.detail)
         return pending
 
     def _answer(self, trip: Pending) -> MPIError | None:
@@ -260,9 +264,7 @@ class MessageOsc(OscModule):
             self.flush(list(self._peers))
         except MPIError as problem:
             failure = problem
-        coll = self._communicator.coll
-        assert coll is not None, "a window's communicator has its collectives"
-        coll.barrier()
+        self.barrier()
         if failure is not None:
             raise failure
 
@@ -413,22 +415,53 @@ class MessageOsc(OscModule):
             self.target.handle(origin, command)
 
     def watches(self) -> bool:
-        """Whether something waits for ranks that may have ended; those that have are dealt with."""
-        watching = False
+        """Whether anything is waited for that a member may fail to do by ending."""
+        return self._locks.contended or any(peer.awaited for peer in self._peers.values())
+
+    def look_after_departed(self) -> int:
+        """Give up what members that have ended still owe; how much that was."""
+        given_up = 0
         for peer in self._peers.values():
-            if peer.awaited:
-                watching = True
-                if peer.proc.departed:
-                    peer.departed(self._pml)
+            if peer.awaited and self._gone(peer.rank):
+                given_up += len(peer.awaited)
+                peer.departed(self._pml)
         if self._locks.contended:
-            watching = True
             for holder in self._locks.holders():
                 if self._gone(holder):
                     self._locks.departed(holder)
-        return watching
+                    given_up += 1
+        return given_up
 
     def _gone(self, rank: int) -> bool:
-        return bool(self._communicator.procs[rank].departed)
+        """Whether a member has ended so long ago that nothing more comes of it."""
+        if not self._communicator.procs[rank].departed:
+            return False
+        now = self._engine.now()
+        if rank not in self._gone_since:
+            self._gone_since[rank] = now
+            self._engine.call_later(GRACE, _nothing)  # whoever sleeps looks again then
+        return now - self._gone_since[rank] >= GRACE
+
+    def barrier(self) -> None:
+        """Return when all members have called it.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, one of them has ended and will not.
+        """
+        coll = self._communicator.coll
+        assert coll is not None, "a window's communicator has its collectives"
+        if self._communicator.size == 1:
+            return
+        everybody = range(self._communicator.size)
+        request = coll.begin("barrier", coll.nonblocking_tag())
+        if not request.complete:
+            self._engine.wait_until(
+                lambda: request.complete or any(self._gone(rank) for rank in everybody)
+            )
+        if not request.complete:
+            raise self._has_ended(next(rank for rank in everybody if self._gone(rank)))
+        if request.error:
+            raise MPIError(request.error, request.detail)
 
     def _has_ended(self, rank: int) -> MPIError:
         proc = self._communicator.procs[rank]
@@ -483,6 +516,7 @@ class _Listener(Poller):
             if not incoming.error and view is not None:
                 self._module.heard(incoming.source, view)
             handled += 1
+        handled += self._module.look_after_departed()
         if not self._module.watches() and not ready and not self._news():
             self._polled = False
             self._engine.remove_poller(self)
@@ -494,6 +528,10 @@ class _Listener(Poller):
 
     def _news(self) -> bool:
         return self._incoming is not None and self._incoming.complete
+
+
+def _nothing() -> None:
+    """What a timer calls whose end is all there is to it."""
 
 
 def _placed(kind: Kind, tag: int, place: Place, size: int) -> Command:
