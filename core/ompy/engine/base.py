@@ -137,13 +137,14 @@ class Engine:
         """
         raise NotImplementedError
 
-    def drive_until(self, end: Waitable) -> bool:
-        """Have a thread of its own make progress until `end` is complete.
+    def drive(self) -> Callable[[], object] | None:
+        """Have a thread of its own make progress, beside whatever the others do.
 
         Returns:
-            Whether there is one. Here there are no threads.
+            What ends it: it has ended when that returns, which is called without the rank's lock.
+            None where there are no threads, as here.
         """
-        return False
+        return None
 
     def look_for(self, memory: memoryview, at: int, least: int) -> bool:
         """Look at a word of shared memory for a moment, as long as it is less than `least`.

@@ -17,7 +17,6 @@ from ompy.data.errors import (
     MPIError,
 )
 from ompy.data.request import Request as Operation
-from ompy.data.request import Waitable
 from ompy.frameworks.coll import TAG_CREATE
 from ompy.frameworks.osc import SHARED, OscModule, Window
 from ompy.mpi.agreement import exchange
@@ -197,23 +196,19 @@ def make_window(
     return WindowState(comm, window, module, Reach(flavor, sizes, units), owner)
 
 
-def _begin_progress(comm: CommState) -> Waitable | None:
+def _begin_progress(comm: CommState) -> Callable[[], object] | None:
     """Have a thread make progress, if that is wanted; what ends it."""
     process = comm.world.process
     if not process.registry.value(PROGRESS_THREAD):
         return None
-    end = Waitable()
-    if not comm.world.engine.drive_until(end):
-        return None
-    process.before_finalize.append(end.finish)
-    return end
+    stop = comm.world.engine.drive()
+    if stop is not None:
+        process.before_finalize.append(stop)
+    return stop
 
 
-def _end_progress(comm: CommState, end: Waitable | None) -> None:
-    if end is None:
-        return
+def _end_progress(comm: CommState, stop: Callable[[], object] | None) -> None:
     process = comm.world.process
-    with comm.world.engine.lock:
-        end.finish()
-    if end.finish in process.before_finalize:
-        process.before_finalize.remove(end.finish)
+    if stop is not None and stop in process.before_finalize:
+        process.before_finalize.remove(stop)
+        stop()

@@ -162,9 +162,8 @@ class RankProcess:
             return
         self._hooks.ompy_rank_finalizing(self.context.rank)
         self.finalized = True
-        with self.context.engine.lock:
-            while self.before_finalize:
-                self.before_finalize.pop()()
+        while self.before_finalize:
+            self.before_finalize.pop()()
         self.pml.finalize()
         self._bml.finalize()
         for module in self.context.btls:

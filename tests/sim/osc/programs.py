@@ -70,10 +70,12 @@ def large(process: RankProcess) -> None:
     win.Fence()
     assert memory[7] == 14
     assert memory[-1] == 2 * (count - 1)
+    comm.Barrier()
     win.Get_accumulate(array("i", [1]) * count, room, after)
     win.Fence()
     assert room[9] == 18
     assert memory[9] == 19
+    comm.Barrier()
     odd = INT.Create_vector(count // 2, 1, 2).Commit()
     win.Put([array("i", [-rank]) * (count // 2), INT], after, [1, 1, odd])
     win.Fence()
