@@ -159,9 +159,7 @@ def _change(there: list[int], step: Step, name: str) -> None:
         there[place] = apply(name, there[place], given)
 
 
-def run(
-    process: RankProcess, *, seed: int, phases: int = 6, allocate: bool = False, strided: bool = True
-) -> int:
+def run(process: RankProcess, *, seed: int, phases: int = 6, allocate: bool = False) -> int:
     """Run the program of a seed in one rank; how many operations it was."""
     comm = world_of(process)
     start = array("i", [comm.rank * 100 + number for number in range(NUMBERS)])

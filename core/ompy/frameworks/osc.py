@@ -8,10 +8,10 @@ begin at 0 or above, origin and target have the same number of bytes, operations
 and defined for the elements; what is beyond a target's memory is refused there too, except in a
 dynamic window, whose members alone know what they have attached.
 
-**Operations** give a request, which completes when the origin's memory may be used again; those that
-fetch something when it is there. The memory is the user's until then. They may block, and progress
-while they do. What goes wrong later at a target without a request to tell it surfaces at the
-next `flush`, `unlock`, `complete` or `fence`.
+**Operations** give a request, which completes when the origin's memory may be used again; those
+that fetch something when it is there. The memory is not to be touched until then. They may block,
+and progress while they do. What goes wrong later at a target without a request to tell it
+surfaces at the next `flush`, `unlock`, `complete` or `fence`.
 
 **Order.** Accumulating operations of one origin on one target take effect in the order of their
 calls, and each element of them at once.
@@ -49,18 +49,18 @@ class Place(NamedTuple):
     Attributes:
         displacement: bytes from the window's beginning to the origin of the first element; in a
             dynamic window an address.
-        count: elements.
+        number: of elements.
         layout: of an element.
     """
 
     displacement: int
-    count: int
+    number: int
     layout: Layout
 
     @property
     def size(self) -> int:
         """Packed bytes."""
-        return self.count * self.layout.size
+        return self.number * self.layout.size
 
 
 class Window:

@@ -44,13 +44,13 @@ class Access(NamedTuple):
         origin: this rank's message.
         target: rank; PROC_NULL if there is nothing to do.
         displacement: in units of the target.
-        count, layout: of the place there.
+        number, layout: of elements there, and of each.
     """
 
     origin: Message
     target: int
     displacement: int
-    count: int
+    number: int
     layout: Layout
 
 
@@ -130,11 +130,11 @@ class Reach:
             MPIError: ERR_DISP or ERR_RMA_RANGE, there is no such memory.
         """
         if self.flavor == DYNAMIC:
-            return Place(given.displacement, given.count, given.layout)
+            return Place(given.displacement, given.number, given.layout)
         if given.displacement < 0:
             raise MPIError(ERR_DISP, f"displacement {given.displacement}")
         at = given.displacement * self.units[given.target]
-        first, size = given.layout.span(given.count)
+        first, size = given.layout.span(given.number)
         end = at + first + size
         if size and (at + first < 0 or end > self.sizes[given.target]):
             raise MPIError(
@@ -142,7 +142,7 @@ class Reach:
                 f"bytes {at + first} to {end} of rank {given.target}'s window, which has "
                 f"{self.sizes[given.target]}",
             )
-        return Place(at, given.count, given.layout)
+        return Place(at, given.number, given.layout)
 
 
 def check_sizes(origin: Message, place: Place) -> None:
@@ -153,9 +153,7 @@ def check_sizes(origin: Message, place: Place) -> None:
     """
     if origin.size != place.size:
         code = ERR_TRUNCATE if origin.size > place.size else ERR_COUNT
-        raise MPIError(
-            code, f"{origin.size} bytes at the origin for a place of {place.size} bytes"
-        )
+        raise MPIError(code, f"{origin.size} bytes at the origin for a place of {place.size} bytes")
 
 
 def operation(op: Op, origin: Message, place: Place) -> str:

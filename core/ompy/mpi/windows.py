@@ -201,14 +201,14 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
     def _predefined_attribute(self, keyval: int) -> Any:
         state = self._state()
         known = {
-            constants.WIN_BASE: lambda: self._memory().address,
-            constants.WIN_SIZE: lambda: len(state.window.memory),
-            constants.WIN_DISP_UNIT: lambda: state.reach.units[state.rank],
-            constants.WIN_CREATE_FLAVOR: lambda: state.window.flavor,
-            constants.WIN_MODEL: lambda: constants.WIN_UNIFIED,
+            constants.WIN_BASE: self._memory().address,
+            constants.WIN_SIZE: len(state.window.memory),
+            constants.WIN_DISP_UNIT: state.reach.units[state.rank],
+            constants.WIN_CREATE_FLAVOR: state.window.flavor,
+            constants.WIN_MODEL: constants.WIN_UNIFIED,
         }.get(keyval)
         if known is not None:
-            return known()
+            return known
         try:
             return super()._predefined_attribute(keyval)
         except MPIError as problem:

@@ -23,12 +23,12 @@ from ompy.net.base import (
     Listener,
     Network,
     ProcessCopy,
-    RegionLocks,
     Readiness,
     Ready,
     Source,
     Stream,
 )
+from ompy.net.virtual_locks import LockTable, VirtualLocks
 
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
@@ -73,8 +73,7 @@ class Fabric:
     sockets: dict[Address, VirtualDatagram] = field(default_factory=dict)
     segments: dict[tuple[int, str], bytearray] = field(default_factory=dict)
     regions: dict[tuple[int, int], bytearray] = field(default_factory=dict)  # by rank and number
-    # who has the locks of regions, by region and number: by rank, whether for himself alone
-    locks: dict[tuple[tuple[int, int], int], dict[int, bool]] = field(default_factory=dict)
+    locks: LockTable = field(default_factory=dict)
     engines: dict[int, VirtualEngine] = field(default_factory=dict)
     memory: dict[int, memoryview] = field(default_factory=dict)
     links: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -434,11 +433,11 @@ class VirtualCopy(ProcessCopy):
             raise LinkError(f"rank {process} has no region {number}")
         return memoryview(self._fabric.regions[process, number])
 
-    def locks(self, process: int, descriptor: int, number: int) -> RegionLocks:
+    def locks(self, process: int, descriptor: int, number: int) -> VirtualLocks:
         """Locks that the fabric keeps."""
         if (process, number) not in self._fabric.regions:
             raise LinkError(f"rank {process} has no region {number}")
-        return VirtualLocks(self._fabric, (process, number), self.identity)
+        return VirtualLocks(self._fabric.locks, (process, number), self.identity)
 
     def forget(self, address: int) -> None:
         """Copies with `address` fail from now on."""
@@ -458,36 +457,6 @@ class VirtualCopy(ProcessCopy):
                 if start <= address and address + size <= start + len(memory):
                     return memory[address - start : address - start + size]
         raise LinkError(f"copy of {size} bytes with process {process}: bad address")
-
-
-class VirtualLocks(RegionLocks):
-    """Locks of a region. A rank that ends keeps what it had: its process goes on."""
-
-    __slots__ = ("_fabric", "_rank", "_region")
-
-    def __init__(self, fabric: Fabric, region: tuple[int, int], rank: int) -> None:
-        self._fabric = fabric
-        self._region = region
-        self._rank = rank
-
-    def try_lock(self, number: int, *, exclusive: bool) -> bool:
-        """Look at who else has it."""
-        holders = self._fabric.locks.setdefault((self._region, number), {})
-        others = [held for rank, held in holders.items() if rank != self._rank]
-        if any(others) or (exclusive and others):
-            return False
-        holders[self._rank] = exclusive
-        return True
-
-    def unlock(self, number: int) -> None:
-        """Have it no longer."""
-        self._fabric.locks.get((self._region, number), {}).pop(self._rank, None)
-
-    def close(self) -> None:
-        """Have none any longer."""
-        for (region, _), holders in self._fabric.locks.items():
-            if region == self._region:
-                holders.pop(self._rank, None)
 
 
 class VirtualNetwork(Network):

@@ -124,7 +124,7 @@ def counter(process: RankProcess) -> None:
             win.Unlock(0)
             mine.append(was[0])
         everything = comm.allgather(mine)
-        assert sorted(sum(everything, [])) == list(range(turns * comm.size))
+        assert sorted(one for each in everything for one in each) == list(range(turns * comm.size))
         for _ in range(5):  # not atomic: only the lock keeps others away
             was = array("q", [-1])
             win.Lock(0)
@@ -280,7 +280,12 @@ def wrong_calls(process: RankProcess) -> None:
     with pytest.raises(ValueError):
         win.Fetch_and_op(ints(1, 2), one, other)
     win.Put(one, PROC_NULL)
+    none = [bytearray(1), 0, DATATYPES["BYTE"]]  # no element is of a kind without a sum
+    win.Get_accumulate(none, none, other)
     win.Unlock(other)
+    win.Lock(comm.rank)
+    win.Get_accumulate(none, none, comm.rank)
+    win.Unlock(comm.rank)
     win.Fence(constants.MODE_NOSUCCEED)
     fails(ERR_RMA_SYNC, win.Put, one, other)
     win.Free()

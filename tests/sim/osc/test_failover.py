@@ -1,4 +1,4 @@
-"""Rails fail in the middle of epochs: bfo goes on over the others, and nothing is lost or done twice."""
+"""Rails fail in epochs: bfo goes on over the others; nothing is lost, or done twice."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import window_programs
 from tests.support.effort import effort
-from tests.support.worlds import both, virtual
+from tests.support.worlds import virtual
 
 SEEDS = effort(12)
 # data travel with their command, or by themselves

@@ -36,9 +36,9 @@ class SmOscComponent(OscComponent):
             return None
         if len({proc.node for proc in communicator.procs}) > 1:
             return None
-        if window.flavor == ALLOCATED:
-            if all(module.name != "sm" for module in communicator.context.btls):
-                return None
+        by_memory = any(module.name == "sm" for module in communicator.context.btls)
+        if window.flavor == ALLOCATED and not by_memory:
+            return None
         from ompy_components.osc.sm.module import shared_window
 
         return shared_window(window)

@@ -27,8 +27,8 @@ from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.net.base import LinkError, RegionLocks
 
-WORD: Final = 8  # bytes
-NO_DATA: Final = 0  # bytes that travel with a command: none of those of this window has any
+WORD: Final = 8  # bytes; 64 bits, which x86 and aarch64 store at once
+NO_DATA: Final = 0  # bytes; no command of this window has data, so the value is arbitrary
 
 
 def shared_window(window: Window) -> SmOsc | None:

@@ -24,14 +24,14 @@ class Exposed:
         Raises:
             MPIError: ERR_RMA_RANGE, some of them are not exposed.
         """
-        first, size = place.layout.span(place.count)
+        first, size = place.layout.span(place.number)
         first += place.displacement
         if size and (first < 0 or first + size > len(self._memory)):
             raise MPIError(
                 ERR_RMA_RANGE,
                 f"bytes {first} to {first + size} of a window of {len(self._memory)} bytes",
             )
-        return Message(self._memory, place.displacement, place.count, place.layout)
+        return Message(self._memory, place.displacement, place.number, place.layout)
 
 
 class Attached(Exposed):
@@ -68,11 +68,11 @@ class Attached(Exposed):
 
     def message(self, place: Place) -> Message:
         """The elements at an address."""
-        first, size = place.layout.span(place.count)
+        first, size = place.layout.span(place.number)
         first += place.displacement
         for start, piece in self._pieces.items():
             if start <= first and first + size <= start + len(piece):
-                return Message(piece, place.displacement - start, place.count, place.layout)
+                return Message(piece, place.displacement - start, place.number, place.layout)
         if not size:
             return Message(memoryview(bytearray()), 0, 0, place.layout)
         raise MPIError(
@@ -86,7 +86,7 @@ def combine(target: Message, data: memoryview, operation: str) -> None:
     Raises:
         MPIError: ERR_OP or ERR_TYPE, the operation is not defined for them.
     """
-    if operation == NO_OP:
+    if operation == NO_OP or not target.size:
         return
     if operation == REPLACE:
         target.store(data)

@@ -4,7 +4,7 @@
     2    nothing               2 bytes
     4    tag                   4 bytes: of data that follow, and of the answer
     8    displacement          8 bytes, signed
-    16   count                 8 bytes: elements at the target
+    16   number                8 bytes: of elements at the target
     24   size                  8 bytes: of the data, packed
     32   length                4 bytes: of the layout that follows
     36   nothing               4 bytes
@@ -23,7 +23,7 @@ from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.data.kernels import PREDEFINED
 
 _FORM: Final = Struct("<BBxxIqQQI4x")
-HEADER_SIZE: Final = 40  # bytes
+HEADER_SIZE: Final = 40  # bytes; arbitrary: what the fields above take
 assert _FORM.size == HEADER_SIZE
 
 _ANSWER: Final = Struct("<i")
@@ -59,7 +59,7 @@ class Command(NamedTuple):
     Attributes:
         kind: what is to be done.
         tag: of data that follow; the answer has the next one. 0 if there is neither.
-        displacement, count: of the place at the target.
+        displacement, number: of the place at the target.
         size: bytes of data. In REFUSED: the error class.
         operation: number of one of `OPERATIONS`.
         layout: of the place, as bytes; in REFUSED the error's text.
@@ -69,7 +69,7 @@ class Command(NamedTuple):
     kind: Kind
     tag: int = 0
     displacement: int = 0
-    count: int = 0
+    number: int = 0
     size: int = 0
     operation: int = 0
     layout: bytes | memoryview = b""
@@ -82,7 +82,7 @@ class Command(NamedTuple):
             self.operation,
             self.tag,
             self.displacement,
-            self.count,
+            self.number,
             self.size,
             len(self.layout),
         )
@@ -97,14 +97,14 @@ def parsed(view: memoryview) -> Command:
     """
     if len(view) < HEADER_SIZE:
         raise MPIError(ERR_INTERN, f"a command of {len(view)} bytes is cut")
-    kind, operation, tag, displacement, count, size, length = _FORM.unpack_from(view)
+    kind, operation, tag, displacement, number, size, length = _FORM.unpack_from(view)
     end = HEADER_SIZE + length
     if end > len(view) or operation >= len(OPERATIONS) or not 1 <= kind <= Kind.REFUSED:
         raise MPIError(ERR_INTERN, f"kind {kind}, operation {operation}: no command")
     layout, data = view[HEADER_SIZE:end], view[end:]
     if len(data) not in {0, size}:
         raise MPIError(ERR_INTERN, f"a command with {len(data)} of {size} bytes of data")
-    return Command(Kind(kind), tag, displacement, count, size, operation, layout, data)
+    return Command(Kind(kind), tag, displacement, number, size, operation, layout, data)
 
 
 def answer(code: int = 0, detail: str = "") -> bytes:

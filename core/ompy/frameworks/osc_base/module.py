@@ -5,8 +5,7 @@ Components derive from it; see README.md for the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ompy.data.constants import ANY_SOURCE
@@ -14,11 +13,18 @@ from ompy.data.convertor import Convertor, GrowingConvertor, contiguous
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import to_send
-from ompy.data.request import Request, Waitable
+from ompy.data.request import Request
 from ompy.engine.base import Poller
 from ompy.frameworks.osc import DYNAMIC, OscModule, Place, Window
 from ompy.frameworks.osc_base.exposed import NO_OP, Attached, Exposed, combine, swap
-from ompy.frameworks.osc_base.headers import COMMAND_TAG, OPERATIONS, Command, Kind, answered, parsed
+from ompy.frameworks.osc_base.headers import (
+    COMMAND_TAG,
+    OPERATIONS,
+    Command,
+    Kind,
+    answered,
+    parsed,
+)
 from ompy.frameworks.osc_base.layouts import encoded
 from ompy.frameworks.osc_base.locks import LockQueue
 from ompy.frameworks.osc_base.pending import Peer, Pending
@@ -535,9 +541,7 @@ def _nothing() -> None:
 
 
 def _placed(kind: Kind, tag: int, place: Place, size: int) -> Command:
-    return Command(
-        kind, tag, place.displacement, place.count, size, layout=encoded(place.layout)
-    )
+    return Command(kind, tag, place.displacement, place.number, size, layout=encoded(place.layout))
 
 
 def _bytes(source: Message | None) -> memoryview:

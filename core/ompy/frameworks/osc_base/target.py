@@ -137,7 +137,7 @@ class Target:
 
     def _message(self, command: Command) -> Message:
         layout = decoded(memoryview(command.layout))
-        found = self._exposed.message(Place(command.displacement, command.count, layout))
+        found = self._exposed.message(Place(command.displacement, command.number, layout))
         if command.size > found.size:
             raise MPIError(
                 ERR_TRUNCATE, f"{command.size} bytes are for a place of {found.size} bytes"
