@@ -6,6 +6,7 @@ Components derive from it; see README.md for the protocol.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ompy.data.constants import ANY_SOURCE
@@ -475,22 +476,24 @@ class MessageOsc(OscModule):
 
 
 class _Listener(Poller):
-    """Receives commands and has them executed, from the engine's polling."""
+    """Receives commands and has them executed, from the engine's polling.
+
+    One receive is for all members. Where a PML fails that because it cannot reach one of them,
+    there is a receive for each of the others.
+    """
 
     def __init__(self, module: MessageOsc) -> None:
         self._module = module
         self._communicator = module.window.communicator
         self._engine = self._communicator.context.engine
-        self._room = GrowingConvertor()
-        self._incoming: Request | None = None
+        self._incoming: dict[int, tuple[Request, GrowingConvertor]] = {}
         self._polled = False
 
-    def listen(self) -> None:
+    def listen(self, source: int = ANY_SOURCE) -> None:
         """Have the next command."""
-        self._room = GrowingConvertor()
-        pml = self._communicator.pml
-        request = pml.irecv(self._communicator, self._room, ANY_SOURCE, COMMAND_TAG)
-        self._incoming = request
+        room = GrowingConvertor()
+        request = self._communicator.pml.irecv(self._communicator, room, source, COMMAND_TAG)
+        self._incoming[source] = request, room
         request.notify(self.wake)
 
     def wake(self) -> None:
@@ -501,11 +504,12 @@ class _Listener(Poller):
 
     def close(self) -> None:
         """Have no more."""
-        incoming, self._incoming = self._incoming, None
+        incoming, self._incoming = self._incoming, {}
         self._engine.remove_poller(self)
         self._polled = True  # whoever wakes it is too late
-        if incoming is not None and not incoming.complete:
-            self._communicator.pml.cancel(incoming)
+        for request, _ in incoming.values():
+            if not request.complete:
+                self._communicator.pml.cancel(request)
 
     def poll(self) -> int:
         """Execute what has come."""
@@ -514,14 +518,13 @@ class _Listener(Poller):
         while ready and handled < BATCH:
             ready.popleft()()
             handled += 1
-        while self._news() and handled < BATCH:
-            incoming, room = self._incoming, self._room
-            self.listen()
-            assert incoming is not None, "there are news of it"
-            view = room.view
-            if not incoming.error and view is not None:
-                self._module.heard(incoming.source, view)
-            handled += 1
+        while handled < BATCH:
+            news = self._news()
+            for source in news:
+                self._take(source)
+            handled += len(news)
+            if not news:
+                break
         handled += self._module.look_after_departed()
         if not self._module.watches() and not ready and not self._news():
             self._polled = False
@@ -532,8 +535,26 @@ class _Listener(Poller):
         """The rank may sleep if nothing has come."""
         return not self._module.target.ready and not self._news()
 
-    def _news(self) -> bool:
-        return self._incoming is not None and self._incoming.complete
+    def _news(self) -> list[int]:
+        return [source for source, (request, _) in self._incoming.items() if request.complete]
+
+    def _take(self, source: int) -> None:
+        """Execute a command that has come, and have the next one."""
+        request, room = self._incoming.pop(source)
+        if request.error:
+            if source == ANY_SOURCE:
+                self._listen_to_each()
+            return
+        self.listen(source)
+        view = room.view
+        if view is not None:
+            self._module.heard(request.source, view)
+
+    def _listen_to_each(self) -> None:
+        for rank in range(self._communicator.size):
+            if rank != self._communicator.rank:
+                with suppress(MPIError):  # nothing comes from who cannot be reached
+                    self.listen(rank)
 
 
 def _nothing() -> None:
