@@ -20,7 +20,7 @@ from tests.support.effort import effort
 from tests.support.worlds import virtual
 
 END_MAX = GRACE + 100_000_000  # ns after the news; arbitrary: as little as is sure to be more
-SEEDS = effort(3)
+SEEDS = effort(2)
 ENDS = 1  # the rank that does
 
 

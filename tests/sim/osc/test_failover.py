@@ -15,7 +15,7 @@ from tests.support.effort import effort
 from tests.support.worlds import registry
 
 RANKS = 3
-SEEDS = effort(4)
+SEEDS = effort(2)
 CUTS = (
     "nic_gone:rank=0,rail=rail0,nth={nth}",
     "link_down:rank=1,rail=rail1,nth={nth},lasts=300ms",

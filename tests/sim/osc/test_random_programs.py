@@ -10,7 +10,7 @@ from tests.support import window_programs
 from tests.support.effort import effort
 from tests.support.worlds import virtual
 
-SEEDS = effort(12)
+SEEDS = effort(6)
 # data travel with their command, or by themselves
 INLINE = {"together": 3584, "apart": 0, "mixed": 12}
 
