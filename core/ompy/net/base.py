@@ -241,6 +241,28 @@ class Doorbell:
         raise NotImplementedError
 
 
+class RegionLocks:
+    """Locks between the ranks of a host that have mapped a region: shared, or held by one.
+
+    A process that ends, however it does, has none of them any more. Each rank has an object of its
+    own, and has a lock once, however often it took it.
+    """
+
+    __slots__ = ()
+
+    def try_lock(self, number: int, *, exclusive: bool) -> bool:
+        """Have a lock if it is free for that now, whatever this rank had of it."""
+        raise NotImplementedError
+
+    def unlock(self, number: int) -> None:
+        """Give it back."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give all back."""
+        raise NotImplementedError
+
+
 class ProcessCopy:
     """Copies between this process's memory and another's on the same host.
 
@@ -272,6 +294,14 @@ class ProcessCopy:
 
         Raises:
             LinkError: it is not there any more, or cannot be mapped.
+        """
+        raise LinkError("there are no regions here")
+
+    def locks(self, process: int, descriptor: int, number: int) -> RegionLocks:
+        """Locks of a region, one's own or another's; numbers are of its `region_of`.
+
+        Raises:
+            LinkError: it is not there any more, or there are no such locks.
         """
         raise LinkError("there are no regions here")
 

@@ -36,6 +36,7 @@ class RankProcess:
         communicators: live ones, by context id.
         finalized: true after `finalize`.
         api: what the API above keeps about it.
+        before_finalize: called when `finalize` begins, the last one first.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class RankProcess:
         self.communicators: dict[int, Communicator] = {}
         self.finalized = False
         self.api: Any = None
+        self.before_finalize: list[Callable[[], object]] = []
         context.find_healing = partial(_healing, registry)
         self._open_btls()
         self._bml = self._select_bml()
@@ -160,6 +162,8 @@ class RankProcess:
             return
         self._hooks.ompy_rank_finalizing(self.context.rank)
         self.finalized = True
+        while self.before_finalize:
+            self.before_finalize.pop()()
         self.pml.finalize()
         self._bml.finalize()
         for module in self.context.btls:
