@@ -112,6 +112,12 @@ class Stream(Source):
         """Bytes taken that the other host's kernel has not acknowledged; 0 where nobody knows."""
         return 0
 
+    def hold_unsent(self, most: int) -> None:
+        """Have `send` take nothing while the kernel has `most` bytes that it has not sent yet.
+
+        Whoever sends last waits for all of them. The virtual world has no such kernel.
+        """
+
     def ask_when_idle(self) -> bool:
         """Have the kernel find out by itself when the other host has gone, though nothing is sent.
 

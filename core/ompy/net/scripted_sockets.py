@@ -116,6 +116,10 @@ class ScriptedStream(Stream):
         """As the stream below, and what is held."""
         return self.inner.unacknowledged() + sum(len(data) for _, data in self._held)
 
+    def hold_unsent(self, most: int) -> None:
+        """As the stream below."""
+        self.inner.hold_unsent(most)
+
     def ask_when_idle(self) -> bool:
         """As the stream below."""
         return self.inner.ask_when_idle()

@@ -136,6 +136,12 @@ class SocketStream(SocketSource, Stream):
             return 0
         return int(_INT.unpack(answer)[0])
 
+    def hold_unsent(self, most: int) -> None:
+        """By an option of Linux; elsewhere the kernel holds what it likes."""
+        option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+        if option is not None:
+            self.socket.setsockopt(socket.IPPROTO_TCP, option, most)
+
     def ask_when_idle(self) -> bool:
         """By keepalive."""
         if sys.platform != "linux":

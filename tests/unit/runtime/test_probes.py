@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.frameworks.paths import MS, PathVerdict, Probing
+from ompy.net.carrier import has_no_carrier
 from ompy.net.fault_rules import FaultRule
-from ompy.net.real import has_no_carrier
 from ompy.runtime.probes.agent import Prober
 from ompy.runtime.probes.machine import RELAXED, PathProbe, because
 from ompy.runtime.probes.wire import ANSWER, QUESTION, SIZE, BadProbe, Message, ProbeSeal
@@ -156,7 +156,7 @@ def test_nothing_is_asked_over_an_interface_without_a_carrier(
         asked.append(name)
         return not there[0]
 
-    monkeypatch.setattr("ompy.net.real.has_no_carrier", has_no_carrier)
+    monkeypatch.setattr("ompy.runtime.probes.agent.has_no_carrier", has_no_carrier)
     agents.watch(turns=5)
     assert agents.until_told()[0] == "dead"
     assert len(asked) >= 5

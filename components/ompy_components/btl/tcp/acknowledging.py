@@ -383,6 +383,8 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _connected(self) -> None:
         self.number = max(self.number, self.proposed)
+        assert self._stream is not None
+        self._guard.prepare(self._stream)
         super()._connected()
         if self.mending and self.state is CONNECTED:
             self.mending = False

@@ -11,7 +11,7 @@ from ompy.frameworks.healing import Mender, Phase
 from ompy.frameworks.paths import PathVerdict, PathWatch
 from ompy.frameworks.rail_notices import tell_of_failure
 from ompy.mca.parameter import Values
-from ompy.net.base import LinkNews
+from ompy.net.base import LinkNews, Stream
 
 from ompy_components.btl.tcp.acknowledging import Acknowledger, FailoverEndpoint
 from ompy_components.btl.tcp.endpoint import CLOSED, CONNECTED, CONNECTING
@@ -57,6 +57,7 @@ class Guard:
         self._context = module.context
         self._timeout = values.ack_timeout_ms * MS
         self._chunk = values.put_chunk
+        self._unsent_max = values.unsent_max
         self._doubts: dict[FailoverEndpoint, _Doubt] = {}
         self._menders: dict[FailoverEndpoint, Mender] = {}
         self._timer: Timer | None = None
@@ -90,6 +91,11 @@ class Guard:
     def chunk_of(self, endpoint: FailoverEndpoint) -> int:
         """Bytes of a put that go in one frame; 0 for all."""
         return self._chunk if _has_spare(endpoint) else 0
+
+    def prepare(self, stream: Stream) -> None:
+        """A connection is there: what is said about another one must not wait long in it."""
+        if self._unsent_max and not self._module.interface.loopback:
+            stream.hold_unsent(self._unsent_max)
 
     # -- silence
 

@@ -138,8 +138,10 @@ class BfoPutRequests(PutRequests):
         The sender does what it has heard twice once, and says it when that was over the dead rail.
 
         Returns:
-            Whether there was a rail for it.
+            Whether it could be: the piece lies in a registration of its own, and a rail is left.
         """
+        if fragment.handle is None:
+            return False
         old = fragment.rail
         proc = old.endpoint.proc
         rail = self._survivor(proc.bml_endpoint, old.module)

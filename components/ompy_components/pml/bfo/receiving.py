@@ -183,9 +183,8 @@ class BfoReceiving(Receiving):
             fragment = self.bfo.rdma.expected(fragment_id)
             if fragment is None:
                 return  # the FIN is here, or the receive has begun anew
-            if isinstance(fragment, Wanted) and fragment.handle is not None:  # noqa: SIM102
-                if self.puts.ask_again(fragment, message):
-                    return
+            if isinstance(fragment, Wanted) and self.puts.ask_again(fragment, message):
+                return
         request = self.requests.get(number)
         if request is not None:
             self.failed(request, number)

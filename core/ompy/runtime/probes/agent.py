@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy.engine.reactor import Cancellable, Loop
 from ompy.frameworks.paths import PathVerdict
+from ompy.net.carrier import has_no_carrier
 from ompy.net.fault_rules import FaultRule
 from ompy.net.outages import Outages
 from ompy.runtime.probes.machine import PathProbe
@@ -162,8 +163,6 @@ class Prober:
         What is offered to an interface without a carrier has the kernel ask for the neighbour in
         vain, and ask again a second later only: by then the cable may long be back.
         """
-        from ompy.net.real import has_no_carrier
-
         if not has_no_carrier(watch.rail):
             self._send(message, watch.source, watch.target)
 
