@@ -192,7 +192,11 @@ class LibfabricRegion(MemoryRegion):
         self._domain = domain
         # keeps the memory alive, and where it is
         self._buffer = domain.library.ffi.from_buffer(memory)
-        self._fid = domain.registers(self._buffer, access, key)
+        try:
+            self._fid = domain.registers(self._buffer, access, key)
+        except FabricError:
+            domain.library.ffi.release(self._buffer)  # why: endpoint.py, `_refused`
+            raise
         self.key = int(self._fid.key)
         self.number = int(self._fid.mem_desc)
         self.descriptor = self
