@@ -27,7 +27,7 @@ from ompy_components.nic.libfabric.endpoint import LibfabricEndpoint, LibfabricS
 from ompy_components.nic.libfabric.infos import Native
 from ompy_components.nic.libfabric.library import Library
 
-EINVAL: Final = 22
+EINVAL: Final = 22  # Linux
 # reference ofi.md B1: with BASIC the address is virtual and the provider chooses the key
 VIRTUAL: Final = MrMode.BASIC | MrMode.VIRT_ADDR
 KEY_OF_PROVIDER: Final = MrMode.BASIC | MrMode.PROV_KEY

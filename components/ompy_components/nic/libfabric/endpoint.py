@@ -26,8 +26,8 @@ from ompy_components.nic.libfabric.completions import EAGAIN, LibfabricQueue
 if TYPE_CHECKING:
     from ompy_components.nic.libfabric.domain import LibfabricDomain
 
-ENOMEM: Final = 12
-ENOSYS: Final = 38
+ENOMEM: Final = 12  # Linux
+ENOSYS: Final = 38  # Linux
 ENABLE: Final = 6  # libfabric: FI_ENABLE, a command of fi_control
 ANYBODY: Final = (1 << 64) - 1  # libfabric: FI_ADDR_UNSPEC
 NAME_ROOM: Final = 256  # bytes; arbitrary: more than any provider's names have
