@@ -129,7 +129,10 @@ def play(end: End, size: int, count: int, *, first: bool) -> None:
         may_send = sent < count and (sent <= received if first else sent < received)
         if may_send and end.endpoint.send(out, None, end.to, "sent"):
             sent += 1
-        for one in end.queue.read(8):
+        done = end.queue.read(8)
+        if not done:
+            os.sched_yield()
+        for one in done:
             if one.context != "sent":
                 received += 1
                 if posted < count:
@@ -172,6 +175,7 @@ def pong(end: End, peer: Connection, size: int, count: int) -> None:
     peer.send((size, count))
     while not peer.poll():
         end.queue.read(8)
+        os.sched_yield()
     peer.recv()
     play(end, size, count, first=True)
 
