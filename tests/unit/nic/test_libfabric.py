@@ -388,3 +388,48 @@ def test_memory_that_cannot_be_written_takes_no_slot(end: End) -> None:
     with pytest.raises((BufferError, ValueError)):
         end.endpoint.receive(memoryview(b"constant"), None, "never")
     assert (len(end.queue.contexts.free), len(end.queue.contexts.held)) == (slots, 0)
+
+
+CYCLES = """
+import gc, sys
+from ompy.engine.real import RealEngine
+from ompy.frameworks.nic.fabric import Caps, Datatype, FabricError, Hints, Op
+from ompy.net.real import RealNetwork
+from ompy.runtime.world import LonelyWireUp
+from tests.support.libfabric_devices import fabric_nic
+
+engine = RealEngine(1)
+nic = fabric_nic(RealNetwork(engine, 0, LonelyWireUp()))
+domain = nic.domain(nic.infos(Hints(Caps.MSG, provider="udp", datagram=True))[0])
+endpoint = domain.endpoint(domain.address_vector(), domain.completion_queue(16))
+endpoint.enable()
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except FabricError as problem:
+        kept = [problem]  # what the problem's frames know, this one among them, is a cycle now
+        kept.append(kept)
+
+def word():
+    return memoryview(bytearray(8))
+
+for _ in range(3):
+    refused(endpoint.write, word(), None, 0, 0, 0, 1)
+    refused(endpoint.read, word(), None, 0, 0, 0, 1)
+    refused(endpoint.atomic, word(), 0, 0, 0, Datatype.UINT64, Op.SUM, 1)
+    refused(endpoint.fetch_atomic, word(), word(), None, 0, 0, 0, Datatype.UINT64, Op.SUM, 1)
+    refused(
+        endpoint.compare_atomic,
+        word(), word(), word(), None, 0, 0, 0, Datatype.UINT64, Op.CSWAP, 1,
+    )
+    gc.collect()
+print("alive")
+"""
+
+
+@needs_libfabric
+def test_an_error_in_a_cycle_does_not_crash_python() -> None:
+    """A memoryview that is exported, in a cycle, crashes the collector of Python before 3.11.10."""
+    done = subprocess.run([sys.executable, "-c", CYCLES], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

@@ -27,7 +27,7 @@ from ompy_components.nic.libfabric.endpoint import LibfabricEndpoint, LibfabricS
 from ompy_components.nic.libfabric.infos import Native
 from ompy_components.nic.libfabric.library import Library
 
-EINVAL: Final = 22
+EINVAL: Final = 22  # Linux
 # reference ofi.md B1: with BASIC the address is virtual and the provider chooses the key
 VIRTUAL: Final = MrMode.BASIC | MrMode.VIRT_ADDR
 KEY_OF_PROVIDER: Final = MrMode.BASIC | MrMode.PROV_KEY
@@ -192,7 +192,11 @@ class LibfabricRegion(MemoryRegion):
         self._domain = domain
         # keeps the memory alive, and where it is
         self._buffer = domain.library.ffi.from_buffer(memory)
-        self._fid = domain.registers(self._buffer, access, key)
+        try:
+            self._fid = domain.registers(self._buffer, access, key)
+        except FabricError:
+            domain.library.ffi.release(self._buffer)  # why: endpoint.py, `_refused`
+            raise
         self.key = int(self._fid.key)
         self.number = int(self._fid.mem_desc)
         self.descriptor = self

@@ -26,8 +26,8 @@ from ompy_components.nic.libfabric.completions import EAGAIN, LibfabricQueue
 if TYPE_CHECKING:
     from ompy_components.nic.libfabric.domain import LibfabricDomain
 
-ENOMEM: Final = 12
-ENOSYS: Final = 38
+ENOMEM: Final = 12  # Linux
+ENOSYS: Final = 38  # Linux
 ENABLE: Final = 6  # libfabric: FI_ENABLE, a command of fi_control
 ANYBODY: Final = (1 << 64) - 1  # libfabric: FI_ADDR_UNSPEC
 NAME_ROOM: Final = 256  # bytes; arbitrary: more than any provider's names have
@@ -115,10 +115,17 @@ class LibfabricEndpoint(FabricEndpoint):
         self._fi_fetch = slot(tx.atomic, "readwrite")
         self._fi_compare = slot(tx.atomic, "compwrite")
 
-    def _refused(self, slot: int, result: int, what: str) -> bool:
+    def _refused(self, slot: int, result: int, what: str, *buffers: Any) -> bool:
+        """False when it can be tried again.
+
+        Before an error the buffers are released: it keeps the frames below, and a memoryview that
+        is exported crashes Python before 3.11.10 when the garbage collector finds it in a cycle.
+        """
         self._contexts.free.append(slot)
         if result == -EAGAIN:
             return False
+        for buffer in buffers:
+            self._library.ffi.release(buffer)
         raise self._library.error(result, f"{what} over {self._domain.name}")
 
     def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
@@ -129,7 +136,7 @@ class LibfabricEndpoint(FabricEndpoint):
         slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_send(self._tx, buffer, len(buffer), number, to, slot)
         if result:
-            return self._refused(slot, result, "fi_send")
+            return self._refused(slot, result, "fi_send", buffer)
         contexts.held[slot] = (context, buffer, descriptor, False)
         return True
 
@@ -141,6 +148,7 @@ class LibfabricEndpoint(FabricEndpoint):
             return True
         if result == -EAGAIN:
             return False
+        self._library.ffi.release(buffer)
         raise self._library.error(result, f"fi_inject over {self._domain.name}")
 
     def receive(self, memory: memoryview, descriptor: Any, context: object) -> bool:
@@ -151,7 +159,7 @@ class LibfabricEndpoint(FabricEndpoint):
         slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_recv(self._rx, buffer, len(buffer), number, ANYBODY, slot)
         if result:
-            return self._refused(slot, result, "fi_recv")
+            return self._refused(slot, result, "fi_recv", buffer)
         contexts.held[slot] = (context, buffer, descriptor, True)
         return True
 
@@ -171,7 +179,7 @@ class LibfabricEndpoint(FabricEndpoint):
         slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_write(self._tx, buffer, len(buffer), number, to, address, key, slot)
         if result:
-            return self._refused(slot, result, "fi_write")
+            return self._refused(slot, result, "fi_write", buffer)
         contexts.held[slot] = (context, buffer, descriptor, False)
         return True
 
@@ -191,7 +199,7 @@ class LibfabricEndpoint(FabricEndpoint):
         slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_read(self._tx, buffer, len(buffer), number, to, address, key, slot)
         if result:
-            return self._refused(slot, result, "fi_read")
+            return self._refused(slot, result, "fi_read", buffer)
         contexts.held[slot] = (context, buffer, descriptor, False)
         return True
 
@@ -211,7 +219,7 @@ class LibfabricEndpoint(FabricEndpoint):
         slot = contexts.free.pop() if contexts.free else contexts.more()
         result = self._fi_atomic(self._tx, buffer, 1, 0, to, address, key, datatype, op, slot)
         if result:
-            return self._refused(slot, result, "fi_atomic")
+            return self._refused(slot, result, "fi_atomic", buffer)
         contexts.held[slot] = (context, buffer, None, False)
         return True
 
@@ -237,7 +245,7 @@ class LibfabricEndpoint(FabricEndpoint):
             self._tx, buffer, 1, 0, old, number, to, address, key, datatype, op, slot
         )
         if refusal:
-            return self._refused(slot, refusal, "fi_fetch_atomic")
+            return self._refused(slot, refusal, "fi_fetch_atomic", buffer, old)
         contexts.held[slot] = (context, (buffer, old), descriptor, False)
         return True
 
@@ -265,7 +273,7 @@ class LibfabricEndpoint(FabricEndpoint):
             self._tx, buffer, 1, 0, with_it, 0, old, number, to, address, key, datatype, op, slot
         )
         if refusal:
-            return self._refused(slot, refusal, "fi_compare_atomic")
+            return self._refused(slot, refusal, "fi_compare_atomic", buffer, with_it, old)
         contexts.held[slot] = (context, (buffer, with_it, old), descriptor, False)
         return True
 
@@ -299,8 +307,9 @@ class ShmEndpoint(LibfabricEndpoint):
     queue is ENOMEM to a receive, not EAGAIN.
     """
 
-    def _refused(self, slot: int, result: int, what: str) -> bool:
-        return super()._refused(slot, -EAGAIN if result == -ENOMEM else result, what)
+    def _refused(self, slot: int, result: int, what: str, *buffers: Any) -> bool:
+        again = -EAGAIN if result == -ENOMEM else result
+        return super()._refused(slot, again, what, *buffers)
 
     def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
         """fi_send, or fi_inject where there is nothing to send."""
