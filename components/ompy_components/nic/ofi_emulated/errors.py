@@ -19,6 +19,7 @@ _WORDS: Final = {
     errno.EACCES: "Permission denied",
     errno.EINVAL: "Invalid argument",
     errno.ENODEV: "No such device",
+    errno.EADDRNOTAVAIL: "Cannot assign requested address",
     errno.ENOSYS: "Function not implemented",
     errno.EMSGSIZE: "Message too long",
     errno.EREMOTEIO: "Remote I/O error",
