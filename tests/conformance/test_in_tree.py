@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 from ompy.conformance import BtlConformance
+from ompy.conformance.atomics import AtomicSuite
 from ompy.conformance.completion import CompletionSuite
 from ompy.conformance.failover import FailoverSuite
+from ompy.conformance.identity import IdentitySuite
+from ompy.conformance.life_cycle import LifeCycleSuite
+from ompy.conformance.remote_memory import RemoteMemorySuite
 from ompy.conformance.world import Settings
 from ompy.frameworks.btl import BtlComponent
 from ompy_components.btl.ofi.component import COMPONENT as OFI
@@ -38,13 +42,14 @@ class TestTcp(BtlConformance):
         return TCP
 
 
-class TestOfi(BtlConformance):
-    """Fragments are complete when the provider says so."""
+class OfiInCi(FailoverSuite, AtomicSuite, RemoteMemorySuite, LifeCycleSuite, IdentitySuite):
+    """What no other BTL does in quite this way; the others are nightly."""
+
+
+class TestOfi(BtlConformance if THOROUGH else OfiInCi):  # type: ignore[misc]
+    """Fragments are complete when the provider says so, and with failover when the peer does."""
 
     seeds = range(effort(1))
-    if not THOROUGH:  # two more interpreters, and its other tests of determinism are here
-        test_hash_seed_has_no_part = None  # type: ignore[assignment]
-        test_wall_clock_and_chance_have_no_part = None  # type: ignore[assignment]
 
     @pytest.fixture
     def component(self) -> BtlComponent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.effort import THOROUGH
 from tests.support.libfabric_devices import needs_libfabric
 from tests.support.ofi_programs import features
 from tests.support.worlds import both, real
@@ -29,7 +30,7 @@ def test_put_get_and_every_atomic(provider: str) -> None:
 
 
 @needs_libfabric
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", PROVIDERS if THOROUGH else PROVIDERS[:1])
 def test_messages(provider: str) -> None:
     settings = {"btl": "self,ofi", "btl_ofi_provider_include": provider}
     both("real", 3, f"{PROGRAMS}:growing", **settings)

@@ -28,8 +28,8 @@ def _ofi_names_its_interface_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mixtures, "settings_of", settings_of)
 
 
-# in CI each kind of cut, both ways between ofi and tcp
-@pytest.mark.parametrize(("pair", "cut"), CELLS if THOROUGH else CELLS[1:8:2])
+# in CI a black hole of ofi's rail, and tcp's that goes twice
+@pytest.mark.parametrize(("pair", "cut"), CELLS if THOROUGH else CELLS[1:8:6])
 def test_a_rail_that_breaks_and_is_healed(pair: tuple[str, str], cut: str) -> None:
     """Every message arrives whole; each rank says which rail broke, and when it was healed."""
     rules = mixtures.CUTS[cut]

@@ -13,7 +13,7 @@ from ompy.frameworks.btl import (
     OUT_OF_RESOURCE,
     UNREACHABLE,
 )
-from ompy.frameworks.nic.fabric import MrMode
+from ompy.frameworks.nic.fabric import Completion, MrMode
 from ompy.net.fault_rules import FaultRule
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Header, Kind, Seal
 from ompy_components.btl.ofi.records import OfiFragment, Operation
@@ -322,5 +322,55 @@ def test_fragments_have_no_completion_of_the_device_where_they_need_none() -> No
         (one,) = [fragment for fragment in posted if fragment.kind is Kind.FRAGMENT]
         assert one.segment.obj is one.message.obj
         driver.quiesce()
+
+    world().run(program)
+
+
+@pytest.mark.parametrize("number", [256, 265, errno.EACCES, 0])
+def test_an_error_of_no_work_breaks_nothing(number: int) -> None:
+    """A stranger may have caused it. 256 is FI_EOTHER, 265 FI_ETRUNC."""
+    told: list[int] = []
+
+    def program(driver: Driver) -> None:
+        driver.send(1 - driver.rank, driver.data(10))
+        driver.quiesce()
+        module = ofi(driver)
+        read = module.contexts.read
+
+        def read_more(most: int) -> list[Completion]:
+            told.append(number)
+            return [Completion(None, 0, number, "odd"), *read(most)]
+
+        module.contexts.read = read_more  # type: ignore[method-assign]
+        driver.send(1 - driver.rank, driver.data(10))
+        driver.quiesce()
+        module.contexts.read = read  # type: ignore[method-assign]
+        everything(driver)
+
+    world().run(program)
+    assert told
+
+
+def test_receives_that_end_badly_are_posted_again() -> None:
+    """Whoever can reach an endpoint can send what no buffer holds."""
+
+    def program(driver: Driver) -> None:
+        driver.send(1 - driver.rank, driver.data(10))
+        driver.quiesce()
+        module = ofi(driver)
+        if driver.rank == 0:
+            room = module.max_send_size + HEADER_SIZE + 1
+            for _ in range(60):
+                driver.wait(
+                    lambda: module.contexts.first.send(
+                        memoryview(bytearray(room)), None, module.endpoints[1].address, None
+                    ),
+                    "it to be sent",
+                )
+        driver.idle(SECOND // 10)
+        driver.world.meet(driver)
+        if driver.rank == 1:
+            assert module.receiving.failed + module.receiving.refused == 60
+        everything(driver)
 
     world().run(program)

@@ -23,8 +23,6 @@ from ompy.mca.component import NotAvailable
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
 
-KIB: Final = 1 << 10
-MIB: Final = 1 << 20
 # words and numbers as Open MPI has them; reference ofi.md A1
 MODES: Final = {"one-sided": 0, "two-sided": 1, "both": 2}
 PROGRESS: Final = {"unspec": 0, "auto": 1, "manual": 2}
@@ -185,17 +183,17 @@ class OfiComponent(BtlComponent):
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
             exclusivity=EXCLUSIVITY_DEFAULT,  # reference ofi.md A1
-            eager_limit=8 * KIB,  # arbitrary: what tcp;ofi_rxm sends without asking, with headers
-            rndv_eager_limit=8 * KIB,
-            max_send_size=32 * KIB,  # arbitrary: one copy fits the cache; larger ones go by get
+            eager_limit=8 << 10,  # arbitrary: what tcp;ofi_rxm sends without asking, with headers
+            rndv_eager_limit=8 << 10,
+            max_send_size=32 << 10,  # arbitrary: one copy fits the cache; larger ones go by get
             latency=10,  # reference ofi.md C2: tcp;ofi_rxm
             bandwidth=10_000,  # arbitrary: between tcp's 100 and a fast fabric's
             flags=SEND | PUT | GET | RDMA_COMPLETION | ATOMIC_OPS | ATOMIC_FOPS,
-            rdma_pipeline_send_length=8 * KIB,  # reference ofi.md A1, as the next
-            rdma_pipeline_frag_size=4 * MIB,
+            rdma_pipeline_send_length=8 << 10,  # reference ofi.md A1, as the next
+            rdma_pipeline_frag_size=4 << 20,
             min_rdma_pipeline_size=0,
-            put_limit=8 * MIB,  # reference ofi.md A1, as the next
-            get_limit=8 * MIB,
+            put_limit=8 << 20,  # reference ofi.md A1, as the next
+            get_limit=8 << 20,
             put_alignment=1,
             get_alignment=1,
         ),

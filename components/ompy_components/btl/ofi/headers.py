@@ -23,8 +23,8 @@ assert HEADER_SIZE == 32
 PROTOCOL: Final = b"btl.ofi"
 _RANK: Final = Struct("<I")
 _SALT: Final = Struct("<Q")
-NUMBERS: Final = 1 << 32  # the header has 32 bits for a number
-GENERATIONS: Final = 1 << 16  # and 16 for a generation
+NUMBERS: Final = 1 << 32  # arbitrary: 32 bits of the header
+GENERATIONS: Final = 1 << 16  # arbitrary: 16 of them
 
 
 class Kind(IntEnum):

@@ -363,10 +363,10 @@ class OfiModule(BtlModule):
             self.transfers.done(record, completion)
         elif isinstance(record, ReceiveBuffer):
             self.receiving.done(record, completion)
-        elif completion.errno and blame(completion.errno) is Blame.DEVICE:
-            self.failover.doom(completion.detail or f"errno {completion.errno}")
-        elif completion.errno:
+        elif completion.errno and blame(completion.errno) is Blame.PATH:
             self.failover.suspect(completion.detail or f"errno {completion.errno}")
+        else:  # no work of ours: what a stranger may have caused breaks nothing
+            self.note("UNASKED", errno=completion.errno, detail=completion.detail)
 
     def _tend(self, *, idle: bool) -> None:
         """Post receive buffers again, tell peers what was taken."""
