@@ -183,6 +183,24 @@ def test_agents_reach_each_other(agents: Agents) -> None:
     assert not agents.near._numbers
 
 
+@pytest.mark.parametrize("end", ["source", "target"])
+@pytest.mark.parametrize("address", ["", "fi_shm://1", "localhost", "127.1", "::1"])
+def test_a_path_that_is_none_of_ip_is_not_asked_over(
+    agents: Agents, end: str, address: str
+) -> None:
+    """A fabric's rails may have other addresses; the agent goes on."""
+    header = {
+        "watch": 1, "peer": 1, "source": LOOPBACK, "target": LOOPBACK, "rail": "shm",
+        "port": agents.far.port(), "interval": QUICK, "turns": 5,
+    }  # fmt: skip
+    agents.near.watch(0, {**header, end: address}, agents._told)
+    agents.run(0.05)
+    assert agents.said == []
+    agents.near.unwatch(0, 1)
+    agents.watch()
+    assert agents.until_told() == ("alive", 0)
+
+
 def test_an_agent_of_another_job_does_not_answer() -> None:
     agents = Agents(keys=(KEY, b"another job's".ljust(32)))
     agents.watch(turns=5)

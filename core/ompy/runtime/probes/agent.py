@@ -99,16 +99,18 @@ class Prober:
     def watch(self, rank: int, header: dict[str, Any], tell: Tell) -> None:
         """A rank wants a path watched; `tell` gets what to tell it.
 
-        Where there is no socket to be had, nothing is ever told.
+        Where there is no socket to be had, or the path is not one between two addresses of IP,
+        nothing is ever told.
         """
         own = self.port()
-        if not own:
+        source, host = str(header["source"]), str(header["target"])
+        if not own or not (_is_address(source) and _is_address(host)):
             return
         key = rank, int(header["watch"])
         probe = PathProbe(header["interval"], header["turns"])
-        target = str(header["target"]), int(header["port"]) or own
+        target = host, int(header["port"]) or own
         self._watches[key] = _Watch(
-            rank, header["peer"], str(header["source"]), target, str(header["rail"]), probe, tell
+            rank, header["peer"], source, target, str(header["rail"]), probe, tell
         )
         self._last += 1
         self._numbers[self._last] = key
@@ -246,3 +248,11 @@ class Prober:
 
             self._names = {found.address: found.name for found in interfaces()}
         return self._names.get(address, "")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET, text)
+    except OSError:
+        return False
+    return True
