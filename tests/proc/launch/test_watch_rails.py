@@ -222,6 +222,7 @@ def test_what_ranks_write_stays_readable_and_ctrl_c_leaves_the_terminal(terminal
 
 
 FAILING_OVER = """
+import time
 from mpi4py import MPI
 from ompy.frameworks.rail_events import RailEvent
 from ompy.mpi.life import current
@@ -235,8 +236,10 @@ if world.rank == 1:  # what a PML that fails over does
     event = RailEvent(1, 0, rail, "the cable was pulled", context.engine.now())
     context.rail_events.append(event)
     context.tell_rail(event)
+    time.sleep(0.5)  # several samples
     event.healed = context.engine.now() + 1
     context.tell_rail(event)
+    time.sleep(0.5)
 world.Barrier()
 """
 
