@@ -18,8 +18,8 @@ from struct import Struct
 from typing import Final
 
 from ompy import raw
-from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.btl import LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE
+from ompy.frameworks.device_memory import DeviceMemoryTable, RegisteredMemory, Remote
 from ompy.frameworks.nic.fabric import Caps, FabricDomain, FabricError, MemoryRegion
 from ompy.net.seal import PacketSeal
 
@@ -32,44 +32,6 @@ _PROTOCOL: Final = b"btl.ofi.keys"
 _KEY: Final = Struct("<IQ")
 
 
-class RegisteredMemory:
-    """One registration; `bytes()` of it is the handle for peers.
-
-    Attributes:
-        region: the device's; None for memory of no bytes.
-        wire: the handle.
-    """
-
-    __slots__ = ("region", "wire")
-
-    def __init__(self, region: MemoryRegion | None, wire: bytes) -> None:
-        self.region = region
-        self.wire = wire
-
-    def __bytes__(self) -> bytes:
-        return self.wire
-
-
-class Remote:
-    """Memory of a peer, as its handle says.
-
-    Attributes:
-        key, base: for the device.
-    """
-
-    __slots__ = ("_access", "_size", "base", "key")
-
-    def __init__(self, key: int, base: int, size: int, access: int) -> None:
-        self.key = key
-        self.base = base
-        self._size = size
-        self._access = access
-
-    def allows(self, offset: int, size: int, access: int) -> bool:
-        """Whether these bytes are in it and may be used so."""
-        return bool(self._access & access) and offset >= 0 and offset + size <= self._size
-
-
 def remote_of(handle: bytes, rank: int) -> Remote | None:
     """The memory a handle of `rank` names, or None if it is no such handle."""
     if len(handle) != HANDLE_SIZE:
@@ -80,22 +42,19 @@ def remote_of(handle: bytes, rank: int) -> Remote | None:
     return Remote(key, base, size, access)
 
 
-class MemoryTable:
+class MemoryTable(DeviceMemoryTable[MemoryRegion]):
     """What one module has registered."""
 
-    __slots__ = ("_domain", "_entries", "_next", "_rank", "_seal")
+    __slots__ = ("_domain", "_next", "_rank", "_seal")
 
     def __init__(self, domain: FabricDomain, job_key: bytes, rank: int) -> None:
+        super().__init__()
         self._domain = domain
         self._rank = rank
         self._seal = PacketSeal(job_key, _PROTOCOL)
         self._next = 0
-        self._entries: dict[int, RegisteredMemory] = {}  # by id()
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def add(self, memory: memoryview, flags: int) -> RegisteredMemory | None:
+    def add(self, memory: memoryview, flags: int) -> RegisteredMemory[MemoryRegion] | None:
         """Register; None when the device has no room for it."""
         memory = raw.flat(memory)
         if memory.readonly:
@@ -108,28 +67,7 @@ class MemoryTable:
                 return None
         key, base = (region.key, region.base) if region is not None else (0, 0)
         wire = _HANDLE.pack(key, base, len(memory), self._rank, flags & 0xF, _MAGIC)
-        made = RegisteredMemory(region, wire)
-        self._entries[id(made)] = made
-        return made
-
-    def remove(self, handle: object) -> None:
-        """Deregister.
-
-        Raises:
-            MPIError: ERR_INTERN, it is none of this table, or was given back already.
-        """
-        if handle is None or self._entries.get(id(handle)) is not handle:
-            raise MPIError(ERR_INTERN, f"deregister_mem: {handle!r} is not registered here (now)")
-        entry = self._entries.pop(id(handle))
-        if entry.region is not None:
-            entry.region.close()
-
-    def close(self) -> None:
-        """Take everything back from the device."""
-        for entry in self._entries.values():
-            if entry.region is not None:
-                entry.region.close()
-        self._entries.clear()
+        return self.keep(region, wire)
 
     def _new_key(self) -> int:
         self._next += 1

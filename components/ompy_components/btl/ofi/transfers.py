@@ -24,12 +24,13 @@ from ompy.frameworks.btl import (
     UNREACHABLE,
     CompletionCallback,
 )
+from ompy.frameworks.device_memory import RegisteredMemory, Remote
 from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, Op
 
 from ompy_components.btl.ofi import atomic_words
 from ompy_components.btl.ofi.failover import Blame, blame
 from ompy_components.btl.ofi.records import Operation
-from ompy_components.btl.ofi.registered import RegisteredMemory, Remote, remote_of
+from ompy_components.btl.ofi.registered import remote_of
 
 if TYPE_CHECKING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint

@@ -27,6 +27,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.device_memory import RegisteredMemory
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
 from ompy.frameworks.proc import Proc
@@ -48,7 +49,6 @@ from ompy_components.btl.openib.receiving import ReceiveEngine
 from ompy_components.btl.openib.registered import (
     HANDLE_SIZE,
     MemoryTable,
-    RegisteredMemory,
     remote_of,
 )
 from ompy_components.btl.openib.renewal import Renewals
@@ -357,12 +357,13 @@ class OpenibModule(BtlModule):
         access = REMOTE_READ if one.opcode is Opcode.RDMA_READ else REMOTE_WRITE
         if there is None or not there.allows(offset, len(one.segment), access):
             return BAD_PARAM
-        if not isinstance(local_handle, RegisteredMemory):
+        region = local_handle.region if isinstance(local_handle, RegisteredMemory) else None
+        if region is None:
             return BAD_PARAM
         if not endpoint.usable:
             return UNREACHABLE
-        one.lkey = local_handle.region.lkey
-        one.address, one.rkey = there.address + offset, there.rkey
+        one.lkey = region.lkey
+        one.address, one.rkey = there.base + offset, there.key
         self.sending.accept(endpoint, one)
         return QUEUED
 

@@ -61,16 +61,7 @@ class LibfabricDatagramNic(DatagramNic):
     """The provider `udp` on one interface."""
 
     def __init__(self, index: int, interface: Interface, find: Find, opens: Open) -> None:
-        super().__init__(
-            Identity(
-                f"libfabric_udp_{index}",
-                interface.name,
-                interface.address,
-                interface.prefix,
-                interface.bandwidth,
-                emulated=False,
-            )
-        )
+        super().__init__(Identity.behind(interface, f"libfabric_udp_{index}", emulated=False))
         self._find = find
         self._opens = opens
         self._domain: LibfabricDatagrams | None = None

@@ -41,16 +41,7 @@ class LibfabricNic(FabricNic):
         values: Values,
     ) -> None:
         first = interfaces[0]
-        super().__init__(
-            Identity(
-                "libfabric_0",
-                first.name,
-                first.address,
-                first.prefix,
-                first.bandwidth,
-                emulated=False,
-            )
-        )
+        super().__init__(Identity.behind(first, "libfabric_0", emulated=False))
         self.library = library
         self._network = context.network
         self._addresses = [interface.address for interface in interfaces]

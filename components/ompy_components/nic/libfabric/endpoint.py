@@ -49,6 +49,19 @@ def _name(domain: LibfabricDomain, fid: Any) -> bytes:
     return bytes(ffi.buffer(room, size[0]))
 
 
+def _made(domain: LibfabricDomain, fid: Any, slot: str, what: str, *arguments: Any) -> Any:
+    """The endpoint or context that a function of `fid` makes.
+
+    Raises:
+        FabricError: the provider refuses.
+    """
+    library = domain.library
+    made = library.ffi.new("struct fid_ep **")
+    opens = library.slot(fid.ops, slot)
+    library.check(opens(fid, *arguments, made, library.ffi.NULL), f"{what} of {domain.name}")
+    return made[0]
+
+
 def _missing(*_: object) -> int:
     """What a provider has no function for."""
     return -ENOSYS
@@ -76,7 +89,8 @@ class LibfabricEndpoint(FabricEndpoint):
         self._rx: Any = None
         domain.opened.add(self)  # what is made before an error is closed with the domain
         if whole is None:
-            self._tx = self._rx = self._made("endpoint", vector)
+            made = _made(domain, domain.fid, "endpoint", "an endpoint", domain.native)
+            self._tx = self._rx = made
             self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND | Caps.RECV, "a queue")
             self._library.bind(self._tx.fid, vector.fid, 0, "an address vector")
         else:
@@ -84,15 +98,6 @@ class LibfabricEndpoint(FabricEndpoint):
             self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND, "a queue")
             self._rx = whole.made("rx_ctx", index)
             self._library.bind(self._rx.fid, queue.fid.fid, Caps.RECV, "a queue")
-
-    def _made(self, slot: str, vector: Any) -> Any:
-        domain = self._domain
-        ffi = self._library.ffi
-        made = ffi.new("struct fid_ep **")
-        opens = self._library.slot(domain.fid.ops, slot)
-        result = opens(domain.fid, domain.native, made, ffi.NULL)
-        self._library.check(result, f"an endpoint of {domain.name}")
-        return made[0]
 
     def enable(self) -> None:
         """Enable it, and bind the functions of its tables."""
@@ -330,11 +335,8 @@ class LibfabricScalable(ScalableEndpoint):
         self._info = library.copy_info(domain.native)
         self._info.ep_attr.tx_ctx_cnt = contexts
         self._info.ep_attr.rx_ctx_cnt = contexts
-        made = library.ffi.new("struct fid_ep **")
-        opens = library.slot(domain.fid.ops, "scalable_ep")
-        result = opens(domain.fid, self._info, made, library.ffi.NULL)
-        library.check(result, f"a scalable endpoint of {domain.name}")
-        self._fid: Any = made[0]
+        what = "a scalable endpoint"
+        self._fid: Any = _made(domain, domain.fid, "scalable_ep", what, self._info)
         domain.opened.add(self)
         library.bind(self._fid.fid, vector.fid, 0, "an address vector")
 
@@ -344,13 +346,8 @@ class LibfabricScalable(ScalableEndpoint):
         Raises:
             FabricError: the provider refuses.
         """
-        library = self._domain.library
-        made = library.ffi.new("struct fid_ep **")
         attributes = self._info.tx_attr if slot == "tx_ctx" else self._info.rx_attr
-        opens = library.slot(self._fid.ops, slot)
-        result = opens(self._fid, index, attributes, made, library.ffi.NULL)
-        library.check(result, f"{slot} {index} of {self._domain.name}")
-        return made[0]
+        return _made(self._domain, self._fid, slot, f"{slot} {index}", index, attributes)
 
     def context(self, index: int, queue: CompletionQueue) -> FabricEndpoint:
         """Both contexts of a number."""

@@ -58,16 +58,7 @@ class EmulatedFabric(FabricNic):
         values: Values,
     ) -> None:
         first = interfaces[0]
-        super().__init__(
-            Identity(
-                "ofi_emulated",
-                first.name,
-                first.address,
-                first.prefix,
-                first.bandwidth,
-                emulated=True,
-            )
-        )
+        super().__init__(Identity.behind(first, "ofi_emulated", emulated=True))
         self.context = context
         self.values = values
         self.counts: Counter[str] = Counter()

@@ -6,8 +6,9 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
+from ompy.net.base import Address, LinkError, Stream
 from ompy.net.handshake import MAGIC_SIZE, NONCE_SIZE, TAKEN, Acceptor, HandshakeError, Outcome
+from ompy.net.proving import attend
 
 if TYPE_CHECKING:
     from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
@@ -43,24 +44,12 @@ class Visitor:
         """Go on with the handshake."""
         acceptor, stream = self._acceptor, self.stream
         try:
-            while acceptor.wanted():
-                room = memoryview(bytearray(acceptor.wanted()))
-                count = stream.receive_into(room)
-                if count == WOULD_BLOCK:
-                    break
-                if count == 0:
-                    self._door.expel(self)
-                    return
-                acceptor.feed(bytes(room[:count]))
-            if acceptor.outcome is Outcome.PROVEN:
-                acceptor.decide(TAKEN)
-            if acceptor.outgoing:
-                taken = stream.send([memoryview(acceptor.outgoing)])
-                acceptor.outgoing = acceptor.outgoing[taken:]
+            stays = attend(acceptor, stream, partial(acceptor.decide, TAKEN))
         except (LinkError, HandshakeError):
-            self._door.expel(self)  # a stranger: nothing to tell anybody
-            return
-        if acceptor.outcome is Outcome.TAKEN and not acceptor.outgoing:
+            stays = False  # a stranger: nothing to tell anybody
+        if not stays:
+            self._door.expel(self)
+        elif acceptor.outcome is Outcome.TAKEN and not acceptor.outgoing:
             self._door.welcome(self, acceptor.peer, EPOCH.unpack_from(acceptor.theirs)[0])
         else:
             wanted = bool(acceptor.outgoing)

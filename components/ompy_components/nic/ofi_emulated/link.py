@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from ompy.frameworks.nic.fabric import Completion
 from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
 from ompy.net.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
+from ompy.net.proving import hear, say
 
 from ompy_components.nic.ofi_emulated.door import MAGIC, nonce_of
 from ompy_components.nic.ofi_emulated.errors import refusal, words
@@ -290,15 +291,13 @@ class Link:
         assert initiator is not None
         self._say(initiator, stream)
         while initiator.outcome is Outcome.UNDER_WAY:
-            room = memoryview(bytearray(initiator.wanted()))
-            count = stream.receive_into(room)
+            count = hear(initiator, stream)
             if count == WOULD_BLOCK:
                 break
             if count == 0:
                 self.broken(errno.EHOSTUNREACH, "the peer closed the connection at once")
                 return
             self.heard = self._domain.engine.now()
-            initiator.feed(bytes(room[:count]))
             self._say(initiator, stream)
         if initiator.outcome is Outcome.TAKEN:
             self._no_timer()
@@ -310,8 +309,7 @@ class Link:
 
     def _say(self, initiator: Initiator, stream: Stream) -> None:
         if initiator.outgoing:
-            taken = stream.send([memoryview(initiator.outgoing)])
-            initiator.outgoing = initiator.outgoing[taken:]
+            say(initiator, stream)
             if not initiator.outgoing:
                 # the peer's kernel has it, and a rank that computes answers when it polls
                 self._no_timer()
