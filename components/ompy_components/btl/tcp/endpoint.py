@@ -196,6 +196,10 @@ class TcpEndpoint(Endpoint):
         """Bytes of a put that go in one frame; 0 for all."""
         return 0
 
+    def carry(self) -> int:
+        """What the next frame's header says beside what the frame is: nothing here."""
+        return 0
+
     def lost(self) -> bool:
         """Nothing can be sent any more."""
         return self.state in (FAILED, LEFT)
