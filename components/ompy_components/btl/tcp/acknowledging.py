@@ -499,6 +499,8 @@ class FailoverEndpoint(TcpEndpoint):
     def _abandon_stream(self) -> None:
         """Of a path that was given up: its kernel is not to go on with it."""
         if self._stream is not None:
+            if self._guard.unplugged():
+                self._stream.mute()
             self._stream.abandon()
         self._drop_stream()
 
