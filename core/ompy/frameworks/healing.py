@@ -46,7 +46,7 @@ ANSWERS: Final = 3
 ASK_PAUSE_MS: Final = 20  # arbitrary: between two of these answers
 PAUSE_MS: Final = 20  # arbitrary: as btl/tcp's first pause between attempts to connect
 # arbitrary: with jitter, asking and connecting a rail that works again is in use within a second
-PAUSE_MAX_MS: Final = 400
+PAUSE_MAX_MS: Final = 300
 LATE_MS: Final = 200  # arbitrary: longer than the quicker end takes
 HOLD_MS: Final = 1_000  # arbitrary: the second break within the decay costs a second
 HOLD_MAX_MS: Final = 30_000  # arbitrary: a rail that flaps all the time is tried twice a minute

@@ -28,7 +28,7 @@ cdef class AcknowledgingReader(FrameReader):
     cdef public long long taken
     cdef public long long taken_bytes
     cdef public bint wanted
-    cdef bint presses(self) except -1
+    cpdef bint presses(self) except -1
     @cython.locals(word="unsigned long long", counted="unsigned long long")
     cpdef bint next(self) except -1
 

@@ -22,12 +22,11 @@ from ompy_components.btl.tcp.endpoint import (
     CONNECTED,
     CONNECTING,
     FAILED,
-    JOIN_MAX,
     LEFT,
     Outgoing,
     TcpEndpoint,
 )
-from ompy_components.btl.tcp.framing import DATA, FRAME, FRAME_SIZE, PUT, FrameReader
+from ompy_components.btl.tcp.framing import DATA, FRAME, FRAME_SIZE, JOIN_MAX, PUT, FrameReader
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine

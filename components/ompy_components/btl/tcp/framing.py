@@ -40,6 +40,7 @@ LANDED: Final = 255  # never on the wire: the bytes of a PUT or GOT are in their
 # bytes read at first when nothing is held: what follows the header of a put comes in it too and is
 # copied once more; arbitrary: little beside a put, and room for many small frames
 FIRST_READ: Final = 16 * 1024
+JOIN_MAX: Final = 8192  # arbitrary: below it one copy is cheaper than a gathering system call
 WITH_BYTES: Final = frozenset({PUT, GOT})
 PART: Final = 1  # status of a PUT: more of the same operation follows, and that is answered
 LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)
