@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from ompy_components.btl.tcp.acknowledging import ACK, ASKS, COUNT_MAX, AcknowledgingReader
-from ompy_components.btl.tcp.framing import DATA, DONE, FRAME, LANDED, PART, PUT, REMOTE
+from ompy_components.btl.tcp.acknowledging import AcknowledgingReader
+from ompy_components.btl.tcp.framing import (
+    ACK,
+    ASKS,
+    COUNT_MAX,
+    DATA,
+    DONE,
+    FRAME,
+    LANDED,
+    PART,
+    PUT,
+    REMOTE,
+)
 
 LARGEST = 64
 

@@ -26,7 +26,17 @@ from ompy_components.btl.tcp.endpoint import (
     Outgoing,
     TcpEndpoint,
 )
-from ompy_components.btl.tcp.framing import DATA, FRAME, FRAME_SIZE, JOIN_MAX, PUT, FrameReader
+from ompy_components.btl.tcp.framing import (
+    ACK,
+    ASKS,
+    COUNT_MAX,
+    DATA,
+    FRAME,
+    FRAME_SIZE,
+    JOIN_MAX,
+    PUT,
+    FrameReader,
+)
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -35,9 +45,6 @@ if TYPE_CHECKING:
     from ompy_components.btl.tcp.guard import Guard
     from ompy_components.btl.tcp.module import TcpModule
 
-ACK: Final = 6  # arbitrary: the kind of frame behind those of framing.py
-ASKS: Final = 0x8000  # in the header: somebody waits for the acknowledgement
-COUNT_MAX: Final = 0x7FFF  # the header has the 15 bits below for it
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
 KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
 NUMBER_SIZE: Final = 4  # bytes of a nonce that are the connection's number
@@ -529,4 +536,4 @@ def _number(nonce: bytes) -> int:
     return int.from_bytes(nonce[:NUMBER_SIZE], "little")
 
 
-assert FRAMES_MAX <= COUNT_MAX < ASKS
+assert FRAMES_MAX <= COUNT_MAX
