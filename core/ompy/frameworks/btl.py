@@ -43,10 +43,9 @@ error callback comes once and before the error completions; completed well means
 it. A fragment that ends badly still has its bytes in `segment` and `payload` while the callback
 runs, so that the PML can send it over another path. `sendi` has no completion that could tell of a
 later loss: it either answers `NOT_AVAILABLE`, or what it took and may not have arrived goes back
-by `ErrorCallback.returned`, in the order it was sent. A fragment with `RETURNABLE` may be treated
-like that, too: completed well before the peer has it, so that its sender need not wait for the
-peer, and returned when it may not have arrived. Keeping all this may cost something, so a module
-does it from `begin_failover` on, which the PML calls.
+by `ErrorCallback.returned`, in the order it was sent. So may a fragment with `RETURNABLE`, which is
+completed before the peer has it. All this may cost something: a module does it from
+`begin_failover` on, which the PML calls.
 
 **Failing over and back.** A path that breaks is told once, with `ERROR_NONFATAL` where the module
 keeps the obligations: another path may do. The module goes on trying to mend it by itself, and
@@ -256,9 +255,7 @@ class ErrorCallback:
         raise NotImplementedError
 
     def returned(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
-        """What may not have arrived though it was completed, after `failed`; by default it is lost.
-
-        What `sendi` took, and fragments with `RETURNABLE`.
+        """What was completed and may not have arrived, after `failed`; by default it is lost.
 
         Args:
             module: that took it.
