@@ -77,8 +77,7 @@ def leaves_it(process: RankProcess) -> int:
 @pytest.mark.proc
 @pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
 def test_a_thread_serves_while_the_target_computes(btl: str) -> None:
-    # without coll/sm: "Known limit" in frameworks/osc_base/README.md
-    settings = {"btl": btl, "coll": "^sm", "osc_base_progress_thread": 1}
+    settings = {"btl": btl, "osc_base_progress_thread": 1}
     assert real(3, f"{HERE}:computes", settings=settings)[0] > 0
 
 

@@ -13,6 +13,7 @@ from ompy.net.base import Network
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
+    from ompy.frameworks.bml import Bml
     from ompy.frameworks.btl import ActiveMessages, BtlModule
     from ompy.frameworks.healing import HealingLimits
     from ompy.frameworks.nic.base import Nic
@@ -48,6 +49,7 @@ class RankContext:
         job_key: 32 secret bytes only processes of the job know.
         active_messages: receive callbacks by tag, shared by all BTL modules of the rank.
         btls: the BTL modules in use, best exclusivity first; filled when BTLs are opened.
+        bml: says which of them reach whom; None until it is selected, before the PML is.
         pml_name: of the PML in use; peers must use the same.
         oversubscribed: some host of the job has more ranks than cores; all ranks say the same.
         find_nics: the devices of a class, of all nic components or of the one named; set by who
@@ -90,6 +92,7 @@ class RankContext:
         self.oversubscribed = oversubscribed
         self.active_messages: ActiveMessages = ActiveMessages()
         self.btls: list[BtlModule] = []
+        self.bml: Bml | None = None
         self.pml_name = ""
         self.find_nics: FindNics = _no_nics
         self.find_paths: Callable[[], Paths] | None = None
