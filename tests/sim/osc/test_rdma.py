@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
+from ompy.frameworks.btl import (
+    BAD_PARAM,
+    NOT_AVAILABLE,
+    OUT_OF_RESOURCE,
+    RESOURCE_BUSY,
+    UNREACHABLE,
+)
 from ompy.runtime.process import RankProcess
 from ompy_components.osc.rdma import transfers
 from ompy_components.osc.rdma.transfers import Transfer, Transfers
@@ -67,3 +76,44 @@ def test_tcp_is_left_to_messages(begun: list[str]) -> None:
     program = partial(window_programs.run, seed=1)
     virtual(2, program, btl="self,tcp", osc="rdma,pt2pt")
     assert not begun
+
+
+REFUSALS = (OUT_OF_RESOURCE, RESOURCE_BUSY, NOT_AVAILABLE, BAD_PARAM, UNREACHABLE)
+
+
+@pytest.mark.parametrize("btl", ["sm", "ofi", "openib"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_a_btl_refuses_or_fails_is_done_all_the_same(
+    btl: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At random: pieces are not taken, for now or at all, or end badly though they were moved."""
+    chance, faults = Random(seed), Counter[int]()
+    piece, ended = Transfers._piece, Transfers.ended
+
+    def refused(self: Transfers, transfer: Transfer) -> tuple[int, int]:
+        if chance.random() < 0.3:
+            code = chance.choice(REFUSALS)
+            faults[code] += 1
+            return 1, code
+        return piece(self, transfer)
+
+    def failed(self: Transfers, transfer: Transfer, status: int) -> None:
+        if chance.random() < 0.3:
+            status = UNREACHABLE
+            faults[1] += 1
+        ended(self, transfer, status)
+
+    monkeypatch.setattr(Transfers, "_piece", refused)
+    monkeypatch.setattr(Transfers, "ended", failed)
+    program = partial(window_programs.run, seed=seed, phases=16)
+    assert sum(run(btl, 2 + seed % 2, program, seed)) > 2
+    assert all(faults[code] for code in REFUSALS)
+    assert faults[1] or btl == "sm"  # whose copies are done when the call returns
+
+
+def test_pieces_of_a_large_put_and_get(begun: list[str]) -> None:
+    """A limit of the BTL is no limit of the operation."""
+    settings = {"btl_ofi_nic": "ofi_emulated", "btl_ofi_put_limit": 70_000}
+    settings["btl_ofi_get_limit"] = 50_001
+    virtual(2, programs.large, btl="self,ofi", osc="rdma,pt2pt", **settings)
+    assert {"ofi put", "ofi get"} <= set(begun)
