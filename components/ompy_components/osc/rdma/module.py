@@ -56,9 +56,7 @@ class RdmaOsc(MessageOsc):
         begun = self._direct(into, target, place, puts=False)
         return super().get(into, target, place) if begun is None else begun
 
-    def _direct(
-        self, message: Message, target: int, place: Place, *, puts: bool
-    ) -> Request | None:
+    def _direct(self, message: Message, target: int, place: Place, *, puts: bool) -> Request | None:
         """Begin a put or get over a BTL; None where there is no way for it."""
         local, at = in_place(message), _place(place)
         if target == self.rank or local is None or at < 0 or not len(local):

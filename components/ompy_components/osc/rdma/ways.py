@@ -149,7 +149,8 @@ class Ways:
         Args:
             rank: whose memory.
             need: flags of a module that has them all.
-            at, size: bytes, as alignment is asked for them.
+            at: byte of its part where the place begins; modules ask for alignment.
+            size: bytes.
             without: modules that were tried.
         """
         handles = self._theirs[rank]
