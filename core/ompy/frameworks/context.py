@@ -58,6 +58,7 @@ class RankContext:
         find_healing: makes `healing`; set by who brings the rank up, and called when first needed.
         path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
             reason; set by who brings the rank up, so that users are told.
+        fails_over: the PML goes on over other rails when one breaks; set by that PML.
         rail_events: what became of rails, filled by a PML that fails over.
         tell_phase: who takes broken paths back calls it with the peer's rank, the interface and
             the new phase (`healing.py`); set by who brings the rank up, where somebody watches.
@@ -100,6 +101,7 @@ class RankContext:
         self.find_healing: Callable[[], HealingLimits] | None = None
         self._healing: HealingLimits | None = None
         self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
+        self.fails_over = False
         self.rail_events: list[RailEvent] = []
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None

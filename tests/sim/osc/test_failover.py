@@ -11,7 +11,7 @@ from ompy.runtime.fault_script import read_faults
 from ompy.runtime.virtual import VirtualJob
 
 from tests.support import window_programs
-from tests.support.effort import effort
+from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import registry
 
 RANKS = 3
@@ -41,12 +41,14 @@ OVER: dict[str, dict[str, object]] = {
 
 
 # what has few packets is cut earlier, and ofi's rail only
-CELLS = [(over, cut) for over in ("tcp", "openib", "usnic") for cut in range(len(CUTS))]
-CELLS.append(("ofi and tcp", 0))
+CELLS = [("tcp", cut, seed) for cut in range(len(CUTS)) for seed in range(SEEDS)]
+CELLS += [("ofi and tcp", 0, seed) for seed in range(effort(1))]
+CELLS += [("openib", 2, 0), ("usnic", 1, 1)]
+if THOROUGH:
+    CELLS += [(over, cut, 1 + SEEDS) for over in ("openib", "usnic") for cut in range(len(CUTS))]
 
 
-@pytest.mark.parametrize(("over", "cut"), CELLS)
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize(("over", "cut", "seed"), CELLS)
 def test_rails_are_cut_in_epochs(cut: int, seed: int, over: str) -> None:
     """Accumulates would show what is done twice."""
     settings = {"pml": "bfo", **OVER[over]}

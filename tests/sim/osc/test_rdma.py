@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from ompy.frameworks.atomics import AtomicOp
 from ompy.frameworks.btl import (
     BAD_PARAM,
     NOT_AVAILABLE,
@@ -16,8 +18,13 @@ from ompy.frameworks.btl import (
     RESOURCE_BUSY,
     UNREACHABLE,
 )
+from ompy.frameworks.osc_base.pending import Pending
+from ompy.mpi.errors import MPIException
+from ompy.mpi.windows import Win
+from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 from ompy_components.osc.rdma import transfers
+from ompy_components.osc.rdma.changes import Change, Changing
 from ompy_components.osc.rdma.transfers import Transfer, Transfers
 from ompy_components.osc.rdma.ways import Way
 
@@ -26,7 +33,7 @@ from tests.support import window_programs
 from tests.support.effort import effort
 from tests.support.worlds import virtual
 
-SEEDS = effort(2)
+SEEDS = effort(1)
 BTLS: dict[str, dict[str, object]] = {
     "sm": {},
     "ofi": {"btl_ofi_nic": "ofi_emulated"},
@@ -70,6 +77,48 @@ def test_random_programs(btl: str, seed: int, begun: list[str]) -> None:
 def test_promises(btl: str, name: str, begun: list[str]) -> None:
     run(btl, 2, getattr(programs, name), 1)
     assert f"{btl} put" in begun or name == "wrong_calls"
+
+
+@pytest.mark.parametrize("name", ["counter", "compare_and_swap", "ordered_accumulates"])
+@pytest.mark.parametrize("pml", ["ob1", "bfo"])
+def test_atomics_of_a_btl(name: str, pml: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the owner's own accumulates and those that are messages; none where rails may fail."""
+    made = Counter[AtomicOp]()
+    begin = Changing.begin
+
+    def counted(self: Changing, pending: Pending, change: Change, way: Way) -> bool:
+        made[change.op] += 1
+        return begin(self, pending, change, way)
+
+    monkeypatch.setattr(Changing, "begin", counted)
+    settings = {"btl": "self,ofi", "osc": "rdma,pt2pt", "pml": pml, **BTLS["ofi"]}
+    virtual(3, getattr(programs, name), seed=2, **settings)
+    assert bool(made) is (pml == "ob1" and name != "ordered_accumulates")  # all behind messages
+
+
+def test_an_atomic_that_ends_badly_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The origin is told; what was done was done once."""
+    done = Changing.completed
+
+    def failed(self: Changing, module: Any, endpoint: Any, descriptor: Any, status: int) -> None:
+        done(self, module, endpoint, descriptor, UNREACHABLE)
+
+    def program(process: RankProcess) -> int:
+        comm = world_of(process)
+        memory = array("q", [5])
+        win = Win.Create(memory, 8, comm=comm)
+        if comm.rank:
+            win.Lock(0)
+            win.Accumulate(array("q", [2]), 0)
+            with pytest.raises(MPIException, match="whether it was done is not known"):
+                win.Flush(0)
+            win.Unlock(0)
+        comm.Barrier()
+        win.Free()
+        return memory[0]
+
+    monkeypatch.setattr(Changing, "completed", failed)
+    assert run("ofi", 2, program, 1)[0] == 7
 
 
 def test_tcp_is_left_to_messages(begun: list[str]) -> None:

@@ -14,6 +14,7 @@ from ompy.frameworks.osc import ALLOCATED, Place, Window
 from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.osc_base.pending import Pending
 
+from ompy_components.osc.rdma.changes import Changing, change_of
 from ompy_components.osc.rdma.transfers import Transfer, Transfers
 from ompy_components.osc.rdma.ways import Ways
 
@@ -32,6 +33,7 @@ class RdmaOsc(MessageOsc):
         if window.flavor == ALLOCATED:
             window.memory = allocate(window.sizes[communicator.rank])
         self.transfers = Transfers(communicator.context.engine, self._again)
+        self._changing: dict[int, Request] = {}  # the last atomic, by target
         self.ways = Ways(communicator, window.memory, able)
         super().__init__(window, inline_max)
 
@@ -70,6 +72,58 @@ class RdmaOsc(MessageOsc):
                 return None
             pending.follow(transfer.whole)
             self.transfers.begin(transfer, way)
+            return peer.opened(pending)
+
+    def accumulate(self, source: Message, target: int, place: Place, operation: str) -> Request:
+        """As an atomic of a BTL, or else as an ACCUMULATE."""
+        begun = self._change(target, place, operation, source)
+        return super().accumulate(source, target, place, operation) if begun is None else begun
+
+    def fetch(
+        self, source: Message | None, into: Message, target: int, place: Place, operation: str
+    ) -> Request:
+        """As an atomic of a BTL, or else as a FETCH."""
+        begun = self._change(target, place, operation, source, into)
+        return super().fetch(source, into, target, place, operation) if begun is None else begun
+
+    def swap(
+        self, source: Message, compare: Message, into: Message, target: int, place: Place
+    ) -> Request:
+        """As an atomic of a BTL, or else as a SWAP."""
+        begun = self._change(target, place, "", source, into, compare)
+        return super().swap(source, compare, into, target, place) if begun is None else begun
+
+    def _change(
+        self,
+        target: int,
+        place: Place,
+        operation: str,
+        source: Message | None,
+        into: Message | None = None,
+        compare: Message | None = None,
+    ) -> Request | None:
+        """Begin an atomic, or return None: it is to be a message.
+
+        Accumulates of one origin are made in order. So this waits for the atomic before it; and
+        where a message has gone there that nothing was heard of since, a message follows it.
+        """
+        last = self._changing.pop(target, None)
+        if last is not None and not last.complete:
+            self._engine.wait(last)
+        change = change_of(source, compare, place, _place(place), operation)
+        if change is None or target == self.rank or self._communicator.context.fails_over:
+            return None
+        self._reach(target)
+        with self._engine.lock:
+            peer = self.peer(target)
+            fetch = into is not None
+            way = self.ways.find_atomic(target, change.op, change.kind, fetch=fetch)
+            if peer.written or way is None:
+                return None
+            changing, pending = Changing(peer, into), Pending()
+            if not changing.begin(pending, change, way):
+                return None
+            self._changing[target] = changing.done
             return peer.opened(pending)
 
     def _again(self, transfer: Transfer) -> None:

@@ -16,8 +16,18 @@ from typing import Final, NamedTuple
 
 from ompy.data.convertor import GrowingConvertor, contiguous
 from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.frameworks.atomics import SUPPORTS_OWNER, WIDTH, AtomicOp, AtomicType, supported
 from ompy.frameworks.bml import BmlEndpoint, Rail
-from ompy.frameworks.btl import ACCESS_ANY, GET, PUT, RDMA_COMPLETION, BtlModule, Endpoint
+from ompy.frameworks.btl import (
+    ACCESS_ANY,
+    ATOMIC_FOPS,
+    ATOMIC_OPS,
+    GET,
+    PUT,
+    RDMA_COMPLETION,
+    BtlModule,
+    Endpoint,
+)
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
@@ -165,6 +175,21 @@ class Ways:
             align = module.put_alignment if need & PUT else module.get_alignment
             if align <= 1 or not (at % align or size % align):
                 return Way(module, rail.endpoint, handle)
+        return None
+
+    def find_atomic(self, rank: int, op: AtomicOp, kind: AtomicType, *, fetch: bool) -> Way | None:
+        """A rail whose BTL has the owner make such an atomic, or None. The rank's lock is held."""
+        need = ATOMIC_FOPS if fetch else ATOMIC_OPS
+        handles = self._theirs[rank]
+        made = self._communicator.procs[rank].bml_endpoint
+        if not handles or not isinstance(made, BmlEndpoint):
+            return None
+        for rail in made.rdma.rails:
+            module = rail.module
+            able = module.atomic_flags & SUPPORTS_OWNER and supported(module.atomic_flags, op, kind)
+            unregistered = WIDTH[kind] <= module.local_registration_threshold
+            if module in handles and module.flags & need and able and unregistered:
+                return Way(module, rail.endpoint, handles[module])
         return None
 
     def close(self) -> None:
