@@ -100,7 +100,7 @@ def test_a_thread_serves_while_the_target_computes(btl: str) -> None:
 def test_a_thread_leaves_the_core_to_who_waits() -> None:
     """Once it has polled what another thread of its rank waits for, it has nothing to look for."""
     settings = {"btl": "self,sm", "osc_base_progress_thread": 1}
-    assert real(3, f"{HERE}:barriers", settings=settings, timeout=LONG) == [BARRIERS] * 3
+    assert real(3, f"{HERE}:barriers", settings=settings) == [BARRIERS] * 3
 
 
 @pytest.mark.proc
