@@ -75,7 +75,7 @@ def build(target: Path, optimise: str = "-O2") -> list[Path]:
         quiet=True,
     )
     modules += _fabric_calls(target, optimise)
-    _compile(modules, target)
+    compile_into(modules, target)
     return sorted(target.rglob("*.so"))
 
 
@@ -102,10 +102,11 @@ def probe(target: Path) -> None:
 
     source = target / "probe.c"
     source.write_text("#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n")
-    _compile([Extension("probe", [str(source)])], target / "probe")
+    compile_into([Extension("probe", [str(source)])], target / "probe")
 
 
-def _compile(modules: list[Extension], target: Path) -> None:
+def compile_into(modules: list[Extension], target: Path) -> None:
+    """Compile extensions, each to its place below `target`."""
     from setuptools.dist import Distribution
 
     command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")

@@ -77,10 +77,10 @@ def raw(provider: str) -> Figures:
 
 
 def btl(provider: str) -> Figures:
-    """btl/ofi with nothing above it."""
+    """btl/ofi with nothing above it; its figures are named `btl ...`."""
     settings = {"btl": "self,ofi", "btl_ofi_provider_include": provider}
     found: Figures = real(2, PROGRAM, settings=settings, timeout=PATIENCE)[0]
-    return found
+    return {f"btl {name}": us for name, us in found.items()}
 
 
 def whole(provider: str) -> Figures:
@@ -116,14 +116,12 @@ def one_round(provider: str) -> Figures:
     """All four; what cannot be has no figure."""
     found: Figures = {}
     parts = [raw, btl, whole, *(lambda name, size=size: pingpong(name, size) for size in LIMITS)]
-    for number, part in enumerate(parts):
+    for part in parts:
         try:
-            figures = part(provider)
+            found.update(part(provider))
         except (RankError, subprocess.SubprocessError) as problem:
             said = getattr(problem, "stderr", None) or problem
             print(f"{provider}: {str(said).strip()[-500:]}", file=sys.stderr)
-            continue
-        found.update({f"btl {name}" if number == 1 else name: us for name, us in figures.items()})
     return found
 
 

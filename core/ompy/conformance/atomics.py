@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from struct import Struct
 from typing import ClassVar, Final
 
 import pytest
@@ -16,6 +15,7 @@ from ompy.conformance.driver import SECOND, Driver
 from ompy.conformance.remote_memory import BLANK, EXPOSED, TAKEN, Mover, Transfer, expose, one_way
 from ompy.conformance.suite import Suite, Worlds, requires
 from ompy.frameworks.atomics import (
+    FORMATS,
     NEEDS,
     WIDTH,
     AtomicOp,
@@ -168,12 +168,8 @@ def _supported(module: BtlModule, kind: AtomicType) -> list[AtomicOp]:
     return [op for op in AtomicOp if supported(module.atomic_flags, op, kind)]
 
 
-def _struct(kind: AtomicType) -> Struct:
-    return Struct(f"<{chr(kind)}")
-
-
 def _number(kind: AtomicType, memory: bytearray) -> int:
-    return int(_struct(kind).unpack(memory)[0])
+    return int(FORMATS[kind].unpack(memory)[0])
 
 
 def _cases(op: AtomicOp, kind: AtomicType) -> Iterator[tuple[int, int, int]]:
@@ -192,7 +188,7 @@ def _cases(op: AtomicOp, kind: AtomicType) -> Iterator[tuple[int, int, int]]:
 
 def _set(mover: Mover, kind: AtomicType, value: int) -> None:
     mover.exposed[:] = bytes([BLANK]) * EXPOSED
-    _struct(kind).pack_into(mover.exposed, AT, value)
+    FORMATS[kind].pack_into(mover.exposed, AT, value)
 
 
 def _check(mover: Mover, kind: AtomicType, value: int, said: str) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from struct import Struct
 from typing import Final, NamedTuple
 
 
@@ -41,12 +42,8 @@ class AtomicType(IntEnum):
     UINT64 = ord("Q")
 
 
-WIDTH: Final = {  # bytes
-    AtomicType.INT32: 4,
-    AtomicType.UINT32: 4,
-    AtomicType.INT64: 8,
-    AtomicType.UINT64: 8,
-}
+FORMATS: Final = {kind: Struct(f"<{chr(kind)}") for kind in AtomicType}
+WIDTH: Final = {kind: form.size for kind, form in FORMATS.items()}  # bytes
 
 # `BtlModule.atomic_flags`; Open MPI 4.1: MCA_BTL_ATOMIC_SUPPORTS_*
 SUPPORTS_ADD: Final = 0x1

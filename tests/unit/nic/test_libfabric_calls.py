@@ -39,13 +39,13 @@ def test_every_slot_has_its_function() -> None:
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Any:
     from setuptools import Extension
 
-    from tools.compile_hot import _compile
+    from tools.compile_hot import compile_into
 
     folder = tmp_path_factory.mktemp("calls")
     package = folder / "source"
     package.mkdir()
     shutil.copy(str(declarations.__file__), package)
-    _compile([Extension(MODULE, [str(write(package))], extra_compile_args=["-O0"])], folder)
+    compile_into([Extension(MODULE, [str(write(package))], extra_compile_args=["-O0"])], folder)
     (made,) = folder.rglob("calls*.so")
     spec = importlib.util.spec_from_file_location(MODULE, made)
     assert spec is not None

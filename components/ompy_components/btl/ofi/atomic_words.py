@@ -7,10 +7,9 @@ negative numbers, and three operations are advertised; both are not carried over
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import Struct
 from typing import Final
 
-from ompy.frameworks.atomics import NEEDS, SUPPORTS_32BIT, AtomicOp, AtomicType
+from ompy.frameworks.atomics import FORMATS, NEEDS, SUPPORTS_32BIT, AtomicOp, AtomicType
 from ompy.frameworks.nic.fabric import AtomicCall, Datatype, Op
 
 OPS: Final = {
@@ -34,7 +33,6 @@ DATATYPES: Final = {
     AtomicType.UINT64: Datatype.UINT64,
 }
 
-_FORMATS: Final = {kind: Struct(f"<{chr(kind)}") for kind in AtomicType}
 _LONG: Final = (AtomicType.INT64, AtomicType.UINT64)
 _SHORT: Final = (AtomicType.INT32, AtomicType.UINT32)
 
@@ -43,7 +41,7 @@ Valid = Callable[[AtomicCall, Datatype, Op], bool]
 
 def word(kind: AtomicType, value: int) -> memoryview:
     """A number in memory of its own, wrapped around to what the type holds."""
-    made = _FORMATS[kind]
+    made = FORMATS[kind]
     bits = 8 * made.size
     value &= (1 << bits) - 1
     if kind in (AtomicType.INT32, AtomicType.INT64) and value >> bits - 1:

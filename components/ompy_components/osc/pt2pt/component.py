@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ompy.frameworks.osc import API, SHARED, OscComponent, OscModule, Window
+from ompy.frameworks.osc_base.parameters import INLINE_MAX
 from ompy.mca.parameter import Parameter
 
 
@@ -23,18 +24,7 @@ class Pt2ptComponent(OscComponent):
             level=9,
             unit="points",
         ),
-        Parameter(
-            "inline_max",
-            "size_t",
-            # arbitrary: with its command less than the least eager limit of a BTL, sm's 4 KiB, so
-            # that a second message, and a copy less, pay only beyond
-            3584,
-            "Bytes of data that are sent along with what is to be done with them. More follow in a "
-            "message of their own.",
-            level=5,
-            unit="bytes",
-            minimum=0,
-        ),
+        INLINE_MAX,
     )
 
     def query(self, window: Window) -> OscModule | None:

@@ -10,14 +10,13 @@ nobody knows whether it was done, and it is not done again: the operation fails.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final, NamedTuple
 
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
 from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.data.request import Request
-from ompy.frameworks.atomics import WIDTH, AtomicOp, AtomicOperation, AtomicType
+from ompy.frameworks.atomics import FORMATS, WIDTH, AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import (
     COMPLETED,
     BtlModule,
@@ -50,7 +49,6 @@ TYPES: Final = {
     **{(form, 4): AtomicType.UINT32 for form in "IL"},
     **{(form, 8): AtomicType.UINT64 for form in "LQ"},
 }
-_NUMBERS: Final = {kind: Struct(f"<{chr(kind)}") for kind in AtomicType}
 
 
 class Change(NamedTuple):
@@ -91,7 +89,7 @@ def change_of(
     than = bytes(width) if compare is None else to_send(compare)
     if len(given) != width or len(than) != width:
         return None
-    number = _NUMBERS[kind]
+    number = FORMATS[kind]
     return Change(op, kind, number.unpack(given)[0], number.unpack(than)[0], at)
 
 

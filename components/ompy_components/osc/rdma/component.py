@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ompy.frameworks.osc import ALLOCATED, API, CREATED, OscComponent, OscModule, Window
 from ompy.frameworks.osc_base.agreement import all_say
+from ompy.frameworks.osc_base.parameters import INLINE_MAX
 from ompy.mca.parameter import Parameter
 from ompy.mca.selection import parse_selection
 
@@ -25,16 +26,7 @@ class RdmaComponent(OscComponent):
             level=9,
             unit="points",
         ),
-        Parameter(
-            "inline_max",
-            "size_t",
-            3584,  # arbitrary: as osc_pt2pt_inline_max
-            "Bytes of data that are sent along with what is to be done with them, where that is "
-            "done by messages. More follow in a message of their own.",
-            level=5,
-            unit="bytes",
-            minimum=0,
-        ),
+        INLINE_MAX,
         Parameter(
             "btls",
             "string",

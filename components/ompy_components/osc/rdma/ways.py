@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from ompy.data.convertor import GrowingConvertor, contiguous
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.atomics import SUPPORTS_OWNER, WIDTH, AtomicOp, AtomicType, supported
-from ompy.frameworks.bml import BmlEndpoint, Rail
+from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
 from ompy.frameworks.btl import (
     ACCESS_ANY,
     ATOMIC_FOPS,
@@ -151,6 +151,11 @@ class Ways:
                 found[module] = handle
         return found
 
+    def _rails_to(self, rank: int) -> RailArray | None:
+        """The rails for put and get to a member that has told its handles, else None."""
+        made = self._communicator.procs[rank].bml_endpoint
+        return made.rdma if self._theirs[rank] and isinstance(made, BmlEndpoint) else None
+
     def find(
         self, rank: int, need: int, at: int, size: int, without: Collection[BtlModule]
     ) -> Way | None:
@@ -164,10 +169,8 @@ class Ways:
             without: modules that were tried.
         """
         handles = self._theirs[rank]
-        made = self._communicator.procs[rank].bml_endpoint
-        if not handles or not isinstance(made, BmlEndpoint):
-            return None
-        for rail in made.rdma.in_turn():
+        rails = self._rails_to(rank)
+        for rail in rails.in_turn() if rails is not None else ():
             module = rail.module
             handle = handles.get(module)
             if handle is None or module in without or module.flags & need != need:
@@ -181,10 +184,8 @@ class Ways:
         """A rail whose BTL has the owner make such an atomic, or None. The rank's lock is held."""
         need = ATOMIC_FOPS if fetch else ATOMIC_OPS
         handles = self._theirs[rank]
-        made = self._communicator.procs[rank].bml_endpoint
-        if not handles or not isinstance(made, BmlEndpoint):
-            return None
-        for rail in made.rdma.rails:
+        rails = self._rails_to(rank)
+        for rail in rails.rails if rails is not None else ():
             module = rail.module
             able = module.atomic_flags & SUPPORTS_OWNER and supported(module.atomic_flags, op, kind)
             unregistered = WIDTH[kind] <= module.local_registration_threshold
