@@ -76,7 +76,7 @@ def overrides() -> Iterator[Override]:
                     continue
                 before = ast.get_source_segment(their_text, old[method]) or ""
                 after = ast.get_source_segment(text, mine) or ""
-                adds = f"super().{method}(" in after
+                adds = f"super().{method}(" in after or f"{name}.{method}(self" in after
                 yield Override(name, derived, method, adds, before, after)
 
 

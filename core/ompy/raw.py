@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 _WORD: Final = Struct("<Q")
 _WORDS: Final = Struct("<QQ")
 _THREE_WORDS: Final = Struct("<QQQ")
+_FIVE_WORDS: Final = Struct("<QQQQQ")
 _SIGNED: Final = Struct("<q")
 _load = _WORD.unpack_from
 
@@ -44,6 +45,12 @@ def three_words(first: int, second: int, third: int) -> bytes:
     """Three words; a negative number becomes its two's complement, as in C."""
     ones = (1 << 64) - 1
     return _THREE_WORDS.pack(first & ones, second & ones, third & ones)
+
+
+def five_words(first: int, second: int, third: int, fourth: int, fifth: int) -> bytes:
+    """Five words, as `three_words` makes them."""
+    ones = (1 << 64) - 1
+    return _FIVE_WORDS.pack(first & ones, second & ones, third & ones, fourth & ones, fifth & ones)
 
 
 def signed_word(view: memoryview | bytes, at: int) -> int:

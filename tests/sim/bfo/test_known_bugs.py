@@ -27,6 +27,7 @@ from ompy_components.pml.ob1.headers import PUT as PUT_TAG
 from tests.sim.ob1.programs import exchange, one_message
 from tests.sim.p2p.programs import buffer, pattern, send, world
 from tests.support.failing_rails import US, WRITE, FailingModule, FailingRail, Fault, failing_world
+from tests.support.forms import interpreted_only
 
 STREAM = FailingRail(flags=0)
 
@@ -102,6 +103,7 @@ def test_4_a_message_may_dance_more_often_than_a_byte_counts() -> None:
     assert sum(name == "RNDVRESTARTNOTIFY" for name, _, _ in job.net.log) > 128
 
 
+@interpreted_only
 def test_4_restart_sequence_numbers_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
     last = headers.GENERATIONS - 2
     begin = SendRestart.__init__
@@ -125,8 +127,8 @@ def test_5_headers_are_the_same_on_machines_of_either_byte_order() -> None:
     assert step.pack() == bytes.fromhex(
         "4a000201 03000000 0504 0000 09080706 0000000000000001 0200000000000000"
     )
-    fin = headers.Fin(1, 0x0102, 3, 0x0405, 0x06070809, -5, 7, 1 << 32)
-    assert fin.pack() == bytes.fromhex(
+    fin = headers.fin_words(1, 0x0102, 3, 0x0405, 0x06070809, -5, 7, 1 << 32)
+    assert fin == bytes.fromhex(
         "49010201 03000000 0504 0000 09080706 fbffffffffffffff 0700000000000000 0000000001000000"
     )
     extra = headers.restarted(bytes(4), 5, 6)
@@ -169,6 +171,7 @@ def test_7_a_failed_put_leaves_nothing_registered(what: str) -> None:
         )
 
 
+@interpreted_only
 @pytest.mark.parametrize("half", ["sender", "receiver"])
 def test_8_a_half_that_does_nothing_about_failures_fails_the_tests(
     half: str, monkeypatch: pytest.MonkeyPatch
@@ -182,20 +185,20 @@ def test_8_a_half_that_does_nothing_about_failures_fails_the_tests(
         failing_world([one_message(9_000)] * 2, [STREAM] * 2, [Fault("lost", "FRAG")])
 
 
-def test_9_ids_are_never_used_again() -> None:
+@interpreted_only
+def test_9_ids_are_never_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What names an older generation names nothing: no memory of another request is looked at."""
     used: list[int] = []
+    opened = BfoSending.open_rendezvous
+
+    def noted(sending: BfoSending, request: Any) -> None:
+        before = request.id
+        opened(sending, request)
+        used.extend([request.id] * (request.id != before))
+
+    monkeypatch.setattr(BfoSending, "open_rendezvous", noted)
 
     def program(process: Any) -> None:
-        sending = process.pml.sending
-        opened = sending.open_rendezvous
-
-        def noted(request: Any) -> None:
-            before = request.id
-            opened(request)
-            used.extend([request.id] * (request.id != before))
-
-        sending.open_rendezvous = noted
         for _ in range(5):
             one_message(9_000)(process)
 
@@ -229,6 +232,7 @@ def test_10_the_other_end_never_hears_of_it(fragment: str) -> None:
     failing_world([one_message(9_000)] * 2, [rail] * 2, [Fault("lost", fragment)])
 
 
+@interpreted_only
 @pytest.mark.parametrize(
     ("flags", "queues"),
     [(0, ("starts", "fragments")), (PUT | GET, ("packets", "starts", "rdma"))],

@@ -11,6 +11,7 @@ from ompy_components.pml.ob1.receiving import Receiving
 
 from tests.support import fault_matrix
 from tests.support.fault_matrix import Cell, cells, impossible
+from tests.support.forms import interpreted_only
 
 POSSIBLE = [cell for cell in cells() if not impossible(cell)]
 
@@ -50,6 +51,7 @@ def _fails(cell: Cell) -> bool:
     return False
 
 
+@interpreted_only
 @pytest.mark.parametrize(
     ("name", "cell"),
     [

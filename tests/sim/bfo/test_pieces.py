@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from ompy.frameworks.btl import PUT
+from ompy.frameworks.bml import Rail
+from ompy.frameworks.btl import PUT, Endpoint
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.pml.bfo.headers import RESTART_NAMES
 from ompy_components.pml.bfo.pieces import LATE_MAX, Paces
@@ -114,7 +113,8 @@ def test_pieces_are_short_where_there_is_another_rail(rails: int, pieces: int) -
 
 
 def test_paces_follow_the_rail() -> None:
-    rail: Any = SimpleNamespace(endpoint=object())
+    rail = Rail.__new__(Rail)
+    rail.endpoint = Endpoint.__new__(Endpoint)
     paces = Paces(aim=20_000, least=1_000)
     sizes = []
     for _ in range(12):  # 10 bytes in a ns, with 4 pieces under way

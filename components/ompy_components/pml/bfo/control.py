@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class ControlDone(CompletionCallback):
     """Completions of control messages. What one was stands in its bytes."""
 
+    __slots__ = ("bfo",)
+
     def __init__(self, bfo: Bfo) -> None:
         self.bfo = bfo
 
@@ -36,16 +38,20 @@ class ControlDone(CompletionCallback):
 class BfoControl(Control):
     """Sends control messages for one rank."""
 
+    __slots__ = ("_rails", "bfo")
+
     def __init__(self, bfo: Bfo) -> None:
         super().__init__(bfo, ControlDone(bfo), SENT)
         self.bfo = bfo
+        self._rails = bfo.rails
 
-    def _try(self, rail: Rail, message: bytes, tag: int) -> bool:
-        if self.bfo.rails.is_lost(rail.endpoint.proc, rail.module):
+    def attempt(self, rail: Rail, message: bytes, tag: int) -> bool:
+        """Send over this rail, unless it is lost; false when there is no room now."""
+        if self._rails.is_lost(rail.endpoint.proc, rail.module):
             proc = rail.endpoint.proc
             self.bfo.recovery.later(partial(self.bfo.control_lost, proc, tag, message))
             return True
-        return super()._try(rail, message, tag)
+        return Control.attempt(self, rail, message, tag)
 
     def refused(self, rail: Rail, message: bytes, tag: int) -> None:
         """A rail does not take a message: it is no rail any more."""

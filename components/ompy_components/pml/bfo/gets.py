@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 class BfoGets(Gets):
     """Gets for one rank."""
 
+    __slots__ = ("bfo", "rails", "receiving")
+
     def __init__(self, bfo: Bfo, receiving: BfoReceiving, puts: PutRequests) -> None:
         super().__init__(bfo, receiving, puts)
         self.bfo = bfo
+        self.rails = bfo.rails
         self.receiving = receiving
 
     def begin(self, request: RecvRequest, remote: RemoteMemory) -> None:
@@ -47,9 +50,9 @@ class BfoGets(Gets):
         request = fragment.request
         assert isinstance(request, RecvRequest)
         stopped = request in self.receiving.dancing
-        lost = status < 0 and self.bfo.rails.is_lost(endpoint.proc, module)
+        lost = status < 0 and self.rails.is_lost(endpoint.proc, module)
         if request.complete or not (stopped or lost):
-            super().completed(module, endpoint, descriptor, status)
+            Gets.completed(self, module, endpoint, descriptor, status)
             return
         assert request.incoming is not None
         request.incoming.outstanding -= 1

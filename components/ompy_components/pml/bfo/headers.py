@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
+from ompy import raw
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.btl import TAG_PML
 
-from ompy_components.pml.ob1.headers import FIN, NAMES, RGET_SIZE
+from ompy_components.pml.ob1.headers import (
+    FIN,
+    NAMES,
+    RGET_SIZE,
+    RNDV_SIZE,
+    SEQUENCE_MASK,
+    as_signed,
+)
 
 # tags, each also the header's type; reference openmpi.md 3.3
 NOTIFY: Final = TAG_PML + 10
@@ -34,6 +42,7 @@ SENT: Final = {tag: f"> {name}" for tag, name in {**NAMES, **RESTART_NAMES}.item
 
 # of a RNDV or RGET: `EXTRA` is behind ob1's header; arbitrary: the bit that ob1 leaves
 FLAG_RESTART: Final = 0x80
+_RESTART: Final = FLAG_RESTART << 8  # in the header's first word
 FLAG_RESENT: Final = 0x01  # of a FIN: an earlier one may have arrived
 FLAG_LOST: Final = 0x02  # of a FIN: the put was lost with its rail, and nothing comes in its place
 
@@ -43,7 +52,8 @@ assert EXTRA.size == 16
 # type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u16 @8, restart sequence u32 @12,
 # size i64 @16 (or a negative error), RDMA fragment u64 @24, offset of the piece u64 @32
 FIN_HEADER: Final = Struct("<BBHiHxxIqQQ")
-assert FIN_HEADER.size == 40
+_FIN_SIZE: Final = FIN_HEADER.size
+assert _FIN_SIZE == 40
 # type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u16 @8, restart sequence u32 @12,
 # send request u64 @16, receive request u64 @24
 DANCE_HEADER: Final = Struct("<BBHiHxxIQQ")
@@ -55,6 +65,8 @@ UNION_SIZE: Final = RGET_SIZE + EXTRA.size  # the largest, a restarted RGET's
 
 GENERATIONS: Final = 1 << 32  # restart sequence numbers; arbitrary: u32, four billion restarts
 SEQUENCES: Final = 1 << 16  # reference openmpi.md 3.1.1
+
+_LOW: Final = 0xFFFFFFFF  # a word's lower half: a source may be negative
 
 
 def following(generation: int) -> int:
@@ -70,6 +82,11 @@ def newer(one: int, other: int) -> bool:
 def is_behind(sequence: int, expected: int) -> bool:
     """Whether a message's turn has been, the next one's number being `expected`."""
     return 0 < (expected - sequence) % SEQUENCES <= SEQUENCES // 2
+
+
+def is_first_try(data: memoryview) -> bool:
+    """Whether a RNDV or RGET is not a restarted one, as far as it is one at all."""
+    return raw.size(data) < RNDV_SIZE or not raw.word(data, 0) & _RESTART
 
 
 def restarted(header: bytes, receive_id: int, generation: int) -> bytes:
@@ -96,7 +113,6 @@ def first_try(size: int, data: memoryview) -> tuple[memoryview, int, int]:
     return memoryview(bytes(plain)), receive_id, generation
 
 
-@dataclass(frozen=True)
 class Fin:
     """What a FIN says.
 
@@ -109,6 +125,17 @@ class Fin:
         offset: of the piece in the message.
     """
 
+    __slots__ = (
+        "context_id",
+        "flags",
+        "fragment",
+        "generation",
+        "offset",
+        "sequence",
+        "size",
+        "source",
+    )
+
     flags: int
     context_id: int
     source: int
@@ -118,24 +145,38 @@ class Fin:
     fragment: int
     offset: int
 
-    def pack(self) -> bytes:
-        """The header."""
-        return FIN_HEADER.pack(
-            FIN,
-            self.flags,
-            self.context_id,
-            self.source,
-            self.sequence,
-            self.generation,
-            self.size,
-            self.fragment,
-            self.offset,
-        )
+
+def fin_words(
+    flags: int,
+    context_id: int,
+    source: int,
+    sequence: int,
+    generation: int,
+    size: int,
+    fragment: int,
+    offset: int,
+) -> bytes:
+    """A FIN, as `FIN_HEADER` has it; the arguments are the attributes of `Fin`."""
+    kind = FIN
+    first = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
+    return raw.five_words(first, sequence | generation << 32, size, fragment, offset)
 
 
 def parse_fin(data: memoryview) -> Fin:
     """What a FIN says. Raises MPIError ERR_INTERN when it is none."""
-    return Fin(*_fields(FIN_HEADER, FIN, data))
+    _check(FIN, _FIN_SIZE, data)
+    first = raw.word(data, 0)
+    second = raw.word(data, 8)
+    fin = Fin.__new__(Fin)
+    fin.flags = first >> 8 & 0xFF
+    fin.context_id = first >> 16 & 0xFFFF
+    fin.source = as_signed(first >> 32)
+    fin.sequence = second & SEQUENCE_MASK
+    fin.generation = second >> 32
+    fin.size = raw.signed_word(data, 16)
+    fin.fragment = raw.word(data, 24)
+    fin.offset = raw.word(data, 32)
+    return fin
 
 
 def fin_again(message: bytes) -> bytes:
@@ -186,11 +227,15 @@ def parse_step(tag: int, data: memoryview) -> Step:
 
 def _fields(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:
     """The fields behind the type."""
-    if len(data) < header.size:
-        raise MPIError(
-            ERR_INTERN, f"bfo: {len(data)} bytes are less than a header of {header.size}"
-        )
-    kind, *fields = header.unpack_from(data)
+    _check(tag, header.size, data)
+    _, *fields = header.unpack_from(data)
+    return tuple(fields)
+
+
+def _check(tag: int, size: int, data: memoryview) -> None:
+    """See that `data` begins with a header of type `tag`."""
+    if raw.size(data) < size:
+        raise MPIError(ERR_INTERN, f"bfo: {len(data)} bytes are less than a header of {size}")
+    kind = raw.word(data, 0) & 0xFF
     if kind != tag:
         raise MPIError(ERR_INTERN, f"bfo: a fragment under tag {tag} has a header of type {kind}")
-    return tuple(fields)

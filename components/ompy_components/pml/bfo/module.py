@@ -42,7 +42,6 @@ from ompy_components.pml.bfo.sending import BfoSending
 from ompy_components.pml.ob1.headers import ACK, FIN, NAMES, PUT
 from ompy_components.pml.ob1.matching import Message, RecvRequest
 from ompy_components.pml.ob1.module import Ob1
-from ompy_components.pml.ob1.sendrequest import SendRequest
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.control import Control
@@ -83,6 +82,19 @@ class Bfo(Ob1):
         counters: what was dropped, by the name of its header.
         parted: all ranks have everything that they wait for: nothing is sent again any more.
     """
+
+    __slots__ = (
+        "_freed",
+        "bml",
+        "context",
+        "counters",
+        "engine",
+        "farewells",
+        "lost",
+        "parted",
+        "rails",
+        "recovery",
+    )
 
     sending: BfoSending
     receiving: BfoReceiving
@@ -125,8 +137,9 @@ class Bfo(Ob1):
     def _make_errors(self) -> ErrorCallback:
         return self.rails
 
-    def _check_limits(self, module: BtlModule) -> None:
-        super()._check_limits(module)
+    def check_limits(self, module: BtlModule) -> None:
+        """As ob1; some headers are longer here."""
+        Ob1.check_limits(self, module)
         least = min(module.eager_limit, module.max_send_size)
         needed = UNION_SIZE + module.registration_handle_size
         if module.flags & SEND and least <= needed:
@@ -166,15 +179,6 @@ class Bfo(Ob1):
         if self.trace.active:
             self.trace.record("pml.bfo", "DROPPED", header=name, number=number)
 
-    def generation(self, request: Request) -> int:
-        """A message's restart sequence number."""
-        restart: object = None
-        if isinstance(request, SendRequest):
-            restart = self.sending.restarts.get(request)
-        elif isinstance(request, RecvRequest):
-            restart = self.receiving.restarts.get(request)
-        return getattr(restart, "generation", 0)
-
     def trace_step(self, what: str, step: Step) -> None:
         """Note a message of the dance that was sent or has arrived."""
         if self.trace.active:
@@ -209,20 +213,20 @@ class Bfo(Ob1):
     def add_communicator(self, communicator: Communicator) -> None:
         """Begin matching."""
         self._freed.pop(communicator.context_id, None)
-        super().add_communicator(communicator)
+        Ob1.add_communicator(self, communicator)
 
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching; who sends something again is told that it was received."""
-        super().remove_communicator(communicator)
+        Ob1.remove_communicator(self, communicator)
         self._freed[communicator.context_id] = communicator
 
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """Take a message that is here."""
-        return self._noted(super().improbe(communicator, source, tag))
+        return self._noted(Ob1.improbe(self, communicator, source, tag))
 
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """Take the first message that fits."""
-        message = super().mprobe(communicator, source, tag)
+        message = Ob1.mprobe(self, communicator, source, tag)
         self._noted(message)
         return message
 
@@ -235,7 +239,7 @@ class Bfo(Ob1):
         """Receive a message that was taken."""
         assert isinstance(message, Message), "the message came from another PML"
         self.receiving.probed.pop(message.fragment, None)
-        return super().imrecv(message, convertor)
+        return Ob1.imrecv(self, message, convertor)
 
     # -- peers that are lost
 
@@ -255,7 +259,7 @@ class Bfo(Ob1):
             self.lost[gone.rank] = reason
             self.recovery.later(partial(self._no_rails, gone))
         self.recovery.sweep_from_now_on(self._sweep)
-        super().fail_peer(proc, reason)
+        Ob1.fail_peer(self, proc, reason)
 
     def _no_rails(self, proc: Proc) -> None:
         """What is sent to a lost peer from now on fails at once."""
@@ -290,9 +294,9 @@ class Bfo(Ob1):
             request.fail(ERR_PROC_FAILED, f"{reason}: {request!r}")
         return len(begun) + len(gone)
 
-    def _has(self, communicator: Communicator, source: int, tag: int) -> bool:
+    def has(self, communicator: Communicator, source: int, tag: int) -> bool:
         """Whether a probe has found something; it raises when nothing can come any more."""
-        if super()._has(communicator, source, tag):
+        if Ob1.has(self, communicator, source, tag):
             return True
         procs = communicator.procs if source == ANY_SOURCE else [communicator.procs[source]]
         for proc in procs:
@@ -314,7 +318,7 @@ class Bfo(Ob1):
             distance, number = 2 * distance, number + 1
         self.parted = True
         self.sending.part()
-        super().finalize()
+        Ob1.finalize(self)
 
     def _farewell(self, target: int, number: int) -> None:
         proc = self.context.procs[target]

@@ -48,6 +48,8 @@ class Paces:
     many times in a row has smaller ones. Once says nothing: a rank that is held up is no slow rail.
     """
 
+    __slots__ = ("_late", "_least", "_sizes", "aim")
+
     def __init__(self, aim: int, least: int) -> None:
         """Begin.
 
@@ -79,10 +81,13 @@ class Paces:
 class BfoPutRequests(PutRequests):
     """Asks for pieces, for one rank."""
 
+    __slots__ = ("_asked", "_most_rails", "bfo", "paces", "rails", "receiving")
+
     def __init__(self, bfo: Bfo, receiving: BfoReceiving, values: Values) -> None:
         super().__init__(bfo, receiving, values.recv_pipeline_depth)
         self.bfo = bfo
         self.receiving = receiving
+        self.rails = bfo.rails
         self.paces = Paces(values.piece_ms * MS, values.piece_least)
         self._most_rails = values.max_rdma_per_request
         self._asked: dict[int, int] = {}
@@ -91,16 +96,16 @@ class BfoPutRequests(PutRequests):
 
     def limit(self, share: Share) -> int:
         """Bytes of the next piece at most; 0 for any number."""
-        limit = super().limit(share)
+        limit = PutRequests.limit(self, share)
         rail = share.rail
-        if not self.paces.aim or not self.bfo.rails.several(rail.endpoint.proc):
+        if not self.paces.aim or not self.rails.several(rail.endpoint.proc):
             return limit
         size = self.paces.size(rail)
         return min(limit, size) if limit else size
 
     def asked(self, fragment: Wanted) -> None:
         """A piece was asked for: how long it takes decides on the next ones."""
-        if self.bfo.rails.several(fragment.rail.endpoint.proc):
+        if self.rails.several(fragment.rail.endpoint.proc):
             if len(self._asked) >= KEPT:
                 rdma = self.bfo.rdma
                 self._asked = {n: at for n, at in self._asked.items() if rdma.expected(n)}
@@ -108,10 +113,11 @@ class BfoPutRequests(PutRequests):
 
     def finished(self, fragment: Wanted, size: int) -> None:
         """A FIN: the piece is here, or it will come as FRAGs."""
-        asked = self._asked.pop(fragment.id, 0)
-        if asked and size > 0:
-            self.paces.took(fragment.rail, size, self.bfo.engine.now() - asked)
-        super().finished(fragment, size)
+        if self._asked:
+            asked = self._asked.pop(fragment.id, 0)
+            if asked and size > 0:
+                self.paces.took(fragment.rail, size, self.bfo.engine.now() - asked)
+        PutRequests.finished(self, fragment, size)
 
     # -- what was lost with a rail
 
@@ -126,7 +132,7 @@ class BfoPutRequests(PutRequests):
         assert incoming is not None
         incoming.outstanding -= 1
         proc = fragment.rail.endpoint.proc
-        self.bfo.rails.note_message(proc)
+        self.rails.note_message(proc)
         rail = self._survivor(proc.bml_endpoint, fragment.rail.module)
         again = share_of(rail, 0, None) if rail is not None else None
         if again is None or not self.ask(request, again, fragment.offset, fragment.size):
@@ -160,7 +166,7 @@ class BfoPutRequests(PutRequests):
         incoming.shares.append(share_of(old, 0, fragment.handle))
         fragment.rail, fragment.handle = rail, handle
         self._asked.pop(fragment.id, None)
-        self.bfo.rails.note_message(proc)
+        self.rails.note_message(proc)
         self.bfo.control.send_on(rail, message[:PUT_SIZE] + wire_of(handle), PUT)
         return True
 

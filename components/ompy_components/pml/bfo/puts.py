@@ -6,7 +6,7 @@ Source: seed bfo-design, section 6; reference openmpi.md 4.5.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.frameworks.btl import NOT_AVAILABLE, BtlModule, Descriptor, Endpoint
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.sending import BfoSending
 
 
+_UNDER_WAY: Final = RdmaState.UNDER_WAY  # every put asks for it
+
+
 class BfoPutWrites(PutWrites):
     """Puts for one rank. A `Write` has the id of its request's generation for its own."""
+
+    __slots__ = ("_flying", "_seen", "bfo", "rails", "sending")
 
     def __init__(self, bfo: Bfo, sending: BfoSending) -> None:
         super().__init__(bfo, sending)
         self.bfo = bfo
+        self.rails = bfo.rails
         self.sending = sending
         self._flying: dict[Write, None] = {}
         self._seen: dict[int, set[int]] = {}  # the receiver's ids of pieces, by request
@@ -38,19 +44,24 @@ class BfoPutWrites(PutWrites):
 
     def arrived(self, module: BtlModule, endpoint: Endpoint, data: memoryview) -> None:
         """A PUT; one that comes a second time, because a rail was lost, changes nothing."""
+        if not self.rails.several(endpoint.proc) or self._is_new(data):
+            PutWrites.arrived(self, module, endpoint, data)
+
+    def _is_new(self, data: memoryview) -> bool:
         check(PUT, PUT_SIZE, data)
         send_id, number = raw.word(data, 8), raw.word(data, 16)
         request = self.sending.requests.get(send_id)
-        if request is not None and self.bfo.rails.several(endpoint.proc):
-            seen = self._seen.get(send_id)
-            if seen is None:
-                seen = self._seen[send_id] = set()
-                request.notify(partial(self._seen.pop, send_id, None))
-            if number in seen:
-                self.bfo.dropped(PUT, number)
-                return
-            seen.add(number)
-        super().arrived(module, endpoint, data)
+        if request is None:
+            return True  # ob1's half says what becomes of it
+        seen = self._seen.get(send_id)
+        if seen is None:
+            seen = self._seen[send_id] = set()
+            request.notify(partial(self._seen.pop, send_id, None))
+        if number in seen:
+            self.bfo.dropped(PUT, number)
+            return False
+        seen.add(number)
+        return True
 
     def start(self, fragment: Write) -> bool:
         """Put, unless the message has been stopped meanwhile; false when there is no room now."""
@@ -66,8 +77,8 @@ class BfoPutWrites(PutWrites):
             self.fall_back(fragment, NOT_AVAILABLE)
             return True
         self._flying[fragment] = None
-        done = super().start(fragment)
-        if fragment.state is not RdmaState.UNDER_WAY:
+        done = PutWrites.start(self, fragment)
+        if fragment.state is not _UNDER_WAY:
             self._flying.pop(fragment, None)
         return done
 
@@ -85,13 +96,13 @@ class BfoPutWrites(PutWrites):
         elif fragment.id != request.id:
             self.bfo.rdma.release_one(fragment)
             self.bfo.recovery.later(partial(self.sending.drained, request))
-        elif status < 0 and self.bfo.rails.is_lost(endpoint.proc, module):
+        elif status < 0 and self.rails.is_lost(endpoint.proc, module):
             self.bfo.rdma.release_one(fragment)
             fragment.advance(RdmaEvent.FAILED)
-            self.bfo.rails.note_bytes(endpoint.proc, fragment.size)
+            self.rails.note_bytes(endpoint.proc, fragment.size)
             self.bfo.recovery.later(partial(self._lost, fragment))
         else:
-            super().completed(module, endpoint, descriptor, status)
+            PutWrites.completed(self, module, endpoint, descriptor, status)
 
     def _lost(self, fragment: Write) -> None:
         """A put over a rail that is lost: the receiver asks anew for what lies in its own memory.

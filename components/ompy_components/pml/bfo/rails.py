@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class Rails(ErrorCallback):
     """The rails of one rank: what the BTLs say of them."""
 
+    __slots__ = ("_latest", "_lost", "bfo")
+
     def __init__(self, bfo: Bfo) -> None:
         self.bfo = bfo
         self._lost: dict[tuple[int, BtlModule], RailEvent] = {}
@@ -34,14 +36,15 @@ class Rails(ErrorCallback):
 
     def is_lost(self, proc: Proc, module: BtlModule) -> bool:
         """Whether a path cannot be used now."""
-        return (proc.rank, module) in self._lost
+        return bool(self._lost) and (proc.rank, module) in self._lost
 
     def several(self, proc: Proc) -> bool:
         """Whether there is more than one rail to a peer, or was until one was lost."""
         made = proc.bml_endpoint
-        if isinstance(made, BmlEndpoint) and len(made.send.rails) > 1:
+        endpoint = made if isinstance(made, BmlEndpoint) else None
+        if endpoint is not None and len(endpoint.send.rails) > 1:
             return True
-        return any(rank == proc.rank for rank, _ in self._lost)
+        return bool(self._lost) and proc.rank in [rank for rank, _ in self._lost]
 
     def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
         """A path failed: to `proc`, or to everybody. The rail is taken out at once."""

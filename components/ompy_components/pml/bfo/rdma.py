@@ -5,12 +5,13 @@ Source: seed bfo-design, section 7.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ompy.data.request import Request
 from ompy.frameworks.btl import UNREACHABLE
 
-from ompy_components.pml.bfo.headers import FLAG_LOST, Fin, parse_fin
+from ompy_components.pml.bfo.headers import FLAG_LOST, Fin, fin_words, parse_fin
 from ompy_components.pml.ob1.headers import FIN
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rdma import Expected, Offer, Rdma, RdmaFragment
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
 
 
+class Restart(Protocol):
+    """What either half knows of a message that was begun anew."""
+
+    generation: int
+
+
 class BfoRdma(Rdma):
     """The common half of put and get for one rank."""
+
+    __slots__ = ("_told", "bfo")
 
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
@@ -34,18 +43,27 @@ class BfoRdma(Rdma):
 
     def send_fin(self, fragment: RdmaFragment, fragment_id: int, size: int) -> None:
         """Tell the peer about its fragment, behind the put on the same rail."""
-        context_id, own, _, sequence = _message(fragment.request)
-        generation = self.bfo.generation(fragment.request)
-        fin = Fin(0, context_id, own, sequence, generation, size, fragment_id, fragment.offset)
-        self.bfo.control.send_on(fragment.rail, fin.pack(), FIN)
+        self._control.send_on(fragment.rail, self._fin(0, fragment, fragment_id, size), FIN)
 
     def send_lost(self, fragment: RdmaFragment, fragment_id: int) -> None:
         """Tell the peer, over any rail, that a put was lost: it is to ask anew."""
-        context_id, own, _, sequence = _message(fragment.request)
-        generation = self.bfo.generation(fragment.request)
-        about = (context_id, own, sequence, generation, UNREACHABLE, fragment_id, fragment.offset)
         endpoint = self.bfo.endpoint(fragment.rail.endpoint.proc)
-        self.bfo.control.send(endpoint, Fin(FLAG_LOST, *about).pack(), FIN)
+        fin = self._fin(FLAG_LOST, fragment, fragment_id, UNREACHABLE)
+        self._control.send(endpoint, fin, FIN)
+
+    def _fin(self, flags: int, fragment: RdmaFragment, fragment_id: int, size: int) -> bytes:
+        request, at = fragment.request, fragment.offset
+        if isinstance(request, SendRequest):
+            sent = request
+            generation = _generation(self.bfo.sending.restarts, sent)
+            context_id, own, number = sent.context_id, sent.own_rank, sent.sequence
+        else:
+            assert isinstance(request, RecvRequest)
+            posted = request
+            generation = _generation(self.bfo.receiving.restarts, posted)
+            context_id, own = posted.communicator.context_id, posted.communicator.rank
+            number = posted.sequence
+        return fin_words(flags, context_id, own, number, generation, size, fragment_id, at)
 
     def fin_arrived(self, data: memoryview) -> None:
         """A FIN, unless it is of an older generation or was told already."""
@@ -61,14 +79,13 @@ class BfoRdma(Rdma):
 
     def forget(self, expected: Expected) -> None:
         """No FIN will name it any more."""
-        super().forget(expected)
+        Rdma.forget(self, expected)
         if self._told:
             self._told.pop(expected.id, None)
 
     def _is_new(self, expected: Expected, fin: Fin) -> bool:
         request = expected.request
-        context_id, _, peer, sequence = _message(request)
-        if (fin.context_id, fin.source, fin.sequence) != (context_id, peer, sequence):
+        if not _is_of(fin, request):
             return False
         if isinstance(expected, Offer) and isinstance(request, SendRequest):
             if fin.size >= request.convertor.size:
@@ -80,10 +97,20 @@ class BfoRdma(Rdma):
         return True
 
 
-def _message(request: Request) -> tuple[int, int, int, int]:
-    """Context id, own rank, the peer's and the sequence number of a message."""
+def _is_of(fin: Fin, request: Request) -> bool:
+    """Whether a FIN is about the message that its peer knows by this request."""
     if isinstance(request, SendRequest):
-        return request.context_id, request.own_rank, request.source, request.sequence
-    assert isinstance(request, RecvRequest)
-    communicator = request.communicator
-    return communicator.context_id, communicator.rank, request.source, request.sequence
+        sent = request
+        context_id, number = sent.context_id, sent.sequence
+    else:
+        assert isinstance(request, RecvRequest)
+        posted = request
+        context_id, number = posted.communicator.context_id, posted.sequence
+    about = fin.context_id == context_id and fin.sequence == number
+    return about and fin.source == request.source
+
+
+def _generation(restarts: Mapping[Any, Restart], request: Request) -> int:
+    """A message's restart sequence number."""
+    restart = restarts.get(request) if restarts else None
+    return restart.generation if restart is not None else 0

@@ -17,13 +17,13 @@ from ompy_components.pml.bfo.dance import Action, ReceiverEvent, ReceiverState, 
 from ompy_components.pml.bfo.gets import BfoGets
 from ompy_components.pml.bfo.headers import (
     BY_ID,
-    FLAG_RESTART,
     RECV_ERR,
     RESTART_ACK,
     RESTART_NACK,
     Step,
     first_try,
     is_behind,
+    is_first_try,
     newer,
 )
 from ompy_components.pml.bfo.pieces import BfoPutRequests
@@ -68,6 +68,8 @@ class BfoReceiving(Receiving):
         probed: messages that a matched probe took and nobody has received yet.
     """
 
+    __slots__ = ("_generations", "bfo", "dancing", "probed", "puts", "restarts")
+
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
@@ -85,16 +87,16 @@ class BfoReceiving(Receiving):
 
     def rndv_arrived(self, data: memoryview) -> None:
         """A RNDV: a first try is ob1's."""
-        if not data[1] & FLAG_RESTART:
-            super().rndv_arrived(data)
+        if is_first_try(data):
+            Receiving.rndv_arrived(self, data)
             return
         plain, _, generation = first_try(RNDV_SIZE, data)
         self._restart_arrived(_context_of(data), self.rndv_fragment(plain), generation)
 
     def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
         """A RGET: a first try is ob1's."""
-        if not data[1] & FLAG_RESTART:
-            super().rget_arrived(module, data)
+        if is_first_try(data):
+            Receiving.rget_arrived(self, module, data)
             return
         plain, _, generation = first_try(RGET_SIZE, data)
         self._restart_arrived(_context_of(data), self.rget_fragment(module, plain), generation)
@@ -105,7 +107,7 @@ class BfoReceiving(Receiving):
         if is_behind(sequence, queue.expected) or sequence in queue.early:
             self.bfo.dropped(fragment.kind, sequence)
         else:
-            super().out_of_turn(queue, fragment)
+            Receiving.out_of_turn(self, queue, fragment)
 
     def unknown(self, tag: int, number: int) -> None:
         """A fragment for an older generation, or for a receive that is complete."""
@@ -217,7 +219,7 @@ class BfoReceiving(Receiving):
             if request.communicator.procs[request.source] is proc:
                 self._let_go(request)
                 request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
-        super().fail_peer(proc, reason)
+        Receiving.fail_peer(self, proc, reason)
 
     # -- the dance
 

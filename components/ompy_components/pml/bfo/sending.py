@@ -57,20 +57,22 @@ class SendRestart:
 class BfoRendezvousSend(RendezvousSend):
     """Begins rendezvous; those that are restarted say so."""
 
+    __slots__ = ("restarts",)
+
     def __init__(self, bfo: Bfo, sending: BfoSending) -> None:
         super().__init__(bfo, sending)
-        self.sending = sending
+        self.restarts = sending.restarts
 
     def rndv_header(self, request: SendRequest, flags: int) -> bytes:
         """The header of a RNDV."""
-        return self._marked(request, super().rndv_header(request, flags))
+        return self._marked(request, RendezvousSend.rndv_header(self, request, flags))
 
     def rget_header(self, request: SendRequest) -> bytes:
         """The header of a RGET."""
-        return self._marked(request, super().rget_header(request))
+        return self._marked(request, RendezvousSend.rget_header(self, request))
 
     def _marked(self, request: SendRequest, header: bytes) -> bytes:
-        restart = self.sending.restarts.get(request)
+        restart = self.restarts.get(request) if self.restarts else None
         if restart is None:
             return header
         return restarted(header, restart.peer, restart.generation)
@@ -84,6 +86,10 @@ class BfoSending(Sending):
         dancing: those of which nothing new is begun, by the id that the dance names.
     """
 
+    __slots__ = ("_most", "bfo", "dancing", "restarts")
+
+    puts: BfoPutWrites
+
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
@@ -91,7 +97,7 @@ class BfoSending(Sending):
         self.dancing: dict[int, SendRequest] = {}
         self._most = values.restarts_max
         self.rendezvous = BfoRendezvousSend(bfo, self)
-        self.puts: BfoPutWrites = BfoPutWrites(bfo, self)
+        self.puts = BfoPutWrites(bfo, self)
 
     # -- what ob1 asks
 
@@ -111,7 +117,7 @@ class BfoSending(Sending):
     def given_up(self, request: SendRequest) -> bool:
         """Fail a message that found no room if no path leads to its peer any more."""
         if request.endpoint.eager.rails:
-            return super().given_up(request)
+            return Sending.given_up(self, request)
         self.no_path(request)
         return True
 
@@ -128,14 +134,14 @@ class BfoSending(Sending):
         if self.dancing and request.id in self.dancing:
             self.bfo.recovery.later(partial(self.drained, request))
         else:
-            super().finish_if_delivered(request)
+            Sending.finish_if_delivered(self, request)
 
     def fail_peer(self, proc: Proc, reason: str) -> None:
         """No path leads to `proc` any more."""
         for request in list(self.restarts):
             if request.endpoint.proc is proc:
                 self.give_up(request, ERR_PROC_FAILED, f"{reason}: {request.story()}")
-        super().fail_peer(proc, reason)
+        Sending.fail_peer(self, proc, reason)
 
     # -- what failed
 

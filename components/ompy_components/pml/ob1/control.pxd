@@ -23,7 +23,7 @@ cdef class Control:
     @cython.locals(rail=Rail, result=int, room_later=bint)
     cpdef bint _try_any(self, BmlEndpoint endpoint, bytes message, int tag) except -1
     @cython.locals(result=int)
-    cpdef bint _try(self, Rail rail, bytes message, int tag) except -1
+    cpdef bint attempt(self, Rail rail, bytes message, int tag) except -1
     cpdef refused(self, Rail rail, bytes message, int tag)
     @cython.locals(module=BtlModule, descriptor=Descriptor)
     cdef int _put_out(self, Rail rail, bytes message, int tag) except? -99

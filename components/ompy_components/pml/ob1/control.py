@@ -53,8 +53,8 @@ class Control:
 
     def send_on(self, rail: Rail, message: bytes, tag: int) -> None:
         """Send over this rail: its BTL knows the registration, or has to keep the order."""
-        if not self._try(rail, message, tag):
-            self._ob1.pending.packet(partial(self._try, rail, message, tag), rail.endpoint)
+        if not self.attempt(rail, message, tag):
+            self._ob1.pending.packet(partial(self.attempt, rail, message, tag), rail.endpoint)
 
     def _try_any(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> bool:
         """True when it went out, or when no path is left: then nobody waits for it any more."""
@@ -70,7 +70,8 @@ class Control:
             self.refused(rail, message, tag)
         return not room_later
 
-    def _try(self, rail: Rail, message: bytes, tag: int) -> bool:
+    def attempt(self, rail: Rail, message: bytes, tag: int) -> bool:
+        """Send over this rail; false when there is no room now."""
         result = self._put_out(rail, message, tag)
         if result < 0 and result != OUT_OF_RESOURCE:
             self.refused(rail, message, tag)

@@ -51,7 +51,7 @@ cdef class Ob1(Pml):
     cdef public object steps
     cdef public object pending
     cdef public Trace trace
-    cpdef _check_limits(self, BtlModule module)
+    cpdef check_limits(self, BtlModule module)
     cpdef _make_control(self)
     cpdef _make_rdma(self, values)
     cpdef _make_errors(self)
@@ -70,7 +70,7 @@ cdef class Ob1(Pml):
     cpdef Request irecv(self, Communicator communicator, Convertor convertor, int source, long tag)
     cpdef Request iprobe(self, Communicator communicator, int source, long tag)
     cpdef Request probe(self, Communicator communicator, int source, long tag)
-    cpdef bint _has(self, Communicator communicator, int source, long tag) except -1
+    cpdef bint has(self, Communicator communicator, int source, long tag) except -1
     cdef Request _peek(self, Communicator communicator, int source, long tag)
     cpdef MatchedMessage improbe(self, Communicator communicator, int source, long tag)
     cpdef MatchedMessage mprobe(self, Communicator communicator, int source, long tag)

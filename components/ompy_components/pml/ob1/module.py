@@ -161,7 +161,7 @@ class Ob1(Pml):
             context.active_messages.register(tag, arrivals)
         errors = self._make_errors()
         for module in context.btls:
-            self._check_limits(module)
+            self.check_limits(module)
             module.register_error(errors)
 
     def _make_control(self) -> Control:
@@ -179,7 +179,7 @@ class Ob1(Pml):
     def _make_receiving(self, values: Values) -> Receiving:
         return Receiving(self, values)
 
-    def _check_limits(self, module: BtlModule) -> None:
+    def check_limits(self, module: BtlModule) -> None:
         """Every header must fit where fragments are short (reference openmpi.md 3.10.1)."""
         least = min(module.eager_limit, module.max_send_size)
         needed = UNION_SIZE + module.registration_handle_size
@@ -279,12 +279,13 @@ class Ob1(Pml):
         """Look until something fits."""
         found = self._peek(communicator, source, tag)
         while found is None:
-            self._engine.wait_until(partial(self._has, communicator, source, tag))
+            self._engine.wait_until(partial(self.has, communicator, source, tag))
             # another thread of this rank may have received it meanwhile
             found = self._peek(communicator, source, tag)
         return found
 
-    def _has(self, communicator: Communicator, source: int, tag: int) -> bool:
+    def has(self, communicator: Communicator, source: int, tag: int) -> bool:
+        """Whether a probe has found something."""
         return self.matching(communicator).peek(source, tag) is not None
 
     def _peek(self, communicator: Communicator, source: int, tag: int) -> Request | None:
@@ -311,7 +312,7 @@ class Ob1(Pml):
         """Take the first message that fits."""
         message = self._take(communicator, source, tag)
         while message is None:
-            self._engine.wait_until(partial(self._has, communicator, source, tag))
+            self._engine.wait_until(partial(self.has, communicator, source, tag))
             message = self._take(communicator, source, tag)
         return message
 
