@@ -55,6 +55,9 @@ cdef inline char *begin(object memory) except NULL:
         return PyByteArray_AS_STRING(memory)
     return <char *>PyMemoryView_GET_BUFFER(memory).buf
 
+cdef inline bytes one_word(unsigned long long value):
+    return PyBytes_FromStringAndSize(<char *>&value, 8)
+
 cdef inline bytes two_words(unsigned long long first, unsigned long long second):
     cdef unsigned long long[2] both
     both[0] = first

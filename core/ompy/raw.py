@@ -30,6 +30,7 @@ BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C
 clock = monotonic_ns
 give_way = sched_yield
 thread = get_ident
+one_word = _WORD.pack
 two_words = _WORDS.pack
 six_words = Struct("<QQQQQq").pack  # the last has a sign
 seven_words = Struct("<QQQQQQQ").pack

@@ -4,7 +4,8 @@ from ompy cimport raw
 from ompy.engine.base cimport Engine, Poller
 from ompy.frameworks.btl cimport Descriptor
 from ompy_components.btl.tcp.endpoint cimport TcpEndpoint
-from ompy_components.btl.tcp.framing cimport FrameReader
+from ompy_components.btl.tcp.framing cimport FrameReader, frame_word
+from ompy_components.btl.tcp.kept cimport Kept
 
 # the module's constants, in C
 cdef long long ASKS
@@ -54,7 +55,7 @@ cdef class FailoverEndpoint(TcpEndpoint):
     cdef public long long _told_bytes
     cdef public long long acked
     cdef public object bulk
-    cdef public object kept
+    cdef public Kept kept
     cdef public long long kept_bytes
     cdef public bint leaving
     cdef public bint mending

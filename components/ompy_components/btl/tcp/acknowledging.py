@@ -31,12 +31,13 @@ from ompy_components.btl.tcp.framing import (
     ASKS,
     COUNT_MAX,
     DATA,
-    FRAME,
     FRAME_SIZE,
     JOIN_MAX,
     PUT,
     FrameReader,
+    frame_word,
 )
+from ompy_components.btl.tcp.kept import Entry, Kept
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
 KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
+UNCOUNTED: Final = bytes(2)  # where a header counts nothing
 NUMBER_SIZE: Final = 4  # bytes of a nonce that are the connection's number
 
 
@@ -92,7 +94,7 @@ class AcknowledgingReader(FrameReader):
                 self.acknowledged += counted & COUNT_MAX
                 self._asks = counted >= ASKS
                 # whoever looks at this header again must not count again
-                self._memory[self._begin + 2] = self._memory[self._begin + 3] = 0
+                raw.copy(self._memory, self._begin + 2, UNCOUNTED, 0, 2)
             break
         if not FrameReader.next(self):
             return False
@@ -192,7 +194,7 @@ class FailoverEndpoint(TcpEndpoint):
         self._guard = guard
         self._acknowledger = guard.acknowledger
         self.bulk: deque[list[memoryview]] = deque()
-        self.kept: deque[Descriptor | bytes] = deque()
+        self.kept = Kept()
         self.kept_bytes = self.acked = self.news = 0
         self.leaving = self.mending = self.owes = False
         self.number = self.proposed = 0
@@ -210,18 +212,18 @@ class FailoverEndpoint(TcpEndpoint):
         payload = descriptor.payload
         size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
         if descriptor.flags & RETURNABLE and size < JOIN_MAX:
-            header = FRAME.pack(tag, DATA, self._count(), size)
+            header = frame_word(tag, DATA, self._count(), size)
             joined = b"".join((header, descriptor.segment, payload or b""))
             if not self._put_out([memoryview(joined)], joined, size):
                 return UNREACHABLE
             return self._owner.finish(self, descriptor)
         asks = ASKS if descriptor.payload_size else 0  # the message's request waits for it
-        header = FRAME.pack(tag, DATA, self._count() | asks, size)
+        header = frame_word(tag, DATA, self._count() | asks, size)
         if not self._put_out(self._framed(header, descriptor, size), descriptor, size):
             return UNREACHABLE
         return QUEUED
 
-    def _put_out(self, pieces: list[memoryview], entry: Descriptor | bytes, size: int) -> bool:
+    def _put_out(self, pieces: list[memoryview], entry: Entry, size: int) -> bool:
         """Send a frame, or queue what the stream does not take, and keep it; false: it broke."""
         if self.state is CONNECTED and not self.queue:
             pieces = self._write(pieces)
@@ -237,7 +239,7 @@ class FailoverEndpoint(TcpEndpoint):
         if self.state is not CONNECTED or self.queue or self.leaving or not self.has_window():
             return False
         size = len(header) + len(payload)
-        joined = b"".join((FRAME.pack(tag, DATA, self._count(), size), header, payload))
+        joined = b"".join((frame_word(tag, DATA, self._count(), size), header, payload))
         self._owner.warm = self
         return self._put_out([memoryview(joined)], joined, size)
 
@@ -289,7 +291,7 @@ class FailoverEndpoint(TcpEndpoint):
         """One more fragment may be kept."""
         return self.kept_bytes < self._acknowledger.kept_max
 
-    def _keep(self, entry: Descriptor | bytes, size: int) -> None:
+    def _keep(self, entry: Entry, size: int) -> None:
         self.kept.append(entry)
         self.kept_bytes += size + KEPT_OVERHEAD
         if not self._acknowledger.guarded:
@@ -319,7 +321,7 @@ class FailoverEndpoint(TcpEndpoint):
             self._told = reader.taken
             self._told_bytes = reader.taken_bytes
             reader.wanted = False
-            self.transmit([memoryview(FRAME.pack(0, ACK, 0, owed))])
+            self.transmit([memoryview(frame_word(0, ACK, 0, owed))])
 
     def pay(self) -> bool:
         """Acknowledge if it is time. Whether nothing is owed any more."""
@@ -375,7 +377,7 @@ class FailoverEndpoint(TcpEndpoint):
         for entry in done:
             self._complete(entry)
 
-    def _complete(self, entry: Descriptor | bytes) -> None:
+    def _complete(self, entry: Entry) -> None:
         """The peer has taken it."""
         if isinstance(entry, bytes):
             self.kept_bytes -= len(entry) - FRAME_SIZE + KEPT_OVERHEAD
@@ -519,7 +521,7 @@ class FailoverEndpoint(TcpEndpoint):
         self._owner.queued -= len(self.queue)
         self.queue.clear()
         self.bulk.clear()
-        kept, self.kept = self.kept, deque()
+        kept = self.kept.take_all()
         self.kept_bytes = 0
         errors = self._owner.error_callback
         for entry in kept:

@@ -1,7 +1,7 @@
 cimport cython
 
 from ompy.frameworks.btl cimport Descriptor, Endpoint
-from ompy_components.btl.tcp.framing cimport FrameReader
+from ompy_components.btl.tcp.framing cimport FrameReader, frame_word
 from ompy_components.btl.tcp.module cimport TcpModule
 
 # the module's constants, in C
@@ -43,6 +43,7 @@ cdef class TcpEndpoint(Endpoint):
     cpdef bint send_now(self, int tag, bytes header, payload) except -1
     cpdef long long carry(self) except -1
     cpdef bint lost(self) except -1
+    cpdef bint has_window(self) except -1
     @cython.locals(taken="long long")
     cdef list _write(self, list pieces)
     @cython.locals(done=int, outgoing=Outgoing, offered=list, descriptor=Descriptor)

@@ -22,7 +22,7 @@ from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 from ompy.net.handshake import HandshakeError, Initiator, Outcome
 from ompy.net.proving import hear, say
 
-from ompy_components.btl.tcp.framing import BYE, DATA, FRAME, FRAME_SIZE, JOIN_MAX, FrameReader
+from ompy_components.btl.tcp.framing import BYE, DATA, FRAME_SIZE, JOIN_MAX, FrameReader, frame_word
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class TcpEndpoint(Endpoint):
         descriptor.tag = tag
         payload = descriptor.payload
         size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        pieces = self._framed(FRAME.pack(tag, DATA, 0, size), descriptor, size)
+        pieces = self._framed(frame_word(tag, DATA, 0, size), descriptor, size)
         if self.state is CONNECTED and not self.queue:
             pieces = self._write(pieces)
             if self.state is not CONNECTED:
@@ -172,7 +172,7 @@ class TcpEndpoint(Endpoint):
         """Send a small fragment at once, copying; false when the connection is not ready."""
         if self.state is not CONNECTED or self.queue:
             return False
-        frame = FRAME.pack(tag, DATA, 0, len(header) + len(payload))
+        frame = frame_word(tag, DATA, 0, len(header) + len(payload))
         self._owner.warm = self
         left = self._write([memoryview(b"".join((frame, header, payload)))])
         if left:
@@ -202,6 +202,10 @@ class TcpEndpoint(Endpoint):
     def lost(self) -> bool:
         """Nothing can be sent any more."""
         return self.state in (FAILED, LEFT)
+
+    def has_window(self) -> bool:
+        """One more fragment may be sent: nothing is kept here."""
+        return True
 
     def has_room(self) -> bool:
         """One more frame may wait to be sent."""
@@ -439,7 +443,7 @@ class TcpEndpoint(Endpoint):
         if self._said_bye or self.state not in (CONNECTED, CONNECTING):
             return
         self._said_bye = True
-        frame = [memoryview(FRAME.pack(0, BYE, 0, 0))]
+        frame = [memoryview(frame_word(0, BYE, 0, 0))]
         self._enqueue(Outgoing(frame, None))
         self._flush()
 

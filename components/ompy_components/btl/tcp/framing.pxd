@@ -5,6 +5,8 @@ from ompy cimport raw
 # the module's constants, in C
 cdef long long FIRST_READ
 
+cpdef bytes frame_word(unsigned long long tag, unsigned long long kind, unsigned long long taken, unsigned long long size)
+
 cdef class FrameReader:
     cdef object _memory
     cdef object _first

@@ -46,6 +46,19 @@ ASKS: Final = 0x8000  # in the reserved field: somebody waits for the acknowledg
 COUNT_MAX: Final = 0x7FFF  # the header has the 15 bits below for it
 assert COUNT_MAX < ASKS
 
+
+def frame_word(tag: int, kind: int, taken: int, size: int) -> bytes:
+    """A frame's header, as `FRAME` has it, made of a word.
+
+    Args:
+        tag: of the fragment, or 0.
+        kind: of the frame.
+        taken: how many fragments it acknowledges, with `ASKS` or without.
+        size: bytes that follow.
+    """
+    return raw.one_word(tag | kind << 8 | taken << 16 | size << 32)
+
+
 WITH_BYTES: Final = frozenset({PUT, GOT})
 PART: Final = 1  # status of a PUT: more of the same operation follows, and that is answered
 LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)

@@ -38,6 +38,7 @@ cdef class TcpModule(RdmaModule):
     cdef public TcpEndpoint warm
     cpdef bint begin_failover(self) except -1
     cpdef Endpoint reach(self, proc)
+    @cython.locals(there=TcpEndpoint)
     cpdef bint has_room(self, Endpoint endpoint) except -1
     @cython.locals(inplace=bint)
     cpdef Descriptor prepare_src(self, Endpoint endpoint, Convertor convertor, long long offset, int order, int reserve, long long size, int flags)

@@ -201,7 +201,6 @@ class TcpModule(RdmaModule):
             assert not self._endpoints, "failover begins before the first peer is asked for"
             self.guard = Guard(self, self._values)
             self.flags |= FAILOVER_SUPPORT
-            self._free_list_max = 0  # so that `has_room` asks about the endpoint each time
             listen_for_notices(self.context)
         return self.guard
 
@@ -236,15 +235,14 @@ class TcpModule(RdmaModule):
         return self._endpoints[proc.rank]
 
     def has_room(self, endpoint: Endpoint) -> bool:
-        """While fewer fragments wait than there may be."""
-        return not 0 <= self._free_list_max <= self.queued or self._may_keep(endpoint)
-
-    def _may_keep(self, endpoint: Endpoint) -> bool:
-        """The same of a module that fails over: what is kept for the peer counts."""
-        if self.guard is None:
+        """While fewer fragments wait than there may be, and fewer are kept for the peer."""
+        if 0 <= self._free_list_max <= self.queued:
             return False
-        most: int = self._values.free_list_max
-        return not 0 <= most <= self.queued and endpoint.has_window()  # type: ignore[attr-defined]
+        if self.guard is None:
+            return True
+        assert isinstance(endpoint, TcpEndpoint)
+        there = endpoint
+        return there.has_window()
 
     def prepare_src(
         self,
