@@ -25,7 +25,7 @@ from ompy.frameworks.conduit import (
 )
 from ompy.frameworks.context import RankContext
 
-LONGEST = 20_000  # ns that anything takes at most
+LONGEST = 2_000  # ns that anything takes at most
 GRACE = 3_000_000_000  # ns from the first exit until those that have not called it are ended
 LONGS = (Category.LONG, Category.LONG_ASYNC)
 

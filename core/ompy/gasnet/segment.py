@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+from ompy.gasnet.errors import BadArgument
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,14 +43,19 @@ class Segment:
             offset: bytes from the beginning of the segment.
 
         Raises:
-            ValueError: it does not fit.
+            BadArgument: it does not fit.
             ImportError: there is no NumPy.
         """
         import numpy as np
 
         kind = np.dtype(dtype)
         if shape is None:
-            shape = (self.size - offset) // kind.itemsize
+            shape = max(0, self.size - offset) // kind.itemsize
+        size = kind.itemsize * prod(shape if isinstance(shape, tuple) else (shape,))
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise BadArgument(
+                f"{size} bytes from offset {offset} on are not in a segment of {self.size}"
+            )
         whole: NDArray[Any] = np.ndarray(shape, kind, self.memory, offset)
         return whole
 

@@ -88,7 +88,8 @@ class Syncs(Fills):
 
         with self._engine.lock:
             for handle in handles:
-                handle.notify(tell)
+                if handle is not INVALID_HANDLE:  # which is complete, and told nobody's news
+                    handle.notify(tell)
         self._engine.wait(first)
         return _use_up_complete(handles)
 
