@@ -14,7 +14,7 @@ WINDOW = 4  # blocks under way at a time
 PATTERN = bytes(range(251)) * (BLOCK // 251 + 2)
 
 comm = MPI.COMM_WORLD
-seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 0.5
+seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 0.2
 
 
 def content(number):

@@ -20,6 +20,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -29,8 +30,8 @@ import numpy as np
 from sweep import commit_name
 
 DRAWS: Final = 10_000  # arbitrary: the interval's ends are steady in the third digit
-SIZES: Final = {8: 400, 1024: 400, 1 << 20: 24, 16 << 20: 2}  # bytes, and round trips of a batch
-BATCHES: Final = 7  # arbitrary: one of them is undisturbed
+SIZES: Final = {8: 100, 1024: 100, 1 << 20: 8, 16 << 20: 1}  # bytes, and round trips of a batch
+BATCHES: Final = 12  # arbitrary: short ones, of which one is undisturbed
 LIMITS: Final = {8: 1.05, 1024: 1.05, 1 << 20: 1.03, 16 << 20: 1.03}  # what the project promises
 LABELS: Final = {8: "8 B", 1024: "1 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB"}
 ACKNOWLEDGING: Final = "send,put,inplace,need-ack,need-csum,rdma-completion,hetero-rdma,failover"
@@ -93,32 +94,39 @@ def interval(quotients: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def compare(btl: str, rounds: int, environment: Mapping[str, str]) -> list[str]:
+Found = dict[tuple[str, str], list[dict[int, float]]]
+
+
+def play(btls: Sequence[str], rounds: int, environment: Mapping[str, str]) -> Found:
+    """Figures of all jobs, by BTL and variant; of the rounds so far when it is interrupted."""
+    found: Found = {(btl, name): [] for btl in btls for name in variants(btl)}
+    with suppress(KeyboardInterrupt):
+        for number in range(rounds):
+            for btl, name in found if number % 2 else reversed(found):
+                found[btl, name].append(job(btl, variants(btl)[name], environment))
+    whole = min(len(figures) for figures in found.values())
+    return {key: figures[:whole] for key, figures in found.items()}
+
+
+def compare(btl: str, found: Found) -> list[str]:
     """Rows of the table for one BTL."""
     names = list(variants(btl))
-    found: dict[str, list[dict[int, float]]] = {name: [] for name in names}
-    for number in range(rounds):
-        for name in names if number % 2 else reversed(names):
-            found[name].append(job(btl, variants(btl)[name], environment))
     pairs = [("bfo", "ob1")]
     if len(names) > 2:
         pairs += [(names[2], "ob1"), ("bfo", names[2])]
     rows = []
     for one, other in pairs:
         for size, limit in LIMITS.items():
-            both = zip(found[one], found[other], strict=True)
+            both = list(zip(found[btl, one], found[btl, other], strict=True))
             quotients = [mine[size] / theirs[size] for mine, theirs in both]
             low, high = interval(quotients)
-            kept = "yes" if median(quotients) <= limit else "**no**"
-            times = [
-                f"{1e6 * median(row[size] for row in found[name]):.1f}" for name in (one, other)
-            ]
+            times = [f"{1e6 * median(pair[index][size] for pair in both):.1f}" for index in (0, 1)]
+            judged = f"{limit} | {'yes' if median(quotients) <= limit else '**no**'}"
             rows.append(
                 f"| {btl} | {one} / {other} | {LABELS[size]} | {' | '.join(times)} | "
                 f"**{median(quotients):.3f}** | {low:.3f} to {high:.3f} | "
-                + (f"{limit} | {kept} |" if (one, other) == ("bfo", "ob1") else "- | - |")
+                f"{judged if other == 'ob1' and one == 'bfo' else '- | -'} |"
             )
-            print(rows[-1], file=sys.stderr, flush=True)
     return rows
 
 
@@ -130,16 +138,17 @@ def main() -> None:
     parser.add_argument("--btl", action="append", default=[], help="repeatedly; sm and tcp")
     options = parser.parse_args()
     environment = {"PYTHONPATH": str(options.tree.resolve())} if options.tree else {}
-    rows = [
-        row
-        for btl in options.btl or ("self,sm", "self,tcp")
-        for row in compare(btl, options.rounds, environment)
-    ]
+    btls = options.btl or ["self,sm", "self,tcp"]
+    found = play(btls, options.rounds, environment)
+    rounds = len(found[btls[0], "ob1"])
+    if not rounds:
+        raise SystemExit("not one round was finished")
+    rows = [row for btl in btls for row in compare(btl, found)]
     loads = ", ".join(f"{load:.1f}" for load in os.getloadavg())
     print(
         f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit_name()}, "
         f"{'compiled' if options.tree else 'interpreted'}, {os.cpu_count()} cores, Linux "
-        f"{platform.release()}, Python {platform.python_version()}, {options.rounds} rounds; load "
+        f"{platform.release()}, Python {platform.python_version()}, {rounds} rounds; load "
         f"averages at the end {loads}. Times in us one way, medians.",
         "",
         "| btl | what | bytes | first | second | quotient | 95 % | at most | reached |",

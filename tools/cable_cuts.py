@@ -51,7 +51,8 @@ from laboratory import Laboratory
 
 NAME: Final = "cuts"
 RUN: Final = [sys.executable, "-m", "ompy.cli.run"]
-KINDS: Final = ("reset", "link", "hole")
+FAULTS: Final = {"reset": "refuse", "link": "cut", "hole": "loss"}  # of a laboratory, by kind
+KINDS: Final = tuple(FAULTS)
 PROGRAMS: Final = ("allreduce", "transfer")
 TIMES: Final = ("noticed", "pause", "silence", "back")  # the columns of the table
 RATE: Final = "1gbit"  # so that the rails are the limit and not the processor
@@ -222,16 +223,19 @@ class Cuts:
             try:
                 job.wait_for("begun")
                 counter = Counter(self._lab, "h2")
+                hosts = ("h1", "h2") if kind == "hole" else (host,)
+                fire = self._lab.arm(FAULTS[kind], hosts, rail)
                 self._wait_until_it_moves(program, counter, chance)
                 cut = time.monotonic()
-                self._break(kind, rail, host, on=True)
+                fire()
+                took = time.monotonic() - cut
                 silence = counter.silence(other, time.monotonic() + DOWN_SECONDS)
                 if program == "transfer":  # the one that was cut, one more, and into a third
                     job.wait_for("message", 2 + len([r for r in job.rows("message") if r[1] < cut]))
                     counter.wait_for(other, MOVING)
                 before = counter.bytes(rail)
+                self._undo(kind, rail)
                 healed = time.monotonic()
-                self._break(kind, rail, "", on=False)
                 back = counter.until(rail, before + CARRIES, healed)
             finally:
                 stop.touch()
@@ -240,7 +244,7 @@ class Cuts:
             events = json.loads(report.read_text())["rails"]
             events = [event for event in events if _noticed(event) < healed]
             found = self._figures(program, job, events, cut, healed)
-            return {**found, "back": back, "silence": silence}
+            return {**found, "back": back, "silence": silence, "cut_took": took}
 
     @staticmethod
     def _wait_until_it_moves(program: str, counter: Counter, chance: random.Random) -> None:
@@ -268,17 +272,15 @@ class Cuts:
         environment = {**os.environ, **self._lab.environment()}
         return Job(self._lab.command("h1", words), environment, stop.with_name("said"))
 
-    def _break(self, kind: str, rail: str, host: str, *, on: bool) -> None:
-        """Cut a rail at one host, or at all of them (`hole`); or undo it, wherever it was cut."""
-        for each in ("h1", "h2") if not on or kind == "hole" else (host,):
+    def _undo(self, kind: str, rail: str) -> None:
+        """Heal a rail, wherever it was cut."""
+        for host in ("h1", "h2"):
             if kind == "reset":
-                self._lab.refuse(each, rail, "on" if on else "off")
+                self._lab.refuse(host, rail, "off")
             elif kind == "hole":
-                self._lab.loss(each, rail, "100" if on else "0")
-            elif on:
-                self._lab.cut(each, rail)
+                self._lab.loss(host, rail, "0")
             else:
-                self._lab.heal(each, rail)
+                self._lab.heal(host, rail)
 
     def _figures(
         self, program: str, job: Job, events: list[dict[str, Any]], cut: float, healed: float
@@ -329,7 +331,7 @@ def _p99(values: Sequence[float]) -> float:
     return quantiles(values, n=100, method="inclusive")[98] if len(values) > 1 else values[0]
 
 
-def report(trials: Sequence[dict[str, Any]], alone: Sequence[float]) -> str:
+def report(trials: Sequence[dict[str, Any]], alone: Sequence[float], commit: str) -> str:
     """The page."""
     again = sum(trial["messages"] for trial in trials)
     size = sum(trial["bytes"] for trial in trials)
@@ -338,7 +340,7 @@ def report(trials: Sequence[dict[str, Any]], alone: Sequence[float]) -> str:
         "",
         "    python tools/cable_cuts.py",
         "",
-        f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit_name()}, interpreted, {cpu_count()} cores, "
+        f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit}, interpreted, {cpu_count()} cores, "
         f"Linux {platform.release()}, Python {platform.python_version()}; load averages at the end "
         f"{', '.join(f'{load:.1f}' for load in os.getloadavg())}. {len(trials)} cuts, every value "
         f"received checked; {again:,} messages or pieces went again, {size:,} bytes. Times in ms: "
@@ -390,10 +392,11 @@ def run(options: argparse.Namespace, kept: Path) -> tuple[list[dict[str, Any]], 
 
 def main() -> None:
     options = parser().parse_args()
-    kept = ROOT / "build" / f"cable-cuts-{commit_name()}.jsonl"
+    commit = commit_name()
+    kept = ROOT / "build" / f"cable-cuts-{commit}.jsonl"
     kept.parent.mkdir(exist_ok=True)
     trials, alone = run(options, kept)
-    page = report(trials, alone)
+    page = report(trials, alone, commit)
     print(page)
     if len(trials) >= PROMISED:
         FIGURES.write_text(page)

@@ -48,6 +48,7 @@ STEPS = [
     tests("usnic's kit", "tests/conformance/test_in_tree.py", "-k", "Usnic", OMPY_EFFORT="4"),
     tests("openib's kit", "tests/conformance/test_in_tree.py", "-k", "Openib", OMPY_EFFORT="2"),
     tests("messages beyond 4 GiB", "tests/proc/test_large_messages.py", OMPY_EFFORT="2"),
+    tests("libfabric, all atomics", "tests/proc/test_libfabric.py", OMPY_EFFORT="1.5"),
     Step("mpi4py's suite", ["tools/oracle.py", "--floor"]),
 ]
 

@@ -11,11 +11,13 @@ import time
 from ompy.data.convertor import GatherConvertor
 from ompy.engine.base import Poller
 from ompy.frameworks import btl
+from ompy.frameworks.atomics import SUPPORTS_MAX, WIDTH, AtomicOp
 from ompy.mca.parameter import Parameter
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.self.module import SelfModule
 
 from tests.conformance.reference import (
+    ANSWER,
     FRAGMENT,
     PARAMETERS,
     RESEND,
@@ -528,6 +530,109 @@ class DeliversEchoes(SelfModule):
         return count
 
 
+class ForgetsTheSign(ReferenceModule):
+    """Compares numbers as if they had no sign."""
+
+    def computed(self, op, type_, old, operand, compare):
+        if op in (AtomicOp.MIN, AtomicOp.MAX):
+            bits = 8 * WIDTH[type_]
+            pick = min if op is AtomicOp.MIN else max
+            return pick(old, operand, key=lambda value: value % (1 << bits))
+        return super().computed(op, type_, old, operand, compare)
+
+
+class FetchesTheNew(ReferenceModule):
+    """Answers with the word as it is afterwards."""
+
+    def replied(self, endpoint, body):
+        body = bytearray(body)
+        if len(body) == ANSWER.size + 8:
+            body[-8] ^= 1
+        super().replied(endpoint, body)
+
+
+class StoresTooMuch(ReferenceModule):
+    """Stores eight bytes whatever the word has."""
+
+    def store(self, memory, address, word):
+        super().store(memory, address, word.ljust(8, b"\0"))
+
+
+class SwapsAlways(ReferenceModule):
+    """Does not compare before it swaps."""
+
+    def computed(self, op, type_, old, operand, compare):
+        if op is AtomicOp.CSWAP:
+            return operand
+        return super().computed(op, type_, old, operand, compare)
+
+
+class LetsOthersIn(ReferenceModule):
+    """Stores a little later; what comes meanwhile finds the old word."""
+
+    def store(self, memory, address, word):
+        later = self.context.engine.call_later
+        later(30_000, lambda: ReferenceModule.store(self, memory, address, word))
+
+
+class ComparesAndLetsIn(ReferenceModule):
+    """Compares at once and stores what it has found then a little later."""
+
+    def computed(self, op, type_, old, operand, compare):
+        self.swapping = op is AtomicOp.CSWAP and old == compare
+        return super().computed(op, type_, old, operand, compare)
+
+    def store(self, memory, address, word):
+        if not self.swapping:
+            super().store(memory, address, word)
+            return
+        later = self.context.engine.call_later
+        later(30_000, lambda: ReferenceModule.store(self, memory, address, word))
+
+
+class ChangesWhatItMayNot(ReferenceModule):
+    """Does not look what memory was registered for."""
+
+    def changeable(self, handle):
+        return True
+
+
+class AtomicCompletesAtOnce(ReferenceModule):
+    """Says that an atomic that fetches nothing is done when it has been queued."""
+
+    def atomic(self, endpoint, asked, callback, context):
+        result = super().atomic(endpoint, asked, callback, context)
+        if result == btl.QUEUED and asked.local is None:
+            del self.transfers[self.names]
+            return btl.COMPLETED
+        return result
+
+
+class PromisesAtomics(ReferenceModule):
+    """Has no XOR, and says that it has."""
+
+    def atomic(self, endpoint, asked, callback, context):
+        if asked.op is AtomicOp.XOR:
+            return btl.NOT_AVAILABLE
+        return super().atomic(endpoint, asked, callback, context)
+
+
+class HidesAtomics(ReferenceModule):
+    """Has MAX, and does not say so."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.atomic_flags &= ~SUPPORTS_MAX
+
+
+class NamesNoAtomics(ReferenceModule):
+    """Has the flags of atomics, and names none."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.atomic_flags = 0
+
+
 class Mutant(ReferenceComponent):
     """The reference component around a broken module."""
 
@@ -636,6 +741,17 @@ PLANTED = {
     PutCompletesAtOnce: "test_put",
     GetsWrong: "test_get",
     NoLimit: "test_put_over_the_limit",
+    ForgetsTheSign: "test_every_operation[INT64]",
+    FetchesTheNew: "test_every_operation[UINT64]",
+    StoresTooMuch: "test_every_operation[INT32]",
+    SwapsAlways: "test_every_operation[UINT32]",
+    LetsOthersIn: "test_nothing_gets_in_between[seed0]",
+    ComparesAndLetsIn: "test_compare_and_swap[seed0]",
+    ChangesWhatItMayNot: "test_other_memory[no access]",
+    AtomicCompletesAtOnce: "test_without_fetching[INT64]",
+    PromisesAtomics: "test_every_operation[UINT64]",
+    HidesAtomics: "test_what_is_not_there",
+    NamesNoAtomics: "test_something_is_there",
     BelievesEveryKey: "test_put_into_other_memory[given back]",
     DeliversEverything: "test_one_poll_is_bounded",
     DeliversEchoes: "test_an_echo_does_not_hold_a_poll",

@@ -18,6 +18,7 @@ from struct import Struct
 
 from ompy.engine.timers import Timer
 from ompy.frameworks import btl
+from ompy.frameworks.atomics import NEEDS, SUPPORTS_32BIT, WIDTH, AtomicOp, AtomicType, result_of
 from ompy.frameworks.btl import BtlComponent, BtlModule, Descriptor, Endpoint
 from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
@@ -27,7 +28,9 @@ from ompy.net.base import Address, LinkError
 
 # CRC of the rest, number, sender, kind, tag, number expected next, generation
 PACKET = Struct("<IIHBBIB")
-TRANSFER = Struct("<IBIQI")  # id, get or put, key, address, size
+TRANSFER = Struct("<IBIQI")  # id, kind, key, address, size
+PUT, GET, ATOMIC = range(3)
+CHANGE = Struct("<BB16s16s")  # operation, type, operand, compared with
 ANSWER = Struct("<Ib")  # id, status
 HANDLE = Struct("<I")
 FRAGMENT, REQUEST, REPLY, ACK, KNOCK, WELCOME = range(6)
@@ -56,9 +59,10 @@ class Transfer:
 class Handle:
     """Registered memory."""
 
-    def __init__(self, key, memory):
+    def __init__(self, key, memory, access):
         self.key = key
         self.memory = memory
+        self.access = access
 
     def __bytes__(self):
         return HANDLE.pack(self.key)
@@ -97,6 +101,8 @@ class ReferenceModule(BtlModule):
     def __init__(self, context, values, interface, index):
         super().__init__("reference", context, values)
         self.flags = btl.SEND | btl.PUT | btl.GET | btl.FAILOVER_SUPPORT | btl.RDMA_COMPLETION
+        self.flags |= btl.ATOMIC_OPS | btl.ATOMIC_FOPS
+        self.atomic_flags = sum(NEEDS.values()) | SUPPORTS_32BIT
         self.put_limit = self.get_limit = LIMIT
         self.registration_handle_size = HANDLE.size
         self.index = index
@@ -189,7 +195,7 @@ class ReferenceModule(BtlModule):
 
     def register_mem(self, endpoint, memory, flags):
         self.names += 1
-        made = self.handles[self.names] = Handle(self.names, memory)
+        made = self.handles[self.names] = Handle(self.names, memory, flags)
         return made
 
     def deregister_mem(self, handle):
@@ -204,27 +210,57 @@ class ReferenceModule(BtlModule):
     def move(self, get, endpoint, local, address, key, callback, context):
         if len(local) > LIMIT:
             return btl.NOT_AVAILABLE
+        kind, more = (GET, b"") if get else (PUT, bytes(local))
+        return self.ask(kind, endpoint, local, address, len(local), key, more, callback, context)
+
+    def atomic(self, endpoint, asked, callback, context):
+        width = WIDTH[asked.type]
+        local = asked.local if asked.local is not None else memoryview(bytearray(width))
+        numbers = [
+            value.to_bytes(16, "little", signed=True) for value in (asked.operand, asked.compare)
+        ]
+        more = CHANGE.pack(asked.op, asked.type, *numbers)
+        at, key = asked.remote_address, asked.remote_handle
+        return self.ask(ATOMIC, endpoint, local, at, width, key, more, callback, context)
+
+    def ask(self, kind, endpoint, local, address, size, key, more, callback, context):
         if endpoint.broken or endpoint.proc.departed:
             return btl.UNREACHABLE
         self.names += 1
         self.transfers[self.names] = Transfer(local, callback, context)
         (number,) = HANDLE.unpack(key)
-        body = TRANSFER.pack(self.names, get, number, address, len(local))
-        if not get:
-            body += bytes(local)
+        body = TRANSFER.pack(self.names, kind, number, address, size) + more
         endpoint.queue.append(Packet(REQUEST, 0, body))
         return btl.QUEUED
 
     def requested(self, endpoint, body):
-        name, get, key, address, size = TRANSFER.unpack_from(body)
+        name, kind, key, address, size = TRANSFER.unpack_from(body)
         handle = self.handles.get(key)
         fits = handle is not None and address + size <= len(handle.memory)
-        answer = ANSWER.pack(name, 0 if fits else btl.NOT_AVAILABLE)
-        if fits and get:
+        if fits and kind == ATOMIC:
+            fits = self.changeable(handle)
+        answer = ANSWER.pack(name, 0 if fits else btl.BAD_PARAM)
+        if fits and kind != PUT:
             answer += bytes(handle.memory[address : address + size])
-        elif fits:
+        if fits and kind == PUT:
             self.write(handle.memory, address, body[TRANSFER.size :])
+        elif fits and kind == ATOMIC:
+            op, type_, operand, compare = CHANGE.unpack_from(body, TRANSFER.size)
+            word = Struct(f"<{chr(type_)}")
+            (old,) = word.unpack_from(handle.memory, address)
+            numbers = [int.from_bytes(x, "little", signed=True) for x in (operand, compare)]
+            new = self.computed(AtomicOp(op), AtomicType(type_), old, *numbers)
+            self.store(handle.memory, address, word.pack(new))
         endpoint.queue.append(Packet(REPLY, 0, answer))
+
+    def changeable(self, handle):
+        return handle.access & btl.REMOTE_ATOMIC
+
+    def computed(self, op, type_, old, operand, compare):
+        return result_of(op, type_, old, operand, compare)
+
+    def store(self, memory, address, word):
+        memory[address : address + len(word)] = word
 
     def write(self, memory, address, data):
         memory[address : address + len(data)] = data

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 from ompy.conformance import BtlConformance
+from ompy.conformance.atomics import AtomicSuite
 from ompy.conformance.completion import CompletionSuite
 from ompy.conformance.failover import FailoverSuite
+from ompy.conformance.identity import IdentitySuite
+from ompy.conformance.life_cycle import LifeCycleSuite
+from ompy.conformance.remote_memory import RemoteMemorySuite
 from ompy.conformance.world import Settings
 from ompy.frameworks.btl import BtlComponent
+from ompy_components.btl.ofi.component import COMPONENT as OFI
 from ompy_components.btl.openib.component import COMPONENT as OPENIB
 from ompy_components.btl.self.component import COMPONENT as SELF
 from ompy_components.btl.sm.component import COMPONENT as SM
@@ -35,6 +40,20 @@ class TestTcp(BtlConformance):
     @pytest.fixture
     def component(self) -> BtlComponent:
         return TCP
+
+
+class OfiInCi(FailoverSuite, AtomicSuite, RemoteMemorySuite, LifeCycleSuite, IdentitySuite):
+    """What no other BTL does in quite this way; the others are nightly."""
+
+
+class TestOfi(BtlConformance if THOROUGH else OfiInCi):  # type: ignore[misc]
+    """Fragments are complete when the provider says so, and with failover when the peer does."""
+
+    seeds = range(effort(1))
+
+    @pytest.fixture
+    def component(self) -> BtlComponent:
+        return OFI
 
 
 class TestOpenib(BtlConformance):

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = re.compile(
-    r"reference|seed|arbitrary|measured|Open MPI|Linux|HMAC|x86|mpi4py|MPI[- ]\d"
+    r"reference|seed|arbitrary|measured|Open MPI|libfabric|Linux|HMAC|x86|mpi4py|MPI[- ]\d"
     r"|POSIX|PEP|DLPack|shells?\b",
     re.I,
 )

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,8 +17,38 @@ sys.path.insert(0, LAB)
 from laboratory import Laboratory  # noqa: E402 - it is no package
 
 OMPY_RUN = [sys.executable, "-m", "ompy.cli.run"]
-PATIENCE = 60.0  # s; far beyond what anything here takes
+PATIENCE = 90.0  # s; far beyond what anything here takes, beside many others too
 _names = itertools.count()
+
+
+class Lines:
+    """What a process writes, read as it comes: it never waits for us, and nothing is lost."""
+
+    def __init__(self, pipe):
+        self.lines, self._more = [], threading.Condition()
+        self._reader = threading.Thread(target=self._read, args=(pipe,), daemon=True)
+        self._reader.start()
+
+    def _read(self, pipe):
+        for line in pipe:
+            with self._more:
+                self.lines.append(line.rstrip("\n"))
+                self._more.notify_all()
+
+    def count(self, *words):
+        """Lines so far that have all of these in them."""
+        return sum(all(word in line for word in words) for line in self.lines)
+
+    def wait_for(self, count, *words):
+        """Until there are so many such lines."""
+        with self._more:
+            found = self._more.wait_for(lambda: self.count(*words) >= count, PATIENCE)
+            assert found, (words, self.lines)
+
+    def all(self):
+        """Every line, when the process has ended."""
+        self._reader.join(PATIENCE)
+        return list(self.lines)
 
 
 class Lab:

@@ -32,8 +32,10 @@ LAST_LINE = {
     "pi_monte_carlo": "pi is about 3.1",
     "pi_riemann": "pi is about 3.14159265",
     "probe_first": "found by probing",
+    "pull_the_cable": "blocks arrived as they were sent",
     "ring": "the token went around",
     "sample_sort": "numbers sorted",
+    "shared_histogram": "numbers counted into",
     "word_count": "the 5, rank 3, round 3",
 }
 

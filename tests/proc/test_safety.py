@@ -85,7 +85,7 @@ def garbage(door: tuple[str, int]) -> None:
 
 
 def forged_hello(door: tuple[str, int], job_id: bytes, rank: int) -> None:
-    from ompy_components.btl.tcp.handshake import HELLO, MAGIC
+    from ompy.net.handshake import HELLO, MAGIC
 
     with dial(door) as connection:
         connection.sendall(HELLO.pack(MAGIC, job_id, (rank + 1) % RANKS, rank, os.urandom(16)))

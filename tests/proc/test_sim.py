@@ -156,10 +156,10 @@ def test_interrupts_leave_nothing(sim: Sim, to_all: bool) -> None:
     with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
         ranks = [int(process.stdout.readline()) for _ in range(2)]
         (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=90)
     assert process.returncode == 1
     assert "Traceback" not in said
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(Path("/proc", str(rank)).exists() for rank in ranks):
         assert time.monotonic() < deadline, "a rank is left"
         time.sleep(0.05)

@@ -9,10 +9,10 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual import RankFailed
 from ompy.frameworks.pml import STANDARD
 from ompy.net.base import Address, LinkError
+from ompy.net.handshake import HELLO, MAGIC
 from ompy.net.virtual import Rail
 from ompy.runtime.process import RankProcess
 from ompy_components.btl.tcp.endpoint import State
-from ompy_components.btl.tcp.handshake import HELLO, MAGIC
 from ompy_components.btl.tcp.module import TcpModule
 
 from tests.sim.p2p.programs import buffer, pattern, send, world

@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 
 from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import Fragment
+from ompy.frameworks.bml import BmlEndpoint, RailArray
+from ompy.frameworks.bml import Rail as Path
 from ompy.frameworks.btl import (
     ACCESS_ANY,
     NO_ORDER,
@@ -88,11 +90,18 @@ class RailFault(DatagramFault):
         return inner.send(packet, address)
 
 
+def know_rails(driver: Driver) -> None:
+    """What the BML would do: notices go over the rails it knows."""
+    peer = BmlEndpoint(driver.context.procs[1 - driver.rank])
+    peer.send = RailArray([Path(*found) for found in driver.rails(1 - driver.rank)])
+    peer.proc.bml_endpoint = peer
+
+
 class Errors(ErrorCallback):
     """What one rank's modules say of their paths; makes them fail over.
 
     Attributes:
-        told: module's index, peer and flags.
+        told: module's index, peer and flags; -1 for all peers.
         reasons: in words.
         back: what `sendi` took and came back: module's index, tag and bytes.
         mended: module's index and time.
@@ -109,14 +118,14 @@ class Errors(ErrorCallback):
             module.register_error(self)
 
     def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
-        assert proc is not None, "each path is told by itself"
-        self.told.append((self._driver.modules.index(module), proc.rank, flags))
+        peer = -1 if proc is None else proc.rank
+        self.told.append((self._driver.modules.index(module), peer, flags))
         self.reasons.append(reason)
         self._driver.failed(module, flags, proc, reason)
 
     def returned(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
         index = self._driver.modules.index(module)
-        assert any(told[:2] == (index, proc.rank) for told in self.told), (
+        assert any(told[0] == index and told[1] in (-1, proc.rank) for told in self.told), (
             "returned before the error"
         )
         self.back.append((index, tag, bytes(fragment)))

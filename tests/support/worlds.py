@@ -69,7 +69,7 @@ def real(
     *,
     settings: Mapping[str, object],
     mutant: str = "",
-    timeout: float = 60,
+    timeout: float = 180,
 ) -> list[Any]:
     """Run `module:function` on every rank of a real job; JSON-able results, by rank."""
     with tempfile.TemporaryDirectory() as folder:

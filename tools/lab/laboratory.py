@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import slurm
@@ -27,6 +27,11 @@ TOOLS = ("ip", "ss", "tc", "nsenter", "unshare", "ssh", "ssh-keygen")
 SSHD = "/usr/sbin/sshd"
 SSHD_HOME = Path("/run/sshd")  # sshd will not start without it
 MADE_HOME = "made-sshd-home"  # the file that says so
+
+
+# hooks of what a host filters
+REFUSING = "type filter hook input priority -300"
+LOSING = "type filter hook prerouting priority -300"
 
 
 class LabError(Exception):
@@ -51,6 +56,14 @@ def _run(*command: str) -> str:
     if done.returncode:
         raise LabError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
     return done.stdout
+
+
+def _filtering(table: str, chain: str) -> str:
+    """Commands of nft that put a chain in the place of what a table had; empty: of nothing."""
+    commands = [f"add table inet {table}", f"delete table inet {table}"]
+    if chain:
+        commands.append(f"table inet {table} {{ chain in {{ {chain}; }}; }}")
+    return "; ".join(commands)
 
 
 class Laboratory:
@@ -324,8 +337,7 @@ class Laboratory:
             raise LabError("refuse needs nftables")
         if value not in ("on", "off"):
             raise LabError(f"{value}: on or off")
-        chain = "type filter hook input priority -300"
-        rule = f"{chain}; iifname {link} meta l4proto tcp reject with tcp reset"
+        rule = f"{REFUSING}; iifname {link} meta l4proto tcp reject with tcp reset"
         self._filter(host, f"lab_refuse_{link}", rule if value == "on" else "")
 
     def loss(self, host: str, link: str, percent: str) -> None:
@@ -335,16 +347,50 @@ class Laboratory:
         share = round(float(percent) * 1000)
         if not 0 <= share <= 100_000:
             raise LabError(f"{percent}: 0 to 100 per cent")
-        chain = "type filter hook prerouting priority -300"
         dice = "drop" if share == 100_000 else f"numgen random mod 100000 < {share} drop"
-        self._filter(host, f"lab_{link}", f"{chain}; iifname {link} {dice}" if share else "")
+        self._filter(host, f"lab_{link}", f"{LOSING}; iifname {link} {dice}" if share else "")
 
     def _filter(self, host: str, table: str, chain: str) -> None:
-        """Have a host filter what comes in, in place of what the table did; empty: not any more.
+        """Have a host filter what comes in, in place of what the table did; empty: not any more."""
+        _run("ip", "netns", "exec", self._space(host), "nft", _filtering(table, chain))
 
-        One call: faults have to begin at a known time.
+    def arm(self, fault: str, hosts: Sequence[str], link: str) -> Callable[[], None]:
+        """Have a fault ready, whose processes wait for a word: to start them takes long.
+
+        Args:
+            fault: `refuse`, `loss` (of everything) or `cut`, as in the methods of these names.
+            hosts: where.
+            link: which.
+
+        Returns:
+            Call it, once, and the fault begins everywhere within a few milliseconds. It returns
+            when it has.
         """
-        commands = [f"add table inet {table}", f"delete table inet {table}"]
-        if chain:
-            commands.append(f"table inet {table} {{ chain in {{ {chain}; }}; }}")
-        _run("ip", "netns", "exec", self._space(host), "nft", "; ".join(commands))
+        ready = [(self._waiting(fault, host), self._words(fault, host, link)) for host in hosts]
+
+        def fire() -> None:
+            for process, words in ready:
+                assert process.stdin is not None
+                process.stdin.write(words)
+                process.stdin.close()
+            for process, words in ready:
+                if process.wait(PATIENCE):
+                    raise LabError(f"{words.strip()}: {process.returncode}")
+
+        return fire
+
+    def _waiting(self, fault: str, host: str) -> subprocess.Popen[str]:
+        """What executes a fault as soon as it is told, ahead of what that is to disturb."""
+        words = ["ip", "netns", "exec", self._space(host), "nft", "-f", "-"]
+        if fault == "cut":
+            words = ["ip", "-netns", self._switch, "-batch", "-"]
+        nice = ["nice", "-n", "-15"]
+        return subprocess.Popen([*nice, *words], stdin=subprocess.PIPE, text=True)
+
+    def _words(self, fault: str, host: str, link: str) -> str:
+        if fault == "cut":
+            return f"link set {self._port(host, link)} down\n"
+        if fault == "refuse":
+            rule = f"{REFUSING}; iifname {link} meta l4proto tcp reject with tcp reset"
+            return _filtering(f"lab_refuse_{link}", rule) + "\n"
+        return _filtering(f"lab_{link}", f"{LOSING}; iifname {link} drop") + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ompy.conformance.atomics import AtomicSuite
 from ompy.conformance.completion import CompletionSuite
 from ompy.conformance.datagram_faults import DatagramFaultSuite
 from ompy.conformance.delivery import DeliverySuite
@@ -25,6 +26,7 @@ class BtlConformance(
     StreamFaultSuite,
     DatagramFaultSuite,
     FailoverSuite,
+    AtomicSuite,
     RemoteMemorySuite,
     CompletionSuite,
     FlowControlSuite,

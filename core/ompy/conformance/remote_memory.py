@@ -128,7 +128,7 @@ class RemoteMemorySuite(Suite):
         """Exactly the bytes meant are written, before what is sent afterwards arrives."""
 
         def program(driver: Driver) -> None:
-            mover, other = _expose(driver)
+            mover, other = expose(driver)
             expected = bytearray(other.exposed)
             module, _ = driver.rails(driver.peers[0])[0]
             for number, size in enumerate(_sizes(module.put_limit, module.put_alignment)):
@@ -144,14 +144,14 @@ class RemoteMemorySuite(Suite):
                 _send_and_see_arrive(driver)
                 assert other.exposed == expected, f"after a put of {size} bytes"
 
-        _one_way(worlds, program)
+        one_way(worlds, program)
 
     @requires("get")
     def test_get(self, worlds: Worlds) -> None:
         """Exactly the bytes meant are read, and nothing around them is touched."""
 
         def program(driver: Driver) -> None:
-            mover, other = _expose(driver)
+            mover, other = expose(driver)
             other.exposed[:] = driver.data(EXPOSED)
             before = bytes(other.exposed)
             module, _ = driver.rails(driver.peers[0])[0]
@@ -162,7 +162,7 @@ class RemoteMemorySuite(Suite):
                 assert local == before[address : address + size], f"get of {size} bytes"
             assert other.exposed == before, "a get altered what it read"
 
-        _one_way(worlds, program)
+        one_way(worlds, program)
 
     @requires("put")
     def test_many_puts(self, worlds: Worlds, seed: int) -> None:
@@ -190,7 +190,7 @@ class RemoteMemorySuite(Suite):
         """Memory that is not registered, or not any more, is never written."""
 
         def program(driver: Driver) -> None:
-            mover, other = _expose(driver)
+            mover, other = expose(driver)
             module, _ = driver.rails(driver.peers[0])[0]
             size = min(module.put_limit, 64 * module.put_alignment)
             address = 0
@@ -205,10 +205,10 @@ class RemoteMemorySuite(Suite):
             assert not offered.good, "it was completed well"
             assert other.exposed == bytes([BLANK]) * EXPOSED, "it was written"
 
-        _one_way(worlds, program)
+        one_way(worlds, program)
 
 
-def _expose(driver: Driver) -> tuple[Mover, Mover]:
+def expose(driver: Driver) -> tuple[Mover, Mover]:
     """This rank's mover and its first peer's."""
     movers: dict[int, Mover] = driver.world.shared
     movers[driver.rank] = Mover(driver)
@@ -216,14 +216,14 @@ def _expose(driver: Driver) -> tuple[Mover, Mover]:
     return movers[driver.rank], movers[driver.peers[0]]
 
 
-def _one_way(worlds: Worlds, program: Program, seed: int = 0) -> None:
+def one_way(worlds: Worlds, program: Program, seed: int = 0) -> None:
     """Rank 0 moves, rank 1 lets it."""
 
     def each(driver: Driver) -> None:
         if driver.rank == 0:
             program(driver)
         else:
-            _expose(driver)
+            expose(driver)
         driver.world.meet(driver)
         driver.quiesce()
 
@@ -248,7 +248,7 @@ def _sizes(limit: int, alignment: int) -> list[int]:
 
 def _many(worlds: Worlds, seed: int, *, get: bool) -> None:
     def program(driver: Driver) -> None:
-        mover, other = _expose(driver)
+        mover, other = expose(driver)
         module, _ = driver.rails(driver.peers[0])[0]
         alignment = module.get_alignment if get else module.put_alignment
         size = min(module.get_limit if get else module.put_limit, 32 * alignment)
@@ -267,12 +267,12 @@ def _many(worlds: Worlds, seed: int, *, get: bool) -> None:
         _send_and_see_arrive(driver)
         assert other.exposed[: len(expected)] == expected, "at the peer's side"
 
-    _one_way(worlds, program, seed)
+    one_way(worlds, program, seed)
 
 
 def _over(worlds: Worlds, *, get: bool) -> None:
     def program(driver: Driver) -> None:
-        mover, other = _expose(driver)
+        mover, other = expose(driver)
         module, _ = driver.rails(driver.peers[0])[0]
         limit = module.get_limit if get else module.put_limit
         if limit >= EXPOSED:
@@ -286,4 +286,4 @@ def _over(worlds: Worlds, *, get: bool) -> None:
         assert not any(local)
         assert other.exposed == bytes([BLANK]) * EXPOSED
 
-    _one_way(worlds, program)
+    one_way(worlds, program)

@@ -14,6 +14,8 @@ from ompy.net.virtual import Rail
 
 COUNT: Final = 60  # fragments; arbitrary: more than the narrow wire holds
 GIVES_UP: Final = 5 * SECOND  # arbitrary: Linux tries for a quarter of an hour
+TRIES: Final = 50  # arbitrary, as the next: a module may be connecting, or take only so much ahead
+PAUSE: Final = SECOND // 10_000  # ns
 OUTAGE: Final = SECOND  # arbitrary, well below GIVES_UP
 # bytes after which a connection is cut: in the handshake, in a header, in a fragment, later
 CUTS: Final = (0, 10, 60, 150, 1000, 20_000, 100_000)
@@ -90,13 +92,18 @@ class StreamFaultSuite(Suite):
             return [BlackHole(driver.engine, driver.world.counter, gives_up=GIVES_UP)]
 
         def program(driver: Driver) -> None:
-            for number in range(COUNT):
+            for _ in range(COUNT // 2):
                 for rank in driver.peers:
                     driver.send(rank, driver.data(400))
-                if number == COUNT // 2:
-                    _hole(driver).open()
+            _hole(driver).open()
+            refused = 0  # by a module that takes only so much ahead
+            for _ in range(COUNT // 2):
+                for rank in driver.peers:
+                    refused += driver.post(rank, driver.data(400)) is None
             driver.idle(OUTAGE)
             _hole(driver).close()
+            for _ in range(refused):
+                driver.send(driver.peers[0], driver.data(400))
             driver.quiesce()
             driver.check_inbox(ordered=worlds.component.capabilities.ordered)
             assert not driver.errors, driver.errors[0].reason
@@ -113,12 +120,17 @@ def _hole(driver: Driver) -> BlackHole:
 
 
 def _flood(driver: Driver) -> None:
-    """Offer fragments until the path is found broken, or enough are under way."""
+    """Offer fragments until the path is found broken, or enough were accepted."""
     for number in range(COUNT):
         for rank in driver.peers:
             largest = driver.rails(rank)[0][0].max_send_size
             size = min(largest, 12_000) if number % 6 == 0 else 200
             offered = driver.post(rank, driver.data(size))
+            for _ in range(TRIES):
+                if offered is not None:
+                    break
+                driver.idle(PAUSE)
+                offered = driver.post(rank, driver.data(size))
             if offered is not None and not offered.accepted:
                 return
         if number % 10 == 9:

@@ -10,7 +10,15 @@ import pytest
 
 from ompy.conformance.driver import Driver
 from ompy.conformance.world import Settings, World
-from ompy.frameworks.btl import FAILOVER_SUPPORT, GET, PUT, BtlComponent, BtlModule
+from ompy.frameworks.btl import (
+    ATOMIC_FOPS,
+    ATOMIC_OPS,
+    FAILOVER_SUPPORT,
+    GET,
+    PUT,
+    BtlComponent,
+    BtlModule,
+)
 from ompy.frameworks.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -18,7 +26,13 @@ if TYPE_CHECKING:
 
 REACHES: Final = ("self", "host", "network")
 WIRES: Final = ("memory", "stream", "datagram")
-FLAGS: Final = {"put": PUT, "get": GET, "failover": FAILOVER_SUPPORT}
+FLAGS: Final = {
+    "put": PUT,
+    "get": GET,
+    "failover": FAILOVER_SUPPORT,
+    "atomics": ATOMIC_FOPS,
+    "plain atomics": ATOMIC_OPS,
+}
 # units of parameters that say how many of something a BTL has; the least of them is a hard test
 COUNTS: Final = frozenset(
     {"fragments", "packets", "datagrams", "frames", "descriptors", "slots", "entries", "buffers"}
@@ -28,10 +42,10 @@ COUNTS: Final = frozenset(
 def requires(*names: str) -> Callable[[Test], Test]:
     """Skip the test where one of these capabilities is off.
 
-    They are `ordered`, `reliable`, `checksum`, `heals`, `virtual`; `put`, `get` (flags of the
-    modules); `failover` (they keep the obligations when they are asked to); `peers` (it reaches
-    others than the own rank); `stream`, `datagram` (the wire); `wire` (one that can be cut: not
-    memory).
+    They are `ordered`, `reliable`, `checksum`, `heals`, `virtual`; `put`, `get`, `atomics` (those
+    that fetch), `plain atomics` (flags of the modules); `failover` (they keep the obligations when
+    they are asked to); `peers` (it reaches others than the own rank); `stream`, `datagram` (the
+    wire); `wire` (one that can be cut: not memory).
     """
 
     def mark(test: Test) -> Test:

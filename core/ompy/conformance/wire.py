@@ -22,6 +22,7 @@ from ompy.net.base import (
     Source,
     Stream,
 )
+from ompy.net.wrapped import WrappedStream
 
 
 class Carried(NamedTuple):
@@ -52,6 +53,7 @@ class Wire(Network):
 
     def __init__(self, inner: Network, engine: Engine) -> None:
         super().__init__()
+        self.virtual = inner.virtual
         self._inner = inner
         self._engine = engine
         self.recording = False
@@ -96,6 +98,10 @@ class Wire(Network):
     def rank_at(self, address: Address) -> int:
         """Passed on."""
         return self._inner.rank_at(address)
+
+    def spoiled(self, receiver: int, rail: str) -> int:
+        """As the network below."""
+        return self._inner.spoiled(receiver, rail)
 
     def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
         """Passed on; the listener is watched."""
@@ -157,12 +163,12 @@ class _Tap(Middleware):
         return WatchedDatagram(self._wire, datagram)
 
 
-class WatchedStream(Stream):
+class WatchedStream(WrappedStream):
     """A connection that notes what goes through it."""
 
     def __init__(self, wire: Wire, inner: Stream) -> None:
         self._wire = wire
-        self.inner = inner
+        super().__init__(inner)
         wire.sources[self] = "connection"
 
     def send(self, pieces: Sequence[memoryview]) -> int:
@@ -178,10 +184,6 @@ class WatchedStream(Stream):
         if count != WOULD_BLOCK and self._wire.recording:
             self._wire.note("bytes received", bytes(view[:count]))
         return count
-
-    def fail(self, why: str) -> None:
-        """Pass on."""
-        self.inner.fail(why)
 
     def close(self) -> None:
         """Pass on."""

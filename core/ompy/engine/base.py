@@ -137,6 +137,15 @@ class Engine:
         """
         raise NotImplementedError
 
+    def drive(self) -> Callable[[], object] | None:
+        """Have a thread of its own make progress, beside whatever the others do.
+
+        Returns:
+            What ends it: it has ended when that returns, which is called without the rank's lock.
+            None where there are no threads, as here.
+        """
+        return None
+
     def look_for(self, memory: memoryview, at: int, least: int) -> bool:
         """Look at a word of shared memory for a moment, as long as it is less than `least`.
 

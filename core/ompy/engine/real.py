@@ -18,6 +18,7 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -141,6 +142,20 @@ class RealEngine(Engine):
             elif not self._idle(waitable, misses, idle_since, deadline):
                 return waitable.complete
         return True
+
+    def drive(self) -> Callable[[], object]:
+        """A thread that waits like any other: it polls, then sleeps until there are news."""
+        end = Waitable()
+        thread = threading.Thread(target=self.wait, args=(end,), name="ompy progress", daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            with self.lock:
+                end.finish()
+            os.eventfd_write(self._bell, 1)
+            thread.join()  # asleep it might take answers that this thread is to wait for
+
+        return stop
 
     def look_for(self, memory: memoryview, at: int, least: int) -> bool:
         """Look, and give the core away between looks; all is polled now and then."""

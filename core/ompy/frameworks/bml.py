@@ -130,6 +130,14 @@ class Bml:
         """Use `module` for `proc` again."""
         raise NotImplementedError
 
+    def stand_in(self, proc: Proc) -> bool:
+        """Every rail to `proc` is lost: use modules of the next lower exclusivity as well.
+
+        Returns:
+            Whether there are any that reach it.
+        """
+        return False
+
     def finalize(self) -> None:
         """Finalize every module."""
         raise NotImplementedError

@@ -179,11 +179,7 @@ class ActiveMessages:
 
 
 class Endpoint:
-    """A peer as one module reaches it.
-
-    Attributes:
-        module, proc: whose endpoint it is, and the peer.
-    """
+    """A peer (`proc`) as one module (`module`) reaches it."""
 
     __slots__ = ("module", "proc")
 
@@ -196,10 +192,7 @@ class Endpoint:
         return f"{self.module.name} {self.module.path(self).decode()}".rstrip()
 
     def ends(self) -> tuple[str, str, str]:
-        """Name of the interface that the path leaves by, its address, and the peer's.
-
-        All empty where there is no network under it: nobody can pull a cable there.
-        """
+        """Interface it leaves by, its address, and the peer's; all empty without a network."""
         return "", "", ""
 
 
@@ -416,10 +409,7 @@ class BtlModule(Poller):
         raise NotImplementedError
 
     def counters(self) -> dict[str, int]:
-        """What it has counted since it began, by name, for reports; 0 may be left out.
-
-        A transport of its own has `retransmissions` among them.
-        """
+        """What it has counted, by name; a transport of its own has `retransmissions`."""
         return {}
 
     def finish(self, endpoint: Endpoint, descriptor: Descriptor) -> int:
@@ -572,14 +562,15 @@ class BtlComponent(Component):
 
     Attributes:
         capabilities: what its modules promise.
-        emulated: it is a model of hardware that is not there: a job only uses it when the user
-            asks for it by name.
+        emulated: it models hardware that is not there, and is used only when asked for by name.
+        on_request: it is real, and used only when asked for by name all the same.
         expected_failures: tests of the conformance kit known to fail, each with the reason.
     """
 
     framework: ClassVar[str] = "btl"
     capabilities: ClassVar[Capabilities]
     emulated: ClassVar[bool] = False
+    on_request: ClassVar[bool] = False
     expected_failures: ClassVar[Mapping[str, str]] = {}
 
     def init(self, context: RankContext) -> list[BtlModule]:

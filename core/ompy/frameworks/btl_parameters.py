@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.frameworks.btl import (
+    ATOMIC_FOPS,
+    ATOMIC_OPS,
     FAILOVER_SUPPORT,
     GET,
     HETEROGENEOUS_RDMA,
@@ -37,6 +39,8 @@ FLAG_WORDS: Final = FlagEnumerator(
         "hetero-rdma": HETEROGENEOUS_RDMA,
         "failover": FAILOVER_SUPPORT,
         "signaled": SIGNALED,
+        "atomics": ATOMIC_OPS,
+        "fetching-atomics": ATOMIC_FOPS,
         "static": SINGLE_ADD_PROCS,
         "rdma-flush": RDMA_FLUSH,
     }

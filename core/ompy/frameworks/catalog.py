@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks import bml, btl, coll, healing, paths, plm, pml
+from ompy.frameworks import bml, btl, coll, healing, osc, paths, plm, pml
 from ompy.frameworks.nic import base as nic
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.groups import FrameworkInfo
@@ -230,6 +230,22 @@ CATALOG: Final = (
         "Collective operations of a communicator.",
         coll.API,
         contracts=(coll.CollComponent,),
+    ),
+    FrameworkInfo(
+        "osc",
+        "One-sided communication in windows.",
+        osc.API,
+        (
+            Parameter(
+                "progress_thread",
+                "bool",
+                False,
+                "Whether a rank that has a window lets a thread serve what others do in it while "
+                "its program computes. Without, that waits for the rank's next MPI call.",
+                level=4,
+            ),
+        ),
+        contracts=(osc.OscComponent,),
     ),
     FrameworkInfo(
         "plm",

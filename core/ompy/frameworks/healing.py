@@ -219,6 +219,7 @@ class Mender:
         self._timer: Timer | None = None
         self._watch: PathWatch | None = None
         self._answers = 0
+        self._hold = 0
         self.healing = Healing(self._limits, context.engine.random)
 
     @property
@@ -226,12 +227,17 @@ class Mender:
         """Where the path is."""
         return self.healing.phase
 
+    @property
+    def left_alone(self) -> bool:
+        """It broke too often, or is never to be mended: nor when the other end asks for it."""
+        return self.phase is Phase.HOLDING and bool(self._hold or not self._limits.answers)
+
     def broke(self) -> None:
         """The path broke: see that it is mended some time."""
-        hold = self.healing.broke(self._context.engine.now())
+        self._hold = self.healing.broke(self._context.engine.now())
         self._tell()
         if self._limits.answers:
-            self._later(hold, self._ask_anew)
+            self._later(self._hold, self._ask_anew)
 
     def refused(self) -> None:
         """What `mend` began has failed."""
@@ -267,6 +273,9 @@ class Mender:
         if self._proc.departed:
             return
         source, target = self._addresses
+        if not source or not target:  # it goes over no network: there is nothing to ask about
+            self._agreed()
+            return
         self._watch = self._context.paths.watch(
             self._proc, source, target, self._rail, self._changed, failover=True
         )

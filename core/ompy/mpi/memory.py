@@ -188,6 +188,8 @@ def Get_address(location: Any) -> int:
         return 0
     if isinstance(location, Marker):
         return int(location)
+    if isinstance(location, buffer):
+        return location.address
     return address_of(acquire(location, False).view)
 
 

@@ -21,6 +21,7 @@ import ompy.mpi.operation
 import ompy.mpi.predefined
 import ompy.mpi.request
 import ompy.mpi.world
+import ompy.net.carrier
 import ompy.net.sockets
 import ompy.runtime.client
 import ompy.runtime.guard

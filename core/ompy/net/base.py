@@ -94,6 +94,12 @@ class Stream(Source):
         """
         raise NotImplementedError
 
+    def abandon(self) -> None:
+        """Have `close` forget what the other host has not acknowledged, and reset the connection.
+
+        Else the kernel goes on sending that for many minutes, to a host it cannot reach.
+        """
+
     def sends_again(self) -> bool:
         """Whether the other host acknowledges nothing now, so that the kernel repeats itself.
 
@@ -105,6 +111,12 @@ class Stream(Source):
     def unacknowledged(self) -> int:
         """Bytes taken that the other host's kernel has not acknowledged; 0 where nobody knows."""
         return 0
+
+    def hold_unsent(self, most: int) -> None:
+        """Have `send` take nothing while the kernel has `most` bytes that it has not sent yet.
+
+        Whoever sends last waits for all of them. The virtual world has no such kernel.
+        """
 
     def ask_when_idle(self) -> bool:
         """Have the kernel find out by itself when the other host has gone, though nothing is sent.
@@ -235,6 +247,28 @@ class Doorbell:
         raise NotImplementedError
 
 
+class RegionLocks:
+    """Locks between the ranks of a host that have mapped a region: shared, or held by one.
+
+    A process that ends, however it does, has none of them any more. Each rank has an object of its
+    own, and has a lock once, however often it took it.
+    """
+
+    __slots__ = ()
+
+    def try_lock(self, number: int, *, exclusive: bool) -> bool:
+        """Have a lock if it is free for that now, whatever this rank had of it."""
+        raise NotImplementedError
+
+    def unlock(self, number: int) -> None:
+        """Give it back."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give all back."""
+        raise NotImplementedError
+
+
 class ProcessCopy:
     """Copies between this process's memory and another's on the same host.
 
@@ -266,6 +300,14 @@ class ProcessCopy:
 
         Raises:
             LinkError: it is not there any more, or cannot be mapped.
+        """
+        raise LinkError("there are no regions here")
+
+    def locks(self, process: int, descriptor: int, number: int) -> RegionLocks:
+        """Locks of a region, one's own or another's; numbers are of its `region_of`.
+
+        Raises:
+            LinkError: it is not there any more, or there are no such locks.
         """
         raise LinkError("there are no regions here")
 
@@ -307,9 +349,19 @@ class Middleware:
         """Whether nothing that comes in over a rail is heard now."""
         return False
 
+    def spoils(self, receiver: int, rail: str) -> int:
+        """The number of the error that work posted for a rank over a rail ends with; 0: none."""
+        return 0
+
 
 class Network:
-    """One rank's way to the others. All calls come with the rank's lock held."""
+    """One rank's way to the others. All calls come with the rank's lock held.
+
+    Attributes:
+        virtual: it is part of a virtual world: no device of this machine may be used beside it.
+    """
+
+    virtual = False
 
     def __init__(self) -> None:
         self._middleware: list[Middleware] = []
@@ -336,6 +388,18 @@ class Network:
     def rank_at(self, address: Address) -> int:
         """The rank that has this address, as far as is known; -1 otherwise."""
         return self._ranks.get(address, -1)
+
+    def spoiled(self, receiver: int, rail: str) -> int:
+        """For emulated NICs, asked once about each piece of work that is posted for a rank.
+
+        Returns:
+            0, or the number of the error that it ends with instead of being done.
+        """
+        for layer in self._middleware:
+            number = layer.spoils(receiver, rail)
+            if number:
+                return number
+        return 0
 
     def interfaces(self) -> list[Interface]:
         """The host's interfaces, loopback ones included."""
@@ -404,6 +468,14 @@ class Network:
         In the virtual world a link that goes down resets its connections itself.
         """
         return None
+
+    def descriptor(self, number: int) -> Source:
+        """A descriptor that a library has given, for `Readiness.add`; the library closes it.
+
+        Raises:
+            LinkError: this world has none.
+        """
+        raise LinkError("there are no descriptors here")
 
     def readiness(self) -> Readiness:
         """An empty set of sources."""

@@ -13,7 +13,8 @@ PACKET_FAULTS: Final = ("drop", "duplicate", "reorder", "corrupt", "delay")
 PACING_FAULTS: Final = ("rate_limit", "slow_receiver")
 NIC_FAULTS: Final = ("link_down", "nic_gone")
 LASTING_FAULTS: Final = ("black_hole", *NIC_FAULTS)
-FAULTS: Final = (*PACKET_FAULTS, *PACING_FAULTS, *LASTING_FAULTS)
+WORK_FAULTS: Final = ("work_error",)  # of what is posted to a NIC, before there is a packet of it
+FAULTS: Final = (*PACKET_FAULTS, *PACING_FAULTS, *LASTING_FAULTS, *WORK_FAULTS)
 NEVER: Final = -1  # no such moment
 
 
@@ -45,6 +46,7 @@ class FaultRule(NamedTuple):
         bit: which one; `NEVER` draws it.
         above: of datagrams, only those of more bytes; 0 for all.
         gives_up: how long a connection waits in a black hole before it fails.
+        error: number that work which is struck ends with.
         origin: where the user wrote it.
         text: as the user would write it in one line.
     """
@@ -71,6 +73,7 @@ class FaultRule(NamedTuple):
     bit: int = NEVER
     above: int = 0
     gives_up: int = NEVER
+    error: int = 0
     origin: str = ""
     text: str = ""
 

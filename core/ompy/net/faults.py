@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ompy.net.base import Address, Datagram, LinkError, Middleware, Stream
+from ompy.net.wrapped import WrappedStream
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -211,20 +212,19 @@ class Corrupt(PacketFault):
         return inner.send(memoryview(copy), address)
 
 
-class FaultyStream(Stream):
+class FaultyStream(WrappedStream):
     """A connection under a fault of connections.
 
     Attributes:
-        inner: the stream it wraps.
         held: bytes taken from the sender that have not been handed on.
         broken: why every use fails; empty while it works.
     """
 
-    __slots__ = ("_fault", "broken", "held", "inner")
+    __slots__ = ("_fault", "broken", "held")
 
     def __init__(self, fault: LinkFault, inner: Stream) -> None:
         self._fault = fault
-        self.inner = inner
+        super().__init__(inner)
         self.held = bytearray()
         self.broken = ""
 

@@ -6,6 +6,7 @@ import socket
 from typing import Final
 
 from ompy.net.base import LinkError, LinkNews
+from ompy.net.carrier import is_running
 from ompy.net.sockets import SocketSource
 
 _ROUTE: Final = 0  # Linux: NETLINK_ROUTE
@@ -42,8 +43,6 @@ class KernelLinkNews(SocketSource, LinkNews):
 
     def down(self) -> bool:
         """Take the news in, of whichever link; ask how this one is."""
-        from ompy.net.real import is_running
-
         try:
             while self.socket.recv(_NEWS_ROOM):
                 pass

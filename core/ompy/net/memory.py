@@ -7,7 +7,7 @@ import os
 from typing import Final
 
 from ompy.net import vm
-from ompy.net.base import LinkError, ProcessCopy
+from ompy.net.base import LinkError, ProcessCopy, RegionLocks
 from ompy.net.regions import Regions
 
 _SET_PTRACER: Final = 0x59616D61  # Linux PR_SET_PTRACER, "Yama"
@@ -40,6 +40,12 @@ class KernelCopy(ProcessCopy):
     def map(self, process: int, descriptor: int, number: int) -> memoryview:
         """Map a peer's region."""
         return self._regions.map(process, descriptor, number)
+
+    def locks(self, process: int, descriptor: int, number: int) -> RegionLocks:
+        """The kernel's locks of its file."""
+        from ompy.net.region_locks import FileLocks
+
+        return FileLocks(process, descriptor, number)
 
     def unmap(self, process: int, number: int) -> None:
         """Forget a peer's region."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ompy.net.base import Address, Datagram, Middleware, Network, Stream
+from ompy.net.wrapped import WrappedStream
 
 Key = tuple[int, str]  # rank at the other end, -1 before that is known; interface
 
@@ -51,29 +52,24 @@ class Meter(Middleware):
         return found
 
 
-class MeteredStream(Stream):
+class MeteredStream(WrappedStream):
     """A connection whose bytes are counted.
 
     Attributes:
-        inner: the stream it wraps.
         key: whom it leads to, and over which interface.
     """
 
-    __slots__ = ("_meter", "_taken", "inner", "key")
+    __slots__ = ("_meter", "_taken", "key")
 
     def __init__(self, meter: Meter, inner: Stream, peer: int, rail: str) -> None:
         self._meter = meter
         self._taken = 0
         self.key: Key = (peer, rail)
-        self.inner = inner
+        super().__init__(inner)
 
     def carried(self) -> int:
         """Bytes that have got to the other host."""
         return self._taken - self.inner.unacknowledged()
-
-    def unacknowledged(self) -> int:
-        """As the stream below."""
-        return self.inner.unacknowledged()
 
     def belongs_to(self, rank: int) -> None:
         """From now on it is known who is at the other end."""
@@ -85,22 +81,6 @@ class MeteredStream(Stream):
         taken = self.inner.send(pieces)
         self._taken += taken
         return taken
-
-    def receive_into(self, view: memoryview) -> int:
-        """As the stream below."""
-        return self.inner.receive_into(view)
-
-    def sends_again(self) -> bool:
-        """As the stream below."""
-        return self.inner.sends_again()
-
-    def ask_when_idle(self) -> bool:
-        """As the stream below."""
-        return self.inner.ask_when_idle()
-
-    def fail(self, why: str) -> None:
-        """As the stream below."""
-        self.inner.fail(why)
 
     def close(self) -> None:
         """As the stream below; what it carried has been carried."""

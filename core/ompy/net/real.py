@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import struct
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
@@ -22,19 +21,15 @@ from ompy.net.base import (
     Network,
     ProcessCopy,
     Readiness,
+    Source,
     Stream,
 )
 
 if TYPE_CHECKING:
-    import socket
-
     from ompy.net.regions import Regions
 
 _ANY_PORT: Final = 9  # arbitrary: nothing is sent to it
 _ANY_SOURCE: Final = 0  # the system chooses the port
-_GET_FLAGS: Final = 0x8913  # Linux SIOCGIFFLAGS
-_UP: Final = 0x1  # Linux IFF_UP
-_RUNNING: Final = 0x40  # Linux IFF_RUNNING
 _GET_ADDRESS: Final = 0x8915  # Linux SIOCGIFADDR
 _GET_NETMASK: Final = 0x891B  # Linux SIOCGIFNETMASK
 _GET_MTU: Final = 0x8921  # Linux SIOCGIFMTU
@@ -144,6 +139,12 @@ class RealNetwork(Network):
         except LinkError:
             return None
 
+    def descriptor(self, number: int) -> Source:
+        """That descriptor as a source."""
+        from ompy.net.sockets import ForeignSource
+
+        return ForeignSource(number)
+
     def readiness(self) -> Readiness:
         """A poll set that wakes this rank."""
         from ompy.net.sockets import SocketReadiness
@@ -224,46 +225,17 @@ def interfaces() -> list[Interface]:
     """The IPv4 interfaces of this host (network namespace) that are up and have a carrier."""
     import socket
 
+    from ompy.net.carrier import interface_value, is_running
+
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
-            address = _interface_value(probe, name, _GET_ADDRESS)
-            mask = _interface_value(probe, name, _GET_NETMASK)
-            if address is None or mask is None or not _is_running(probe, name):
+            address = interface_value(probe, name, _GET_ADDRESS)
+            mask = interface_value(probe, name, _GET_NETMASK)
+            if address is None or mask is None or not is_running(name):
                 continue  # no IPv4 address, or no cable
             prefix = int.from_bytes(mask).bit_count()
             text = socket.inet_ntoa(address)
-            mtu = int.from_bytes(_interface_value(probe, name, _GET_MTU, 16) or b"", sys.byteorder)
+            mtu = int.from_bytes(interface_value(probe, name, _GET_MTU, 16) or b"", sys.byteorder)
             found.append(Interface(name, text, prefix, text.startswith("127."), mtu=mtu))
     return found
-
-
-def _is_running(probe: socket.socket, name: str) -> bool:
-    """Whether an interface is up, and there is something at the other end of its cable."""
-    value = _interface_value(probe, name, _GET_FLAGS, 16)
-    flags = int.from_bytes((value or b"")[:2], sys.byteorder)
-    return flags & (_UP | _RUNNING) == _UP | _RUNNING
-
-
-def is_running(name: str) -> bool:
-    """Whether an interface is there and up, with something at the other end of its cable."""
-    import socket
-
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        return _is_running(probe, name)
-
-
-def _interface_value(
-    probe: socket.socket, name: str, request: int, offset: int = 20
-) -> bytes | None:
-    """Four bytes of what an ioctl answers about an interface; None where it has none.
-
-    By default the IPv4 address in it.
-    """
-    import fcntl
-
-    try:
-        answer = fcntl.ioctl(probe.fileno(), request, struct.pack("256s", name.encode()[:15]))
-    except OSError:
-        return None
-    return answer[offset : offset + 4]

@@ -141,17 +141,31 @@ class Regions:
 
 
 def _map(process: int, descriptor: int, number: int) -> memoryview:
+    opened = opened_region(process, descriptor, number)
+    try:
+        return memoryview(mmap.mmap(opened, os.fstat(opened).st_size))
+    except (OSError, ValueError) as problem:
+        raise LinkError(f"cannot map region {number} of process {process}: {problem}") from None
+    finally:
+        os.close(opened)
+
+
+def opened_region(process: int, descriptor: int, number: int) -> int:
+    """A descriptor of a region's file, of its own.
+
+    Raises:
+        LinkError: it cannot be opened, or is another one by now.
+    """
     path = f"/proc/{process}/fd/{descriptor}"
     try:
         opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as problem:
         raise LinkError(f"cannot open {path}: {problem.strerror}") from None
     try:
-        found = os.fstat(opened)
-        if found.st_ino != number or not os.readlink(path).startswith(NAME_SEEN):
-            raise LinkError(f"{path} is another file by now")
-        return memoryview(mmap.mmap(opened, found.st_size))
-    except (OSError, ValueError) as problem:
-        raise LinkError(f"cannot map {path}: {problem}") from None
-    finally:
+        if os.fstat(opened).st_ino == number and os.readlink(path).startswith(NAME_SEEN):
+            return opened
+    except OSError as problem:
         os.close(opened)
+        raise LinkError(f"cannot look at {path}: {problem.strerror}") from None
+    os.close(opened)
+    raise LinkError(f"{path} is another file by now")

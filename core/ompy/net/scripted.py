@@ -23,7 +23,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from ompy.net.base import Address, Datagram, DeviceGone, LinkError, Middleware, Network, Stream
-from ompy.net.fault_rules import LASTING_FAULTS, NEVER, NIC_FAULTS, FaultRule
+from ompy.net.fault_rules import LASTING_FAULTS, NEVER, NIC_FAULTS, WORK_FAULTS, FaultRule
 from ompy.net.flows import PASSED, UNKNOWN, Flow, Outcome, Strike
 from ompy.net.outages import Outages
 from ompy.net.scripted_sockets import ScriptedDatagram, ScriptedStream
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 RETRANSMISSION: Final = 200_000_000  # ns; Linux: TCP_RTO_MIN, until a lost segment comes again
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
+NO_PACKET_FAULTS: Final = frozenset({*NIC_FAULTS, *WORK_FAULTS})
 
 
 class ScriptedFaults(Middleware):
@@ -86,6 +87,7 @@ class ScriptedFaults(Middleware):
         self._here = [index for index, rule in enumerate(rules) if rule.sits_at(rank)]
         self._random = {i: Random(f"{seed}/{rules[i].seed}/{i}/{rank}") for i in self._here}  # noqa: S311 - chance is the point
         self._flows: dict[tuple[int, str], Flow] = {}
+        self._works: dict[tuple[int, str], Flow] = {}
         self._messages: dict[int, int] = {}  # begun, by rule
         self._left: dict[int, int] = {}  # bytes to the one that triggers, by rule
         self._streams: dict[ScriptedStream, None] = {}
@@ -156,7 +158,7 @@ class ScriptedFaults(Middleware):
         outcome = PASSED
         for index in self._here:
             rule = self.rules[index]
-            if rule.what in NIC_FAULTS or (ordered and rule.what == "duplicate"):
+            if rule.what in NO_PACKET_FAULTS or (ordered and rule.what == "duplicate"):
                 continue
             if rule.above and (ordered or size <= rule.above):
                 continue
@@ -198,6 +200,20 @@ class ScriptedFaults(Middleware):
     def deafens(self, rail: str) -> bool:
         """Whether the NIC of a rail is down."""
         return self.outages.deafens(rail, self.engine.now())
+
+    def spoils(self, receiver: int, rail: str) -> int:
+        """What becomes of the next work for a rank over a rail; it is counted as a packet is."""
+        flow = self._works.setdefault((receiver, rail), Flow(receiver, rail))
+        flow.count += 1
+        number = 0
+        for index in self._here:
+            rule = self.rules[index]
+            if rule.what not in WORK_FAULTS or not rule.concerns(self.rank, receiver, rail):
+                continue
+            if self._strikes(index, rule, flow, 0) and not number:
+                self.count(index, flow, 0, rule.error)
+                number = rule.error
+        return number
 
     def count(self, index: int, flow: Flow, size: int, detail: int = 0) -> None:
         """Say that a rule has struck a packet of a flow."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ompy.net.base import Address, Datagram, LinkError, Stream
 from ompy.net.fault_rules import NEVER
 from ompy.net.flows import PASSED, UNKNOWN, Flow
+from ompy.net.wrapped import WrappedStream
 
 if TYPE_CHECKING:
     from ompy.net.scripted import ScriptedFaults
@@ -79,23 +80,22 @@ class _Late:
             self._inner.send(memoryview(self._data), self._address)
 
 
-class ScriptedStream(Stream):
+class ScriptedStream(WrappedStream):
     """A connection under a script.
 
     Attributes:
-        inner: the stream it wraps.
         flow: what this end sends.
         broken: why every use fails; empty while it works.
     """
 
-    __slots__ = ("_faults", "_gives_up_at", "_held", "broken", "flow", "inner")
+    __slots__ = ("_faults", "_gives_up_at", "_held", "broken", "flow")
 
     def __init__(self, faults: ScriptedFaults, inner: Stream, receiver: int, rail: str) -> None:
         self._faults = faults
         self._held: deque[tuple[int, bytes]] = deque()
         self._gives_up_at = NEVER
         self.flow = faults.flow(receiver, rail)
-        self.inner = inner
+        super().__init__(inner)
         self.broken = ""
 
     def belongs_to(self, rank: int) -> None:
@@ -103,17 +103,14 @@ class ScriptedStream(Stream):
         self.flow = self._faults.flow(rank, self.flow.rail)
         self.inner.belongs_to(rank)
 
-    def sends_again(self) -> bool:
-        """As the stream below."""
-        return self.inner.sends_again()
+    def abandon(self) -> None:
+        """Nothing that is held goes out any more; the rest is the stream's below."""
+        self._held.clear()
+        self.inner.abandon()
 
     def unacknowledged(self) -> int:
         """As the stream below, and what is held."""
         return self.inner.unacknowledged() + sum(len(data) for _, data in self._held)
-
-    def ask_when_idle(self) -> bool:
-        """As the stream below."""
-        return self.inner.ask_when_idle()
 
     def send(self, pieces: Sequence[memoryview]) -> int:
         """Send as the script has it: now, or held until its time has come."""

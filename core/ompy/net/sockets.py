@@ -41,6 +41,7 @@ _RETRANSMITS: Final = 2  # Linux struct tcp_info: repetitions since the last ack
 _PROBES: Final = 3  # Linux struct tcp_info: the same for questions whether there is room again
 # seconds to the first question, between two, and how many go unanswered
 _KEEPALIVE: Final = ((4, 1), (5, 1), (6, 2))  # arbitrary: known in 3 s; Linux TCP_KEEP*
+_NO_LINGER: Final = struct.pack("ii", 1, 0)  # Linux struct linger: on, for 0 s
 _NOTE_ROOM: Final = 64  # arbitrary: more than one note takes
 _RECEIVE_ROOM: Final = 1 << 22  # bytes; arbitrary: the kernel gives as much of it as it allows
 _DATAGRAM_MAX: Final = 65_507  # Linux: bytes one send over IPv4 has room for
@@ -71,6 +72,22 @@ class SocketSource(Source):
         self.socket.close()
 
 
+class ForeignSource(Source):
+    """A descriptor that a library has made and closes.
+
+    Attributes:
+        number: of the descriptor.
+    """
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def close(self) -> None:
+        """Leave it to the library."""
+
+
 class SocketStream(SocketSource, Stream):
     """A TCP connection."""
 
@@ -98,6 +115,11 @@ class SocketStream(SocketSource, Stream):
                 return 0
             raise LinkError(str(problem)) from problem
 
+    def abandon(self) -> None:
+        """Linger for no time."""
+        with contextlib.suppress(OSError):  # it is reset already
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+
     def sends_again(self) -> bool:
         """As the kernel counts (Linux)."""
         try:
@@ -113,6 +135,12 @@ class SocketStream(SocketSource, Stream):
         except (OSError, ValueError):  # closed, or another system
             return 0
         return int(_INT.unpack(answer)[0])
+
+    def hold_unsent(self, most: int) -> None:
+        """By an option of Linux; elsewhere the kernel holds what it likes."""
+        option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+        if option is not None:
+            self.socket.setsockopt(socket.IPPROTO_TCP, option, most)
 
     def ask_when_idle(self) -> bool:
         """By keepalive."""
@@ -289,8 +317,10 @@ class SocketReadiness(Readiness):
 
 
 def descriptor_of(source: Source) -> int:
-    """The socket descriptor under a source, through any middleware around it."""
+    """The descriptor under a source, through any middleware around it."""
     while not isinstance(source, SocketSource):
+        if isinstance(source, ForeignSource):
+            return source.number
         source = source.inner  # type: ignore[attr-defined]
     return source.socket.fileno()
 

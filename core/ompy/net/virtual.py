@@ -28,6 +28,7 @@ from ompy.net.base import (
     Source,
     Stream,
 )
+from ompy.net.virtual_locks import LockTable, VirtualLocks
 
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
@@ -72,6 +73,7 @@ class Fabric:
     sockets: dict[Address, VirtualDatagram] = field(default_factory=dict)
     segments: dict[tuple[int, str], bytearray] = field(default_factory=dict)
     regions: dict[tuple[int, int], bytearray] = field(default_factory=dict)  # by rank and number
+    locks: LockTable = field(default_factory=dict)
     engines: dict[int, VirtualEngine] = field(default_factory=dict)
     memory: dict[int, memoryview] = field(default_factory=dict)
     links: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -431,6 +433,12 @@ class VirtualCopy(ProcessCopy):
             raise LinkError(f"rank {process} has no region {number}")
         return memoryview(self._fabric.regions[process, number])
 
+    def locks(self, process: int, descriptor: int, number: int) -> VirtualLocks:
+        """Locks that the fabric keeps."""
+        if (process, number) not in self._fabric.regions:
+            raise LinkError(f"rank {process} has no region {number}")
+        return VirtualLocks(self._fabric.locks, (process, number), self.identity)
+
     def forget(self, address: int) -> None:
         """Copies with `address` fail from now on."""
         self._fabric.memory.pop(address, None)
@@ -453,6 +461,8 @@ class VirtualCopy(ProcessCopy):
 
 class VirtualNetwork(Network):
     """One rank's way to the others in a virtual world."""
+
+    virtual = True
 
     def __init__(self, fabric: Fabric, rank: int, engine: VirtualEngine) -> None:
         super().__init__()

@@ -295,7 +295,7 @@ class Coordinator:
             if self._input is not None:
                 self._input.close()
             kill_descendants(PATIENCE)
-            problem = self._view.end() if self._view is not None else ""
+            problem = self._end_view()
             if problem:
                 self._printer.say(f"ompy-run: {problem}\n")
             self._show_lost_paths()
@@ -317,6 +317,11 @@ class Coordinator:
         lines = self._faults.lines(strict=strict)
         if lines and (not self._options.quiet or (strict and self._faults.silent)):
             self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
+
+    def _end_view(self) -> str:
+        if self._view is None:
+            return ""
+        return self._view.end(failed=self._verdict.failure is not None)
 
     def _rail_told(self, frame: Frame) -> None:
         if frame.kind is Kind.CARRIED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -74,6 +75,8 @@ def _own(rule: FaultRule) -> dict[str, Any]:
             return {"gives_up": f"{rule.gives_up}ns"}
         case "reorder":
             return {"delay": f"{rule.delay}ns"}
+        case "work_error":
+            return {"error": errno.errorcode[rule.error]}
     return {}
 
 

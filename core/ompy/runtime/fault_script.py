@@ -5,6 +5,7 @@ For the launcher and the tools: it imports pydantic. The language is told in `do
 
 from __future__ import annotations
 
+import errno
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from ompy.net.fault_rules import (
     NEVER,
     PACING_FAULTS,
     PACKET_FAULTS,
+    WORK_FAULTS,
     FaultRule,
 )
 
@@ -49,6 +51,7 @@ KEYS: Final[Mapping[str, set[str]]] = {
     "black_hole": _FLOW | _WHICH | {"lasts", "gives_up", "above"},
     "link_down": _WHERE | _WHICH | {"lasts"},
     "nic_gone": _WHERE | _WHICH,
+    "work_error": _WHERE | {"peer", "nth", "probability", "seed", "times", "error"},
 }
 assert set(KEYS) == set(FAULTS)
 
@@ -76,7 +79,21 @@ def _word(value: Any) -> Any:
     return re.sub(r"[-\s]+", "_", value.strip()) if isinstance(value, str) else value
 
 
+def _errno(value: Any) -> int:
+    """The number of an error that is named as the kernel does, `EIO`.
+
+    Raises:
+        ValueError: there is no such error.
+    """
+    numbers = {name: number for number, name in errno.errorcode.items()}
+    if str(value) not in numbers:
+        near = did_you_mean(str(value), list(numbers))
+        raise ValueError(f"an error is needed as the kernel names it, as EIO{near}")
+    return numbers[str(value)]
+
+
 Duration = Annotated[int, BeforeValidator(lambda v: _quantity(v, TIMES, "10ms"))]
+Errno = Annotated[int, BeforeValidator(_errno)]
 Rate = Annotated[int, BeforeValidator(lambda v: _quantity(v, RATES, "10Mbit/s")), Field(gt=0)]
 Ranks = Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(_several)]
 Counts = Annotated[list[Annotated[int, Field(ge=1)]], BeforeValidator(_several)]
@@ -110,6 +127,7 @@ class Entry(BaseModel):
     bit: Annotated[int, Field(ge=0)] | None = None
     above: Annotated[int, Field(ge=0)] = 0
     gives_up: Duration = Field(_quantity(GIVES_UP, TIMES, ""))
+    error: Errno = errno.EIO
 
 
 def _check_together(entry: Entry, given: set[str]) -> str:
@@ -126,6 +144,10 @@ def _check_together(entry: Entry, given: set[str]) -> str:
         (
             what in PACKET_FAULTS and not always,
             f"{what} strikes single packets: say which, by probability, nth or message",
+        ),
+        (
+            what in WORK_FAULTS and not always,
+            f"{what} strikes single pieces of work: say which, by probability or nth",
         ),
         (what == "delay" and not (entry.delay or entry.jitter), "delay needs a delay or a jitter"),
         (what in PACING_FAULTS and entry.rate is None, f"{what} needs a rate, as 10Mbit/s"),
@@ -177,6 +199,7 @@ def _rule(entry: Entry, origin: str, text: str) -> FaultRule:
         bit=NEVER if entry.bit is None else entry.bit,
         above=entry.above,
         gives_up=entry.gives_up,
+        error=entry.error if entry.what in WORK_FAULTS else 0,
         origin=origin,
         text=text,
     )

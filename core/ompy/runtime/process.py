@@ -36,6 +36,7 @@ class RankProcess:
         communicators: live ones, by context id.
         finalized: true after `finalize`.
         api: what the API above keeps about it.
+        before_finalize: called when `finalize` begins, the last one first.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class RankProcess:
         self.communicators: dict[int, Communicator] = {}
         self.finalized = False
         self.api: Any = None
+        self.before_finalize: list[Callable[[], object]] = []
         context.find_healing = partial(_healing, registry)
         self._open_btls()
         self._bml = self._select_bml()
@@ -86,10 +88,10 @@ class RankProcess:
         self.context.find_nics = partial(find_nics, self.registry, self.context)
         for component in self.registry.open("btl"):
             assert isinstance(component, BtlComponent)
-            if component.emulated and not self.registry.is_asked_for(component):
-                self.registry.pass_over(
-                    component, "it is an emulation, used when asked for by name"
-                )
+            reserved = component.emulated or component.on_request
+            if reserved and not self.registry.is_asked_for(component):
+                what = "it is an emulation, used" if component.emulated else "it is used"
+                self.registry.pass_over(component, f"{what} when asked for by name")
                 continue
             modules = isolated(
                 self.registry, component, "init", partial(_btl_modules, component, self.context)
@@ -160,6 +162,8 @@ class RankProcess:
             return
         self._hooks.ompy_rank_finalizing(self.context.rank)
         self.finalized = True
+        while self.before_finalize:
+            self.before_finalize.pop()()
         self.pml.finalize()
         self._bml.finalize()
         for module in self.context.btls:

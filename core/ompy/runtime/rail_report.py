@@ -30,8 +30,8 @@ FIELDS: Final = (
     "pause_ns",
     "healed_ns",
     "began_ns",
-)  # of an event as it travels and in the file; healed_ns is 0 while the rail is not, began_ns is when
-# the rank was brought up on its host's monotonic clock: what the other times are counted from
+)  # of an event as it travels and in the file; healed_ns is 0 while the rail is not; began_ns is
+# when the rank came up, on its host's monotonic clock: what the other times are counted from
 
 
 def plain(event: RailEvent, began: int) -> dict[str, Any]:

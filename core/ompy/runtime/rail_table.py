@@ -17,9 +17,9 @@ LEVELS: Final = " ▁▂▃▄▅▆▇█"  # of a sparkline, from nothing to t
 PLAIN_LEVELS: Final = " .:-=+*#@"  # the same where there are only letters
 assert len(LEVELS) == len(PLAIN_LEVELS)
 STYLES: Final = {State.UP: "green", State.BROKEN: "bold red", State.MENDING: "yellow"}
-OTHER_LINES: Final = 3  # the head, what is hidden, and the one with the cursor
+OTHER_LINES: Final = 3  # arbitrary layout: head, what is hidden, and the line with the cursor
 SPARK: Final = (8, HISTORY)  # rates in a sparkline, least and most; arbitrary least
-OTHER_COLUMNS: Final = 46  # of all but the rails' names and the sparkline, gaps included
+OTHER_COLUMNS: Final = 46  # arbitrary layout: all but names and sparkline, with gaps
 LEAST_ROWS: Final = 1  # arbitrary: however small a terminal says it is
 
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from ompy.runtime.printer import Printer
 
 DUMB: Final = frozenset({"", "dumb"})  # terminals, as TERM has it, whose cursor does not move
+NOTHING: Final = (
+    "--watch-rails: there was no rail to watch; ranks of one host talk through shared memory, "
+    "--mca btl self,tcp takes the network"
+)
 SIZE: Final = os.terminal_size((80, 24))  # arbitrary: of one that does not say it
 
 
@@ -58,7 +62,7 @@ class RailView:
         self._file = None
         if record:
             try:
-                self._file = open(record, "w")  # noqa: SIM115 - closed by `end`
+                self._file = open(record, "w", buffering=1)  # noqa: SIM115 - closed by `end`
                 self._record = RailRecord(self._file, list(hosts), interval_ms)
             except OSError as problem:
                 self._give_up(problem)
@@ -79,11 +83,13 @@ class RailView:
         if self._terminal:
             self._printer.keep_below("")
 
-    def end(self) -> str:
-        """The job is over; the table stays as it is now. What went wrong with the record, or ''."""
+    def end(self, *, failed: bool = False) -> str:
+        """The job is over; the table stays as it is now. What there is to say about that, or ''."""
         if self._terminal:
             self._draw()
         self.leave()
+        if self._show and not self._watch.rails and not failed:
+            self._problem = NOTHING
         self._terminal = self._show = False
         if self._file is not None:
             self._write("end", {})

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from .conftest import state
+from .conftest import PATIENCE, PATIENT, state
 
 pytestmark = pytest.mark.proc
 
@@ -132,9 +132,10 @@ def test_pipes_break_as_usual(launch):
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
 def test_user_signals_are_forwarded(launch, number):
     code = (
-        "import signal\n"
-        f"signal.signal({int(number)}, lambda *_: print('got', flush=True))\n"
-        "print('up', flush=True); signal.pause()"
+        "import signal, time\n"
+        "def told(*_): print('got', flush=True); raise SystemExit\n"  # before it sleeps, too
+        f"signal.signal({int(number)}, told)\n"
+        "print('up', flush=True); time.sleep(1000)"
     )
     running = launch.start_python(2, code)
     assert [running.line(), running.line()] == ["up", "up"]
@@ -169,7 +170,7 @@ def test_a_stopped_job_is_ended_in_good_order(launch, processes):
         "print('up', flush=True)\n"
         "while True: signal.pause()"
     )
-    running = launch.start_python(2, code)
+    running = launch.start_python(2, code, *PATIENT)
     assert [running.line(), running.line()] == ["up", "up"]
     for pid, command in processes().items():
         if "ompy.cli.run" not in command:
@@ -180,7 +181,7 @@ def test_a_stopped_job_is_ended_in_good_order(launch, processes):
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -2,9 +2,10 @@
 
 import signal
 import sys
-import time
 
 import pytest
+
+from .conftest import PATIENT
 
 pytestmark = pytest.mark.proc
 
@@ -137,13 +138,16 @@ def test_quiet_says_nothing(launch):
 
 @pytest.mark.parametrize("how", ["option", "variable"])
 def test_timeout(launch, how):
-    options = ["--timeout", "0.4"] if how == "option" else []
-    env = {} if how == "option" else {"MPIEXEC_TIMEOUT": "0.4"}
-    result = launch.python(2, ATTACH + f"c.commit(); {FOREVER}", *options, env=env)
-    assert result.code == 110
-    assert "longer than 0.4 s" in result.err
+    for seconds in ("0.4", "4", "40"):  # until the ranks have had the time to begin
+        options = ["--timeout", seconds] if how == "option" else []
+        env = {} if how == "option" else {"MPIEXEC_TIMEOUT": seconds}
+        result = launch.python(2, ATTACH + f"c.commit(); {FOREVER}", *options, env=env)
+        assert result.code == 110
+        assert f"longer than {seconds} s" in result.err
+        assert blocks(result) == 1
+        if "initialized rank 0, 1" in result.err:
+            break
     assert "initialized rank 0, 1" in result.err
-    assert blocks(result) == 1
 
 
 def test_timeout_that_is_not_reached(launch):
@@ -166,7 +170,7 @@ def test_a_rank_may_clean_up_on_sigterm(launch):
         + "c.commit(); c.fence()\n"
         + f"sys.exit(3) if c.rank == 0 else {FOREVER}"
     )
-    result = launch.python(2, code)
+    result = launch.python(2, code, *PATIENT)
     assert (result.code, result.out) == (3, "cleaned\n")
 
 
@@ -189,14 +193,12 @@ def test_a_second_interrupt_waits_for_nothing(launch):
         "print('up', flush=True)\n"
         "while True: time.sleep(1000)"
     )
-    running = launch.start_python(1, code)
+    running = launch.start_python(1, code, "--mca", "plm_base_kill_grace_ms", 600_000)
     assert running.line() == "up"
-    begin = time.monotonic()
     running.signal(signal.SIGINT)
     assert running.line() == "no"
     running.signal(signal.SIGINT)
-    assert running.end().code == 130
-    assert time.monotonic() - begin < 30
+    assert running.end().code == 130  # or its patience ends
 
 
 def test_ignored_signals_stay_ignored(launch):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import assert_gone, wait_until_asleep
+from .conftest import PATIENCE, assert_gone, wait_until_asleep
 
 pytestmark = pytest.mark.proc
 
@@ -138,7 +138,7 @@ def test_processes_die_with_their_agent_though_nobody_kills_them(launch, process
     wait_until_up(running, 2)
     running.signal(signal.SIGSTOP)
     os.kill(find_agent(processes), signal.SIGKILL)
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + PATIENCE
     while set(processes()) - {running.pid}:
         assert time.monotonic() < deadline, processes()
         time.sleep(0.005)
@@ -200,7 +200,7 @@ def test_nothing_outlives_the_agent_while_output_is_stuck(launch, processes):
     select.select([running.process.stdout], [], [])
     wait_until_asleep(processes())
     os.kill(find_agent(processes), signal.SIGKILL)
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + PATIENCE
     while set(processes()) - {running.pid}:
         assert time.monotonic() < deadline, processes()
         time.sleep(0.005)

@@ -24,10 +24,9 @@ from ompy.runtime.rail_watch import State
 from .conftest import OMPY_RUN
 
 pytestmark = pytest.mark.proc
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "pull_the_cable.py"
+ROOT = Path(__file__).resolve().parents[3]
 COLUMNS, LINES = 100, 30
 PATIENCE = 60  # s; far beyond what anything here takes
-BFO = ("--mca", "pml", "bfo", "--mca", "btl", "self,tcp")
 
 
 class Screen:
@@ -138,27 +137,45 @@ def two_rails() -> list[str]:
     return list(found)[:2]
 
 
+def readme_command(rails: list[str]) -> list[str]:
+    """What the README tells to try, with this host's interfaces, and sooner over."""
+    text = (ROOT / "README.md").read_text()
+    (command,) = re.findall(r"^    ompy-run (.* python examples/pull_the_cable.py) 8$", text, re.M)
+    for shown, here in (
+        ("lo,eth0", ",".join(rails)),
+        ("rail=eth0", f"rail={rails[1]}"),
+        ("message=100", "message=8"),
+        ("lasts=2s", "lasts=500ms"),
+        (" python examples/", f" {sys.executable} {ROOT}/examples/"),
+    ):
+        assert shown in command
+        command = command.replace(shown, here)
+    return command.split()
+
+
 def test_a_cable_is_pulled_and_plugged_in_again(terminal, launch) -> None:
     """In the middle of a message, with the table on the terminal and the record in a file."""
     rails = two_rails()
     if len(rails) < 2:
         pytest.skip("this host has one interface, and nothing else leads to it")
-    fault = f"link_down:rank=0,rail={rails[1]},message=8,byte=500000,lasts=500ms"
-    job = terminal(
-        "-n", 2, *BFO, "--mca", "btl_tcp_if_include", ",".join(rails), "--watch-rails",
-        "--record-rails", "rails.jsonl", "--fault", fault, "--fault-strict",
-        sys.executable, EXAMPLE, 2.5,
-    )  # fmt: skip
-    code, lines = job.end()
-    text = "\n".join(lines)
-    assert code == 0, text
-    assert f"         1  {fault}" in text, "it struck once"
-    assert text.count("blocks arrived as they were sent") == 1
-    assert "2 healed" in text
+    words = readme_command(rails)
+    fault = words[words.index("--fault") + 1]
+    for seconds in (2, 10, 30):  # on a machine that is very busy it takes longer to heal
+        job = terminal("--record-rails", "rails.jsonl", "--fault-strict", *words, seconds)
+        code, lines = job.end()
+        text = "\n".join(lines)
+        assert code == 0, text
+        (struck,) = re.findall(rf"(\d+)  {re.escape(fault)}", text)
+        assert int(struck) >= 1
+        assert text.count("blocks arrived as they were sent") == 1
+        ((broke, healed),) = re.findall(r"rails broke (\d+) times, (\d+) healed", text)
+        if broke == healed:
+            break
+    assert broke == healed, text
     heads = [place for place, line in enumerate(lines) if line.startswith(" rails after ")]
     assert len(heads) == 1, text
     assert {line.split()[0] for line in lines[heads[0] + 1 : heads[0] + 3]} == set(rails)
-    assert "up, healed" in text
+    assert "up, healed" in "".join(lines[heads[0] :])
     with (launch.directory / "rails.jsonl").open() as file:
         *_, (_, watch) = replay(file)
     assert all(rail.sent > 1_000_000 for rail in watch.rails.values())
@@ -205,6 +222,7 @@ def test_what_ranks_write_stays_readable_and_ctrl_c_leaves_the_terminal(terminal
 
 
 FAILING_OVER = """
+import time
 from mpi4py import MPI
 from ompy.frameworks.rail_events import RailEvent
 from ompy.mpi.life import current
@@ -218,8 +236,10 @@ if world.rank == 1:  # what a PML that fails over does
     event = RailEvent(1, 0, rail, "the cable was pulled", context.engine.now())
     context.rail_events.append(event)
     context.tell_rail(event)
+    time.sleep(0.5)  # several samples
     event.healed = context.engine.now() + 1
     context.tell_rail(event)
+    time.sleep(0.5)
 world.Barrier()
 """
 
@@ -246,5 +266,6 @@ print([name for name in ("ompy.net.meter", "ompy.runtime.rail_samples", "rich")
        if name in sys.modules])
 """
     assert launch.python(2, code, "--mca", "btl", "self,tcp").out == "[]\n" * 2
-    watched = launch.python(2, code, "--mca", "btl", "self,tcp", "--watch-rails")
+    watched = launch.python(2, code, "--mca", "btl", "self,sm", "--watch-rails")
+    assert "no rail to watch" in watched.err
     assert watched.out == "['ompy.net.meter', 'ompy.runtime.rail_samples']\n" * 2, watched

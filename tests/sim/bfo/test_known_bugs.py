@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 from struct import Struct
 from threading import Thread
@@ -13,9 +14,10 @@ from ompy.data.constants import ANY_SOURCE
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual import Deadlock, RankFailed
-from ompy.frameworks.btl import PUT
+from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy_components.pml.bfo import headers
+from ompy_components.pml.bfo.rails import Rails
 from ompy_components.pml.bfo.receiving import BfoReceiving
 from ompy_components.pml.bfo.sending import BfoSending, SendRestart
 from ompy_components.pml.ob1 import headers as ob1_headers
@@ -225,6 +227,30 @@ def test_9_ids_that_name_nothing_are_dropped() -> None:
 def test_10_the_other_end_never_hears_of_it(fragment: str) -> None:
     rail = FailingRail(flags=0, other_end=-1)
     failing_world([one_message(9_000)] * 2, [rail] * 2, [Fault("lost", fragment)])
+
+
+@pytest.mark.parametrize(
+    ("flags", "queues"),
+    [(0, ("starts", "fragments")), (PUT | GET, ("packets", "starts", "rdma"))],
+    ids=["fragments", "RDMA"],
+)
+def test_what_waits_for_room_when_a_rail_goes_moves_to_the_survivors(
+    flags: int, queues: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The original ends the job when anything waits, for whomever."""
+    waiting: Counter[str] = Counter()
+    failed = Rails.failed
+
+    def noted(self: Rails, *what: Any) -> None:
+        for name in queues:
+            waiting[name] += len(getattr(self.bfo.pending, f"_{name}"))
+        failed(self, *what)
+
+    monkeypatch.setattr(Rails, "failed", noted)
+    rail = FailingRail(flags=flags, descriptors=1, put_limit=2000, get_limit=2000)
+    for nth in (10, 40, 70):
+        failing_world([exchange] * 2, [rail] * 2, [Fault("lost", nth=nth)])
+    assert all(waiting[name] for name in queues), waiting
 
 
 def test_the_eager_set_is_refilled_from_slower_rails() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.rail_events import RailEvent
-from ompy.net.fault_rules import FaultRule
+from ompy.net.fault_rules import NEVER, FaultRule
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual import Rail
 from ompy.runtime.virtual import VirtualJob
@@ -20,8 +20,8 @@ from tests.support.worlds import registry
 MS = 1_000_000
 SECOND = 1_000 * MS
 RAILS = (Rail("first"), Rail("second"))
-LASTS = 5 * SECOND // 2
-PAUSE = 10 * MS
+LASTS = 7 * SECOND // 2  # a rail that broke twice is held for longer
+PAUSE = 20 * MS
 SIZES = (8, 700, 9_000, 60_000)
 KINDS = ("usnic", "openib", "tcp")
 PAIRS = [(one, other) for one in KINDS for other in KINDS if "usnic" in (one, other)]
@@ -82,7 +82,14 @@ def traffic(process: Any) -> tuple[list[RailEvent], dict[str, int]]:
 
 def run(pair: Sequence[str], rules: Sequence[FaultRule], seed: int = 0) -> list[Any]:
     """A world of two ranks on two hosts whose first rail has these faults."""
-    job = VirtualJob(2, registry(**settings_of(pair)), seed=seed, rails=RAILS, hosts=[0, 1])
+    return run_with(settings_of(pair), rules, seed)
+
+
+def run_with(
+    settings: Mapping[str, object], rules: Sequence[FaultRule], seed: int = 0
+) -> list[Any]:
+    """The same with these parameters."""
+    job = VirtualJob(2, registry(**settings), seed=seed, rails=RAILS, hosts=[0, 1])
     rules = [rule._replace(rails=("first",)) for rule in rules]
     faults = []
     for rank, network in enumerate(job.networks):
@@ -110,3 +117,25 @@ def test_a_rail_that_breaks_and_is_healed(pair: tuple[str, str], cut: str) -> No
         for event in events:
             assert event.rail.startswith(f"{pair[0]} first"), event
             assert event.healed > event.noticed, f"never healed: {event}"
+
+
+STAND_INS = [("openib", "black hole"), ("usnic", "link down")]
+STAND_INS += [("openib", "link down"), ("usnic", "black hole")] if THOROUGH else []
+
+
+@pytest.mark.parametrize(("better", "cut"), STAND_INS)
+def test_a_btl_of_a_lower_class_stands_in(better: str, cut: str) -> None:
+    """As they are by default, tcp is not used beside these; when they are gone it is."""
+    settings = {
+        "pml": "bfo",
+        "btl": f"self,{better},tcp",
+        f"btl_{better}_if_include": "first",
+        "btl_tcp_if_include": "second",
+        "nic_vic_mtu": 9000,
+    }
+    whole = [rule._replace(until=NEVER) for rule in CUTS[cut]]
+    for rules, healed in ((whole, False), (CUTS[cut], True)):
+        for events, _ in run_with(settings, rules):
+            (event,) = events
+            assert event.rail.startswith(f"{better} first"), event
+            assert bool(event.healed) is healed, event

@@ -30,7 +30,7 @@ def test_thousands_of_small_fragments(seed: int) -> None:
     virtual(2, find(f"{PROGRAMS}:ring"), seed=seed, btl="self,sm", **limits)
 
 
-@pytest.mark.parametrize("seed", range(effort(2)))
+@pytest.mark.parametrize("seed", range(effort(1)))
 @pytest.mark.parametrize("program", ["ring", "many_outstanding", "posted_order", "probes"])
 def test_slow_narrow_rails(program: str, seed: int) -> None:
     rails = (

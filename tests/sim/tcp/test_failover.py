@@ -12,24 +12,39 @@ from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import Fragment
 from ompy.conformance.suite import Worlds
 from ompy.conformance.world import World
-from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
-from ompy.frameworks.btl import ERROR_NONFATAL, UNREACHABLE
+from ompy.frameworks.btl import (
+    ERROR_NONFATAL,
+    NO_ORDER,
+    QUEUED,
+    REMOTE_READ,
+    REMOTE_WRITE,
+    UNREACHABLE,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+)
 from ompy.frameworks.healing import Phase
 from ompy.frameworks.paths import MS, TIMEOUT_MS
 from ompy.net.base import Middleware, Stream
 from ompy.net.fault_rules import FaultRule
 from ompy.net.faults import Cut
 from ompy.net.scripted import ScriptedFaults
+from ompy.net.scripted_sockets import ScriptedStream
 from ompy.net.virtual import Rail as Wire
 from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
 from ompy_components.btl.tcp.component import COMPONENT
+from ompy_components.btl.tcp.endpoint import CONNECTING
 from ompy_components.btl.tcp.module import TcpModule
 
 from tests.support.effort import THOROUGH, effort
+from tests.support.switched_rails import know_rails
 
 SECOND = 1_000 * MS
 ONE = (Wire("rail0"),)
 TWO = (Wire("rail0"), Wire("rail1", latency=30_000))
+STEPS = 40 if THOROUGH else 8  # moments of a handshake
+HANDSHAKE = 100_000  # ns; longer than it takes
 ACK_TIMEOUT = 50  # ms; the default of btl_tcp_ack_timeout_ms
 
 
@@ -44,13 +59,6 @@ def module(driver: Driver, rail: int = 0) -> TcpModule:
     found = driver.modules[rail]
     assert isinstance(found, TcpModule)
     return found
-
-
-def know_rails(driver: Driver) -> None:
-    """What the BML would do: notices go over the rails it knows."""
-    peer = BmlEndpoint(driver.context.procs[1 - driver.rank])
-    peer.send = RailArray([Rail(*found) for found in driver.rails(1 - driver.rank)])
-    peer.proc.bml_endpoint = peer
 
 
 class OneRail(Middleware):
@@ -351,6 +359,67 @@ def test_a_new_connection_tells_the_end_that_has_noticed_nothing() -> None:
     scripted().run(program)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_who_ends_while_a_path_is_mended_breaks_no_path(first: int) -> None:
+    """At every moment of the handshake: its peer hears of the first break, and of no other."""
+    began = 0  # when rank 0 begins to connect: in each of these worlds at the same time
+    healed = 0
+
+    def break_it(driver: Driver) -> None:
+        driver.send(1 - driver.rank, driver.data(100))
+        driver.quiesce()
+        driver.world.meet(driver)
+        if driver.rank == 0:
+            endpoint(driver)._broken("nothing gets through")
+        driver.wait(lambda: bool(driver.errors), "the error", SECOND)
+
+    def look(driver: Driver) -> None:
+        nonlocal began
+        break_it(driver)
+        if driver.rank == 0:
+            driver.engine.wait_until(lambda: endpoint(driver).state is CONNECTING, SECOND)
+            began = driver.engine.now()
+        driver.idle(SECOND)
+
+    def program(driver: Driver, step: int) -> None:
+        nonlocal healed
+        break_it(driver)
+        if driver.rank == first:
+            driver.idle(began + step * HANDSHAKE // STEPS - driver.engine.now())
+            return
+        driver.idle(SECOND)
+        healed += bool(driver.healed)
+        assert len(driver.errors) == 1, [error.reason for error in driver.errors]
+
+    scripted().run(look)
+    for step in range(STEPS):
+        scripted().run(partial(program, step=step))
+    assert healed, "nobody ended when the path was about to be whole"
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_connection_that_is_given_up_is_abandoned(
+    monkeypatch: pytest.MonkeyPatch, breaks: bool
+) -> None:
+    """Its kernel is not to go on with it for minutes; one that ends in order is brought to it."""
+    abandoned: list[Stream] = []
+    monkeypatch.setattr(ScriptedStream, "abandon", lambda stream: abandoned.append(stream))
+
+    def program(driver: Driver) -> None:
+        peer = 1 - driver.rank
+        driver.send(peer, driver.data(100))
+        driver.quiesce()
+        if breaks and driver.rank == 0:
+            stream = endpoint(driver)._stream
+            endpoint(driver)._broken("nothing gets through")
+            assert abandoned == [stream]
+        if breaks:
+            driver.wait(lambda: bool(driver.healed), "the path to be healed", 5 * SECOND)
+
+    scripted().run(program)
+    assert bool(abandoned) is breaks
+
+
 @pytest.mark.parametrize("seed", range(effort(10)))
 def test_both_connect_at_once(seed: int) -> None:
     """Numbers of attempts settle it, whoever comes first: one connection, nothing lost."""
@@ -478,3 +547,77 @@ def test_over_a_failed_path_nothing_is_accepted_until_it_is_healed() -> None:
         driver.world.meet(driver)
 
     scripted().run(program)
+
+
+LONG, CHUNK = 500_000, 20_000
+
+
+class Ends(CompletionCallback):
+    """How puts ended."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        self.statuses.append(status)
+
+
+def long_put(driver: Driver, memory: bytearray, handles: list[bytes], ends: Ends) -> None:
+    """Rank 0 puts into rank 1's memory over the first rail; then both wait for its end."""
+    know_rails(driver)
+    own = module(driver)
+    driver.post(1 - driver.rank, driver.data(300), via="alloc")  # now it is connected
+    driver.idle(SECOND // 10)
+    if driver.rank == 1:
+        handles.append(bytes(own.register_mem(None, memoryview(memory), REMOTE_WRITE)))
+    driver.world.meet(driver)
+    if driver.rank == 0:
+        local = memoryview(bytes(range(1, 251)) * (LONG // 250))
+        mine = own.register_mem(None, local, REMOTE_READ)
+        put = (endpoint(driver), local, 0, mine, handles[0], 0, NO_ORDER, ends, None)
+        assert own.put(*put) == QUEUED
+
+
+@pytest.mark.parametrize("chunk", [CHUNK, 0])
+def test_what_is_said_goes_before_the_rest_of_a_long_put(chunk: int) -> None:
+    memory, ends, seen = bytearray(LONG), Ends(), [0]
+    handles: list[bytes] = []
+
+    def program(driver: Driver) -> None:
+        long_put(driver, memory, handles, ends)
+        if driver.rank == 0:
+            driver.post(1, driver.data(300), via="alloc")
+            driver.wait(lambda: bool(ends.statuses), "the end of the put")
+        else:
+            driver.wait(lambda: len(driver.inbox) == 2, "what was said behind it")
+            seen[0] = LONG - memory.count(0)
+        driver.world.meet(driver)
+
+    made, _ = cut_world(None, btl_tcp_put_chunk=chunk)
+    made.run(program)
+    assert ends.statuses == [0]
+    assert bytes(memory) == bytes(range(1, 251)) * (LONG // 250)
+    assert seen[0] < LONG if chunk else seen[0] == LONG
+
+
+@pytest.mark.parametrize("after", range(5_000, LONG, LONG // effort(4)))
+def test_a_long_put_that_is_cut_ends_badly_and_once(after: int) -> None:
+    memory, ends = bytearray(LONG), Ends()
+    handles: list[bytes] = []
+
+    def program(driver: Driver) -> None:
+        long_put(driver, memory, handles, ends)
+        if driver.rank == 0:
+            driver.wait(lambda: bool(ends.statuses), "the end of the put")
+            assert not endpoint(driver).bulk
+        driver.world.meet(driver)
+        driver.idle(SECOND // 10)
+
+    made, _ = cut_world(after, btl_tcp_put_chunk=CHUNK)
+    made.run(program)
+    assert made.counter.delivered["cut"]
+    assert ends.statuses == [UNREACHABLE]
+    came = len(memory.rstrip(b"\0"))
+    assert memory[:came] == (bytes(range(1, 251)) * (LONG // 250))[:came]

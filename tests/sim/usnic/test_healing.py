@@ -23,12 +23,13 @@ from tests.support.switched_rails import (
     Switch,
     Transfers,
     delivered,
+    know_rails,
 )
 from tests.support.usnic_worlds import header, path, usnic, world
 
 MS = SECOND // 1000
 SIZES = (60, 0, 100, 900, 60, 5000, 60, 100, 30_000, 20, 1432, 900)
-STEP = 1 if THOROUGH else 17
+STEP = 1 if THOROUGH else 41
 ONE = RAILS[:1]
 
 
@@ -95,7 +96,7 @@ def test_cut_at_a_packet(at: int, kind: str) -> None:
         exchange(driver)
         if not switch.broken:  # with this seed there were fewer packets: cut when all is over
             switch.broken, switch.at = True, None
-            driver.post(peer, driver.data(60))
+        driver.post(peer, driver.data(60))  # the last packet may be an ACK that nobody misses
         driver.wait(lambda: bool(errors.told), "the error callback", 5 * SECOND)
         assert errors.told == [(0, peer, ERROR_NONFATAL)]
         driver.wait(lambda: not driver.open_fragments, "completions", SECOND)
@@ -146,6 +147,7 @@ def heal_with_losses(lost: Sequence[int], victim: int | None, *, spare: bool) ->
     def program(driver: Driver) -> None:
         errors = Errors(driver)
         (peer,) = driver.peers
+        know_rails(driver)
         driver.send(peer, driver.data(2000))
         driver.wait(lambda: not driver.open_fragments, "completion")
         driver.world.meet(driver)
@@ -173,7 +175,7 @@ def test_every_single_and_double_loss_of_the_handshake(victim: int | None, spare
     assert 3 <= count <= 8, "an OPEN, its answer, and the answer to that"
     hit = range(5 if THOROUGH else 4)
     cases = [(one,) for one in hit] + list(combinations(hit, 2))
-    for lost in cases if THOROUGH else cases[:: 1 if victim is None and spare else 3]:
+    for lost in cases if THOROUGH else cases[:: 2 if victim is None and spare else 4]:
         heal_with_losses([one for one in lost if one < count], victim, spare=spare)
 
 
@@ -234,7 +236,7 @@ def test_what_comes_over_a_path_that_was_given_up_is_not_acknowledged(spare: boo
     assert any(refused), "nothing came over the path that was given up"
 
 
-@pytest.mark.parametrize("seed", range(effort(3)))
+@pytest.mark.parametrize("seed", range(effort(1)))
 def test_a_flapping_rail(seed: int) -> None:
     """Told and healed in turn at each end; nothing is lost, twice or altered; at last it works."""
     switch = Switch(kind="down" if seed % 2 else "hole", victim=None if seed % 3 else 1)

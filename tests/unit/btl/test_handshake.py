@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy_components.btl.tcp.handshake import (
+from ompy.net.handshake import (
     CHALLENGE_SIZE,
     HELLO,
     MAGIC,

@@ -140,3 +140,52 @@ def test_finalize_ends_every_module(context: RankContext) -> None:
     context.btls = [FakeModule(context, "a"), FakeModule(context, "b")]
     R2(context).finalize()
     assert all(module.ended for module in context.btls)
+
+
+def test_when_the_last_goes_the_next_class_stands_in(context: RankContext) -> None:
+    best = FakeModule(context, "best", exclusivity=1024)
+    middle = [FakeModule(context, name, latency=5) for name in ("one", "two")]
+    last = FakeModule(context, "last", exclusivity=10)
+    context.btls = [last, *middle, best]
+    r2, peer = R2(context), context.procs[1]
+    assert names(r2.endpoint(peer).send) == ["best"]
+    assert r2.stand_in(peer)
+    r2.remove_rail(peer, best)
+    endpoint = r2.endpoint(peer)
+    assert sorted(names(endpoint.send)) == sorted(names(endpoint.eager)) == ["one", "two"]
+    r2.add_rail(peer, best)
+    assert sorted(names(endpoint.send)) == ["best", "one", "two"], "those that stand in stay"
+    assert names(endpoint.eager) == ["best"]
+    assert r2.stand_in(peer)
+    assert sorted(names(endpoint.send)) == ["best", "last", "one", "two"]
+    assert not r2.stand_in(peer), "there is no other class"
+
+
+def test_nobody_stands_in_who_does_not_reach_the_peer(context: RankContext) -> None:
+    best = FakeModule(context, "best", exclusivity=1024)
+    context.btls = [best, FakeModule(context, "other", reach=(2,))]
+    r2, peer = R2(context), context.procs[1]
+    assert not r2.stand_in(peer), "it is not used yet"
+    r2.endpoint(peer)
+    assert not r2.stand_in(peer)
+    assert names(r2.endpoint(peer).send) == ["best"]
+
+
+def test_who_cannot_send_stands_beside_those_who_can(context: RankContext) -> None:
+    silent = FakeModule(context, "silent", exclusivity=2048)
+    silent.flags = PUT | GET
+    silent.max_send_size = 0
+    context.btls = [FakeModule(context, "tcp"), silent, FakeModule(context, "last", exclusivity=1)]
+    r2, peer = R2(context), context.procs[1]
+    endpoint = r2.endpoint(peer)
+    assert names(endpoint.send) == names(endpoint.eager) == ["tcp"]
+    assert names(endpoint.rdma) == ["silent"]
+    assert endpoint.max_send_size == 1000
+    r2.remove_rail(peer, silent)
+    assert not endpoint.rdma.rails
+    r2.add_rail(peer, silent)
+    assert names(endpoint.rdma) == ["silent"]
+    context.btls = [silent]
+    silent.reach = (2,)
+    with pytest.raises(MPIError, match="cannot reach"):
+        R2(context).endpoint(context.procs[2])

@@ -17,6 +17,7 @@ from ompy.net.base import (
 )
 from ompy.net.real import RealNetwork
 from ompy.net.virtual import VirtualNetwork
+from ompy.net.wrapped import WrappedStream
 from ompy.runtime.world import LonelyWireUp
 
 from tests.support.networks import World, pump, two_networks
@@ -191,21 +192,15 @@ class Counting(Middleware):
         return CountedDatagram(self, datagram)
 
 
-class CountedStream(Stream):
+class CountedStream(WrappedStream):
     def __init__(self, counter: Counting, inner: Stream) -> None:
+        super().__init__(inner)
         self.counter = counter
-        self.inner = inner
 
     def send(self, pieces: Sequence[memoryview]) -> int:
         taken = self.inner.send(pieces)
         self.counter.sent += taken
         return taken
-
-    def receive_into(self, view: memoryview) -> int:
-        return self.inner.receive_into(view)
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 class CountedDatagram(Datagram):

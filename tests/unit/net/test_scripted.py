@@ -279,3 +279,21 @@ def test_rules_sit_where_they_act() -> None:
     assert not both.concerns(2, 3, "x")
     assert not FaultRule("drop", peers=(1,)).concerns(0, -1, "x"), "nobody knows who that is"
     assert NEVER < 0
+
+
+def test_work_that_is_posted_ends_with_the_error_of_its_rule(world: World) -> None:
+    made = faults(
+        world,
+        FaultRule("work_error", ranks=(0,), peers=(1,), nth=(2, 4), error=5),
+        FaultRule("work_error", rails=("other",), nth=(1,), error=6),
+        FaultRule("drop", nth=(1,)),
+    )
+    assert [world.left.spoiled(1, "rail0") for _ in range(5)] == [0, 5, 0, 5, 0]
+    assert world.left.spoiled(2, "rail0") == 0
+    assert [(strike.receiver, strike.nth, strike.detail) for strike in made.strikes] == [
+        (1, 2, 5),
+        (1, 4, 5),
+    ]
+    assert made.delivered == [2, 0, 0]
+    arrivals(world, PACKETS[:2])
+    assert made.delivered == [2, 0, 1], "packets and work are counted apart"

@@ -22,6 +22,7 @@ SPECS = (
     "link_down:rank=0,from=10ms,until=20ms",
     "nic_gone:rank=0,rail=rail1,message=2",
     "drop:probability=0.5,seed=9,above=1200",
+    "work_error:rank=0,peer=1,nth=2+5,error=EREMOTEIO",
 )
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.frameworks.paths import MS, PathVerdict, Probing
+from ompy.net.carrier import has_no_carrier
 from ompy.net.fault_rules import FaultRule
 from ompy.runtime.probes.agent import Prober
 from ompy.runtime.probes.machine import RELAXED, PathProbe, because
@@ -144,6 +145,31 @@ def agents():
     made.close()
 
 
+def test_nothing_is_asked_over_an_interface_without_a_carrier(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel would look for the neighbour in vain, and be slow when the cable is back."""
+    asked: list[str] = []
+    there = [False]
+
+    def has_no_carrier(name: str) -> bool:
+        asked.append(name)
+        return not there[0]
+
+    monkeypatch.setattr("ompy.runtime.probes.agent.has_no_carrier", has_no_carrier)
+    agents.watch(turns=5)
+    assert agents.until_told()[0] == "dead"
+    assert len(asked) >= 5
+    assert set(asked) == {"lo"}
+    there[0] = True
+    assert agents.until_told() == ("alive", 0)
+
+
+def test_an_interface_that_is_not_there_has_no_lost_carrier() -> None:
+    assert not has_no_carrier("lo")
+    assert not has_no_carrier("port 1")
+
+
 def test_agents_reach_each_other(agents: Agents) -> None:
     agents.watch()
     assert agents.until_told() == ("alive", 0)
@@ -155,6 +181,24 @@ def test_agents_reach_each_other(agents: Agents) -> None:
     assert not agents.near._timers
     assert not agents.near._watches
     assert not agents.near._numbers
+
+
+@pytest.mark.parametrize("end", ["source", "target"])
+@pytest.mark.parametrize("address", ["", "fi_shm://1", "localhost", "127.1", "::1"])
+def test_a_path_that_is_none_of_ip_is_not_asked_over(
+    agents: Agents, end: str, address: str
+) -> None:
+    """A fabric's rails may have other addresses; the agent goes on."""
+    header = {
+        "watch": 1, "peer": 1, "source": LOOPBACK, "target": LOOPBACK, "rail": "shm",
+        "port": agents.far.port(), "interval": QUICK, "turns": 5,
+    }  # fmt: skip
+    agents.near.watch(0, {**header, end: address}, agents._told)
+    agents.run(0.05)
+    assert agents.said == []
+    agents.near.unwatch(0, 1)
+    agents.watch()
+    assert agents.until_told() == ("alive", 0)
 
 
 def test_an_agent_of_another_job_does_not_answer() -> None:

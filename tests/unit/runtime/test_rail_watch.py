@@ -14,6 +14,8 @@ from ompy.runtime.rail_table import LEVELS, PLAIN_LEVELS, rendered, sparkline
 from ompy.runtime.rail_view import RailView
 from ompy.runtime.rail_watch import RailWatch, State, said
 
+from tools.plot_rails import course, plot
+
 RECORD = Path(__file__).resolve().parents[3] / "docs" / "figures" / "pull-the-cable.jsonl"
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 MS = 1_000_000
@@ -169,6 +171,32 @@ def test_the_table_of_a_real_job() -> None:
     _, healed, _ = table(7.5)
     assert " up, healed " in healed
     assert healed.endswith(" 4"), "messages that went again"
+
+
+def test_the_picture_of_a_real_job(tmp_path) -> None:
+    found = course(RECORD)
+    (broke,) = found.broken()
+    assert broke == ("rail1 h1 - h2", pytest.approx(3.86, abs=0.01), pytest.approx(5.9, abs=0.01))
+    assert found.resent == 4
+    out = [rates for time, *rates in zip(found.times, *found.rates.values(), strict=True)
+           if 4.0 < time < 5.8]  # fmt: skip
+    assert all(one == 0 and other > 1e7 for one, other in out), "the other rail goes on alone"
+    pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
+    plot(found, tmp_path / "rails.svg", "two rails")
+    text = (tmp_path / "rails.svg").read_text()
+    assert "<svg" in text
+    plot(found, tmp_path / "again.svg", "two rails")
+    assert text == (tmp_path / "again.svg").read_text(), "the same from the same record"
+
+
+def test_a_rail_that_is_not_healed_is_broken_to_the_end(tmp_path) -> None:
+    path = tmp_path / "rails.jsonl"
+    with path.open("w") as file:
+        record = RailRecord(file, ["h1", "h2"], 100)
+        record.add("carried", 0.05, sample(0, 50, 1_000))
+        record.add("rail", 0.15, event(0))
+        record.add("end", 0.42, {})
+    assert course(path).broken() == [("eth1 h1 - h2", 0.15, pytest.approx(0.4))]
 
 
 def test_a_table_fits_into_its_terminal() -> None:

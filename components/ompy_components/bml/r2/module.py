@@ -7,11 +7,15 @@ rail can be taken back (3.14.7).
 
 from __future__ import annotations
 
+from typing import Final
+
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.bml import Bml, BmlEndpoint, Rail, RailArray
 from ompy.frameworks.btl import GET, PUT, SEND, BtlModule
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
+
+EXCLUSIVITY_ANY: Final = 1 << 62  # arbitrary: above what any module has
 
 
 class R2(Bml):
@@ -20,13 +24,14 @@ class R2(Bml):
     def __init__(self, context: RankContext) -> None:
         self._context = context
         self._removed: dict[tuple[int, BtlModule], Rail] = {}
+        self._lowest: dict[int, int] = {}  # exclusivity that is used for a peer, by rank
 
     def endpoint(self, proc: Proc) -> BmlEndpoint:
         """The peer's endpoint; on first use every BTL module is asked whether it reaches it."""
         made = proc.bml_endpoint
         if isinstance(made, BmlEndpoint):
             return made
-        rails = self._rails(proc)
+        rails = self._rails(proc, EXCLUSIVITY_ANY)
         if not rails:
             raise MPIError(ERR_OTHER, self._unreachable(proc))
         endpoint = BmlEndpoint(proc)
@@ -38,17 +43,24 @@ class R2(Bml):
             trace.record("bml.r2", "ADD_PROC", peer=proc.rank, rails=names)
         return endpoint
 
-    def _rails(self, proc: Proc) -> list[Rail]:
-        """Rails of the highest exclusivity that reaches the peer."""
+    def _rails(self, proc: Proc, below: int) -> list[Rail]:
+        """Rails of the highest exclusivity below this one that reaches the peer.
+
+        One that cannot send takes nobody's place: it is a rail for put and get beside the others.
+        """
         rails: list[Rail] = []
-        modules = sorted(self._context.btls, key=lambda module: -module.exclusivity)
+        modules = [module for module in self._context.btls if module.exclusivity < below]
+        modules.sort(key=lambda module: -module.exclusivity)
+        highest = -1  # of those that send
         for module in modules:
-            if rails and module.exclusivity < rails[0].module.exclusivity:
+            if module.exclusivity < highest:
                 break
             endpoint = module.add_procs([proc])[0]
             if endpoint is not None:
                 rails.append(Rail(module, endpoint))
-        return rails
+                if module.flags & SEND:
+                    highest = self._lowest[proc.rank] = module.exclusivity
+        return rails if highest >= 0 else []
 
     def _unreachable(self, proc: Proc) -> str:
         tried = ", ".join(sorted({module.name for module in self._context.btls})) or "none"
@@ -63,8 +75,9 @@ class R2(Bml):
         endpoint = proc.bml_endpoint
         if not isinstance(endpoint, BmlEndpoint):
             return
-        kept = [rail for rail in endpoint.send.rails if rail.module is not module]
-        for rail in endpoint.send.rails:
+        every = _every(endpoint)
+        kept = [rail for rail in every if rail.module is not module]
+        for rail in every:
             if rail.module is module:
                 self._removed[proc.rank, module] = rail
         _arrange(endpoint, kept)
@@ -74,7 +87,20 @@ class R2(Bml):
         endpoint = proc.bml_endpoint
         rail = self._removed.pop((proc.rank, module), None)
         if rail is not None and isinstance(endpoint, BmlEndpoint):
-            _arrange(endpoint, [*endpoint.send.rails, rail])
+            _arrange(endpoint, [*_every(endpoint), rail])
+
+    def stand_in(self, proc: Proc) -> bool:
+        """Take in the rails of the next lower exclusivity that reaches the peer; they stay."""
+        endpoint = proc.bml_endpoint
+        if not isinstance(endpoint, BmlEndpoint):
+            return False
+        rails = self._rails(proc, self._lowest[proc.rank])
+        _arrange(endpoint, [*_every(endpoint), *rails])
+        trace = self._context.trace
+        if trace.active and rails:
+            names = ",".join(rail.module.name for rail in rails)
+            trace.record("bml.r2", "STAND_IN", peer=proc.rank, rails=names)
+        return bool(rails)
 
     def finalize(self) -> None:
         """Finalize every module, the most exclusive last: what is urgent may still need it."""
@@ -82,12 +108,19 @@ class R2(Bml):
             module.finalize()
 
 
+def _every(endpoint: BmlEndpoint) -> list[Rail]:
+    """All rails of a peer: those that send, and those that only put and get."""
+    silent = [rail for rail in endpoint.rdma.rails if not rail.module.flags & SEND]
+    return [*endpoint.send.rails, *silent]
+
+
 def _arrange(endpoint: BmlEndpoint, rails: list[Rail]) -> None:
     """Fill a peer's arrays and limits from its rails."""
     rails = sorted(rails, key=lambda rail: -rail.module.bandwidth)
-    _weigh(rails)
-    least = min((rail.module.latency for rail in rails), default=0)
-    endpoint.send = RailArray([rail for rail in rails if rail.module.flags & SEND])
+    senders = [rail for rail in rails if rail.module.flags & SEND]
+    _weigh(senders)
+    least = min((rail.module.latency for rail in senders), default=0)
+    endpoint.send = RailArray(senders)
     endpoint.eager = RailArray(
         [rail for rail in endpoint.send.rails if rail.module.latency == least]
         or endpoint.send.rails
@@ -96,7 +129,7 @@ def _arrange(endpoint: BmlEndpoint, rails: list[Rail]) -> None:
     able = [rail for rail in rails if rail.module.flags & (PUT | GET)]
     endpoint.rdma = RailArray([Rail(rail.module, rail.endpoint) for rail in able])
     _weigh(endpoint.rdma.rails)
-    endpoint.max_send_size = min((rail.module.max_send_size for rail in rails), default=0)
+    endpoint.max_send_size = min((rail.module.max_send_size for rail in senders), default=0)
     endpoint.pipeline_send_length = max(
         (rail.module.rdma_pipeline_send_length for rail in rails), default=0
     )

@@ -124,6 +124,8 @@ class ConnectionManager:
         fresh = endpoint.connection.state is State.CLOSED
         if fresh and (self._module.nic.gone or self._module.nic.link is LinkState.DOWN):
             return
+        if fresh and self._module.failover.leaves_alone(endpoint):
+            return
         steps = endpoint.connection.hello(said)
         if fresh:
             endpoint.tries = 0

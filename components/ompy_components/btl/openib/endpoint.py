@@ -73,8 +73,6 @@ class OpenibEndpoint(Endpoint):
         hello_due: when a HELLO goes again, ns; 0 for never.
         tries: HELLOs without an answer.
         watch: of the path, while it is in doubt.
-        heal_due: when to connect again, ns; 0 for not.
-        heals: attempts since it broke.
     """
 
     __slots__ = (
@@ -84,8 +82,6 @@ class OpenibEndpoint(Endpoint):
         "casualties",
         "connection",
         "eager_seen",
-        "heal_due",
-        "heals",
         "hello_due",
         "identity",
         "incoming",
@@ -139,8 +135,6 @@ class OpenibEndpoint(Endpoint):
         self.hello_due = 0
         self.tries = 0
         self.watch: PathWatch | None = None
-        self.heal_due = 0
-        self.heals = 0
 
     def describe(self) -> str:
         """Interface and addresses, as for `btl/tcp`."""

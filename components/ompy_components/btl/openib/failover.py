@@ -4,7 +4,8 @@ The first bad completion of an endpoint fails it and nothing else: the PML is to
 by EP_BROKEN over another module's endpoint, and all queue pairs go to ERR, so that the device
 reports what was posted. What it reports as good is good. When everything is reported, what lies in
 the eager ring is delivered, what failed and what had not been posted is completed badly, in the
-order it was accepted, and the queue pairs are given back. Then the endpoint may connect anew.
+order it was accepted, and the queue pairs are given back. Then the endpoint may connect anew, when
+`ompy.frameworks.healing` says so or the peer asks for it.
 
 Source: reference openmpi.md 5.7 and 4.15, seed bfo-design section 9.
 """
@@ -12,10 +13,12 @@ Source: reference openmpi.md 5.7 and 4.15, seed bfo-design section 9.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, UNREACHABLE
-from ompy.frameworks.nic.base import EventKind, LinkState, NicError
+from ompy.frameworks.healing import Mender, Phase
+from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.verbs import Completion, QueuePair
 from ompy.frameworks.nic.verbs import State as PairState
 
@@ -33,25 +36,21 @@ if TYPE_CHECKING:
     from ompy_components.btl.openib.endpoint import OpenibEndpoint
     from ompy_components.btl.openib.module import OpenibModule
 
-MS: Final = 1_000_000  # ns; Linux counts so
-HEAL_FIRST: Final = 100 * MS  # arbitrary: a link that came up is in use within a second
-HEAL_MOST: Final = 2_000 * MS  # arbitrary: what doubling that leads to
-
 
 class Failover:
     """The broken endpoints of one module.
 
     Attributes:
         draining: broken, and not everything of the old connection is reported.
-        healing: to be connected again.
         told: EP_BROKEN and EP_EAGER_RDMA_ERROR messages sent.
     """
 
     def __init__(self, module: OpenibModule) -> None:
         self._module = module
         self.draining: dict[OpenibEndpoint, None] = {}
-        self.healing: dict[OpenibEndpoint, None] = {}
+        self._menders: dict[OpenibEndpoint, Mender] = {}
         self._condemned: dict[OpenibEndpoint, str] = {}
+        self._device_told = self._ended = False
         self.told = 0
 
     # -- how it begins
@@ -77,8 +76,17 @@ class Failover:
         self._condemned.setdefault(endpoint, reason)
         self._module.wake()
 
-    def fail(self, endpoint: OpenibEndpoint, reason: str, *, tell_peer: bool = True) -> None:
-        """A connection is broken, or an attempt to make one has failed."""
+    def fail(
+        self, endpoint: OpenibEndpoint, reason: str, *, tell_peer: bool = True, tell: bool = True
+    ) -> None:
+        """A connection is broken, or an attempt to make one has failed.
+
+        Args:
+            endpoint: whose.
+            reason: in words.
+            tell_peer: over another module; it has not said so itself.
+            tell: the PML, which has not been told that the whole device is gone.
+        """
         module = self._module
         if endpoint.connection.state is State.FAILED:
             return
@@ -93,16 +101,25 @@ class Failover:
             return
         module.note("PATH_FAILED", peer=endpoint.proc.rank, reason=reason)
         expected = endpoint.left or endpoint.proc.departed
-        if module.error_callback is not None and (endpoint.busy or not expected):
+        if tell and module.error_callback is not None and (endpoint.busy or not expected):
             flags = ERROR_NONFATAL if module.failing_over and not expected else ERROR_FATAL
             module.error_callback.failed(module, flags, endpoint.proc, reason)
         if tell_peer and not expected:
             self._notify(endpoint, EP_BROKEN)
 
     def fail_all(self, reason: str) -> None:
-        """The port or the device has failed: so have all its connections."""
-        for endpoint in list(self._module.endpoints.values()):
-            self.fail(endpoint, reason)
+        """The port or the device has failed: so have all its connections.
+
+        Of a device the PML hears once, for all peers, if that may be another path's business:
+        where it is the end, it is the end of those peers alone that this device reaches.
+        """
+        module = self._module
+        whole = bool(module.nic.gone) and module.failing_over
+        if whole and not self._device_told and module.error_callback is not None:
+            self._device_told = True
+            module.error_callback.failed(module, ERROR_NONFATAL, None, reason)
+        for endpoint in list(module.endpoints.values()):
+            self.fail(endpoint, reason, tell=not whole)
 
     # -- the other end
 
@@ -179,7 +196,7 @@ class Failover:
         endpoint.reads = module.limits.reads
         wanted = endpoint.connection.wanted
         endpoint.connection.cleared()
-        self._schedule(endpoint, at_once=wanted)
+        self._mend_some_time(endpoint, wanted=wanted)
         for one in lost:
             self._complete(endpoint, one)
 
@@ -214,7 +231,7 @@ class Failover:
 
     def close(self) -> None:
         """The module ends: give back what connections have, and mend nothing any more."""
-        self.healing.clear()
+        self.end_healing()
         self._condemned.clear()
         for endpoint in self._module.endpoints.values():
             endpoint.broken = endpoint.broken or "this rank has ended"
@@ -235,9 +252,7 @@ class Failover:
                 if shared is not None and shared.queue is subject:
                     shared.few_left()
         elif kind is EventKind.LINK_UP:
-            for endpoint in self.healing:
-                endpoint.heal_due = module.context.engine.now()
-            module.wake()
+            pass  # packets may get through, or not yet: the agents find out
         elif kind is EventKind.LINK_DOWN:
             module.note("PORT_ERROR", reason=reason)
             if module.port_error_failover and module.failing_over:
@@ -247,41 +262,59 @@ class Failover:
 
     # -- healing
 
-    def _schedule(self, endpoint: OpenibEndpoint, *, at_once: bool) -> None:
-        """Have a broken endpoint connect again, if somebody wants to know when it can be used."""
+    def _mend_some_time(self, endpoint: OpenibEndpoint, *, wanted: bool) -> None:
+        """Have a broken endpoint connect again, if somebody wants to know when it can be used.
+
+        Args:
+            endpoint: of whose connection, or attempt to make one, nothing is left.
+            wanted: the peer has asked for a new one meanwhile.
+        """
         module = self._module
         if not module.failing_over or endpoint.proc.departed or endpoint.left or module.nic.gone:
             return
-        now = module.context.engine.now()
-        pause = 0 if at_once else min(HEAL_FIRST << min(endpoint.heals, 8), HEAL_MOST)
-        endpoint.heal_due = now + pause
-        self.healing[endpoint] = None
-        module.wake()
+        if self._ended:
+            return
+        mender = self._mender(endpoint)
+        if mender.phase is Phase.SOUND:
+            mender.broke()
+        elif mender.phase is Phase.MENDING:
+            mender.refused()
+        if wanted and not mender.left_alone:
+            module.connecting.begin(endpoint)
 
-    def expire(self, now: int) -> int | None:
-        """Connect what is due. Returns when the next one is, or None."""
-        due: int | None = None
-        for endpoint in list(self.healing):
-            if endpoint.proc.departed or endpoint.left:
-                del self.healing[endpoint]
-                continue
-            if now < endpoint.heal_due or self._module.nic.link is LinkState.DOWN:
-                at = max(endpoint.heal_due, now + HEAL_FIRST)
-                due = at if due is None else min(due, at)
-                continue
-            del self.healing[endpoint]
-            endpoint.heals += 1
-            self._module.connecting.begin(endpoint)
-        return due
+    def _mender(self, endpoint: OpenibEndpoint) -> Mender:
+        made = self._menders.get(endpoint)
+        if made is None:
+            own = endpoint.identity
+            made = self._menders[endpoint] = Mender(
+                self._module.context,
+                endpoint.proc,
+                (own.address, endpoint.record.host),
+                own.interface,
+                partial(self._module.connecting.begin, endpoint),
+            )
+        return made
+
+    def end_healing(self) -> None:
+        """The module ends: nothing is connected again, unless the peer asks for it."""
+        self._ended = True
+        for mender in self._menders.values():
+            mender.end()
+
+    def leaves_alone(self, endpoint: OpenibEndpoint) -> bool:
+        """Whether a path has broken so often that it is not connected for now."""
+        mender = self._menders.get(endpoint)
+        return mender is not None and mender.left_alone
 
     def connected(self, endpoint: OpenibEndpoint) -> None:
         """A connection is up: if it was broken before, it is healed."""
-        self.healing.pop(endpoint, None)
         if not endpoint.broken:
             return
         endpoint.broken = ""
-        endpoint.heals = 0
         module = self._module
+        mender = self._menders.get(endpoint)
+        if mender is not None and mender.phase is not Phase.SOUND:
+            mender.mended()
         module.note("PATH_HEALED", peer=endpoint.proc.rank)
         if module.error_callback is not None:
             module.error_callback.healed(module, endpoint.proc)

@@ -27,6 +27,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.device_memory import RegisteredMemory
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
 from ompy.frameworks.proc import Proc
@@ -48,7 +49,6 @@ from ompy_components.btl.openib.receiving import ReceiveEngine
 from ompy_components.btl.openib.registered import (
     HANDLE_SIZE,
     MemoryTable,
-    RegisteredMemory,
     remote_of,
 )
 from ompy_components.btl.openib.renewal import Renewals
@@ -357,12 +357,13 @@ class OpenibModule(BtlModule):
         access = REMOTE_READ if one.opcode is Opcode.RDMA_READ else REMOTE_WRITE
         if there is None or not there.allows(offset, len(one.segment), access):
             return BAD_PARAM
-        if not isinstance(local_handle, RegisteredMemory):
+        region = local_handle.region if isinstance(local_handle, RegisteredMemory) else None
+        if region is None:
             return BAD_PARAM
         if not endpoint.usable:
             return UNREACHABLE
-        one.lkey = local_handle.region.lkey
-        one.address, one.rkey = there.address + offset, there.rkey
+        one.lkey = region.lkey
+        one.address, one.rkey = there.base + offset, there.key
         self.sending.accept(endpoint, one)
         return QUEUED
 
@@ -425,9 +426,9 @@ class OpenibModule(BtlModule):
         events = self.failover.settle()
         if self._due is not None and now >= self._due:
             self._due = None
-            for due in (self.failover.expire(now), self.connecting.expire(now)):
-                if due is not None and (self._due is None or due < self._due):
-                    self._due = due
+            due = self.connecting.expire(now)
+            if due is not None and (self._due is None or due < self._due):
+                self._due = due
         return events
 
     def wake(self) -> None:
@@ -481,6 +482,7 @@ class OpenibModule(BtlModule):
         """Wait until the peers have everything, part from them, and close."""
         if self._finalized:
             return
+        self.failover.end_healing()
         engine = self.context.engine
         every = list(self.endpoints.values())
         engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in every))

@@ -220,7 +220,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     def chunk(self) -> int:
         """Bytes of a put that go in one frame: where another path is left to tell of failures."""
-        return self._guard.chunk_of(self)  # type: ignore[no-any-return]
+        return self._guard.chunk_of(self)
 
     def trickle(self, frames: list[list[memoryview]]) -> None:
         """Send frames that all others may go before."""
@@ -357,7 +357,7 @@ class FailoverEndpoint(TcpEndpoint):
         the peer has given up what we may still hold.
         """
         number = _number(nonce)
-        if self.leaving or self.state is LEFT or number <= self.number:
+        if self.leaving or self.state is LEFT or number <= self.number or self._guard.ended:
             return True
         if self.state is CONNECTING and number <= self.proposed:
             return number < self.proposed or self._owner.context.rank < self.proc.rank
@@ -383,6 +383,8 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _connected(self) -> None:
         self.number = max(self.number, self.proposed)
+        assert self._stream is not None
+        self._guard.prepare(self._stream)
         super()._connected()
         if self.mending and self.state is CONNECTED:
             self.mending = False
@@ -393,7 +395,7 @@ class FailoverEndpoint(TcpEndpoint):
         if not self.mending:
             super()._retry(why)
             return
-        self._drop_stream()
+        self._abandon_stream()
         self.state = FAILED
         self._note("NOT_MENDED", why=why)
         self._guard.refused(self)
@@ -422,7 +424,9 @@ class FailoverEndpoint(TcpEndpoint):
 
     def settled(self) -> bool:
         """Nothing is left to send or to wait for."""
-        return self.mending or (not self.kept and TcpEndpoint.settled(self))
+        if self.mending:  # what the peer may have taken already is to end by a BYE
+            return self.state is not CONNECTING
+        return not self.kept and TcpEndpoint.settled(self)
 
     def peer_gave_up(self, number: int) -> None:
         """The peer says, over another rail, that a connection has failed at its end."""
@@ -448,11 +452,17 @@ class FailoverEndpoint(TcpEndpoint):
             reader.closed = True
         if self.state is FAILED or self.state is LEFT:
             return  # broken from within one of those completions
-        self._drop_stream()
+        self._abandon_stream()
         self.state = LEFT if self.leaving else FAILED
         self._note("FAILED", why=why)
         self._guard.broke(self, why)
         self._fail_queue()
+
+    def _abandon_stream(self) -> None:
+        """Of a path that was given up: its kernel is not to go on with it."""
+        if self._stream is not None:
+            self._stream.abandon()
+        self._drop_stream()
 
     def close(self) -> None:
         """Close the connection, whatever its state."""

@@ -195,6 +195,16 @@ class TcpComponent(BtlComponent):
             minimum=0,
         ),
         Parameter(
+            "unsent_max",
+            "size_t",
+            1024 * 1024,  # arbitrary: 8 ms of 1 Gbit/s
+            "Bytes that the kernel takes before it has sent them, to another host and where a PML "
+            "fails over: what is said about a broken path waits behind them. 0: as it likes.",
+            level=6,
+            unit="bytes",
+            minimum=0,
+        ),
+        Parameter(
             "half_open_max",
             "int",
             64,  # arbitrary: more than ranks connect to one rank at the same moment

@@ -34,6 +34,7 @@ cdef class TcpEndpoint(Endpoint):
     cdef public object queue
     cdef public object remote
     cdef public object state
+    cpdef tuple ends(self)
     @cython.locals(size="long long", pieces=list)
     cpdef int send(self, Descriptor descriptor, int tag) except? -99
     @cython.locals(pieces=list)

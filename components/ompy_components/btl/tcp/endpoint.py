@@ -19,9 +19,10 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.proc import Proc
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
+from ompy.net.handshake import HandshakeError, Initiator, Outcome
+from ompy.net.proving import hear, say
 
 from ompy_components.btl.tcp.framing import BYE, DATA, FRAME, FRAME_SIZE, FrameReader
-from ompy_components.btl.tcp.handshake import HandshakeError, Initiator, Outcome
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ class TcpEndpoint(Endpoint):
         self._later(self._owner.handshake_timeout, partial(self._not_taken, "no answer"))
 
     def _nonce(self) -> bytes:
-        from ompy_components.btl.tcp.handshake import NONCE_SIZE
+        from ompy.net.handshake import NONCE_SIZE
 
         return self._owner.context.network.entropy(NONCE_SIZE)
 
@@ -291,24 +292,19 @@ class TcpEndpoint(Endpoint):
         assert initiator is not None
         try:
             if initiator.outgoing:
-                taken = stream.send([memoryview(initiator.outgoing)])
-                initiator.outgoing = initiator.outgoing[taken:]
+                say(initiator, stream)
                 if not initiator.outgoing:
                     # The peer's kernel has it. A rank that computes answers when it polls, and a
                     # connection it may have taken by then must not be given up.
                     self._no_timer()
             while initiator.outcome is Outcome.UNDER_WAY:
-                room = bytearray(initiator.wanted())
-                count = stream.receive_into(memoryview(room))
+                count = hear(initiator, stream)
                 if count == WOULD_BLOCK:
                     break
                 if count == 0:
                     self._not_taken("the peer closed the connection during the handshake")
                     return
-                initiator.feed(bytes(room[:count]))
-                if initiator.outgoing:
-                    taken = stream.send([memoryview(initiator.outgoing)])
-                    initiator.outgoing = initiator.outgoing[taken:]
+                say(initiator, stream)
         except (LinkError, HandshakeError) as problem:
             self._not_taken(str(problem))
             return

@@ -11,7 +11,7 @@ from ompy.frameworks.healing import Mender, Phase
 from ompy.frameworks.paths import PathVerdict, PathWatch
 from ompy.frameworks.rail_notices import tell_of_failure
 from ompy.mca.parameter import Values
-from ompy.net.base import LinkNews
+from ompy.net.base import LinkNews, Stream
 
 from ompy_components.btl.tcp.acknowledging import Acknowledger, FailoverEndpoint
 from ompy_components.btl.tcp.endpoint import CLOSED, CONNECTED, CONNECTING
@@ -49,6 +49,7 @@ class Guard:
     Attributes:
         acknowledger: sends the acknowledgements that nothing carries.
         begun: a PML has asked for failover: broken paths are not the end, and are mended.
+        ended: the module ends, so they are not mended any more.
     """
 
     def __init__(self, module: TcpModule, values: Values) -> None:
@@ -56,10 +57,11 @@ class Guard:
         self._context = module.context
         self._timeout = values.ack_timeout_ms * MS
         self._chunk = values.put_chunk
+        self._unsent_max = values.unsent_max
         self._doubts: dict[FailoverEndpoint, _Doubt] = {}
         self._menders: dict[FailoverEndpoint, Mender] = {}
         self._timer: Timer | None = None
-        self._closed = False
+        self.ended = False
         self.begun = False
         self._link = None if module.interface.loopback else self._listen()
         engine = self._context.engine
@@ -90,11 +92,16 @@ class Guard:
         """Bytes of a put that go in one frame; 0 for all."""
         return self._chunk if _has_spare(endpoint) else 0
 
+    def prepare(self, stream: Stream) -> None:
+        """A connection is there: what is said about another one must not wait long in it."""
+        if self._unsent_max and not self._module.interface.loopback:
+            stream.hold_unsent(self._unsent_max)
+
     # -- silence
 
     def watch_over(self) -> None:
         """Something waits for an answer: look now and then whether one comes."""
-        if self._timer is None and self._timeout and not self._closed:
+        if self._timer is None and self._timeout and not self.ended:
             self.acknowledger.guarded = True
             self._timer = self._context.engine.call_later(self._timeout // LOOKS, self._tick)
 
@@ -164,7 +171,7 @@ class Guard:
         expected = bool(endpoint.leaving or proc.departed)
         if not expected and self.begun:
             tell_of_failure(module, endpoint, endpoint.number)
-        mendable = self.begun and not expected and not self._closed
+        mendable = self.begun and not expected and not self.ended
         if mendable:
             endpoint.mending = True
         open_ends = bool(endpoint.kept) or not endpoint.remote.idle
@@ -189,7 +196,7 @@ class Guard:
     def holds(self, endpoint: FailoverEndpoint) -> bool:
         """Whether a path has broken so often that it is left alone for now."""
         mender = self._menders.get(endpoint)
-        return mender is not None and mender.phase is Phase.HOLDING
+        return mender is not None and mender.left_alone
 
     def _mender(self, endpoint: FailoverEndpoint) -> Mender:
         made = self._menders.get(endpoint)
@@ -216,7 +223,7 @@ class Guard:
 
     def ending(self) -> None:
         """The module ends: no path is taken back any more."""
-        self._closed = True
+        self.ended = True
         for mender in self._menders.values():
             mender.end()
 

@@ -33,10 +33,8 @@ from ompy.frameworks.proc import Proc
 from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
 from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
-from ompy.net.base import WOULD_BLOCK, Interface, LinkError, Stream
-
-from ompy_components.btl.tcp.endpoint import TcpEndpoint
-from ompy_components.btl.tcp.handshake import (
+from ompy.net.base import Interface, LinkError, Stream
+from ompy.net.handshake import (
     NONCE_SIZE,
     REFUSED,
     TAKEN,
@@ -44,6 +42,9 @@ from ompy_components.btl.tcp.handshake import (
     HandshakeError,
     Outcome,
 )
+from ompy.net.proving import attend
+
+from ompy_components.btl.tcp.endpoint import TcpEndpoint
 from ompy_components.btl.tcp.interfaces import Probes, pairs
 from ompy_components.btl.tcp.remote import RemoteMemory
 
@@ -401,26 +402,14 @@ class TcpModule(RdmaModule):
 
     def attend(self, visitor: Visitor) -> None:
         """Go on with a visitor's handshake."""
-        acceptor, stream = visitor.acceptor, visitor.stream
         try:
-            while acceptor.wanted():
-                room = bytearray(acceptor.wanted())
-                count = stream.receive_into(memoryview(room))
-                if count == WOULD_BLOCK:
-                    break
-                if count == 0:
-                    self.expel(visitor)
-                    return
-                acceptor.feed(bytes(room[:count]))
-            if acceptor.outcome is Outcome.PROVEN:
-                self._decide(visitor)
-            if acceptor.outgoing:
-                taken = stream.send([memoryview(acceptor.outgoing)])
-                acceptor.outgoing = acceptor.outgoing[taken:]
+            stays = attend(visitor.acceptor, visitor.stream, partial(self._decide, visitor))
         except (LinkError, HandshakeError):
-            self.expel(visitor)  # a stranger: nothing to tell anybody
-            return
-        self._conclude(visitor)
+            stays = False  # a stranger: nothing to tell anybody
+        if stays:
+            self._conclude(visitor)
+        else:
+            self.expel(visitor)
 
     def _decide(self, visitor: Visitor) -> None:
         endpoint = self._endpoint(self.context.procs[visitor.acceptor.peer])

@@ -55,6 +55,14 @@ class UsnicComponent(BtlComponent):
             put_alignment=1,
         ),
         Parameter(
+            "nic",
+            "string",
+            "vic",
+            "Component of the NICs: vic is emulated, libfabric has the real library's datagrams "
+            "over its provider udp.",
+            level=3,
+        ),
+        Parameter(
             "if_include",
             "string",
             "",
@@ -235,7 +243,12 @@ class UsnicComponent(BtlComponent):
         from ompy_components.btl.usnic.module import UsnicModule
 
         values = self.values
-        nics = context.find_nics(DatagramNic)
+        nics = context.find_nics(DatagramNic, values.nic)
+        if not nics:
+            raise NotAvailable(
+                f"nic component {values.nic!r} has no datagram NIC here; `ompy-info --plugins` may "
+                "say why"
+            )
         chosen = interfaces.choose(context, nics, values.if_include, values.if_exclude)
         chosen = chosen[: values.max_btls or None]
         if not chosen:

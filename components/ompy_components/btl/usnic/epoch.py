@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-EPOCH_MAX: Final = (1 << 32) - 1  # a packet has 32 bits for it
+EPOCH_MAX: Final = (1 << 32) - 1  # arbitrary: a packet has 32 bits for it
 
 
 class Stage(Enum):

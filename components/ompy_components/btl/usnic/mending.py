@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.healing import Mender, Phase
+from ompy.frameworks.healing import Mender
 from ompy.frameworks.paths import MS
 from ompy.frameworks.rail_notices import listen_for_notices, tell_of_failure
 
@@ -56,7 +56,7 @@ class Mending:
         """The peer says OPEN; one with a stage that there is not is dropped."""
         if self._closed or _is_over(endpoint) or header.sequence >= Stage.DOWN.value:
             return
-        if endpoint.epoch.stage is Stage.DOWN and self._holds(endpoint):
+        if endpoint.epoch.stage is Stage.DOWN and self._mender(endpoint).left_alone:
             return
         self._act(endpoint, endpoint.epoch.heard(header.epoch, Stage(header.sequence)))
 
@@ -67,10 +67,9 @@ class Mending:
                 del self._saying[endpoint]
                 continue
             if now >= due:
-                due, pause = now + pause, min(2 * pause, PAUSE_MAX)
-                self._saying[endpoint] = due, pause
+                self._saying[endpoint] = now + pause, min(2 * pause, PAUSE_MAX)
                 self._say(endpoint)
-            self._module.timer_at(due)
+            self._module.timer_at(self._saying[endpoint][0])
 
     def close(self) -> None:
         """The module ends: nothing is taken back any more."""
@@ -116,10 +115,6 @@ class Mending:
             module.error_callback.healed(module, endpoint.proc)
 
     # -- when
-
-    def _holds(self, endpoint: UsnicEndpoint) -> bool:
-        """Whether a path has broken so often that it is left alone for now."""
-        return self._mender(endpoint).phase is Phase.HOLDING
 
     def _mender(self, endpoint: UsnicEndpoint) -> Mender:
         made = self._menders.get(endpoint)

@@ -105,11 +105,11 @@ class UsnicModule(BtlModule):
         self.statistics = Statistics()
         self.isn = int.from_bytes(context.network.entropy(2))
         self.endpoints: dict[int, UsnicEndpoint] = {}
-        self._limits = _limits(values, nic.max_message)
         self._due: int | None = None  # when a timer of an endpoint runs out
         self._timer: Timer | None = None
         self._finalized = False
         nic.open()
+        self._limits = _limits(values, nic.max_message)
         self._channels = _channels(nic, values)
         self._seal = Seal(context.job_key, context.rank, index)
         data = self._channels[DATA]
@@ -456,8 +456,7 @@ class UsnicModule(BtlModule):
         """Wait until the peers have everything, tell them so, and close."""
         if self._finalized:
             return
-        if self.map is not None:
-            self._write_map(self.map)
+        self._write_map()
         if self.mending is not None:
             self.mending.close()
         engine = self.context.engine
@@ -485,10 +484,11 @@ class UsnicModule(BtlModule):
         self.sending.pool.close()
         self.nic.close()
 
-    def _write_map(self, common: ConnectivityMap) -> None:
+    def _write_map(self) -> None:
         """Before any peer leaves. A map nobody can write down is no reason to fail."""
         try:
-            common.finalizing()
+            if self.map is not None:
+                self.map.finalizing()
         except OSError as problem:
             self.note("NO_MAP", reason=str(problem))
             print(f"ompy: btl_usnic_connectivity_map: {problem}", file=sys.stderr, flush=True)

@@ -10,11 +10,11 @@ from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.frameworks.coll import TAG_ALLREDUCE, TAG_BARRIER, TAG_BCAST, TAG_REDUCE, CollModule
 from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.shared_memory import SharedMemory, share
 from ompy.mca.parameter import Values
 
-from ompy_components.coll.sm.board import Board
+from ompy_components.coll.sm.board import Board, board_size
 from ompy_components.coll.sm.operations import Operations
-from ompy_components.coll.sm.setup import SharedMemory, share
 
 
 class SmColl(CollModule):
@@ -31,7 +31,8 @@ class SmColl(CollModule):
     def _ready(self) -> Operations | None:
         """The operations on the memory, made with the first; None where there is none."""
         if self._shared is None:
-            self._shared = share(self.communicator, self._depth, self._fragment)
+            size = board_size(self.communicator.size, self._depth, self._fragment)
+            self._shared = share(self.communicator, size)
             view = self._shared.view
             if view is not None:
                 board = Board(self.communicator, view, self._depth, self._fragment)

@@ -45,6 +45,10 @@ class Allowance:
         self._gained = 0
         self.packets = self._wanted = max(self._wanted // 2, min(LEAST, self._most))
 
+    def probing(self) -> None:
+        """Something may have been lost: one packet finds out, and costs nothing if nothing was."""
+        self.packets = 1
+
     def expired(self) -> None:
         """Nothing was heard."""
         if self.packets > 1:

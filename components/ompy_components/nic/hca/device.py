@@ -81,16 +81,7 @@ class Hca(VerbsNic):
             interface: it is behind.
             values: of the component's parameters.
         """
-        super().__init__(
-            Identity(
-                f"hca_{index}",
-                interface.name,
-                interface.address,
-                interface.prefix,
-                interface.bandwidth,
-                emulated=True,
-            )
-        )
+        super().__init__(Identity.behind(interface, f"hca_{index}", emulated=True))
         self.network = context.network
         self.trace = context.trace
         self.lid = lid_of(context.rank, index, context.size)

@@ -33,6 +33,7 @@ from ompy_components.nic.hca.headers import (
     Remote,
     unwrapped,
 )
+from ompy_components.nic.hca.round_trips import RoundTrips
 from ompy_components.nic.hca.timing import FOR_EVER, rnr_ns, timeout_ns
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class Requester:
         self.una = self.cursor = first
         self.round = 0
         self._deadline: int | None = None
+        self._probe_at: int | None = None  # when the oldest packet goes again early
+        self._trips = RoundTrips()
         self.timing = Timing(0, 0, 0, 0)
         self._pair = pair
         self._mtu = pair.device.mtu
@@ -204,7 +207,7 @@ class Requester:
             remote = Remote(work.remote_address, work.rkey, size, self._mtu)
         asks = last or room == 1 or self.cursor - self._asked + 1 >= self._chunk
         if asks:
-            self._asked = self.cursor + 1
+            self._asks_until(self.cursor + 1)
         begin = index * self._mtu
         payload = request.pieces.views(begin, min(begin + self._mtu, size))
         self._pair.send(opcode, self.cursor, self.round, remote, payload, asks=asks)
@@ -234,11 +237,18 @@ class Requester:
             compares = work.opcode is Opcode.COMPARE_AND_SWAP
             opcode = headers.COMPARE_SWAP if compares else headers.FETCH_ADD
         self._reads.append(self.cursor + count - 1)
-        self._asked = self.cursor + count
+        self._asks_until(self.cursor + count)
         self._pair.send(opcode, self.cursor, self.round, extension, (), asks=True)
         return count
 
+    def _asks_until(self, end: int) -> None:
+        """The next packet asks for an answer to all before `end`."""
+        self._asked = end
+        if self.cursor >= self._sent:
+            self._trips.asked(end, self._pair.device.now())
+
     def _go_back(self) -> None:
+        self._trips.went_back()
         self.cursor = self._asked = self._read_end = self.una
         self._at = 0
         self._reads.clear()
@@ -380,6 +390,7 @@ class Requester:
         while self._reads and self._reads[0] < self.una:
             self._reads.popleft()
         self._allowance.gained(count)
+        self._trips.answered(self.una, self._pair.device.now())
         self.begin_counting()
         self._resume_at = None
         self._pair.device.doubts.settle(self._pair)
@@ -389,6 +400,7 @@ class Requester:
 
     def _watch(self) -> None:
         """Say when to look again."""
+        self._probe_at = None
         if self._resume_at is not None:
             self._deadline = self._resume_at
         elif self.una == self._sent or not self.timing.timeout:
@@ -397,14 +409,20 @@ class Requester:
             timeout = timeout_ns(self.timing.timeout)
             pause = min(timeout << self._patience, max(timeout, QUIET_MAX))
             self._deadline = self._pair.device.now() + pause
+            self._plan_probe()
         self._pair.device.watch(self._pair)
+
+    def _plan_probe(self) -> None:
+        now, deadline = self._pair.device.now(), self._deadline
+        assert deadline is not None, "something is under way"
+        wait = self._trips.probe_after(deadline - now)
+        self._probe_at = None if wait is None else now + wait
 
     @property
     def deadline(self) -> int | None:
         """When `expire` has something to do, or None."""
-        if self._missing_at is None or self._deadline is None:
-            return self._deadline if self._missing_at is None else self._missing_at
-        return min(self._deadline, self._missing_at)
+        times = (self._deadline, self._missing_at, self._probe_at)
+        return min((at for at in times if at is not None), default=None)
 
     def expire(self, now: int) -> None:
         """Look whether it is time to try again, or to give up."""
@@ -419,6 +437,8 @@ class Requester:
             self.transmit()
             return
         if self._deadline is None or now < self._deadline:
+            if self._probe_at is not None and now >= self._probe_at:
+                self._probe()
             return
         if self._resume_at is not None:
             self._resume_at = None
@@ -432,6 +452,16 @@ class Requester:
             self._go_back()
             self._watch()
             self.transmit()
+
+    def _probe(self) -> None:
+        """Send the oldest packet again, long before its time is up, which stays as it is."""
+        self._trips.probes += 1
+        self._allowance.probing()
+        self._pair.note("PROBE", number=self.una)
+        self._go_back()
+        self._plan_probe()
+        self._pair.device.watch(self._pair)
+        self.transmit()
 
     def _count(self) -> None:
         """A try was in vain: whether it counts, and whether it was the last."""
@@ -493,7 +523,7 @@ class Requester:
         """Nothing is sent any more."""
         self._resume_at = None
         self._missing_at = None
-        self._deadline = None
+        self._deadline = self._probe_at = None
         self._early.clear()
         self._at = 0
         self._reads.clear()

@@ -26,16 +26,7 @@ class Vic(DatagramNic):
     """An emulated VIC behind one network interface."""
 
     def __init__(self, network: Network, index: int, interface: Interface, values: Values) -> None:
-        super().__init__(
-            Identity(
-                f"vic_{index}",
-                interface.name,
-                interface.address,
-                interface.prefix,
-                interface.bandwidth,
-                emulated=True,
-            )
-        )
+        super().__init__(Identity.behind(interface, f"vic_{index}", emulated=True))
         self.network = network
         self.mtu = values.mtu or min(interface.mtu or MTU_UNKNOWN, MTU_MAX)
         self.max_message = self.mtu - HEADERS

@@ -33,7 +33,7 @@ class BfoComponent(PmlComponent):
         Parameter(
             "piece_ms",
             "int",
-            100,  # arbitrary: long against what ranks that share a core wait for each other
+            200,  # arbitrary: long against what ranks that share a core wait for each other
             "How long a piece of a large message may take on its rail where there is another to go "
             "on over, from asking until it is there; what was lost goes again behind such pieces. "
             "0: any time.",

@@ -5,7 +5,7 @@ are under way. So where there is another rail to go on over, a piece is as large
 in `piece_ms`. A piece that was lost with its rail is asked for again over a survivor: the others
 of the message go on.
 
-Source: issue of a restart that waited for one put of hundreds of megabytes; README.md, "Pieces".
+Source: README.md, "Pieces".
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.frameworks.btl import REMOTE_WRITE, BtlModule, Endpoint
+from ompy.frameworks.paths import MS
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.headers import PUT, PUT_SIZE
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
     from ompy_components.pml.bfo.receiving import BfoReceiving
 
-MS: Final = 1_000_000
+LATE_MAX: Final = 8  # arbitrary: twice the pieces that are under way by default
 KEPT: Final = 64  # times remembered of pieces; arbitrary: more are looked through
 
 
@@ -43,7 +44,8 @@ class Paces:
     """How large a piece may be on each rail, after how long the last ones took.
 
     The time is from asking until the FIN: it holds what waits before the piece, too. A rail whose
-    pieces are quick has larger ones, twice as large at most each time.
+    pieces are quick has larger ones, twice as large at most each time; one whose pieces are late
+    many times in a row has smaller ones. Once says nothing: a rank that is held up is no slow rail.
     """
 
     def __init__(self, aim: int, least: int) -> None:
@@ -56,6 +58,7 @@ class Paces:
         self.aim = aim
         self._least = least
         self._sizes: dict[Endpoint, int] = {}
+        self._late: dict[Endpoint, int] = {}
 
     def size(self, rail: Rail) -> int:
         """Bytes of the next piece over a rail."""
@@ -63,12 +66,14 @@ class Paces:
 
     def took(self, rail: Rail, size: int, time: int) -> None:
         """A piece of `size` bytes has taken `time` ns."""
-        now = self.size(rail)
+        now, late = self.size(rail), 0
         if time > self.aim:
-            now = max(self._least, min(now, size * self.aim // time))
+            late = self._late.get(rail.endpoint, 0) + 1
+            if late == LATE_MAX:
+                now, late = max(self._least, min(now, size * self.aim // time)), 0
         elif 2 * time < self.aim and size >= now:
             now *= 2
-        self._sizes[rail.endpoint] = now
+        self._sizes[rail.endpoint], self._late[rail.endpoint] = now, late
 
 
 class BfoPutRequests(PutRequests):
@@ -133,8 +138,10 @@ class BfoPutRequests(PutRequests):
         The sender does what it has heard twice once, and says it when that was over the dead rail.
 
         Returns:
-            Whether there was a rail for it.
+            Whether it could be: the piece lies in a registration of its own, and a rail is left.
         """
+        if fragment.handle is None:
+            return False
         old = fragment.rail
         proc = old.endpoint.proc
         rail = self._survivor(proc.bml_endpoint, old.module)
@@ -163,7 +170,7 @@ class BfoPutRequests(PutRequests):
             return None
         able = [rail for rail in endpoint.rdma.in_turn() if rail.module.flags & CAN_PUT]
         others = [rail for rail in able if rail.module is not module]
-        return (others or able or [None])[0]
+        return next(iter(others or able), None)
 
     # -- what has not been asked for yet
 

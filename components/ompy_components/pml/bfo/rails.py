@@ -101,11 +101,12 @@ class Rails(ErrorCallback):
     def _all_gone(self, proc: Proc, module: BtlModule, reason: str) -> None:
         made = proc.bml_endpoint
         assert isinstance(made, BmlEndpoint)
-        if [rail for rail in made.send.rails if rail.module is not module]:  # one was healed
+        if not self.is_lost(proc, module):  # it was healed itself, before anybody was told
+            return
+        others = [rail for rail in made.send.rails if rail.module is not module]  # healed meanwhile
+        if others or (not proc.departed and self.bfo.bml.stand_in(proc)):
             self.bfo.bml.remove_rail(proc, module)
             self.bfo.rail_gone(proc, module)
-            return
-        if not self.is_lost(proc, module):  # it was healed itself, before anybody was told
             return
         self.bfo.bml.remove_rail(proc, module)
         self.bfo.fail_peer(proc, f"the last rail, BTL {module.name}, lost its path: {reason}")

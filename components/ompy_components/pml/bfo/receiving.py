@@ -183,8 +183,7 @@ class BfoReceiving(Receiving):
             fragment = self.bfo.rdma.expected(fragment_id)
             if fragment is None:
                 return  # the FIN is here, or the receive has begun anew
-            own = isinstance(fragment, Wanted) and fragment.handle is not None
-            if own and self.puts.ask_again(fragment, message):
+            if isinstance(fragment, Wanted) and self.puts.ask_again(fragment, message):
                 return
         request = self.requests.get(number)
         if request is not None:

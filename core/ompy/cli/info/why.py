@@ -11,7 +11,7 @@ from ompy.mca.records import ComponentRecord, State
 from ompy.mca.registry import Registry
 from ompy.mca.settings import DEFAULT, Setting
 
-NOT_BY_ITSELF: Final = "an emulation: a job uses it only when the parameter names it"
+NOT_BY_ITSELF: Final = "a job uses it only when the parameter names it"
 
 
 def parameter_story(
@@ -65,8 +65,11 @@ def component_stories(registry: Registry, full_names: Iterable[str]) -> list[Com
         offers = [record for record in registry.records if record.full_name == full_name]
         offers.sort(key=lambda record: record.state is State.SHADOWED)
         for record in offers:
-            if getattr(record.component, "emulated", False) and not _is_named(registry, record):
-                record.remark = record.remark or NOT_BY_ITSELF
+            emulated = getattr(record.component, "emulated", False)
+            reserved = emulated or getattr(record.component, "on_request", False)
+            if reserved and not _is_named(registry, record):
+                what = f"an emulation: {NOT_BY_ITSELF}" if emulated else NOT_BY_ITSELF
+                record.remark = record.remark or what
         framework, name = offers[0].framework, offers[0].name
         text, source = _selection(registry, framework)
         stories.append(ComponentStory(framework, name, text, source, offers))

@@ -85,6 +85,12 @@ class Identity(NamedTuple):
     speed: int
     emulated: bool
 
+    @classmethod
+    def behind(cls, interface: Interface, name: str, *, emulated: bool) -> Identity:
+        """That of a device behind a network interface."""
+        own = interface.name, interface.address, interface.prefix, interface.bandwidth
+        return cls(name, *own, emulated)
+
 
 class Nic:
     """One device of one rank. All calls come with the rank's lock held.

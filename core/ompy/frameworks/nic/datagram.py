@@ -55,7 +55,7 @@ class Completion(NamedTuple):
         status: how it ended; what is not OK has carried nothing that can be used.
         context: what the work was posted with.
         size: bytes received; of a send, bytes handed to the device.
-        source: who sent it; None for a send.
+        source: who sent it, where the device tells; None for a send.
     """
 
     work: Work
@@ -195,6 +195,8 @@ class DatagramNic(Nic):
         mtu: bytes of one packet of the wire, headers included.
         max_message: bytes of one message at most.
         depth_max: work entries a queue may have.
+
+    All three are known once the device is open.
     """
 
     mtu: int

@@ -207,7 +207,7 @@ class Completion(NamedTuple):
     """One piece of work that is done.
 
     Attributes:
-        context: what it was posted with.
+        context: what it was posted with; None with an error that belongs to no work.
         size: bytes received; of other work 0.
         errno: 0, or what went wrong (positive).
         detail: libfabric's and the provider's own words about an error; else empty.
@@ -270,12 +270,12 @@ class CompletionQueue:
         """
         raise NotImplementedError
 
-    def arm(self) -> int | None:
-        """Before the caller sleeps: a file descriptor that becomes readable with news.
+    def arm(self) -> bool | None:
+        """Before the rank sleeps: see to it that news will wake it.
 
         Returns:
-            The descriptor, or -1: there is something to read now. None: this provider has nothing
-            that could wake anybody, so look again soon.
+            True: it will be woken. False: there is something to read now. None: this provider has
+            nothing that could wake anybody, or has timers of its own, so look again soon.
         """
         raise NotImplementedError
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy.engine.reactor import Cancellable, Loop
 from ompy.frameworks.paths import PathVerdict
+from ompy.net.carrier import has_no_carrier
 from ompy.net.fault_rules import FaultRule
 from ompy.net.outages import Outages
 from ompy.runtime.probes.machine import PathProbe
@@ -98,16 +99,18 @@ class Prober:
     def watch(self, rank: int, header: dict[str, Any], tell: Tell) -> None:
         """A rank wants a path watched; `tell` gets what to tell it.
 
-        Where there is no socket to be had, nothing is ever told.
+        Where there is no socket to be had, or the path is not one between two addresses of IP,
+        nothing is ever told.
         """
         own = self.port()
-        if not own:
+        source, host = str(header["source"]), str(header["target"])
+        if not own or not (_is_address(source) and _is_address(host)):
             return
         key = rank, int(header["watch"])
         probe = PathProbe(header["interval"], header["turns"])
-        target = str(header["target"]), int(header["port"]) or own
+        target = host, int(header["port"]) or own
         self._watches[key] = _Watch(
-            rank, header["peer"], str(header["source"]), target, str(header["rail"]), probe, tell
+            rank, header["peer"], source, target, str(header["rail"]), probe, tell
         )
         self._last += 1
         self._numbers[self._last] = key
@@ -149,12 +152,21 @@ class Prober:
         question = watch.probe.turn()
         message = Message(QUESTION, watch.rank, watch.peer, self._nonce, number, question)
         if question and not self._silenced(watch.rank, watch.peer, watch.rail):
-            self._send(message, watch.source, watch.target)
+            self._ask(message, watch)
         pause = watch.probe.pause / S
         # in step, so that many turns take no longer than they should; but none is made up for
         at = max(at, self._loop.time() - pause / 2) + pause
         self._timers[key] = self._loop.call_at(at, self._turn, key, number, at)
         self._note(watch, key, before)
+
+    def _ask(self, message: Message, watch: _Watch) -> None:
+        """Send a question, unless there is no cable.
+
+        What is offered to an interface without a carrier has the kernel ask for the neighbour in
+        vain, and ask again a second later only: by then the cable may long be back.
+        """
+        if not has_no_carrier(watch.rail):
+            self._send(message, watch.source, watch.target)
 
     def _note(self, watch: _Watch, key: tuple[int, int], before: PathVerdict) -> None:
         verdict = watch.probe.verdict
@@ -236,3 +248,11 @@ class Prober:
 
             self._names = {found.address: found.name for found in interfaces()}
         return self._names.get(address, "")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET, text)
+    except OSError:
+        return False
+    return True

@@ -337,6 +337,8 @@ class RemoteNetwork(Network):
         world: the conductor.
     """
 
+    virtual = True
+
     def __init__(self, world: Conducted, interfaces: Sequence[Interface], random: Random) -> None:
         super().__init__()
         self.world = world

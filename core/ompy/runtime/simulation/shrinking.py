@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from ompy.net.fault_rules import PACKET_FAULTS, FaultRule
+from ompy.net.fault_rules import PACKET_FAULTS, WORK_FAULTS, FaultRule
 from ompy.net.flows import UNKNOWN, Strike
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ def events(rules: Sequence[FaultRule], strikes: Sequence[Strike]) -> list[FaultR
     """The rules of a script as single events: those that struck in one world, one by one."""
     found = []
     for index, rule in enumerate(rules):
-        if rule.what in PACKET_FAULTS:
+        if rule.what in (*PACKET_FAULTS, *WORK_FAULTS):
             mine = sorted(strike for strike in strikes if strike.rule == index)
             found += [_event(rule, strike) for strike in mine]
         else:
@@ -122,6 +122,7 @@ def _event(rule: FaultRule, strike: Strike) -> FaultRule:
         nth=(strike.nth,),
         buffer=rule.buffer,
         gives_up=rule.gives_up,
+        error=rule.error,
     )
     match rule.what:
         case "corrupt":

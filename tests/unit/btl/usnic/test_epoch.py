@@ -145,9 +145,9 @@ def settle(net: Net, menders: tuple[int, ...]) -> Net:
     return net
 
 
-@pytest.mark.parametrize("breaks", [1, 2, 3] if THOROUGH else [1, 2])
+@pytest.mark.parametrize("breaks", [1, 2])
 def test_every_order_loss_and_repetition(breaks: int) -> None:
-    """Whoever breaks, and however often: in the end both are up in one epoch, or both notice."""
+    """Whoever breaks, and however often: in the end both are up in one epoch."""
     start = Net((End(0, Stage.UP, ()), End(0, Stage.UP, ())), breaks)
     known = {start}
     todo = [start]
@@ -157,7 +157,7 @@ def test_every_order_loss_and_repetition(breaks: int) -> None:
         stages = [end.stage for end in net.ends]
         crossed += stages == [Stage.OPENING, Stage.OPENING]
         half += Stage.UP in stages and Stage.DOWN in stages
-        if len(known) % (1 if THOROUGH else 4) == 0:
+        if len(known) % (1 if THOROUGH else 24) == 0:
             for menders in ((0,), (1,), (0, 1)):
                 one, other = settle(net, menders).ends
                 alone = net.ends[1 - menders[0]].stage is Stage.DOWN and len(menders) == 1

@@ -13,9 +13,7 @@ from ompy.frameworks.coll import TAG_SHARED_MEMORY
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule, complete
-from ompy.net.base import LinkError, Network, ProcessCopy
-
-from ompy_components.coll.sm.board import board_size
+from ompy.net.base import LinkError, Network, ProcessCopy, RegionLocks
 
 PLACE: Final = Struct("<QQQQQ")  # process, descriptor, number, offset, proof; all 0 for none
 PAGE: Final = 4096  # bytes; x86 and most aarch64
@@ -26,16 +24,17 @@ class SharedMemory:
     """The memory of a communicator's members.
 
     Attributes:
-        view: of it; None where they have none.
+        view: of it; None where they have none. It begins with `PROOF_SIZE` bytes that are taken.
     """
 
-    __slots__ = ("_address", "_copy", "_mapped", "_network", "view")
+    __slots__ = ("_address", "_copy", "_mapped", "_network", "_place", "view")
 
     def __init__(self, network: Network, copy: ProcessCopy | None) -> None:
         self._network = network
         self._copy = copy
         self._address = 0
         self._mapped: tuple[int, int] | None = None
+        self._place = (0, 0, 0)
         self.view: memoryview | None = None
 
     def make(self, copy: ProcessCopy, size: int) -> bytes:
@@ -50,6 +49,7 @@ class SharedMemory:
         from ompy.net.vm import address_of
 
         self._address = address_of(view)
+        self._place = copy.identity, place[0], place[1]
         proof = self._network.entropy(PROOF_SIZE)
         view[:PROOF_SIZE] = proof
         self.view = view
@@ -66,9 +66,19 @@ class SharedMemory:
             raise LinkError("rank 0 has no memory to share")
         view = copy.map(process, descriptor, number)[offset:]
         self._mapped = process, number
+        self._place = process, descriptor, number
         if int.from_bytes(view[:PROOF_SIZE], "little") != proof:
             raise LinkError("it is other memory")
         self.view = view
+
+    def locks(self) -> RegionLocks:
+        """Locks that all members have in common.
+
+        Raises:
+            LinkError: there are none.
+        """
+        assert self._copy is not None, "what is shared was mapped"
+        return self._copy.locks(*self._place)
 
     def close(self) -> None:
         """Give it back; it goes with the last member that does, as others may still read it."""
@@ -81,15 +91,17 @@ class SharedMemory:
             self._address = 0
 
 
-def share(communicator: Communicator, depth: int, fragment: int) -> SharedMemory:
-    """Memory of all members, or of none."""
+def share(communicator: Communicator, size: int) -> SharedMemory:
+    """At least `size` bytes that all members share; or none, then for none of them.
+
+    All members call it together. It is zero but for the proof at its beginning.
+    """
     network = communicator.context.network
     with communicator.context.engine.lock:
         copy = network.process_copy()
         shared = SharedMemory(network, copy)
         network.doorbell(communicator.context.me.local_rank)  # arms it as what wakes this rank
     exchange = Exchange(communicator, TAG_SHARED_MEMORY)
-    size = board_size(communicator.size, depth, fragment)
     plan = _offer if communicator.rank == 0 else _accept
     complete(exchange, plan(exchange, shared, copy, size))
     return shared
@@ -142,4 +154,4 @@ def _accept(
 def _note(exchange: Exchange, why: str) -> None:
     trace = exchange.communicator.context.trace
     if trace.active:
-        trace.record("coll.sm", "NO_SHARED_MEMORY", why=why)
+        trace.record("memory", "NO_SHARED_MEMORY", why=why)

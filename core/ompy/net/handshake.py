@@ -21,10 +21,12 @@ from enum import Enum
 from struct import Struct
 from typing import Final
 
-MAGIC: Final = b"ompytcp1"
+MAGIC: Final = b"ompytcp1"  # of btl/tcp; another protocol has another word
+MAGIC_SIZE: Final = 8  # bytes; arbitrary: of the word a connection begins with
 NONCE_SIZE: Final = 16  # arbitrary: 128 bits never repeat
 PROOF_SIZE: Final = 32  # HMAC-SHA256
 HELLO: Final = Struct(f"<8s8sII{NONCE_SIZE}s")
+assert len(MAGIC) == MAGIC_SIZE
 assert HELLO.size == 40
 CHALLENGE_SIZE: Final = NONCE_SIZE + PROOF_SIZE
 VERDICT_SIZE: Final = 1 + PROOF_SIZE
@@ -59,9 +61,17 @@ class Initiator:
         outcome: how far it is.
     """
 
-    def __init__(self, key: bytes, job_id: bytes, rank: int, target: int, nonce: bytes) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        job_id: bytes,
+        rank: int,
+        target: int,
+        nonce: bytes,
+        magic: bytes = MAGIC,
+    ) -> None:
         self._key = key
-        self._hello = HELLO.pack(MAGIC, job_id, rank, target, nonce)
+        self._hello = HELLO.pack(magic, job_id, rank, target, nonce)
         self._received = b""
         self._challenge = b""
         self.outgoing = self._hello
@@ -103,8 +113,17 @@ class Acceptor:
         theirs: the initiator's nonce; as that.
     """
 
-    def __init__(self, key: bytes, job_id: bytes, rank: int, size: int, nonce: bytes) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        job_id: bytes,
+        rank: int,
+        size: int,
+        nonce: bytes,
+        magic: bytes = MAGIC,
+    ) -> None:
         self._key = key
+        self._magic = magic
         self._job_id = job_id
         self._rank = rank
         self._size = size
@@ -130,7 +149,7 @@ class Acceptor:
             HandshakeError: the other side is a stranger.
         """
         self._received += data
-        if not MAGIC.startswith(self._received[: len(MAGIC)]) and not self._hello:
+        if not self._magic.startswith(self._received[: len(self._magic)]) and not self._hello:
             raise HandshakeError("not a rank: wrong first bytes")
         if self.wanted():
             return

@@ -1,0 +1,1 @@
+"""btl/ofi: put, get, atomics and fragments over libfabric."""

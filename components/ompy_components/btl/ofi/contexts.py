@@ -1,0 +1,100 @@
+"""What a module has of its domain: vector, endpoint, contexts and their completion queues.
+
+A scalable endpoint has several transmit contexts behind one address, each with a queue of its own;
+operations take them in turn. Otherwise one endpoint serves as transmit and receive context.
+
+Source: reference ofi.md A3; seed btl-ofi-design-notes, scalable endpoint.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Final
+
+from ompy.frameworks.nic.fabric import (
+    Completion,
+    CompletionQueue,
+    FabricDomain,
+    FabricEndpoint,
+    ScalableEndpoint,
+)
+
+READ_MAX: Final = 128  # reference ofi.md A1: DEFAULT_MAX_CQE
+
+
+class Contexts:
+    """One address with one or more contexts.
+
+    Attributes:
+        first: the context that receives.
+        vector: of the peers.
+    """
+
+    def __init__(self, domain: FabricDomain, count: int, *, scalable: bool, receives: int) -> None:
+        """Make and enable all of it.
+
+        Args:
+            domain: open.
+            count: of contexts.
+            scalable: as contexts of a scalable endpoint; otherwise there is one.
+            receives: buffers that will be posted.
+
+        Raises:
+            FabricError: the provider refuses.
+        """
+        depth = domain.info.tx_size + receives
+        with ExitStack() as undo:
+            self.vector = domain.address_vector()
+            undo.callback(self.vector.close)
+            self._queues: list[CompletionQueue] = []
+            for index in range(count):
+                self._queues.append(domain.completion_queue(depth if not index else 0))
+                undo.callback(self._queues[-1].close)
+            self._whole: ScalableEndpoint | None = None
+            if scalable:
+                self._whole = domain.scalable_endpoint(self.vector, count)
+                undo.callback(self._whole.close)
+                self._whole.enable()
+                self._endpoints = [
+                    self._whole.context(index, queue) for index, queue in enumerate(self._queues)
+                ]
+            else:
+                self._endpoints = [domain.endpoint(self.vector, self._queues[0])]
+            for endpoint in self._endpoints:
+                undo.callback(endpoint.close)
+                endpoint.enable()
+            self._undo = undo.pop_all()  # closes in the order contexts, endpoint, queues, vector
+        self.first = self._endpoints[0]
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._endpoints)
+
+    @property
+    def name(self) -> bytes:
+        """Its address, for peers."""
+        return self._whole.name() if self._whole is not None else self.first.name()
+
+    def next(self) -> FabricEndpoint:
+        """The context for the next operation."""
+        if len(self._endpoints) == 1:
+            return self.first
+        self._turn = (self._turn + 1) % len(self._endpoints)
+        return self._endpoints[self._turn]
+
+    def read(self, most: int) -> list[Completion]:
+        """Up to `most` completions of each context. Raises NicError when the device is lost."""
+        if len(self._queues) == 1:
+            return self._queues[0].read(most)
+        return [done for queue in self._queues for done in queue.read(most)]
+
+    def arm(self) -> bool | None:
+        """As `CompletionQueue.arm`, of all queues."""
+        answers = [queue.arm() for queue in self._queues]
+        if False in answers:
+            return False
+        return None if None in answers else True
+
+    def close(self) -> None:
+        """Give everything back; what is under way ends badly. Harmless the second time."""
+        self._undo.close()

@@ -1,0 +1,98 @@
+"""A peer as an ofi module reaches it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.btl import Endpoint
+from ompy.frameworks.proc import Proc
+
+from ompy_components.btl.ofi.window import Window
+
+if TYPE_CHECKING:
+    from ompy.frameworks.btl import BtlModule
+
+    from ompy_components.btl.ofi.modex import PeerRecord
+    from ompy_components.btl.ofi.records import OfiFragment, Operation
+
+
+class OfiEndpoint(Endpoint):
+    """One path.
+
+    Attributes:
+        record: the peer's module, as it was published.
+        address: in the vector.
+        window: of the generation that is, or was last.
+        generation: of the path; both ends begin a new one when it is healed.
+        proposed: generation a HELLO of ours asked for; 0 for none.
+        broken: why nothing can be sent now; empty while it can.
+        farewell: number of the peer's BYE, 0 while it has not said it.
+        parted: we have said ours.
+        posted: messages the device has, in the order they were posted.
+        kept: fragments the peer has not acknowledged, in order; empty where nobody wants to know.
+        operations: puts, gets and atomics under way.
+        abandon_at: when what the device still has of a broken path is given up, ns.
+        refused: the provider had no room for a message, or no connection.
+        heard: messages and completions that showed that the path works.
+    """
+
+    __slots__ = (
+        "abandon_at",
+        "address",
+        "broken",
+        "farewell",
+        "generation",
+        "heard",
+        "kept",
+        "operations",
+        "parted",
+        "posted",
+        "proposed",
+        "record",
+        "refused",
+        "window",
+    )
+
+    def __init__(self, module: BtlModule, proc: Proc, record: PeerRecord, address: int) -> None:
+        super().__init__(module, proc)
+        self.record = record
+        self.address = address
+        self.window = Window(record.window)
+        self.generation = 1
+        self.proposed = 0
+        self.broken = ""
+        self.farewell = 0
+        self.parted = self.refused = False
+        self.posted: dict[OfiFragment, None] = {}
+        self.kept: deque[OfiFragment] = deque()
+        self.operations: dict[Operation, None] = {}
+        self.abandon_at = 0
+        self.heard = 0
+
+    def describe(self) -> str:
+        """The path, for people."""
+        return f"ofi {self.record.provider} {self.record.address}".rstrip()
+
+    @property
+    def usable(self) -> bool:
+        """Something can be sent."""
+        return not self.broken and not self.proc.departed
+
+    @property
+    def left(self) -> bool:
+        """The peer has said BYE, and everything it sent before that is here."""
+        return bool(self.farewell) and self.window.taken == self.farewell
+
+    @property
+    def busy(self) -> bool:
+        """Something is to be completed."""
+        return bool(self.posted or self.kept or self.operations)
+
+    def renew(self, generation: int) -> None:
+        """A new generation of the path begins."""
+        self.generation = generation
+        self.proposed = 0
+        self.window = Window(self.record.window)
+        self.broken = ""
+        self.refused = False

@@ -1,0 +1,520 @@
+"""An ofi module: one domain of one provider, and the contract's calls."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ompy.data.convertor import Convertor
+from ompy.engine.timers import Timer
+from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType
+from ompy.frameworks.btl import (
+    ATOMIC_FOPS,
+    ATOMIC_OPS,
+    BTL_OWNERSHIP,
+    COMPLETED,
+    FAILOVER_SUPPORT,
+    GET,
+    NOT_AVAILABLE,
+    PUT,
+    RDMA_COMPLETION,
+    REMOTE_READ,
+    REMOTE_WRITE,
+    SEND,
+    SEND_ALWAYS_CALLBACK,
+    SIZE_MAX,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+)
+from ompy.frameworks.nic.base import EventKind, NicError
+from ompy.frameworks.nic.fabric import Completion, FabricError
+from ompy.frameworks.proc import Proc
+from ompy.frameworks.rail_notices import listen_for_notices
+from ompy.frameworks.transfers import unsuitable
+
+from ompy_components.btl.ofi import atomic_words, modex, receiving
+from ompy_components.btl.ofi.contexts import READ_MAX
+from ompy_components.btl.ofi.endpoint import OfiEndpoint
+from ompy_components.btl.ofi.failover import Blame, Failover, blame
+from ompy_components.btl.ofi.guard import Guard
+from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind, Seal
+from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode
+from ompy_components.btl.ofi.receiving import ReceiveEngine
+from ompy_components.btl.ofi.records import MessagePool, OfiFragment, Operation, ReceiveBuffer
+from ompy_components.btl.ofi.registered import HANDLE_SIZE, MemoryTable
+from ompy_components.btl.ofi.sending import SendEngine
+from ompy_components.btl.ofi.transfers import TransferEngine
+
+if TYPE_CHECKING:
+    from ompy.mca.parameter import Values
+
+    from ompy_components.btl.ofi.bring_up import Opened
+
+DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
+LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for farewells
+LOOK_FIRST: Final = 20_000  # ns; arbitrary: less than a message takes that wakes nobody
+LOOK_MOST: Final = 1_000_000  # ns; arbitrary: a rank that idles looks a thousand times a second
+
+
+class OfiModule(BtlModule):
+    """One domain of one rank.
+
+    Attributes:
+        nic: the device, open.
+        info: the provider.
+        interface: the network interface behind it; without an address where there is none.
+        contexts: endpoint and completion queues.
+        mode: one-sided, two-sided or both.
+        two_sided: it has messages.
+        endpoints: by rank.
+        atomics: whether the provider can do an operation on a type, as far as it was asked.
+        dead: why the device can never be used again; empty while it can.
+    """
+
+    def __init__(self, opened: Opened, values: Values) -> None:
+        """Take an open domain into use.
+
+        Raises:
+            NicError: the device has no room for what the parameters ask for.
+        """
+        mode, info = opened.mode, opened.info
+        super().__init__("ofi", opened.context, values, _abilities(mode, info.delivery_complete))
+        self.nic = opened.nic
+        self.info = info
+        self.interface = opened.interface
+        self.mode = mode
+        self.two_sided = mode is not BtlMode.ONE_SIDED
+        self.contexts = opened.contexts
+        self._domain = opened.domain
+        self.endpoints: dict[int, OfiEndpoint] = {}
+        self.atomics: dict[tuple[AtomicOp, AtomicType], bool] = {}
+        self.dead = ""
+        self._set_limits()
+        self._read_max = min(values.num_cq_read, READ_MAX)  # reference ofi.md A1: no clamp there
+        self._window = opened.window
+        self._reading = self._starved = self._missing = self._finalized = False
+        self._rounds = 0
+        self._look = LOOK_FIRST
+        self._timer: Timer | None = None
+        context = self.context
+        seal = Seal(context.job_key, context.rank, whole=opened.shared_wire)
+        pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
+        inject = 0 if values.disable_inject else info.inject_size
+        self.memory = MemoryTable(opened.domain, context.job_key, context.rank)
+        self.failover = Failover(self)
+        self.guard = Guard(self, values.silence_ms)
+        self.sending = SendEngine(self, seal, pool, inject)
+        self.sending.keeping = bool(self.flags & FAILOVER_SUPPORT) and self.two_sided
+        self.transfers = TransferEngine(self, values.progress_threshold)
+        count = receiving.buffers_needed(opened.window, context.size - 1) if self.two_sided else 0
+        self.receiving = ReceiveEngine(self, seal, count, self.max_send_size)
+
+    def _set_limits(self) -> None:
+        """What the provider allows of what the parameters say."""
+        most = self.info.max_message
+        self.put_limit = min(self.put_limit, most)
+        self.get_limit = min(self.get_limit, most)
+        room = most - HEADER_SIZE
+        self.max_send_size = min(self.max_send_size, room)
+        self.eager_limit = min(self.eager_limit, self.max_send_size)
+        self.rndv_eager_limit = min(self.rndv_eager_limit, self.max_send_size)
+        self.registration_handle_size = HANDLE_SIZE
+        self.local_registration_threshold = SIZE_MAX  # FI_MR_LOCAL is never offered
+        if self.flags & ATOMIC_OPS:
+            plain = self.info.delivery_complete
+            valid = self.contexts.first.atomic_valid
+            self.atomic_flags = atomic_words.flags_of(valid, plain=plain)
+        if not self.atomic_flags:  # some providers say that they have atomics, and have none
+            self.flags &= ~(ATOMIC_OPS | ATOMIC_FOPS)
+
+    # -- peers
+
+    def peers(self) -> list[OfiEndpoint]:
+        """All endpoints there are."""
+        return list(self.endpoints.values())
+
+    def reach(self, proc: Proc) -> OfiEndpoint | None:
+        """Every rank with a module on the same provider, and of the same mode."""
+        found = self.endpoints.get(proc.rank)
+        if found is not None:
+            return found
+        record = modex.unpack(self.context.modex(proc).get(modex.KEY, b""))
+        if record is None or (record.provider, record.mode) != (self.info.provider, self.mode):
+            return None
+        elsewhere = proc.node != self.context.me.node
+        if self.dead or (elsewhere and record.provider.startswith(SHARED_MEMORY)):
+            return None
+        try:
+            address = self.contexts.vector.insert(record.name)
+        except FabricError as problem:
+            self.note("NOT_REACHED", peer=proc.rank, why=str(problem))
+            return None
+        made = OfiEndpoint(self, proc, record, address)
+        self.endpoints[proc.rank] = made
+        return made
+
+    def path(self, endpoint: Endpoint) -> bytes:
+        """The names of both ends' endpoints, in an order both agree on."""
+        assert isinstance(endpoint, OfiEndpoint)
+        ends = sorted((self.contexts.name, endpoint.record.name))
+        return b"-".join(end.hex().encode() for end in ends)
+
+    def begin_failover(self) -> bool:
+        """From now on fragments are complete when the peer has them, and broken paths mended."""
+        self.flags |= FAILOVER_SUPPORT
+        self.failover.begun = True
+        self.sending.keeping = self.two_sided
+        listen_for_notices(self.context)
+        return True
+
+    def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
+        """The peer has given up a generation of a path."""
+        self.failover.peer_gave_up(proc, path, number)
+
+    def counters(self) -> dict[str, int]:
+        """What it has counted."""
+        counted = {
+            **self.sending.counted,
+            **self.transfers.counted,
+            **self.failover.counted,
+            "refused": self.receiving.refused,
+            "failed_receives": self.receiving.failed,
+        }
+        return {name: count for name, count in counted.items() if count}
+
+    # -- sending
+
+    def has_room(self, endpoint: Endpoint) -> bool:
+        """Whether the peer has a buffer for one more; where it is gone, `send` says so."""
+        assert isinstance(endpoint, OfiEndpoint)
+        return not endpoint.window.full or not endpoint.usable
+
+    def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
+        """A fragment with room for our header in front of it."""
+        if not self.has_room(endpoint):
+            self.waits_for_room()
+            return None
+        return OfiFragment(self.sending.pool.take(HEADER_SIZE + size), flags, order)
+
+    def free(self, descriptor: Descriptor) -> None:
+        """Give the memory back."""
+        assert isinstance(descriptor, OfiFragment)
+        self.sending.release(descriptor)
+
+    def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
+        """Send it; `OUT_OF_RESOURCE` where the peer or the provider has no room now."""
+        assert isinstance(endpoint, OfiEndpoint)
+        assert isinstance(descriptor, OfiFragment)
+        if not self.two_sided:
+            return NOT_AVAILABLE
+        return self.sending.offer(endpoint, descriptor, tag)
+
+    def sendi(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        header: bytes,
+        payload_size: int,
+        order: int,
+        flags: int,
+        tag: int,
+    ) -> int:
+        """Copy it and send it; with failover, if it is lost `returned` says so."""
+        assert isinstance(endpoint, OfiEndpoint)
+        if not self.two_sided or not endpoint.usable or endpoint.window.full:
+            return NOT_AVAILABLE
+        size = HEADER_SIZE + len(header) + payload_size
+        flags = flags & ~SEND_ALWAYS_CALLBACK | BTL_OWNERSHIP
+        fragment = OfiFragment(self.sending.pool.take(size), flags, order)
+        fragment.immediate = True
+        fragment.segment[: len(header)] = header
+        if payload_size:
+            convertor.pack(0, fragment.segment[len(header) :])
+        if self.sending.offer(endpoint, fragment, tag) < 0:
+            self.sending.release(fragment)
+            return NOT_AVAILABLE
+        return COMPLETED
+
+    # -- remote memory
+
+    def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
+        """Register it with the device."""
+        return self.memory.add(memory, flags)
+
+    def deregister_mem(self, handle: object) -> None:
+        """Take it back from the device."""
+        self.memory.remove(handle)
+
+    def put(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """RMA write."""
+        if not self.flags & PUT:
+            return NOT_AVAILABLE
+        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+            return NOT_AVAILABLE
+        assert isinstance(endpoint, OfiEndpoint)
+        one = Operation(endpoint, local, flags, order)
+        one.callback, one.context = callback, context
+        return self.transfers.move(
+            REMOTE_WRITE, endpoint, one, remote_address, local_handle, remote_handle
+        )
+
+    def get(
+        self,
+        endpoint: Endpoint,
+        local: memoryview,
+        remote_address: int,
+        local_handle: object,
+        remote_handle: bytes,
+        flags: int,
+        order: int,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """RMA read."""
+        if not self.flags & GET:
+            return NOT_AVAILABLE
+        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+            return NOT_AVAILABLE
+        assert isinstance(endpoint, OfiEndpoint)
+        one = Operation(endpoint, local, flags, order)
+        one.callback, one.context = callback, context
+        return self.transfers.move(
+            REMOTE_READ, endpoint, one, remote_address, local_handle, remote_handle
+        )
+
+    def atomic(
+        self,
+        endpoint: Endpoint,
+        operation: AtomicOperation,
+        callback: CompletionCallback,
+        context: object,
+    ) -> int:
+        """An atomic of the provider."""
+        wanted = ATOMIC_OPS if operation.local is None else ATOMIC_FOPS
+        if not self.flags & wanted:
+            return NOT_AVAILABLE
+        assert isinstance(endpoint, OfiEndpoint)
+        return self.transfers.change(endpoint, operation, callback, context)
+
+    def flush(self, endpoint: Endpoint | None) -> None:
+        """Progress until nothing of put, get and atomics is under way to the peer, or to any."""
+        concerned = self.peers() if endpoint is None else [endpoint]
+        self.context.engine.wait_until(
+            lambda: not any(one.operations for one in concerned)  # type: ignore[attr-defined]
+        )
+
+    # -- progress
+
+    def poll(self) -> int:
+        """Take in what has come, tell what is owed, look after what is broken."""
+        if self._finalized:
+            return 0
+        if self.nic.eventful:
+            self._take_events()
+        events = self.failover.settle()
+        if not self.dead:
+            events += self.read_completions()
+            events += self.receiving.deliver()
+            self._tend(idle=not events)
+        events += self._look_after()
+        if events:
+            self._look = LOOK_FIRST
+        return events
+
+    def read_completions(self) -> int:
+        """Handle completions; messages among them wait for `poll`. Returns how many."""
+        if self._reading or self.dead:
+            return 0
+        self._reading = True
+        try:
+            found = self.contexts.read(self._read_max)
+            for completion in found:
+                self._handle(completion)
+        except FabricError as problem:
+            if problem.errno != errno.EINTR:
+                self.failover.doom(str(problem))
+            return 0
+        except NicError as problem:
+            self.failover.doom(str(problem))
+            return 0
+        finally:
+            self._reading = False
+        return len(found)
+
+    def _handle(self, completion: Completion) -> None:
+        record = completion.context
+        if isinstance(record, OfiFragment):
+            self.sending.done(record, completion)
+        elif isinstance(record, Operation):
+            self.transfers.done(record, completion)
+        elif isinstance(record, ReceiveBuffer):
+            self.receiving.done(record, completion)
+        elif completion.errno and blame(completion.errno) is Blame.PATH:
+            self.failover.suspect(completion.detail or f"errno {completion.errno}")
+        else:  # no work of ours: what a stranger may have caused breaks nothing
+            self.note("UNASKED", errno=completion.errno, detail=completion.detail)
+
+    def _tend(self, *, idle: bool) -> None:
+        """Post receive buffers again, tell peers what was taken."""
+        try:
+            self.receiving.repost()
+        except NicError as problem:
+            self.failover.doom(str(problem))
+        for endpoint in list(self.sending.owing):
+            window = endpoint.window
+            soon = idle and self.sending.keeping
+            if soon or endpoint.farewell or 2 * window.owed >= window.size:
+                self.sending.acknowledge(endpoint)
+
+    def _take_events(self) -> None:
+        for event in self.nic.events():
+            if event.kind is EventKind.LINK_DOWN and self.failover.begun:
+                self.failover.fail_all(event.reason)
+            elif event.kind in (EventKind.DEVICE_FATAL, EventKind.CQ_ERROR):
+                self.failover.doom(event.reason)
+
+    def _look_after(self) -> int:
+        """Peers that have ended while something for them is under way."""
+        self._rounds += 1
+        if not self._missing and self._rounds % DEPARTURES:
+            return 0
+        self._missing = False
+        departed = self._departed()
+        for endpoint in departed:
+            self.failover.fail(endpoint, endpoint.proc.departed, tell_peer=False)
+        return len(departed)
+
+    def _departed(self) -> list[OfiEndpoint]:
+        return [
+            endpoint
+            for endpoint in self.endpoints.values()
+            if endpoint.proc.departed and not endpoint.broken and endpoint.busy
+        ]
+
+    def waits_for_room(self) -> None:
+        """Somebody was refused and will try again: a rank that sleeps looks again soon."""
+        self._starved = True
+
+    def watch_over(self) -> None:
+        """Something is under way: the guard looks whether anything is heard."""
+        self.guard.watch_over()
+
+    def arm(self) -> bool:
+        """Sleep until the device has news, where it can tell; else for a moment."""
+        if self._finalized:
+            return True
+        if self.failover.pressing or self.nic.eventful:
+            return False
+        if self._departed():
+            self._missing = True
+            return False
+        soon = False
+        if not self.dead:
+            soon = self._starved or not self.sending.acknowledge_all() or self.receiving.pressing
+            answer = self.contexts.arm()
+            if answer is False or self.failover.pressing:
+                return False
+            soon = soon or answer is None
+        self._starved = False
+        self._wake_later(soon=soon)
+        return True
+
+    def _wake_later(self, *, soon: bool) -> None:
+        """Have the rank awake in time for what nothing else wakes it for."""
+        engine = self.context.engine
+        due = self.failover.due
+        wait = None if due is None else max(0, due - engine.now())
+        if soon:
+            wait = self._look if wait is None else min(wait, self._look)
+            self._look = min(2 * self._look, LOOK_MOST)
+        self._cancel_timer()
+        if wait is not None:
+            self._timer = engine.call_later(wait, _nothing)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def note(self, name: str, **fields: object) -> None:
+        """A trace event of this module."""
+        trace = self.context.trace
+        if trace.active:
+            trace.record("btl.ofi", name, provider=self.info.provider, **fields)
+
+    # -- end
+
+    def finalize(self) -> None:
+        """Wait until the peers have everything, part from them, and close."""
+        if self._finalized:
+            return
+        engine = self.context.engine
+        self.failover.ending()
+        engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in self.endpoints.values()))
+        if self.two_sided and not self.dead:
+            talked = [one for one in self.peers() if one.window.sent or one.window.taken]
+            engine.wait_until(lambda: self._have_parted(talked))
+            engine.wait_until(lambda: all(_has_left(one) for one in talked), LINGER)
+            engine.wait_until(lambda: not self.sending.outstanding or bool(self.dead), LINGER)
+        self.failover.give_up_all()
+        self._finalized = True
+        self.note("STATISTICS", **self.counters())
+        self._cancel_timer()
+        self.guard.close()
+        self.receiving.close()
+        self.contexts.close()
+        self.memory.close()
+        self._domain.close()
+        self.nic.close()
+
+    def _have_parted(self, talked: Sequence[OfiEndpoint]) -> bool:
+        open_ends = [endpoint for endpoint in talked if not self._part(endpoint)]
+        return not open_ends
+
+    def _part(self, endpoint: OfiEndpoint) -> bool:
+        """Say BYE behind everything; whether the peer has taken it all, or never will."""
+        if not endpoint.usable:
+            return True
+        if not endpoint.parted:
+            endpoint.parted = self.sending.say(endpoint, Kind.BYE)
+            self.watch_over()
+            return False
+        return not endpoint.window.open
+
+
+def _is_idle(endpoint: OfiEndpoint) -> bool:
+    return not endpoint.busy
+
+
+def _has_left(endpoint: OfiEndpoint) -> bool:
+    return endpoint.left or not endpoint.usable
+
+
+def _abilities(mode: BtlMode, delivery_complete: bool) -> int:
+    """The flags of a mode; without DELIVERY_COMPLETE nothing would tell when a put is there."""
+    flags = FAILOVER_SUPPORT
+    if mode is not BtlMode.ONE_SIDED:
+        flags |= SEND
+    if mode is not BtlMode.TWO_SIDED:
+        flags |= GET | ATOMIC_OPS | ATOMIC_FOPS
+        if delivery_complete:
+            flags |= PUT | RDMA_COMPLETION
+    return flags
+
+
+def _nothing() -> None:
+    """The rank is awake: its poll looks at everything."""

@@ -1,0 +1,150 @@
+"""Messages that arrive: a ring of posted buffers, and what becomes of each.
+
+There are as many buffers as all peers together may send numbered messages, and some for each peer
+for the others; so there is always one. Whose message it is says its header, once that is proven.
+
+Source: reference ofi.md A7; the count is ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from ompy.data.errors import MPIError
+from ompy.frameworks.btl import TAGS
+from ompy.frameworks.nic.fabric import Completion
+
+from ompy_components.btl.ofi.headers import HEADER_SIZE, BadMessage, Header, Kind, Seal
+from ompy_components.btl.ofi.records import ReceiveBuffer
+
+if TYPE_CHECKING:
+    from ompy_components.btl.ofi.endpoint import OfiEndpoint
+    from ompy_components.btl.ofi.module import OfiModule
+
+# arbitrary: of a peer, not numbered, that may be on the way at once: two ACKs, each for half of a
+# window, HELLO, WELCOME and GONE; and BYE
+UNNUMBERED: Final = 6
+ROUND_MAX: Final = 256  # arbitrary: messages one poll hands out
+
+
+def window_size(wanted: int, most: int, peers: int) -> int:
+    """Fragments one peer may send before they are acknowledged.
+
+    Args:
+        wanted: `rd_num`.
+        most: `rd_max`, of all peers.
+        peers: how many there are.
+    """
+    return max(1, min(wanted, most // max(1, peers)))
+
+
+def buffers_needed(window: int, peers: int) -> int:
+    """Buffers to be posted."""
+    return peers * (window + UNNUMBERED)
+
+
+class ReceiveEngine:
+    """Of one module.
+
+    Attributes:
+        refused: messages that no peer of the job has sent, or that came before.
+        failed: receives that ended with an error.
+    """
+
+    def __init__(self, module: OfiModule, seal: Seal, count: int, size: int) -> None:
+        """Post `count` buffers for messages with up to `size` bytes behind the header.
+
+        Raises:
+            NicError: the device has no room for them.
+        """
+        self._module = module
+        self._seal = seal
+        self._arrived: deque[tuple[ReceiveBuffer, int]] = deque()
+        self._idle = [ReceiveBuffer(HEADER_SIZE + size) for _ in range(count)]
+        self._stale = 0
+        self.failed = 0
+        self.repost()
+
+    @property
+    def refused(self) -> int:
+        """Messages that were not proven, or that came before."""
+        return self._seal.refused + self._stale
+
+    @property
+    def pressing(self) -> bool:
+        """Something is to be done with the next poll."""
+        return bool(self._arrived or self._idle)
+
+    def done(self, buffer: ReceiveBuffer, completion: Completion) -> None:
+        """A buffer has a message, or never will have one."""
+        if completion.errno:
+            self.failed += 1
+            self._idle.append(buffer)
+        else:
+            self._arrived.append((buffer, completion.size))
+
+    def repost(self) -> None:
+        """Post the buffers that have been read. Raises NicError when the device is lost."""
+        while self._idle:
+            buffer = self._idle[-1]
+            if not self._module.contexts.first.receive(buffer.memory, None, buffer):
+                return
+            self._idle.pop()
+
+    def deliver(self) -> int:
+        """Hand out what has arrived, a bounded amount of it. Returns how many messages."""
+        count = min(len(self._arrived), ROUND_MAX)
+        for _ in range(count):
+            buffer, size = self._arrived.popleft()
+            try:
+                self._take(buffer.memory[:size])
+            finally:
+                self._idle.append(buffer)
+        return count
+
+    def _take(self, message: memoryview) -> None:
+        try:
+            header = self._seal.open(message, self._module.context.size)
+            endpoint = self._module.reach(self._module.context.procs[header.rank])
+        except (BadMessage, MPIError):
+            return  # a stranger, or a rank that has ended
+        if endpoint is None:
+            return
+        if header.kind in (Kind.HELLO, Kind.WELCOME, Kind.GONE):
+            self._module.failover.told(endpoint, Kind(header.kind), header.generation)
+            return
+        if header.generation != endpoint.generation or endpoint.broken:
+            if header.generation != endpoint.proposed:
+                self._stale += 1
+                return
+            # it speaks the generation that we have asked for: its WELCOME was overtaken
+            self._module.failover.told(endpoint, Kind.WELCOME, header.generation)
+            if endpoint.broken:
+                return
+        self._hear(endpoint, header, message[HEADER_SIZE:])
+
+    def _hear(self, endpoint: OfiEndpoint, header: Header, fragment: memoryview) -> None:
+        """A message of the generation that is."""
+        module = self._module
+        endpoint.heard += 1
+        try:
+            module.sending.acknowledged(endpoint, header.acknowledged)
+        except ValueError as problem:
+            module.failover.fail(endpoint, f"the peer confuses numbers: {problem}")
+            return
+        if header.kind == Kind.ACK:
+            return
+        if not endpoint.window.accept(header.number):
+            self._stale += 1
+            return
+        module.sending.owing[endpoint] = None
+        if header.kind == Kind.BYE:
+            endpoint.farewell = header.number
+        elif header.kind == Kind.FRAGMENT and header.tag < TAGS:
+            module.dispatch(endpoint, header.tag, fragment)
+
+    def close(self) -> None:
+        """The module ends."""
+        self._idle.clear()
+        self._arrived.clear()

@@ -1,0 +1,115 @@
+"""What is posted with the device: each record is the context that its completion brings back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, Descriptor
+
+from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind
+
+if TYPE_CHECKING:
+    from ompy_components.btl.ofi.endpoint import OfiEndpoint
+
+_KEPT_MAX: Final = 64  # arbitrary: large buffers that wait for their next use
+
+
+class OfiFragment(Descriptor):
+    """A message: header and segment in one piece of memory.
+
+    Attributes:
+        message: header and segment.
+        endpoint: it is sent to; None before.
+        kind: what it is; only FRAGMENT is somebody else's than ours.
+        number: on the wire.
+        posted: the device has it.
+        acknowledged: the peer has taken it.
+        immediate: of `sendi`: nobody is told when it is done, but what is lost is returned.
+        told: its completion was.
+        freed: nobody needs it but the device.
+    """
+
+    __slots__ = (
+        "acknowledged",
+        "endpoint",
+        "freed",
+        "immediate",
+        "kind",
+        "message",
+        "number",
+        "posted",
+        "told",
+    )
+
+    def __init__(self, message: memoryview, flags: int, order: int) -> None:
+        super().__init__(message[HEADER_SIZE:], flags, order)
+        self.message = message
+        self.endpoint: OfiEndpoint | None = None
+        self.kind = Kind.FRAGMENT
+        self.number = 0
+        self.posted = self.acknowledged = self.immediate = self.told = self.freed = False
+
+
+def own_message(kind: Kind) -> OfiFragment:
+    """A message of this BTL, without payload."""
+    made = OfiFragment(memoryview(bytearray(HEADER_SIZE)), BTL_OWNERSHIP, NO_ORDER)
+    made.kind = kind
+    return made
+
+
+class Operation(Descriptor):
+    """A put, get or atomic. The segment is the local memory.
+
+    Attributes:
+        endpoint: the peer.
+        words: operand and compare of an atomic, in memory of their own.
+        told: its completion was.
+    """
+
+    __slots__ = ("endpoint", "told", "words")
+
+    def __init__(self, endpoint: OfiEndpoint, local: memoryview, flags: int, order: int) -> None:
+        super().__init__(local, flags, order)
+        self.endpoint = endpoint
+        self.payload_size = len(local)
+        self.words: tuple[memoryview, ...] = ()
+        self.told = False
+
+
+class ReceiveBuffer:
+    """Memory for one message, posted again and again.
+
+    Attributes:
+        memory: of it.
+    """
+
+    __slots__ = ("memory",)
+
+    def __init__(self, size: int) -> None:
+        self.memory = memoryview(bytearray(size))
+
+
+class MessagePool:
+    """Memory for messages: large pieces are used again, small ones are cheaper to make."""
+
+    __slots__ = ("_free", "_largest", "_small")
+
+    def __init__(self, small: int, largest: int) -> None:
+        """Pieces of up to `small` bytes are made each time, others have `largest`."""
+        self._small = small
+        self._largest = largest
+        self._free: list[bytearray] = []
+
+    def take(self, size: int) -> memoryview:
+        """Memory of `size` bytes."""
+        if size <= self._small or size > self._largest:
+            return memoryview(bytearray(size))
+        whole = self._free.pop() if self._free else bytearray(self._largest)
+        return memoryview(whole)[:size]
+
+    def give_back(self, memory: memoryview) -> None:
+        """Nobody uses it any more."""
+        whole = memory.obj
+        assert isinstance(whole, bytearray), "all of it was made here"
+        if len(self._free) < _KEPT_MAX and len(whole) == self._largest > self._small:
+            self._free.append(whole)

@@ -1,0 +1,230 @@
+"""Messages on their way out: fragments of the PML and our own.
+
+Source: reference ofi.md A5, A7; the window is ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.btl import (
+    BTL_OWNERSHIP,
+    OUT_OF_RESOURCE,
+    QUEUED,
+    UNREACHABLE,
+)
+from ompy.frameworks.nic.fabric import Completion, FabricError
+
+from ompy_components.btl.ofi.failover import blame
+from ompy_components.btl.ofi.headers import Header, Kind, Seal
+from ompy_components.btl.ofi.records import MessagePool, OfiFragment, own_message
+
+if TYPE_CHECKING:
+    from ompy_components.btl.ofi.endpoint import OfiEndpoint
+    from ompy_components.btl.ofi.module import OfiModule
+
+
+class SendEngine:
+    """Of one module.
+
+    Attributes:
+        keeping: a fragment is complete when the peer has acknowledged it.
+        outstanding: messages the device has.
+        pool: memory for messages.
+        owing: endpoints whose peers have to be told what was taken.
+        counted: messages sent, by kind.
+    """
+
+    def __init__(self, module: OfiModule, seal: Seal, pool: MessagePool, inject_size: int) -> None:
+        """Messages of up to `inject_size` bytes need no completion."""
+        self._module = module
+        self._seal = seal
+        self._inject_size = inject_size
+        self.pool = pool
+        self.keeping = False
+        self.outstanding = 0
+        self.owing: dict[OfiEndpoint, None] = {}
+        self.counted = {"fragments": 0, "injected": 0, "acknowledgements": 0}
+
+    # -- fragments
+
+    def offer(self, endpoint: OfiEndpoint, fragment: OfiFragment, tag: int) -> int:
+        """Send a fragment, or say why not; then it is the caller's as it was."""
+        window = endpoint.window
+        if not endpoint.usable:
+            return UNREACHABLE
+        if window.full:
+            self._module.waits_for_room()
+            return OUT_OF_RESOURCE
+        fragment.tag = tag
+        fragment.endpoint = endpoint
+        fragment.number = window.next()
+        result = self._post(endpoint, fragment, fragment.number)
+        if result < 0:
+            fragment.endpoint = None
+            return result
+        window.sent = fragment.number
+        self.counted["fragments"] += 1
+        if self.keeping:
+            endpoint.kept.append(fragment)
+            self._module.watch_over()
+            return QUEUED
+        if fragment.posted:
+            self._module.watch_over()
+            return QUEUED
+        fragment.told = True
+        result = self._module.finish(endpoint, fragment)
+        if fragment.flags & BTL_OWNERSHIP:
+            self.release(fragment)
+        return result
+
+    def release(self, fragment: OfiFragment) -> None:
+        """Nobody but the device needs it any more."""
+        if fragment.posted:
+            fragment.freed = True
+        else:
+            self.pool.give_back(fragment.message)
+
+    def complete(self, fragment: OfiFragment, status: int) -> None:
+        """Tell who wants to be told, once."""
+        if fragment.told:
+            return
+        fragment.told = True
+        endpoint = fragment.endpoint
+        assert endpoint is not None, "what was not sent is not completed"
+        if fragment.callback is not None:
+            fragment.callback.completed(self._module, endpoint, fragment, status)
+        if fragment.flags & BTL_OWNERSHIP:
+            self.release(fragment)
+
+    # -- our own
+
+    def say(self, endpoint: OfiEndpoint, kind: Kind, generation: int | None = None) -> bool:
+        """Send a message of our own. Whether it went; an error breaks the path.
+
+        Args:
+            endpoint: to whom.
+            kind: what; BYE is numbered, as fragments are.
+            generation: that HELLO and WELCOME are about; otherwise the path's.
+        """
+        message = own_message(kind)
+        message.endpoint = endpoint
+        window = endpoint.window
+        if kind is Kind.BYE:
+            if window.full:
+                return False
+            message.number = window.next()
+        if self._post(endpoint, message, message.number, generation) < 0:
+            return False
+        if message.number:
+            window.sent = message.number
+            if self.keeping:
+                endpoint.kept.append(message)
+        return True
+
+    def acknowledge(self, endpoint: OfiEndpoint) -> bool:
+        """Tell a peer what has been taken of its fragments. Whether nothing is owed any more."""
+        if endpoint.usable and endpoint.window.owed:
+            if not self.say(endpoint, Kind.ACK):
+                return not endpoint.usable
+            self.counted["acknowledgements"] += 1
+        self.owing.pop(endpoint, None)
+        return True
+
+    def acknowledge_all(self) -> bool:
+        """Before the rank sleeps. Whether nothing is owed any more."""
+        for endpoint in list(self.owing):
+            self.acknowledge(endpoint)
+        return not self.owing
+
+    # -- the device
+
+    def _post(
+        self,
+        endpoint: OfiEndpoint,
+        fragment: OfiFragment,
+        number: int,
+        generation: int | None = None,
+    ) -> int:
+        """Hand it to the device. `QUEUED`, or what is wrong: then nothing has changed."""
+        module, window = self._module, endpoint.window
+        header = Header(
+            module.context.rank,
+            number,
+            window.taken,
+            endpoint.generation if generation is None else generation,
+            fragment.kind,
+            fragment.tag,
+        )
+        self._seal.close(fragment.message, endpoint.proc.rank, header)
+        inject = len(fragment.message) <= self._inject_size and fragment.kind is not Kind.BYE
+        fragment.posted = not inject
+        if not inject:  # before it is posted: nobody may think that everything is over
+            self.outstanding += 1
+            endpoint.posted[fragment] = None
+        result = OUT_OF_RESOURCE
+        try:
+            context = module.contexts.first
+            if inject:
+                taken = context.inject(fragment.message, endpoint.address)
+            else:
+                taken = context.send(fragment.message, None, endpoint.address, fragment)
+            if taken:
+                window.tell()
+                self.owing.pop(endpoint, None)
+                self.counted["injected"] += inject
+                return QUEUED
+            module.waits_for_room()
+            endpoint.refused = True  # who asked may not ask again, and the path may be broken
+            module.watch_over()
+        except FabricError as problem:
+            result = UNREACHABLE
+            module.failover.post_failed(endpoint, problem)
+        self._forget(endpoint, fragment)
+        return result
+
+    def _forget(self, endpoint: OfiEndpoint, fragment: OfiFragment) -> None:
+        fragment.posted = False
+        if fragment in endpoint.posted:
+            del endpoint.posted[fragment]
+            self.outstanding -= 1
+
+    def abandon(self, endpoint: OfiEndpoint, fragment: OfiFragment) -> None:
+        """The device will not say how it ends; its memory stays the device's."""
+        self._forget(endpoint, fragment)
+        fragment.freed = False
+
+    def done(self, fragment: OfiFragment, completion: Completion) -> None:
+        """The device has sent it, or could not."""
+        endpoint = fragment.endpoint
+        assert endpoint is not None, "what is posted has somewhere to go"
+        self._forget(endpoint, fragment)  # unless it was given up before
+        if fragment.freed:
+            self.pool.give_back(fragment.message)
+        if completion.errno:
+            if not fragment.told:
+                module = self._module
+                module.failover.work_failed(endpoint, completion, blame(completion.errno))
+                self.complete(fragment, UNREACHABLE)
+            return
+        endpoint.heard += 1
+        if not self.keeping or fragment.acknowledged:
+            self.complete(fragment, 0)
+
+    # -- what peers say
+
+    def acknowledged(self, endpoint: OfiEndpoint, number: int) -> None:
+        """A peer has taken our fragments up to a number.
+
+        Raises:
+            ValueError: it cannot have.
+        """
+        count = endpoint.window.acknowledge(number)
+        if not count or not endpoint.kept:
+            return
+        taken = [endpoint.kept.popleft() for _ in range(min(count, len(endpoint.kept)))]
+        for fragment in taken:
+            fragment.acknowledged = True
+        for fragment in taken:
+            if not fragment.posted:
+                self.complete(fragment, 0)

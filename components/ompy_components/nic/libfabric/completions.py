@@ -1,0 +1,191 @@
+"""Completion queues.
+
+Entries are read into one array, so many at a time, and taken apart as bytes. The order of fields is
+that of `struct fi_cq_msg_entry`: context, flags, length.
+
+Source: reference ofi.md A6, B1.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricError
+from ompy.net.base import LinkError, Readiness, Source
+
+from ompy_components.nic.libfabric.contexts import Contexts
+
+if TYPE_CHECKING:
+    from ompy_components.nic.libfabric.domain import LibfabricDomain
+
+ENTRY: Final = Struct("=QQQ")  # libfabric: struct fi_cq_msg_entry
+FORMAT_MSG: Final = 2  # libfabric: FI_CQ_FORMAT_MSG
+WAIT_NONE: Final = 0  # libfabric: FI_WAIT_NONE
+WAIT_FD: Final = 3  # libfabric: FI_WAIT_FD
+GETWAIT: Final = 5  # libfabric: FI_GETWAIT, a command of fi_control
+EAGAIN: Final = 11  # Linux
+EAVAIL: Final = 259  # libfabric: FI_EAVAIL
+USUAL: Final = 64  # entries read at once; reference ofi.md A1: num_cq_read
+ERROR_ROOM: Final = 256  # bytes; arbitrary: longer than any libfabric's fi_cq_err_entry
+
+
+class LibfabricQueue(CompletionQueue):
+    """One completion queue.
+
+    Attributes:
+        fid: libfabric's object.
+        contexts: of the work that reports here.
+        own: completions of work for which the provider has none.
+    """
+
+    fid: Any
+
+    def __init__(self, domain: LibfabricDomain, depth: int) -> None:
+        library = domain.library
+        self.contexts = Contexts(library.ffi)
+        self.own: list[Completion] = []
+        self._domain = domain
+        self._library = library
+        self._descriptor = -1
+        self._readiness: Readiness | None = None
+        self._source: Source | None = None
+        self._make_room(USUAL)
+        self._error = library.ffi.new("char[]", ERROR_ROOM)
+        self._open(depth)
+        operations = self.fid.ops
+        self._read = library.slot(operations, "read")
+        self._readerr = library.slot(operations, "readerr")
+        self._strerror = library.slot_or_none(operations, "strerror")
+
+    def _open(self, depth: int) -> None:
+        """With a descriptor for sleeping where the provider gives one, else without."""
+        waits = (WAIT_FD, WAIT_NONE) if self._domain.may_wait else (WAIT_NONE,)
+        for wait in waits:
+            try:
+                self._open_with(depth, wait)
+            except FabricError:
+                if wait == waits[-1]:
+                    raise
+            else:
+                break
+        if wait == WAIT_FD:
+            self._find_descriptor()
+
+    def _open_with(self, depth: int, wait: int) -> None:
+        ffi = self._library.ffi
+        attributes = ffi.new("struct fi_cq_attr *")
+        attributes.size = depth
+        attributes.format = FORMAT_MSG
+        attributes.wait_obj = wait
+        made = ffi.new("struct fid_cq **")
+        domain = self._domain.fid
+        opens = self._library.slot(domain.ops, "cq_open")
+        result = opens(domain, attributes, made, ffi.NULL)
+        self._library.check(result, f"a completion queue of {self._domain.name}")
+        self.fid = made[0]
+
+    def _find_descriptor(self) -> None:
+        ffi = self._library.ffi
+        number = ffi.new("int *", -1)
+        try:
+            self._library.control(self.fid.fid, GETWAIT, number, "the descriptor of a queue")
+            source = self._domain.network.descriptor(number[0])
+        except (FabricError, LinkError):
+            return
+        self._descriptor = number[0]
+        self._source = source
+        self._readiness = self._domain.network.readiness()
+        self._readiness.add(source, self)
+
+    def read(self, most: int) -> list[Completion]:
+        """What is done; makes the provider move things."""
+        if most > self._room:
+            self._make_room(most)
+        if self.own:
+            done, self.own = self.own[:most], self.own[most:]
+            return done
+        count = self._read(self.fid, self._entries, most)
+        if count > 0:
+            return self._taken(count)
+        if count == -EAGAIN or not count:
+            return []
+        if count == -EAVAIL:
+            return self._errors(most)
+        raise self._library.error(count, f"a completion queue of {self._domain.name}")
+
+    def _make_room(self, most: int) -> None:
+        ffi = self._library.ffi
+        self._entries: Any = ffi.new("struct fi_cq_msg_entry[]", most)
+        self._bytes = memoryview(ffi.buffer(self._entries))
+        self._room = most
+
+    def _taken(self, count: int) -> list[Completion]:
+        contexts = self.contexts
+        done = []
+        for at in range(0, count * ENTRY.size, ENTRY.size):
+            slot, _, size = ENTRY.unpack_from(self._bytes, at)
+            held = contexts.held.pop(slot, None)
+            if held is not None:
+                contexts.free.append(slot)
+                done.append(Completion(held[0], size if held[3] else 0))
+        if self._domain.closing:
+            self._domain.close_regions()
+        return done
+
+    def _errors(self, most: int) -> list[Completion]:
+        """Errors that are there, and with them what is done behind them."""
+        done: list[Completion] = []
+        while len(done) < most:
+            entry = self._library.ffi.cast("struct fi_cq_err_entry *", self._error)
+            self._library.ffi.memmove(self._error, b"\0" * ERROR_ROOM, ERROR_ROOM)
+            count = self._readerr(self.fid, entry, 0)
+            if count < 0 and count != -EAGAIN:
+                raise self._library.error(count, f"the errors of {self._domain.name}")
+            if count <= 0:
+                break
+            held = self.contexts.held.pop(entry.op_context, None)
+            if held is not None:
+                self.contexts.free.append(entry.op_context)
+            context = None if held is None else held[0]
+            done.append(Completion(context, 0, entry.err, self._words(entry)))
+        if self._domain.closing:
+            self._domain.close_regions()
+        return done
+
+    def _words(self, entry: Any) -> str:
+        """Libfabric's words and the provider's."""
+        ffi = self._library.ffi
+        text = self._library.text_of(entry.err)
+        if self._strerror is not None and entry.prov_errno:
+            number = abs(entry.prov_errno)
+            theirs = self._strerror(self.fid, number, entry.err_data, ffi.NULL, 0)
+            if theirs:
+                text = f"{text}; {self._domain.info.provider}: {ffi.string(theirs).decode()}"
+        return text
+
+    def arm(self) -> bool | None:
+        """Ask libfabric whether the rank may sleep, where it has a descriptor that wakes it."""
+        if self.own:
+            return False
+        if self._descriptor < 0:
+            return None
+        ffi = self._library.ffi
+        fids = ffi.new("struct fid *[]", [ffi.addressof(self.fid.fid)])
+        result = self._domain.trywait(fids, 1)
+        if result == -EAGAIN:
+            return False
+        self._library.check(result, f"waiting for {self._domain.name}")
+        return True
+
+    def close(self) -> None:
+        """Give it back; harmless the second time."""
+        if self.fid is None:
+            return
+        if self._readiness is not None and self._source is not None:
+            self._readiness.remove(self._source)
+            self._readiness.close()
+        fid, self.fid = self.fid, None
+        self._domain.forget(self)
+        self._library.close(fid.fid, "a completion queue")
+        self.contexts.held.clear()

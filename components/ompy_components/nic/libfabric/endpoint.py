@@ -1,0 +1,371 @@
+"""Endpoints: the calls that post work, with their functions bound when the endpoint is enabled.
+
+Posting takes a slot of the queue's contexts, hands the provider its address, and keeps what the
+work was posted with beside it. A refusal gives the slot back.
+
+Source: reference ofi.md A5, B1, B2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ompy.frameworks.nic.fabric import (
+    AtomicCall,
+    Caps,
+    Completion,
+    CompletionQueue,
+    Datatype,
+    FabricEndpoint,
+    Op,
+    ScalableEndpoint,
+)
+
+from ompy_components.nic.libfabric.completions import EAGAIN, LibfabricQueue
+
+if TYPE_CHECKING:
+    from ompy_components.nic.libfabric.domain import LibfabricDomain
+
+ENOMEM: Final = 12  # Linux
+ENOSYS: Final = 38  # Linux
+ENABLE: Final = 6  # libfabric: FI_ENABLE, a command of fi_control
+ANYBODY: Final = (1 << 64) - 1  # libfabric: FI_ADDR_UNSPEC
+NAME_ROOM: Final = 256  # bytes; arbitrary: more than any provider's names have
+_VALID: Final = {
+    AtomicCall.ATOMIC: "writevalid",
+    AtomicCall.FETCH: "readwritevalid",
+    AtomicCall.COMPARE: "compwritevalid",
+}
+
+
+def _name(domain: LibfabricDomain, fid: Any) -> bytes:
+    """fi_getname."""
+    ffi = domain.library.ffi
+    room = ffi.new("char[]", NAME_ROOM)
+    size = ffi.new("size_t *", NAME_ROOM)
+    getname = domain.library.slot(fid.cm, "getname")
+    result = getname(ffi.addressof(fid.fid), room, size)
+    domain.library.check(result, f"the address of an endpoint of {domain.name}")
+    return bytes(ffi.buffer(room, size[0]))
+
+
+def _made(domain: LibfabricDomain, fid: Any, slot: str, what: str, *arguments: Any) -> Any:
+    """The endpoint or context that a function of `fid` makes.
+
+    Raises:
+        FabricError: the provider refuses.
+    """
+    library = domain.library
+    made = library.ffi.new("struct fid_ep **")
+    opens = library.slot(fid.ops, slot)
+    library.check(opens(fid, *arguments, made, library.ffi.NULL), f"{what} of {domain.name}")
+    return made[0]
+
+
+def _missing(*_: object) -> int:
+    """What a provider has no function for."""
+    return -ENOSYS
+
+
+class LibfabricEndpoint(FabricEndpoint):
+    """An endpoint, or a transmit and a receive context of a scalable one."""
+
+    def __init__(
+        self,
+        domain: LibfabricDomain,
+        vector: Any,
+        queue: LibfabricQueue,
+        whole: LibfabricScalable | None = None,
+        index: int = 0,
+    ) -> None:
+        """Make it and bind it; of a scalable endpoint, its contexts of that number."""
+        self._domain = domain
+        self._library = domain.library
+        self._queue = queue
+        self._contexts = queue.contexts
+        self._from_buffer = domain.library.ffi.from_buffer
+        self._whole = whole
+        self._tx: Any = None
+        self._rx: Any = None
+        domain.opened.add(self)  # what is made before an error is closed with the domain
+        if whole is None:
+            made = _made(domain, domain.fid, "endpoint", "an endpoint", domain.native)
+            self._tx = self._rx = made
+            self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND | Caps.RECV, "a queue")
+            self._library.bind(self._tx.fid, vector.fid, 0, "an address vector")
+        else:
+            self._tx = whole.made("tx_ctx", index)
+            self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND, "a queue")
+            self._rx = whole.made("rx_ctx", index)
+            self._library.bind(self._rx.fid, queue.fid.fid, Caps.RECV, "a queue")
+
+    def enable(self) -> None:
+        """Enable it, and bind the functions of its tables."""
+        library = self._library
+        null = library.ffi.NULL
+        library.control(self._tx.fid, ENABLE, null, f"enabling an endpoint of {self._domain.name}")
+        if self._rx != self._tx:
+            library.control(self._rx.fid, ENABLE, null, "enabling a receive context")
+        tx = self._tx
+
+        def slot(table: Any, name: str) -> Any:
+            return library.slot_or_none(table, name) or _missing
+
+        self._fi_send = slot(tx.msg, "send")
+        self._fi_inject = slot(tx.msg, "inject")
+        self._fi_recv = slot(self._rx.msg, "recv")
+        self._fi_write = slot(tx.rma, "write")
+        self._fi_read = slot(tx.rma, "read")
+        self._fi_atomic = slot(tx.atomic, "write")
+        self._fi_fetch = slot(tx.atomic, "readwrite")
+        self._fi_compare = slot(tx.atomic, "compwrite")
+
+    def _refused(self, slot: int, result: int, what: str, *buffers: Any) -> bool:
+        """False when it can be tried again.
+
+        Before an error the buffers are released: it keeps the frames below, and a memoryview that
+        is exported crashes Python before 3.11.10 when the garbage collector finds it in a cycle.
+        """
+        self._contexts.free.append(slot)
+        if result == -EAGAIN:
+            return False
+        for buffer in buffers:
+            self._library.ffi.release(buffer)
+        raise self._library.error(result, f"{what} over {self._domain.name}")
+
+    def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
+        """fi_send."""
+        contexts = self._contexts
+        buffer = self._from_buffer(memory)
+        number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
+        result = self._fi_send(self._tx, buffer, len(buffer), number, to, slot)
+        if result:
+            return self._refused(slot, result, "fi_send", buffer)
+        contexts.held[slot] = (context, buffer, descriptor, False)
+        return True
+
+    def inject(self, memory: memoryview, to: int) -> bool:
+        """fi_inject."""
+        buffer = self._from_buffer(memory)
+        result = self._fi_inject(self._tx, buffer, len(buffer), to)
+        if not result:
+            return True
+        if result == -EAGAIN:
+            return False
+        self._library.ffi.release(buffer)
+        raise self._library.error(result, f"fi_inject over {self._domain.name}")
+
+    def receive(self, memory: memoryview, descriptor: Any, context: object) -> bool:
+        """fi_recv."""
+        contexts = self._contexts
+        buffer = self._from_buffer(memory, require_writable=True)
+        number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
+        result = self._fi_recv(self._rx, buffer, len(buffer), number, ANYBODY, slot)
+        if result:
+            return self._refused(slot, result, "fi_recv", buffer)
+        contexts.held[slot] = (context, buffer, descriptor, True)
+        return True
+
+    def write(
+        self,
+        memory: memoryview,
+        descriptor: Any,
+        to: int,
+        address: int,
+        key: int,
+        context: object,
+    ) -> bool:
+        """fi_write."""
+        contexts = self._contexts
+        buffer = self._from_buffer(memory)
+        number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
+        result = self._fi_write(self._tx, buffer, len(buffer), number, to, address, key, slot)
+        if result:
+            return self._refused(slot, result, "fi_write", buffer)
+        contexts.held[slot] = (context, buffer, descriptor, False)
+        return True
+
+    def read(
+        self,
+        memory: memoryview,
+        descriptor: Any,
+        to: int,
+        address: int,
+        key: int,
+        context: object,
+    ) -> bool:
+        """fi_read."""
+        contexts = self._contexts
+        buffer = self._from_buffer(memory, require_writable=True)
+        number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
+        result = self._fi_read(self._tx, buffer, len(buffer), number, to, address, key, slot)
+        if result:
+            return self._refused(slot, result, "fi_read", buffer)
+        contexts.held[slot] = (context, buffer, descriptor, False)
+        return True
+
+    def atomic(
+        self,
+        operand: memoryview,
+        to: int,
+        address: int,
+        key: int,
+        datatype: Datatype,
+        op: Op,
+        context: object,
+    ) -> bool:
+        """fi_atomic, of one word."""
+        contexts = self._contexts
+        buffer = self._from_buffer(operand)
+        slot = contexts.free.pop() if contexts.free else contexts.more()
+        result = self._fi_atomic(self._tx, buffer, 1, 0, to, address, key, datatype, op, slot)
+        if result:
+            return self._refused(slot, result, "fi_atomic", buffer)
+        contexts.held[slot] = (context, buffer, None, False)
+        return True
+
+    def fetch_atomic(
+        self,
+        operand: memoryview,
+        result: memoryview,
+        descriptor: Any,
+        to: int,
+        address: int,
+        key: int,
+        datatype: Datatype,
+        op: Op,
+        context: object,
+    ) -> bool:
+        """fi_fetch_atomic, of one word."""
+        contexts = self._contexts
+        buffer = self._from_buffer(operand)
+        old = self._from_buffer(result, require_writable=True)
+        number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
+        refusal = self._fi_fetch(
+            self._tx, buffer, 1, 0, old, number, to, address, key, datatype, op, slot
+        )
+        if refusal:
+            return self._refused(slot, refusal, "fi_fetch_atomic", buffer, old)
+        contexts.held[slot] = (context, (buffer, old), descriptor, False)
+        return True
+
+    def compare_atomic(
+        self,
+        operand: memoryview,
+        compare: memoryview,
+        result: memoryview,
+        descriptor: Any,
+        to: int,
+        address: int,
+        key: int,
+        datatype: Datatype,
+        op: Op,
+        context: object,
+    ) -> bool:
+        """fi_compare_atomic, of one word."""
+        contexts = self._contexts
+        buffer = self._from_buffer(operand)
+        with_it = self._from_buffer(compare)
+        old = self._from_buffer(result, require_writable=True)
+        number = 0 if descriptor is None else descriptor.number
+        slot = contexts.free.pop() if contexts.free else contexts.more()
+        refusal = self._fi_compare(
+            self._tx, buffer, 1, 0, with_it, 0, old, number, to, address, key, datatype, op, slot
+        )
+        if refusal:
+            return self._refused(slot, refusal, "fi_compare_atomic", buffer, with_it, old)
+        contexts.held[slot] = (context, (buffer, with_it, old), descriptor, False)
+        return True
+
+    def atomic_valid(self, call: AtomicCall, datatype: Datatype, op: Op) -> bool:
+        """fi_atomicvalid, fi_fetch_atomicvalid, fi_compare_atomicvalid."""
+        valid = self._library.slot_or_none(self._tx.atomic, _VALID[call])
+        if valid is None:
+            return False
+        count = self._library.ffi.new("size_t *")
+        return bool(valid(self._tx, datatype, op, count) == 0 and count[0] >= 1)
+
+    def name(self) -> bytes:
+        """fi_getname."""
+        return _name(self._domain, self._tx) if self._whole is None else self._whole.name()
+
+    def close(self) -> None:
+        """Give it back; harmless the second time."""
+        tx, rx, self._tx, self._rx = self._tx, self._rx, None, None
+        self._domain.opened.discard(self)
+        if rx is not None and rx != tx:
+            self._library.close(rx.fid, "a receive context")
+        if tx is not None:
+            self._library.close(tx.fid, f"an endpoint of {self._domain.name}")
+
+
+class ShmEndpoint(LibfabricEndpoint):
+    """An endpoint of the provider `shm`.
+
+    A message of no bytes that is sent with DELIVERY_COMPLETE arrives, but never completes, and no
+    other is taken after it (seen with 1.17, mended in 2.5). So it goes by `inject`. And a full
+    queue is ENOMEM to a receive, not EAGAIN.
+    """
+
+    def _refused(self, slot: int, result: int, what: str, *buffers: Any) -> bool:
+        again = -EAGAIN if result == -ENOMEM else result
+        return super()._refused(slot, again, what, *buffers)
+
+    def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
+        """fi_send, or fi_inject where there is nothing to send."""
+        if len(memory):
+            return super().send(memory, descriptor, to, context)
+        taken = self.inject(memory, to)
+        if taken:
+            self._queue.own.append(Completion(context))
+        return taken
+
+
+class LibfabricScalable(ScalableEndpoint):
+    """One address with several contexts."""
+
+    def __init__(self, domain: LibfabricDomain, vector: Any, contexts: int) -> None:
+        library = domain.library
+        self._domain = domain
+        self._info = library.copy_info(domain.native)
+        self._info.ep_attr.tx_ctx_cnt = contexts
+        self._info.ep_attr.rx_ctx_cnt = contexts
+        what = "a scalable endpoint"
+        self._fid: Any = _made(domain, domain.fid, "scalable_ep", what, self._info)
+        domain.opened.add(self)
+        library.bind(self._fid.fid, vector.fid, 0, "an address vector")
+
+    def made(self, slot: str, index: int) -> Any:
+        """A transmit or receive context.
+
+        Raises:
+            FabricError: the provider refuses.
+        """
+        attributes = self._info.tx_attr if slot == "tx_ctx" else self._info.rx_attr
+        return _made(self._domain, self._fid, slot, f"{slot} {index}", index, attributes)
+
+    def context(self, index: int, queue: CompletionQueue) -> FabricEndpoint:
+        """Both contexts of a number."""
+        assert isinstance(queue, LibfabricQueue), f"{queue!r} is of another device"
+        return LibfabricEndpoint(self._domain, None, queue, self, index)
+
+    def enable(self) -> None:
+        """fi_enable."""
+        library = self._domain.library
+        library.control(self._fid.fid, ENABLE, library.ffi.NULL, "enabling a scalable endpoint")
+
+    def name(self) -> bytes:
+        """fi_getname."""
+        return _name(self._domain, self._fid)
+
+    def close(self) -> None:
+        """Give it back; harmless the second time."""
+        fid, self._fid = self._fid, None
+        if fid is not None:
+            self._domain.opened.discard(self)
+            self._domain.library.close(fid.fid, "a scalable endpoint")

@@ -1,0 +1,1 @@
+"""Libfabric's reliable datagram endpoints, emulated over streams."""

@@ -1,0 +1,118 @@
+"""A domain's door: its listener, and connections that have not proven themselves."""
+
+from __future__ import annotations
+
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ompy.net.base import Address, LinkError, Stream
+from ompy.net.handshake import MAGIC_SIZE, NONCE_SIZE, TAKEN, Acceptor, HandshakeError, Outcome
+from ompy.net.proving import attend
+
+if TYPE_CHECKING:
+    from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
+
+MAGIC: Final = b"ompyofi1"
+assert len(MAGIC) == MAGIC_SIZE
+EPOCH: Final = Struct("<I")
+HALF_OPEN_MAX: Final = 64  # arbitrary, as btl/tcp's: more than ranks connect at the same moment
+
+
+def nonce_of(epoch: int, chance: bytes) -> bytes:
+    """A nonce that also says which epoch of the path a connection belongs to."""
+    return EPOCH.pack(epoch) + chance[EPOCH.size :]
+
+
+class Visitor:
+    """A connection that has not proven itself.
+
+    Attributes:
+        stream: the connection.
+    """
+
+    __slots__ = ("_acceptor", "_door", "_timer", "stream")
+
+    def __init__(self, door: Door, stream: Stream, acceptor: Acceptor) -> None:
+        self._door = door
+        self._acceptor = acceptor
+        domain = door.domain
+        self._timer = domain.engine.call_later(domain.handshake_timeout, partial(door.expel, self))
+        self.stream = stream
+
+    def ready(self, readable: bool, writable: bool) -> None:
+        """Go on with the handshake."""
+        acceptor, stream = self._acceptor, self.stream
+        try:
+            stays = attend(acceptor, stream, partial(acceptor.decide, TAKEN))
+        except (LinkError, HandshakeError):
+            stays = False  # a stranger: nothing to tell anybody
+        if not stays:
+            self._door.expel(self)
+        elif acceptor.outcome is Outcome.TAKEN and not acceptor.outgoing:
+            self._door.welcome(self, acceptor.peer, EPOCH.unpack_from(acceptor.theirs)[0])
+        else:
+            wanted = bool(acceptor.outgoing)
+            self._door.domain.readiness.want_write(stream, wanted=wanted)
+
+    def leave(self) -> None:
+        """It has been let in, or is sent away."""
+        self._timer.cancel()
+        self._door.domain.readiness.remove(self.stream)
+
+
+class Door:
+    """Lets peers in.
+
+    Attributes:
+        domain: whose.
+        address: where it listens.
+    """
+
+    def __init__(self, domain: EmulatedDomain) -> None:
+        """Listen.
+
+        Raises:
+            LinkError: no port could be had.
+        """
+        self.domain = domain
+        self._visitors: dict[Visitor, None] = {}
+        self._listener = domain.network.listen(domain.interface.address)
+        self.address: Address = self._listener.address
+        domain.readiness.add(self._listener, self)
+
+    def ready(self, readable: bool, writable: bool) -> None:
+        """Somebody knocks; the oldest that is unproven goes when there are too many."""
+        stream = self._listener.accept()
+        if stream is None:
+            return
+        context = self.domain.context
+        nonce = self.domain.network.entropy(NONCE_SIZE)
+        key, job = context.job_key, context.job_id
+        acceptor = Acceptor(key, job, context.rank, context.size, nonce, MAGIC)
+        visitor = Visitor(self, stream, acceptor)
+        self._visitors[visitor] = None
+        self.domain.readiness.add(stream, visitor)
+        if len(self._visitors) > HALF_OPEN_MAX:
+            self.expel(next(iter(self._visitors)))
+
+    def welcome(self, visitor: Visitor, rank: int, epoch: int) -> None:
+        """It has proven to come from a rank of this job."""
+        del self._visitors[visitor]
+        visitor.leave()
+        visitor.stream.belongs_to(rank)
+        self.domain.respond_to(visitor.stream, rank, epoch)
+
+    def expel(self, visitor: Visitor) -> None:
+        """Close a connection that has not proven itself; harmless when it is gone already."""
+        if visitor in self._visitors:
+            del self._visitors[visitor]
+            visitor.leave()
+            visitor.stream.close()
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        for visitor in list(self._visitors):
+            self.expel(visitor)
+        self.domain.readiness.remove(self._listener)
+        self._listener.close()

@@ -1,0 +1,1 @@
+"""osc pt2pt: windows over point-to-point messages."""

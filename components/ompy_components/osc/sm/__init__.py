@@ -1,0 +1,1 @@
+"""osc sm: windows in memory that all members share."""

@@ -1,0 +1,47 @@
+"""sm's identity and parameters."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ompy.frameworks.osc import ALLOCATED, API, SHARED, OscComponent, OscModule, Window
+from ompy.mca.parameter import Parameter
+
+
+class SmOscComponent(OscComponent):
+    """Windows of new memory, where all members are on one host and can map it."""
+
+    name: ClassVar[str] = "sm"
+    version: ClassVar[str] = "0.1.0"
+    api: ClassVar[tuple[int, int]] = API
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "priority",
+            "int",
+            100,  # Open MPI 4.1: osc_sm_priority
+            "Priority in the selection of a module for each window.",
+            level=9,
+            unit="points",
+        ),
+    )
+
+    def query(self, window: Window) -> OscModule | None:
+        """A module, if all members can share the memory.
+
+        Who has chosen another way for messages (`--mca btl self,tcp`) wants to see it used, except
+        in a window that has to be shared.
+        """
+        communicator = window.communicator
+        if window.flavor not in {ALLOCATED, SHARED} or communicator.size < 2:
+            return None
+        if len({proc.node for proc in communicator.procs}) > 1:
+            return None
+        by_memory = any(module.name == "sm" for module in communicator.context.btls)
+        if window.flavor == ALLOCATED and not by_memory:
+            return None
+        from ompy_components.osc.sm.module import shared_window
+
+        return shared_window(window)
+
+
+COMPONENT = SmOscComponent()

@@ -1,0 +1,245 @@
+"""sm for one window: loads and stores in memory that all members have mapped.
+
+    0         the value that proves the memory to be the right one
+    waiting   a word per member: the rank whose lock it waits for, and 1; 0 for none
+    parts     the members' parts, one after the other, from a page's beginning on
+
+Locks are those of the region, so that they go with a process that ends: of each rank one for
+epochs, and one that is held for as long as an accumulate takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import accumulate
+from typing import Final
+
+from ompy import raw
+from ompy.data.errors import MPIError
+from ompy.data.message import Message
+from ompy.data.packed import to_send
+from ompy.data.request import Request
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.osc import Place, Window
+from ompy.frameworks.osc_base.exposed import Exposed, combine, swap
+from ompy.frameworks.osc_base.module import MessageOsc
+from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
+from ompy.net.base import LinkError, RegionLocks
+
+WORD: Final = 8  # bytes; 64 bits, which x86 and aarch64 store at once
+NO_DATA: Final = 0  # bytes; no command of this window has data, so the value is arbitrary
+
+
+def shared_window(window: Window) -> SmOsc | None:
+    """A module for a window; None, in all members, if one of them cannot share its memory."""
+    communicator = window.communicator
+    shared = share(communicator, _first(communicator.size) + sum(window.sizes))
+    if shared.view is None:
+        return None
+    locks: RegionLocks | None = None
+    with suppress(LinkError):
+        locks = shared.locks()
+    if not _all_have(communicator, locks is not None):
+        if locks is not None:
+            locks.close()
+        shared.close()
+        return None
+    assert locks is not None, "all have them"
+    return SmOsc(window, shared, locks)
+
+
+def _first(ranks: int) -> int:
+    """Where the first part begins."""
+    return -(-(PROOF_SIZE + ranks * WORD) // PAGE) * PAGE
+
+
+def _all_have(communicator: Communicator, here: bool) -> bool:
+    """Whether something is there in all members."""
+    from ompy.data.kernels import PREDEFINED
+    from ompy.data.layout import Layout
+
+    said = memoryview(bytearray((here,)))
+    byte = Layout(((0, 1),), 0, 1, "B")
+    assert communicator.coll is not None, "a window's communicator has its collectives"
+    communicator.coll.allreduce(None, Message(said, 0, 1, byte), PREDEFINED["MPI_MIN"])
+    return bool(said[0])
+
+
+class SmOsc(MessageOsc):
+    """Operations are done when they are called; messages are for `Post` and `Complete` only."""
+
+    def __init__(self, window: Window, shared: SharedMemory, locks: RegionLocks) -> None:
+        communicator = window.communicator
+        view = shared.view
+        assert view is not None, "it is shared"
+        ends = list(accumulate(window.sizes, initial=_first(communicator.size)))
+        self._parts = [
+            view[start : start + size] for start, size in zip(ends, window.sizes, strict=False)
+        ]
+        window.memory = self._parts[communicator.rank]
+        super().__init__(window, NO_DATA)
+        self._shared = shared
+        self._words = view[: _first(communicator.size)].cast("Q")
+        self._region_locks = locks
+        self._members = [Exposed(part) for part in self._parts]
+        network = communicator.context.network
+        with self._engine.lock:
+            self._bells = [network.doorbell(proc.local_rank) for proc in communicator.procs]
+
+    def close(self) -> None:
+        """Give the memory back; it goes when nobody looks at it any more."""
+        super().close()
+        self._region_locks.close()
+        self._words.release()
+        self._parts.clear()
+        self._members.clear()
+        self._shared.close()
+
+    def shared(self, rank: int) -> memoryview | None:
+        """Any member's part."""
+        return self._parts[rank]
+
+    # --- operations
+
+    def put(self, source: Message, target: int, place: Place) -> Request:
+        """Store."""
+        self._reach(target)
+        self._members[target].message(place).store(to_send(source))
+        return _done()
+
+    def get(self, into: Message, target: int, place: Place) -> Request:
+        """Load."""
+        self._reach(target)
+        into.store(to_send(self._members[target].message(place)))
+        return _done()
+
+    def accumulate(self, source: Message, target: int, place: Place, operation: str) -> Request:
+        """Combine, under the target's lock for that."""
+        self._reach(target)
+        there = self._members[target].message(place)
+        with _Atomic(self, target):
+            combine(there, to_send(source), operation)
+        return _done()
+
+    def fetch(
+        self, source: Message | None, into: Message, target: int, place: Place, operation: str
+    ) -> Request:
+        """Load and combine, under the target's lock for that."""
+        self._reach(target)
+        there = self._members[target].message(place)
+        data = memoryview(b"") if source is None else to_send(source)
+        with _Atomic(self, target):
+            before = there.packed()
+            combine(there, data, operation)
+        into.store(before)
+        return _done()
+
+    def swap(
+        self, source: Message, compare: Message, into: Message, target: int, place: Place
+    ) -> Request:
+        """Load, compare and store, under the target's lock for that."""
+        self._reach(target)
+        there = self._members[target].message(place)
+        with _Atomic(self, target):
+            before = swap(there, to_send(source), to_send(compare))
+        into.store(before)
+        return _done()
+
+    # --- completion
+
+    def flush(self, targets: Sequence[int]) -> None:
+        """All is done already."""
+        raw.fence()
+
+    def flush_local(self, targets: Sequence[int]) -> None:
+        """All is done already."""
+
+    def sync(self) -> None:
+        """Order this rank's stores before its loads."""
+        raw.fence()
+
+    # --- locks
+
+    def lock(self, target: int, *, exclusive: bool) -> None:
+        """Wait until the region's lock can be had."""
+        self._have(target, exclusive=exclusive)
+        raw.fence()
+
+    def unlock(self, target: int) -> None:
+        """Give it back, and wake who waits for it."""
+        raw.fence()
+        self._region_locks.unlock(target)
+        self._wake(target)
+
+    def lock_all(self) -> None:
+        """Have all, in the order of ranks: members load and store without asking."""
+        for target in range(len(self._parts)):
+            try:
+                self.lock(target, exclusive=False)
+            except BaseException:
+                for held in range(target):
+                    self.unlock(held)
+                raise
+
+    def unlock_all(self) -> None:
+        """Give all back."""
+        for target in range(len(self._parts)):
+            self.unlock(target)
+
+    def atomic(self, target: int) -> None:
+        """Have the lock for accumulates on a target."""
+        self._have(len(self._parts) + target, exclusive=True)
+
+    def end_atomic(self, target: int) -> None:
+        """Give it back. Nobody has it for so long that others would sleep."""
+        self._region_locks.unlock(len(self._parts) + target)
+
+    def _have(self, number: int, *, exclusive: bool) -> None:
+        locks = self._region_locks
+        if locks.try_lock(number, exclusive=exclusive):
+            return
+        held = False
+
+        def attempt() -> bool:
+            nonlocal held
+            held = held or locks.try_lock(number, exclusive=exclusive)
+            return held
+
+        word = PROOF_SIZE // WORD + self.rank
+        self._words[word] = number + 1
+        raw.fence()
+        try:
+            self._engine.wait_until(attempt)
+        finally:
+            self._words[word] = 0
+
+    def _wake(self, number: int) -> None:
+        raw.fence()
+        first = PROOF_SIZE // WORD
+        for rank, bell in enumerate(self._bells):
+            if self._words[first + rank] == number + 1:
+                with suppress(LinkError, MPIError):
+                    bell.ring()
+
+
+class _Atomic:
+    """While it is entered, nobody else accumulates in a target's part."""
+
+    __slots__ = ("_osc", "_target")
+
+    def __init__(self, osc: SmOsc, target: int) -> None:
+        self._osc = osc
+        self._target = target
+
+    def __enter__(self) -> None:
+        self._osc.atomic(self._target)
+
+    def __exit__(self, *_: object) -> None:
+        self._osc.end_atomic(self._target)
+
+
+def _done() -> Request:
+    done = Request()
+    done.complete = True
+    return done

@@ -1,0 +1,1 @@
+"""What the components of osc share: see README.md."""

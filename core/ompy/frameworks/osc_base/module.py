@@ -1,0 +1,569 @@
+"""A window over messages: the origin's side, and what drives the target's.
+
+Components derive from it; see README.md for the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from ompy.data.constants import ANY_SOURCE
+from ompy.data.convertor import Convertor, GrowingConvertor, contiguous
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.message import Message
+from ompy.data.packed import to_send
+from ompy.data.request import Request
+from ompy.engine.base import Poller
+from ompy.frameworks.osc import DYNAMIC, OscModule, Place, Window
+from ompy.frameworks.osc_base.exposed import NO_OP, Attached, Exposed, combine, swap
+from ompy.frameworks.osc_base.headers import (
+    COMMAND_TAG,
+    OPERATIONS,
+    Command,
+    Kind,
+    answered,
+    parsed,
+)
+from ompy.frameworks.osc_base.layouts import encoded
+from ompy.frameworks.osc_base.locks import LockQueue
+from ompy.frameworks.osc_base.pending import Peer, Pending
+from ompy.frameworks.osc_base.target import Target
+from ompy.frameworks.pml import STANDARD
+
+BATCH: Final = 64  # commands in one round of polling; arbitrary: others want their turn
+# ns from the news that a rank has ended until what it still owes is given up: what it had sent, or
+# others because of it, may be under way. Arbitrary: much longer than that takes
+GRACE: Final = 5_000_000_000
+
+
+class MessageOsc(OscModule):
+    """Every operation as a message, on the PML.
+
+    Attributes:
+        rank: of this process in the window.
+    """
+
+    def __init__(self, window: Window, inline_max: int) -> None:
+        """Make it, and listen.
+
+        Args:
+            window: whose.
+            inline_max: bytes of data that travel with their command at most.
+        """
+        super().__init__(window)
+        communicator = window.communicator
+        self.rank: int = communicator.rank
+        self._communicator = communicator
+        self._engine = communicator.context.engine
+        self._pml = communicator.pml
+        self._inline_max = inline_max
+        self._exposed = Attached() if window.flavor == DYNAMIC else Exposed(window.memory)
+        self._locks = LockQueue()
+        self._listener = _Listener(self)
+        self.target = Target(communicator, self._exposed, self._locks, self._listener.wake)
+        self._peers: dict[int, Peer] = {}
+        self._gone_since: dict[int, int] = {}
+        with self._engine.lock:
+            if communicator.size > 1:
+                self._listener.listen()
+
+    def peer(self, rank: int) -> Peer:
+        """A member, as a target."""
+        found = self._peers.get(rank)
+        if found is None:
+            found = self._peers[rank] = Peer(rank, self._communicator.procs[rank])
+        return found
+
+    def close(self) -> None:
+        """Listen no more."""
+        with self._engine.lock:
+            self._listener.close()
+
+    # --- operations
+
+    def put(self, source: Message, target: int, place: Place) -> Request:
+        """Send a PUT."""
+        return self._write(Kind.PUT, source, target, place, "MPI_REPLACE")
+
+    def accumulate(self, source: Message, target: int, place: Place, operation: str) -> Request:
+        """Send an ACCUMULATE."""
+        return self._write(Kind.ACCUMULATE, source, target, place, operation)
+
+    def _write(
+        self, kind: Kind, source: Message, target: int, place: Place, operation: str
+    ) -> Request:
+        self._reach(target)
+        with self._engine.lock:
+            peer, pending = self.peer(target), Pending()
+            if target == self.rank:
+                combine(self._exposed.message(place), to_send(source), operation)
+            elif source.size:
+                peer.written = True
+                self._command(peer, pending, kind, source, place, operation)
+            return peer.opened(pending)
+
+    def get(self, into: Message, target: int, place: Place) -> Request:
+        """Send a GET."""
+        self._reach(target)
+        with self._engine.lock:
+            peer, pending = self.peer(target), Pending()
+            if target == self.rank:
+                into.store(to_send(self._exposed.message(place)))
+            elif into.size:
+                tag = self._expect(peer, pending, into)
+                self._say(peer, pending, _placed(Kind.GET, tag, place, into.size))
+            return peer.opened(pending)
+
+    def fetch(
+        self, source: Message | None, into: Message, target: int, place: Place, operation: str
+    ) -> Request:
+        """Send a FETCH."""
+        self._reach(target)
+        with self._engine.lock:
+            peer, pending = self.peer(target), Pending()
+            if target == self.rank:
+                own = self._exposed.message(place)
+                before = own.packed()
+                combine(own, _bytes(source), operation)
+                into.store(before)
+            elif into.size:
+                peer.written |= operation != NO_OP
+                tag = self._expect(peer, pending, into)
+                self._command(peer, pending, Kind.FETCH, source, place, operation, tag)
+            return peer.opened(pending)
+
+    def swap(
+        self, source: Message, compare: Message, into: Message, target: int, place: Place
+    ) -> Request:
+        """Send a SWAP."""
+        self._reach(target)
+        with self._engine.lock:
+            peer, pending = self.peer(target), Pending()
+            if target == self.rank:
+                own = self._exposed.message(place)
+                into.store(swap(own, to_send(source), to_send(compare)))
+            else:
+                peer.written = True
+                tag = self._expect(peer, pending, into)
+                data = bytes(to_send(compare)) + bytes(to_send(source))
+                command = _placed(Kind.SWAP, tag, place, len(data))
+                self._say(peer, pending, command._replace(data=data))
+            return peer.opened(pending)
+
+    def _command(
+        self,
+        peer: Peer,
+        pending: Pending,
+        kind: Kind,
+        source: Message | None,
+        place: Place,
+        operation: str,
+        tag: int = 0,
+    ) -> None:
+        """Send a command with data along, or followed by data."""
+        size = 0 if source is None else source.size
+        inline = size <= self._inline_max
+        if not inline and not tag:
+            tag = peer.tag()
+        command = _placed(kind, tag, place, size)._replace(operation=OPERATIONS.index(operation))
+        if source is None or inline:
+            self._say(peer, pending, command._replace(data=_bytes(source)))
+            return
+        self._say(peer, pending, command)
+        convertor = source.convertor()
+        pending.follow(self._pml.isend(self._communicator, convertor, peer.rank, tag, STANDARD))
+
+    def _expect(self, peer: Peer, pending: Pending, into: Message) -> int:
+        """Receive an answer into a message's memory; the tag to ask for it with."""
+        tag = peer.tag()
+        self._await(peer, tag, pending, into.convertor())
+        return tag
+
+    def _await(self, peer: Peer, tag: int, pending: Pending, convertor: Convertor) -> None:
+        receive = self._pml.irecv(self._communicator, convertor, peer.rank, tag + 1)
+        peer.expect(tag, pending, receive)
+        self._listener.wake()
+
+    def _say(self, peer: Peer, pending: Pending, command: Command) -> None:
+        convertor = contiguous(memoryview(command.packed()))
+        pending.follow(
+            self._pml.isend(self._communicator, convertor, peer.rank, COMMAND_TAG, STANDARD)
+        )
+
+    # --- completion
+
+    def flush_local(self, targets: Sequence[int]) -> None:
+        """Wait for what is under way here."""
+        for target in targets:
+            for pending in list(self.peer(target).open):
+                self._engine.wait(pending)
+        self._raise_first(targets)
+
+    def flush(self, targets: Sequence[int]) -> None:
+        """Ask each target that was written to."""
+        self._finish([target for target in targets if target in self._peers], Kind.FLUSH)
+
+    def _finish(self, targets: Sequence[int], kind: Kind, *, always: bool = False) -> None:
+        """Wait for what is under way, and for the answers of targets.
+
+        Args:
+            targets: which.
+            kind: of command that asks for them.
+            always: also of those nothing was sent to.
+
+        Raises:
+            MPIError: an operation has failed.
+        """
+        trips = []
+        for target in targets:
+            peer = self.peer(target)
+            for pending in list(peer.open):
+                self._engine.wait(pending)
+            if target != self.rank and (always or peer.written):
+                trips.append((peer, self._ask(peer, kind)))
+                peer.written = False
+        for peer, trip in trips:
+            problem = self._answer(trip)
+            peer.problem = peer.problem or problem
+        self._raise_first(targets)
+
+    def _ask(self, peer: Peer, kind: Kind) -> Pending:
+        """Send a command that is answered with success or an error."""
+        room = GrowingConvertor()
+        pending = Pending(room)
+        try:
+            with self._engine.lock:
+                tag = peer.tag()
+                self._await(peer, tag, pending, room)
+                self._say(peer, pending, Command(kind, tag))
+                pending.begun()
+        except MPIError as problem:
+            with self._engine.lock:
+                pending.fail(problem.code, problem.detail)
+        return pending
+
+    def _answer(self, trip: Pending) -> MPIError | None:
+        """Wait for an answer; what is wrong, or None."""
+        self._engine.wait(trip)
+        if trip.error:
+            return MPIError(trip.error, trip.detail)
+        room = trip.keep
+        assert isinstance(room, GrowingConvertor), "it was asked by _ask"
+        view = room.view
+        assert view is not None, "a received message has its memory"
+        code, detail = answered(view)
+        return MPIError(code, detail) if code else None
+
+    def _raise_first(self, targets: Iterable[int]) -> None:
+        problems = [self.peer(target).take_problem() for target in targets]
+        for problem in problems:
+            if problem is not None:
+                raise problem
+
+    # --- epochs
+
+    def fence(self) -> None:
+        """Flush, then a barrier, which nobody is left alone in."""
+        failure = None
+        try:
+            self.flush(list(self._peers))
+        except MPIError as problem:
+            failure = problem
+        self.barrier()
+        if failure is not None:
+            raise failure
+
+    def start(self, targets: Sequence[int]) -> None:
+        """Note that each has to post."""
+        for target in targets:
+            self.peer(target).must_post = True
+
+    def complete(self, targets: Sequence[int]) -> None:
+        """Wait for all to have posted, then tell them."""
+        failure = None
+        for target in targets:
+            try:
+                self._reach(target)
+            except MPIError as problem:
+                failure = failure or problem
+        if self.rank in targets:
+            self.target.channel(self.rank).completes += 1
+        self._finish(targets, Kind.COMPLETE, always=True)
+        if failure is not None:
+            raise failure
+
+    def post(self, origins: Sequence[int]) -> None:
+        """Tell each."""
+        with self._engine.lock:
+            for origin in origins:
+                peer = self.peer(origin)
+                if origin == self.rank:
+                    peer.posts += 1
+                else:
+                    pending = Pending()
+                    self._say(peer, pending, Command(Kind.POST))
+                    peer.opened(pending)
+
+    def wait(self, origins: Sequence[int]) -> None:
+        """Wait for each to complete."""
+        channels = [self.target.channel(origin) for origin in origins]
+
+        def ended() -> bool:
+            return all(channel.completes or self._gone(channel.origin) for channel in channels)
+
+        if not ended():
+            self._engine.wait_until(ended)
+        gone = [channel.origin for channel in channels if not channel.completes]
+        for channel in channels:
+            channel.completes = max(0, channel.completes - 1)
+        if gone:
+            raise self._has_ended(gone[0])
+
+    def test(self, origins: Sequence[int]) -> bool:
+        """Look whether each has."""
+        self._engine.progress()
+        channels = [self.target.channel(origin) for origin in origins]
+        if not all(channel.completes or self._gone(channel.origin) for channel in channels):
+            return False
+        self.wait(origins)
+        return True
+
+    def lock(self, target: int, *, exclusive: bool) -> None:
+        """Ask, and wait for it."""
+        if target == self.rank:
+            self._lock_own(exclusive)
+            return
+        trip = self._ask(self.peer(target), Kind.LOCK if exclusive else Kind.LOCK_SHARED)
+        problem = self._answer(trip)
+        if problem is not None:
+            raise problem
+
+    def _lock_own(self, exclusive: bool) -> None:
+        held = Request()
+
+        def tell(code: int, detail: str) -> None:
+            if code:
+                held.fail(code, detail)
+            else:
+                held.finish()
+
+        with self._engine.lock:
+            self._locks.request(self.rank, exclusive, tell)
+            self._listener.wake()
+        self._engine.wait(held)
+        if held.error:
+            raise MPIError(held.error, held.detail)
+
+    def unlock(self, target: int) -> None:
+        """Flush there; the lock goes with the answer."""
+        if target != self.rank:
+            self._finish([target], Kind.UNLOCK, always=True)
+            return
+        with self._engine.lock:
+            self._locks.release(self.rank)
+        self._raise_first([target])
+
+    def lock_all(self) -> None:
+        """Note that each lock is to be had."""
+        for target in range(self._communicator.size):
+            self.peer(target).must_lock = True
+
+    def unlock_all(self) -> None:
+        """Give back those that were had."""
+        held = [target for target, peer in self._peers.items() if not peer.must_lock]
+        for target in range(self._communicator.size):
+            self.peer(target).must_lock = False
+        others = [target for target in held if target != self.rank]
+        if len(others) < len(held):
+            self.unlock(self.rank)
+        self._finish(others, Kind.UNLOCK, always=True)
+
+    def _reach(self, target: int) -> None:
+        """What an epoch wants before the first operation on a target."""
+        peer = self.peer(target)
+        if peer.must_lock:
+            peer.must_lock = False
+            self.lock(target, exclusive=False)
+        if peer.must_post:
+            if not peer.posts:
+                self._engine.wait_until(lambda: bool(peer.posts or self._gone(target)))
+            peer.must_post = False
+            if not peer.posts:
+                raise self._has_ended(target)
+            peer.posts -= 1
+
+    # --- memory
+
+    def attach(self, address: int, memory: memoryview) -> None:
+        """Expose a piece of memory."""
+        assert isinstance(self._exposed, Attached), "the MPI floor has looked at the flavor"
+        with self._engine.lock:
+            self._exposed.attach(address, memory)
+
+    def detach(self, address: int) -> None:
+        """Expose it no longer."""
+        assert isinstance(self._exposed, Attached), "the MPI floor has looked at the flavor"
+        with self._engine.lock:
+            self._exposed.detach(address)
+
+    # --- what others say
+
+    def heard(self, origin: int, view: memoryview) -> None:
+        """A command has come."""
+        command = parsed(view)
+        if command.kind is Kind.POST:
+            self.peer(origin).posts += 1
+        elif command.kind is Kind.REFUSED:
+            detail = bytes(command.layout).decode(errors="replace")
+            self.peer(origin).refused(self._pml, command.tag, command.size, detail)
+        else:
+            self.target.handle(origin, command)
+
+    def watches(self) -> bool:
+        """Whether anything is waited for that a member may fail to do by ending."""
+        return self._locks.contended or any(peer.awaited for peer in self._peers.values())
+
+    def look_after_departed(self) -> int:
+        """Give up what members that have ended still owe; how much that was."""
+        given_up = 0
+        for peer in self._peers.values():
+            if peer.awaited and self._gone(peer.rank):
+                given_up += len(peer.awaited)
+                peer.departed(self._pml)
+        if self._locks.contended:
+            for holder in self._locks.holders():
+                if self._gone(holder):
+                    self._locks.departed(holder)
+                    given_up += 1
+        return given_up
+
+    def _gone(self, rank: int) -> bool:
+        """Whether a member has ended so long ago that nothing more comes of it."""
+        if not self._communicator.procs[rank].departed:
+            return False
+        now = self._engine.now()
+        if rank not in self._gone_since:
+            self._gone_since[rank] = now
+            self._engine.call_later(GRACE, _nothing)  # whoever sleeps looks again then
+        return now - self._gone_since[rank] >= GRACE
+
+    def barrier(self) -> None:
+        """Return when all members have called it.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, one of them has ended and will not.
+        """
+        coll = self._communicator.coll
+        assert coll is not None, "a window's communicator has its collectives"
+        if self._communicator.size == 1:
+            return
+        everybody = range(self._communicator.size)
+        request = coll.begin("barrier", coll.nonblocking_tag())
+        if not request.complete:
+            self._engine.wait_until(
+                lambda: request.complete or any(self._gone(rank) for rank in everybody)
+            )
+        if not request.complete:
+            raise self._has_ended(next(rank for rank in everybody if self._gone(rank)))
+        if request.error:
+            raise MPIError(request.error, request.detail)
+
+    def _has_ended(self, rank: int) -> MPIError:
+        proc = self._communicator.procs[rank]
+        return MPIError(ERR_PROC_FAILED, f"{proc} has ended: {proc.departed}")
+
+
+class _Listener(Poller):
+    """Receives commands and has them executed, from the engine's polling.
+
+    One receive is for all members. Where a PML fails that because it cannot reach one of them,
+    there is a receive for each of the others.
+    """
+
+    def __init__(self, module: MessageOsc) -> None:
+        self._module = module
+        self._communicator = module.window.communicator
+        self._engine = self._communicator.context.engine
+        self._incoming: dict[int, tuple[Request, GrowingConvertor]] = {}
+        self._polled = False
+
+    def listen(self, source: int = ANY_SOURCE) -> None:
+        """Have the next command."""
+        room = GrowingConvertor()
+        request = self._communicator.pml.irecv(self._communicator, room, source, COMMAND_TAG)
+        self._incoming[source] = request, room
+        request.notify(self.wake)
+
+    def wake(self) -> None:
+        """There is something to do in the next round of polling."""
+        if not self._polled:
+            self._polled = True
+            self._engine.add_poller(self)
+
+    def close(self) -> None:
+        """Have no more."""
+        incoming, self._incoming = self._incoming, {}
+        self._engine.remove_poller(self)
+        self._polled = True  # whoever wakes it is too late
+        for request, _ in incoming.values():
+            if not request.complete:
+                self._communicator.pml.cancel(request)
+
+    def poll(self) -> int:
+        """Execute what has come."""
+        handled = 0
+        ready = self._module.target.ready
+        while ready and handled < BATCH:
+            ready.popleft()()
+            handled += 1
+        while handled < BATCH:
+            news = self._news()
+            for source in news:
+                self._take(source)
+            handled += len(news)
+            if not news:
+                break
+        handled += self._module.look_after_departed()
+        if not self._module.watches() and not ready and not self._news():
+            self._polled = False
+            self._engine.remove_poller(self)
+        return handled
+
+    def arm(self) -> bool:
+        """The rank may sleep if nothing has come."""
+        return not self._module.target.ready and not self._news()
+
+    def _news(self) -> list[int]:
+        return [source for source, (request, _) in self._incoming.items() if request.complete]
+
+    def _take(self, source: int) -> None:
+        """Execute a command that has come, and have the next one."""
+        request, room = self._incoming.pop(source)
+        if request.error:
+            if source == ANY_SOURCE:
+                self._listen_to_each()
+            return
+        self.listen(source)
+        view = room.view
+        if view is not None:
+            self._module.heard(request.source, view)
+
+    def _listen_to_each(self) -> None:
+        for rank in range(self._communicator.size):
+            if rank != self._communicator.rank:
+                with suppress(MPIError):  # nothing comes from who cannot be reached
+                    self.listen(rank)
+
+
+def _nothing() -> None:
+    """What a timer calls whose end is all there is to it."""
+
+
+def _placed(kind: Kind, tag: int, place: Place, size: int) -> Command:
+    return Command(kind, tag, place.displacement, place.number, size, layout=encoded(place.layout))
+
+
+def _bytes(source: Message | None) -> memoryview:
+    return memoryview(b"") if source is None else to_send(source)

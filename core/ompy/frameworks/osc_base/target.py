@@ -1,0 +1,264 @@
+"""What a rank does as a target: it executes the commands of each origin in their order.
+
+A command waits while one before it is not done that it must not overtake: whatever follows an
+accumulate whose data are still on the way, and an epoch's end behind any data on the way.
+Nothing is sent from within a completion; who may go on again is in `ready`, for the next round of
+polling. All calls come with the rank's lock held.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from ompy.data.convertor import GrowingConvertor, contiguous
+from ompy.data.errors import ERR_TRUNCATE, MPIError
+from ompy.data.message import Message
+from ompy.data.request import Request
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.osc import Place
+from ompy.frameworks.osc_base.exposed import NO_OP, Exposed, combine, swap
+from ompy.frameworks.osc_base.headers import (
+    COMMAND_TAG,
+    OPERATIONS,
+    Command,
+    Kind,
+    answer,
+)
+from ompy.frameworks.osc_base.layouts import decoded
+from ompy.frameworks.osc_base.locks import LockQueue
+from ompy.frameworks.pml import STANDARD
+
+CLOSING: Final = frozenset({Kind.FLUSH, Kind.UNLOCK, Kind.COMPLETE})
+FETCHING: Final = frozenset({Kind.GET, Kind.FETCH, Kind.SWAP})
+
+
+class Channel:
+    """What one origin has asked for.
+
+    Attributes:
+        origin: its rank.
+        waiting: commands that have to wait, in their order.
+        under_way: data on the way into the window.
+        blocked: the data of an accumulate are on the way.
+        problem: what went wrong first since the origin was told last.
+        completes: ends of its epochs that `wait` has not asked for.
+    """
+
+    def __init__(self, origin: int) -> None:
+        self.origin = origin
+        self.waiting: deque[Command] = deque()
+        self.under_way = 0
+        self.blocked = False
+        self.problem: MPIError | None = None
+        self.completes = 0
+
+    def may_run(self, command: Command) -> bool:
+        """Whether nothing is under way that a command must not overtake."""
+        return not self.blocked and not (self.under_way and command.kind in CLOSING)
+
+
+class Target:
+    """The side of a window that others access.
+
+    Attributes:
+        locks: of the window.
+        ready: what to go on with in the next round of polling.
+    """
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        exposed: Exposed,
+        locks: LockQueue,
+        wake: Callable[[], object],
+    ) -> None:
+        """Make it; `wake` is called when something is `ready`."""
+        self.locks = locks
+        self.ready: deque[Callable[[], object]] = deque()
+        self._communicator = communicator
+        self._pml = communicator.pml
+        self._exposed = exposed
+        self._wake = wake
+        self._channels: dict[int, Channel] = {}
+        self._run_kind: dict[Kind, Callable[[Channel, Command], None]] = {
+            Kind.PUT: self._put,
+            Kind.GET: self._get,
+            Kind.ACCUMULATE: self._accumulate,
+            Kind.FETCH: self._accumulate,
+            Kind.SWAP: self._swap,
+            Kind.FLUSH: self._flush,
+            Kind.UNLOCK: self._unlock,
+            Kind.COMPLETE: self._complete,
+            Kind.LOCK: self._lock,
+            Kind.LOCK_SHARED: self._lock,
+        }
+
+    def channel(self, origin: int) -> Channel:
+        """What an origin has asked for."""
+        found = self._channels.get(origin)
+        if found is None:
+            found = self._channels[origin] = Channel(origin)
+        return found
+
+    def handle(self, origin: int, command: Command) -> None:
+        """A command has come."""
+        channel = self.channel(origin)
+        if channel.waiting or not channel.may_run(command):
+            channel.waiting.append(command)
+        else:
+            self._run(channel, command)
+
+    def _advance(self, channel: Channel) -> None:
+        while channel.waiting and channel.may_run(channel.waiting[0]):
+            self._run(channel, channel.waiting.popleft())
+
+    def _run(self, channel: Channel, command: Command) -> None:
+        try:
+            self._run_kind[command.kind](channel, command)
+        except MPIError as problem:
+            self._refuse(channel, command, problem)
+
+    def _refuse(self, channel: Channel, command: Command, problem: MPIError) -> None:
+        """Tell the origin, now or when it asks; data that follow go nowhere."""
+        if command.kind in FETCHING:
+            text = problem.detail.encode()
+            refusal = Command(Kind.REFUSED, command.tag, size=problem.code, layout=text)
+            self._send(channel, refusal.packed(), COMMAND_TAG)
+        elif channel.problem is None:
+            channel.problem = problem
+        if _follows(command):
+            self._receive(channel, command, lambda _: None)
+
+    # --- operations
+
+    def _message(self, command: Command) -> Message:
+        layout = decoded(memoryview(command.layout))
+        found = self._exposed.message(Place(command.displacement, command.number, layout))
+        if command.size > found.size:
+            raise MPIError(
+                ERR_TRUNCATE, f"{command.size} bytes are for a place of {found.size} bytes"
+            )
+        return found
+
+    def _put(self, channel: Channel, command: Command) -> None:
+        target = self._message(command)
+        if not _follows(command):
+            target.store(command.data)
+            return
+        convertor = target.convertor()
+        request = self._pml.irecv(self._communicator, convertor, channel.origin, command.tag)
+        channel.under_way += 1
+        request.notify(partial(self._stored, channel, request))
+
+    def _stored(self, channel: Channel, request: Request) -> None:
+        channel.under_way -= 1
+        if request.error and channel.problem is None:
+            channel.problem = MPIError(request.error, request.detail)
+        if channel.waiting:
+            self._later(partial(self._advance, channel))
+
+    def _get(self, channel: Channel, command: Command) -> None:
+        convertor = self._message(command._replace(size=0)).convertor()
+        with suppress(MPIError):  # a rank that has ended waits for nothing
+            self._pml.isend(
+                self._communicator, convertor, channel.origin, command.tag + 1, STANDARD
+            )
+
+    def _accumulate(self, channel: Channel, command: Command) -> None:
+        target = self._message(command)
+        if _follows(command):
+            self._receive(channel, command, partial(self._combine, channel, command, target))
+        else:
+            self._combine(channel, command, target, memoryview(command.data))
+
+    def _combine(
+        self, channel: Channel, command: Command, target: Message, data: memoryview
+    ) -> None:
+        """Combine, and send what was there before if it was asked for."""
+        operation = OPERATIONS[command.operation]
+        before = target.packed() if command.kind is Kind.FETCH else None
+        if data or operation == NO_OP or not target.size:
+            combine(target, data, operation)
+        if before is not None:
+            self._send(channel, before, command.tag + 1)
+
+    def _swap(self, channel: Channel, command: Command) -> None:
+        target = self._message(command._replace(size=command.size // 2))
+        data = memoryview(command.data)
+        half = len(data) // 2
+        before = swap(target, data[half:], data[:half])
+        self._send(channel, before, command.tag + 1)
+
+    def _receive(
+        self, channel: Channel, command: Command, use: Callable[[memoryview], object]
+    ) -> None:
+        """Have the data that follow; the channel waits until they are used."""
+        room = GrowingConvertor()
+        request = self._pml.irecv(self._communicator, room, channel.origin, command.tag)
+        channel.blocked = True
+        request.notify(
+            lambda: self._later(partial(self._use, channel, command, request, room, use))
+        )
+
+    def _use(
+        self,
+        channel: Channel,
+        command: Command,
+        request: Request,
+        room: GrowingConvertor,
+        use: Callable[[memoryview], object],
+    ) -> None:
+        channel.blocked = False
+        try:
+            if request.error:
+                raise MPIError(request.error, request.detail)
+            view = room.view
+            assert view is not None, "a received message has its memory"
+            use(view)
+        except MPIError as problem:
+            self._refuse(channel, command._replace(size=0), problem)
+        self._advance(channel)
+
+    def _later(self, step: Callable[[], object]) -> None:
+        self.ready.append(step)
+        self._wake()
+
+    # --- ends of epochs, locks
+
+    def _flush(self, channel: Channel, command: Command) -> None:
+        problem, channel.problem = channel.problem, None
+        if not command.tag:
+            return
+        told = answer() if problem is None else answer(problem.code, problem.detail)
+        self._send(channel, told, command.tag + 1)
+
+    def _unlock(self, channel: Channel, command: Command) -> None:
+        try:
+            self.locks.release(channel.origin)
+        except MPIError as problem:
+            channel.problem = channel.problem or problem
+        self._flush(channel, command)
+
+    def _complete(self, channel: Channel, command: Command) -> None:
+        channel.completes += 1
+        self._flush(channel, command)
+
+    def _lock(self, channel: Channel, command: Command) -> None:
+        def tell(code: int, detail: str) -> None:
+            self._send(channel, answer(code, detail), command.tag + 1)
+
+        self.locks.request(channel.origin, command.kind is Kind.LOCK, tell)
+
+    def _send(self, channel: Channel, data: bytes | bytearray, tag: int) -> None:
+        with suppress(MPIError):  # a rank that has ended waits for nothing
+            convertor = contiguous(memoryview(data))
+            self._pml.isend(self._communicator, convertor, channel.origin, tag, STANDARD)
+
+
+def _follows(command: Command) -> bool:
+    """Whether the data come in a message of their own."""
+    return bool(command.size) and not command.data and command.kind is not Kind.GET

@@ -1,0 +1,327 @@
+"""What is done in a window: operations, and the epochs they need."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from ompy.data.constants import PROC_NULL
+from ompy.mpi.constants import LOCK_EXCLUSIVE
+from ompy.mpi.group import Group
+from ompy.mpi.operation import SUM, Op
+from ompy.mpi.request import Request
+
+if TYPE_CHECKING:
+    from ompy.data.message import Message
+    from ompy.data.request import Request as Operation
+    from ompy.frameworks.osc import Place
+    from ompy.mpi.window_messages import Access
+    from ompy.mpi.window_state import WindowState
+
+
+class WindowAccess:
+    """Operations and epochs of a window's handle."""
+
+    __slots__ = ()
+
+    def _state(self) -> WindowState:
+        raise NotImplementedError
+
+    # --- operations
+
+    def Put(self, origin: Any, target_rank: int, target: Any = None) -> None:
+        """Store a buffer in a member's memory.
+
+        Args:
+            origin: the buffer; leave it alone until the epoch ends or is flushed.
+            target_rank: the member.
+            target: displacement there; or [displacement, count, datatype] or the first of these.
+        """
+        _put(self._state(), origin, target_rank, target)
+
+    def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
+        """Load a member's memory into a buffer. The arguments are those of `Put`."""
+        _get(self._state(), origin, target_rank, target)
+
+    def Accumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM) -> None:
+        """Combine a buffer into a member's memory, each element at once."""
+        _accumulate(self._state(), origin, target_rank, target, op)
+
+    def Get_accumulate(
+        self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
+    ) -> None:
+        """Combine a buffer into a member's memory, and get what was there before."""
+        _get_accumulate(self._state(), origin, result, target_rank, target, op)
+
+    def Fetch_and_op(
+        self, origin: Any, result: Any, target_rank: int, target_disp: int = 0, op: Op = SUM
+    ) -> None:
+        """The same for one element."""
+        from ompy.mpi.window_messages import single
+
+        state = self._state()
+        if target_rank != PROC_NULL:
+            mine = state.call(single, "origin", origin, None, writable=False)
+            state.call(single, "result", result, mine, writable=True)
+            _get_accumulate(state, origin, result, target_rank, target_disp, op)
+
+    def Compare_and_swap(
+        self, origin: Any, compare: Any, result: Any, target_rank: int, target_disp: int = 0
+    ) -> None:
+        """Store an element if what is there equals another, and get what was there."""
+        if target_rank != PROC_NULL:
+            _compare_and_swap(self._state(), origin, compare, result, target_rank, target_disp)
+
+    def Rput(self, origin: Any, target_rank: int, target: Any = None) -> Request:
+        """Begin what `Put` does; complete when the buffer may be used again."""
+        state = self._state()
+        return _request(state, _put(state, origin, target_rank, target), origin)
+
+    def Rget(self, origin: Any, target_rank: int, target: Any = None) -> Request:
+        """Begin what `Get` does."""
+        state = self._state()
+        return _request(state, _get(state, origin, target_rank, target), origin)
+
+    def Raccumulate(
+        self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM
+    ) -> Request:
+        """Begin what `Accumulate` does; complete when the buffer may be used again."""
+        state = self._state()
+        return _request(state, _accumulate(state, origin, target_rank, target, op), origin)
+
+    def Rget_accumulate(
+        self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
+    ) -> Request:
+        """Begin what `Get_accumulate` does."""
+        state = self._state()
+        begun = _get_accumulate(state, origin, result, target_rank, target, op)
+        return _request(state, begun, (origin, result))
+
+    # --- epochs
+
+    def Fence(self, assertion: int = 0) -> None:
+        """Collective: all operations since the last one are complete; a new epoch begins."""
+        state = self._state()
+        state.call(state.epochs.fence, assertion)
+        state.call(state.module.fence)
+
+    def Start(self, group: Group, assertion: int = 0) -> None:
+        """Begin to access the members of a group, who call `Post`."""
+        state = self._state()
+        targets = state.call(_ranks, state, group)
+        state.call(state.epochs.start, targets, assertion)
+        state.call(state.module.start, targets)
+
+    def Complete(self) -> None:
+        """End what `Start` has begun."""
+        state = self._state()
+        targets = state.call(state.epochs.complete)
+        state.call(state.module.complete, targets)
+
+    def Post(self, group: Group, assertion: int = 0) -> None:
+        """Expose the window to the members of a group, who call `Start`."""
+        state = self._state()
+        origins = state.call(_ranks, state, group)
+        state.call(state.epochs.post, origins, assertion)
+        state.call(state.module.post, origins)
+
+    def Wait(self) -> Literal[True]:
+        """Return when all to whom the window is exposed have called `Complete`."""
+        state = self._state()
+        origins = state.call(lambda: state.epochs.posted)
+        state.epochs.waited()
+        state.call(state.module.wait, origins)
+        return True
+
+    def Test(self) -> bool:
+        """Whether they all have; the epoch has ended then."""
+        state = self._state()
+        origins = state.call(lambda: state.epochs.posted)
+        ended: bool = state.call(state.module.test, origins)
+        if ended:
+            state.epochs.waited()
+        return ended
+
+    def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
+        """Have the lock of a member's memory; begins an epoch."""
+        state = self._state()
+        if rank == PROC_NULL:
+            return
+        state.call(state.reach.check_rank, rank)
+        state.call(state.epochs.lock, rank, lock_type, assertion)
+        try:
+            state.call(state.module.lock, rank, exclusive=lock_type == LOCK_EXCLUSIVE)
+        except BaseException:
+            state.epochs.unlock(rank)
+            raise
+
+    def Unlock(self, rank: int) -> None:
+        """Complete the operations there and give the lock back."""
+        state = self._state()
+        if rank == PROC_NULL:
+            return
+        state.call(state.reach.check_rank, rank)
+        state.call(state.epochs.unlock, rank)
+        state.call(state.module.unlock, rank)
+
+    def Lock_all(self, assertion: int = 0) -> None:
+        """Have the shared lock of every member's memory, when it is accessed."""
+        state = self._state()
+        state.call(state.epochs.lock_all, assertion)
+        state.call(state.module.lock_all)
+
+    def Unlock_all(self) -> None:
+        """Complete all operations and give the locks back."""
+        state = self._state()
+        state.call(state.epochs.unlock_all)
+        state.call(state.module.unlock_all)
+
+    def Flush(self, rank: int) -> None:
+        """Complete all operations on a member, here and there."""
+        _flush(self._state(), rank, "flush")
+
+    def Flush_all(self) -> None:
+        """Complete all operations on all members, here and there."""
+        _flush(self._state(), None, "flush")
+
+    def Flush_local(self, rank: int) -> None:
+        """Complete all operations on a member here: buffers may be used again."""
+        _flush(self._state(), rank, "flush_local")
+
+    def Flush_local_all(self) -> None:
+        """Complete all operations here: buffers may be used again."""
+        _flush(self._state(), None, "flush_local")
+
+    def Sync(self) -> None:
+        """See what others stored, and have them see what was stored here."""
+        state = self._state()
+        state.call(state.module.sync)
+        state.world.engine.progress()
+
+
+def _ranks(state: WindowState, group: Group) -> list[int]:
+    from ompy.mpi.communicators import ranks_of
+
+    return ranks_of(state.comm, group)
+
+
+def _flush(state: WindowState, rank: int | None, how: str) -> None:
+    if rank == PROC_NULL:
+        return
+    if rank is not None:
+        state.call(state.reach.check_rank, rank)
+    state.call(state.epochs.passive, rank)
+    targets = state.epochs.targets(state.comm.size) if rank is None else (rank,)
+    state.call(getattr(state.module, how), targets)
+
+
+def _begun(
+    state: WindowState, given: Access, begin: Callable[[Place], Operation]
+) -> Operation | None:
+    """Begin an operation on a place that can be accessed; None for PROC_NULL."""
+    if given.target == PROC_NULL:
+        return None
+
+    def go() -> Operation:
+        state.reach.check_rank(given.target)
+        place = state.reach.place(given)
+        state.epochs.access(given.target)
+        return begin(place)
+
+    begun: Operation = state.call(go)
+    return begun
+
+
+def _put(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
+    from ompy.mpi.window_messages import access, check_sizes
+
+    given = state.call(access, origin, rank, target, writable=False)
+
+    def begin(place: Place) -> Operation:
+        check_sizes(given.origin, place)
+        return state.module.put(given.origin, given.target, place)
+
+    return _begun(state, given, begin)
+
+
+def _get(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
+    from ompy.mpi.window_messages import access, check_sizes
+
+    given = state.call(access, origin, rank, target, writable=True)
+
+    def begin(place: Place) -> Operation:
+        check_sizes(given.origin, place)
+        return state.module.get(given.origin, given.target, place)
+
+    return _begun(state, given, begin)
+
+
+def _accumulate(
+    state: WindowState, origin: Any, rank: Any, target: Any, op: Op
+) -> Operation | None:
+    from ompy.mpi.window_messages import NO_OP, access, check_sizes, operation
+
+    given = state.call(access, origin, rank, target, writable=False)
+
+    def begin(place: Place) -> Operation:
+        name = operation(op, given.origin, place)
+        check_sizes(given.origin, place)
+        if name == NO_OP:
+            return _done()
+        return state.module.accumulate(given.origin, given.target, place, name)
+
+    return _begun(state, given, begin)
+
+
+def _get_accumulate(
+    state: WindowState, origin: Any, result: Any, rank: Any, target: Any, op: Op
+) -> Operation | None:
+    from ompy.mpi.spec import message
+    from ompy.mpi.window_messages import NO_OP, access, check_sizes, operation
+
+    given = state.call(access, origin, rank, target, writable=False)
+    if given.target == PROC_NULL:
+        return None
+    into: Message = state.call(message, result, True).message
+
+    def begin(place: Place) -> Operation:
+        name = operation(op, given.origin, place)
+        check_sizes(into, place)
+        if name != NO_OP:
+            check_sizes(given.origin, place)
+        source = None if name == NO_OP else given.origin
+        return state.module.fetch(source, into, given.target, place, name)
+
+    return _begun(state, given, begin)
+
+
+def _compare_and_swap(
+    state: WindowState, origin: Any, compare: Any, result: Any, rank: int, displacement: int
+) -> None:
+    from ompy.mpi.window_messages import access, check_compared, single
+
+    mine = state.call(single, "origin", origin, None, writable=False)
+    other = state.call(single, "compare", compare, mine, writable=False)
+    into = state.call(single, "result", result, mine, writable=True)
+    given = state.call(access, origin, rank, displacement, writable=False)
+
+    def begin(place: Place) -> Operation:
+        check_compared(place.layout)
+        return state.module.swap(given.origin, other.message, into.message, given.target, place)
+
+    _begun(state, given, begin)
+
+
+def _request(state: WindowState, begun: Operation | None, keep: object) -> Request:
+    from ompy.mpi.window_state import WindowRequestState
+
+    operation = _done() if begun is None else begun
+    return Request._adopt(WindowRequestState(state, operation, keep))
+
+
+def _done() -> Operation:
+    from ompy.mpi.requeststate import nothing
+
+    return nothing()

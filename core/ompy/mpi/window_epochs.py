@@ -1,0 +1,168 @@
+"""Which epochs of a window this rank is in, and so what it may do.
+
+An access needs an epoch: between fences, after `Start` on one of its targets, or under a lock. A
+fence begins an epoch only if something is done in it, so locks may follow a fence. Source: MPI
+4.0 12.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ompy.data.errors import ERR_ASSERT, ERR_LOCKTYPE, ERR_RMA_SYNC, MPIError
+from ompy.mpi.constants import (
+    LOCK_EXCLUSIVE,
+    LOCK_SHARED,
+    MODE_NOCHECK,
+    MODE_NOPRECEDE,
+    MODE_NOPUT,
+    MODE_NOSTORE,
+    MODE_NOSUCCEED,
+)
+
+# assertions each call may have; MPI 4.0 12.5.5
+FENCE: Final = MODE_NOSTORE | MODE_NOPUT | MODE_NOPRECEDE | MODE_NOSUCCEED
+START: Final = MODE_NOCHECK
+POST: Final = MODE_NOCHECK | MODE_NOSTORE | MODE_NOPUT
+LOCK: Final = MODE_NOCHECK
+
+
+def check_assertion(call: str, given: int, allowed: int) -> None:
+    """See that an assertion has a meaning for a call.
+
+    Raises:
+        MPIError: ERR_ASSERT, it has none.
+    """
+    if given & ~allowed:
+        raise MPIError(ERR_ASSERT, f"assertion {given:#x} says nothing to {call}")
+
+
+class Epochs:
+    """The epochs this rank is in. Every call raises ERR_RMA_SYNC where it is not allowed."""
+
+    def __init__(self) -> None:
+        self._fenced = False
+        self._used = False
+        self._started: frozenset[int] | None = None
+        self._posted: tuple[int, ...] | None = None
+        self._locked: dict[int, int] = {}
+        self._locked_all = False
+
+    def access(self, target: int) -> None:
+        """An operation on a target."""
+        if self._locked_all or target in self._locked:
+            return
+        if self._started is not None:
+            if target not in self._started:
+                raise _wrong(f"rank {target} is not in the group of Start")
+        elif self._fenced:
+            self._used = True
+        else:
+            raise _wrong(f"there is no epoch for rank {target}: call Fence, Start or Lock before")
+
+    def passive(self, target: int | None) -> None:
+        """A flush, which needs a lock; None is for all targets."""
+        if target is None and not (self._locked_all or self._locked):
+            raise _wrong("no lock is held")
+        if target is not None and not (self._locked_all or target in self._locked):
+            raise _wrong(f"the lock of rank {target} is not held")
+
+    def targets(self, size: int) -> Sequence[int]:
+        """Those a flush of all is for."""
+        return range(size) if self._locked_all else tuple(self._locked)
+
+    def fence(self, assertion: int) -> None:
+        """A fence."""
+        check_assertion("Fence", assertion, FENCE)
+        self._none_but_fence("Fence", exposed=True)
+        self._fenced = not assertion & MODE_NOSUCCEED
+        self._used = False
+
+    def start(self, targets: Sequence[int], assertion: int) -> None:
+        """Start."""
+        check_assertion("Start", assertion, START)
+        self._may_begin("Start")
+        self._fenced = False
+        self._started = frozenset(targets)
+
+    def complete(self) -> Sequence[int]:
+        """Complete; the targets of Start."""
+        if self._started is None:
+            raise _wrong("Complete without Start")
+        targets, self._started = sorted(self._started), None
+        return targets
+
+    def post(self, origins: Sequence[int], assertion: int) -> None:
+        """Post."""
+        check_assertion("Post", assertion, POST)
+        if self._posted is not None:
+            raise _wrong("Post while the window is exposed by an earlier one: call Wait before")
+        if self._fenced and self._used:
+            raise _wrong("Post in an epoch of Fence")
+        self._fenced = False
+        self._posted = tuple(origins)
+
+    @property
+    def posted(self) -> Sequence[int]:
+        """The origins of Post."""
+        if self._posted is None:
+            raise _wrong("Wait or Test without Post")
+        return self._posted
+
+    def waited(self) -> None:
+        """The epoch of Post has ended."""
+        self._posted = None
+
+    def lock(self, target: int, kind: int, assertion: int) -> None:
+        """Lock."""
+        if kind not in {LOCK_EXCLUSIVE, LOCK_SHARED}:
+            raise MPIError(ERR_LOCKTYPE, f"{kind} is no kind of lock")
+        check_assertion("Lock", assertion, LOCK)
+        if target in self._locked or self._locked_all:
+            raise _wrong(f"Lock of rank {target}, which is locked by this rank already")
+        if not self._locked:
+            self._may_begin("Lock")
+        self._locked[target] = kind
+
+    def unlock(self, target: int) -> None:
+        """Unlock."""
+        if target not in self._locked:
+            raise _wrong(f"Unlock of rank {target} without Lock")
+        del self._locked[target]
+
+    def lock_all(self, assertion: int) -> None:
+        """Lock_all."""
+        check_assertion("Lock_all", assertion, LOCK)
+        if self._locked or self._locked_all:
+            raise _wrong("Lock_all while a lock is held")
+        self._may_begin("Lock_all")
+        self._locked_all = True
+
+    def unlock_all(self) -> None:
+        """Unlock_all."""
+        if not self._locked_all:
+            raise _wrong("Unlock_all without Lock_all")
+        self._locked_all = False
+
+    def free(self) -> None:
+        """Free."""
+        self._none_but_fence("Free", exposed=True)
+
+    def _may_begin(self, call: str) -> None:
+        """An access epoch other than that of a fence."""
+        self._none_but_fence(call, exposed=False)
+        if self._used:
+            raise _wrong(f"{call} in an epoch of Fence: call Fence before")
+
+    def _none_but_fence(self, call: str, *, exposed: bool) -> None:
+        if self._locked or self._locked_all:
+            raise _wrong(f"{call} while a lock is held: call Unlock or Unlock_all before")
+        if self._started is not None:
+            raise _wrong(f"{call} after Start: call Complete before")
+        if exposed and self._posted is not None:
+            raise _wrong(f"{call} after Post: call Wait before")
+
+
+def _wrong(detail: str) -> MPIError:
+    return MPIError(ERR_RMA_SYNC, detail)

@@ -1,0 +1,214 @@
+"""What a window handle refers to, and how the members make a window together."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final, NoReturn
+
+from ompy.data.errors import (
+    CLASS_TEXT,
+    ERR_DISP,
+    ERR_OTHER,
+    ERR_RMA_SHARED,
+    ERR_SIZE,
+    MPIError,
+)
+from ompy.data.request import Request as Operation
+from ompy.frameworks.coll import TAG_CREATE
+from ompy.frameworks.osc import SHARED, OscModule, Window
+from ompy.mpi.agreement import exchange
+from ompy.mpi.callbacks import guarded
+from ompy.mpi.communicators import make
+from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import State
+from ompy.mpi.requeststate import RequestState
+from ompy.mpi.state import CommState
+from ompy.mpi.status import Status
+from ompy.mpi.window_epochs import Epochs
+from ompy.mpi.window_messages import Reach
+from ompy.runtime.osc_selection import select_osc
+
+_SAID: Final = Struct("<QQ")  # bytes, and bytes of a displacement of 1
+PROGRESS_THREAD: Final = "osc_base_progress_thread"
+
+
+class WindowState(State):
+    """A window.
+
+    Attributes:
+        api: class of its handles.
+        comm: communicator of its own.
+        world: the rank.
+        window, module: as the osc component has it; who serves it.
+        reach: the members' memory.
+        epochs: this rank is in.
+        owner: the object whose memory it is, or None.
+        errhandler: what happens when a call fails.
+        attributes: by key, or None.
+        info: hints.
+        name: for people.
+    """
+
+    __slots__ = (
+        "_progress",
+        "api",
+        "attributes",
+        "comm",
+        "epochs",
+        "errhandler",
+        "info",
+        "module",
+        "name",
+        "owner",
+        "reach",
+        "window",
+        "world",
+    )
+
+    def __init__(
+        self, comm: CommState, window: Window, module: OscModule, reach: Reach, owner: object
+    ) -> None:
+        super().__init__()
+        self.api: Any = None
+        self.comm = comm
+        self.world = comm.world
+        self.window = window
+        self.module = module
+        self.reach = reach
+        self.epochs = Epochs()
+        self.owner = owner
+        self.errhandler = comm.world.errors
+        self.attributes: dict[int, Any] | None = None
+        self.info: dict[str, str] = {}
+        self.name = ""
+        self._progress = _begin_progress(comm)
+
+    @property
+    def rank(self) -> int:
+        """Of this process."""
+        return self.comm.communicator.rank
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        """Call something below.
+
+        Raises:
+            MPIException: it failed; the error handler had its say.
+        """
+        try:
+            return function(*arguments, **more)
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    def raised(self, problem: MPIError) -> MPIException:
+        """The exception for a call that failed, after the error handler had its say."""
+        handler = self.errhandler
+        if handler.ends_job:
+            self._fatal(problem)
+        if handler.function is not None:
+            guarded(handler.function, self.api._adopt(self), problem.code)
+        if isinstance(problem, MPIException):
+            return problem
+        made = MPIException(problem.code, problem.detail)
+        made.__cause__ = problem.__cause__
+        return made
+
+    def _fatal(self, problem: MPIError) -> NoReturn:
+        code = problem.code if problem.code in CLASS_TEXT else ERR_OTHER
+        text = f"rank {self.rank} of window {self.name or self.comm.communicator.name}: {problem}"
+        self.world.abort(code, f"{text} (errors of this window end the job)")
+
+    def free(self) -> None:
+        """Collective: end it, and give everything back.
+
+        Raises:
+            MPIError: an epoch is open, or a member has ended.
+        """
+        self.epochs.free()
+        try:
+            self.module.barrier()
+        finally:
+            _end_progress(self.comm, self._progress)
+            self.module.close()
+            self.world.process.release(self.comm.communicator)
+            self.window.memory = memoryview(bytearray())
+            self.owner = None
+
+
+class WindowRequestState(RequestState):
+    """An operation under way in a window; what fails is the window's error."""
+
+    __slots__ = ("_window",)
+
+    def __init__(self, window: WindowState, operation: Operation, keep: object) -> None:
+        super().__init__(window.comm, operation, keep)
+        self._window = window
+
+    def result(self, status: Status | None) -> Any:
+        """The operation is complete."""
+        if status is not None:
+            self.fill(status)
+        if self.operation.error:
+            raise self._window.raised(MPIError(self.operation.error, self.operation.detail))
+
+
+def make_window(
+    parent: CommState, flavor: int, size: int, unit: int, memory: memoryview, owner: object
+) -> WindowState:
+    """Make a window; all members of `parent` call this.
+
+    Args:
+        parent: the communicator.
+        flavor: kind of window.
+        size: bytes of this rank's part.
+        unit: bytes of a displacement of 1.
+        memory: of this rank; empty where the window is to have its own.
+        owner: of `memory`; kept while the window lives.
+
+    Raises:
+        MPIException: it cannot be made.
+    """
+    if size < 0:
+        raise parent.fail(ERR_SIZE, f"a window of {size} bytes")
+    if unit < 1:
+        raise parent.fail(ERR_DISP, f"a displacement unit of {unit} bytes")
+    comm = make(parent, range(parent.size), TAG_CREATE, parent.api)
+    comm.communicator.name = f"window {comm.communicator.context_id}"
+    try:
+        members = range(comm.size)
+        said = exchange(comm.communicator, members, TAG_CREATE, _SAID.pack(size, unit))
+        told = [_SAID.unpack(value) for value in said]
+        sizes, units = tuple(each[0] for each in told), tuple(each[1] for each in told)
+        window = Window(comm.communicator, flavor, sizes, memory)
+        module = select_osc(comm.world.process, window)
+        if module is None:
+            what = "memory that all of them share" if flavor == SHARED else "a window"
+            raise MPIError(
+                ERR_RMA_SHARED if flavor == SHARED else ERR_OTHER,
+                f"no component of osc can make {what} for {comm.size} ranks: "
+                "see ompy-info --plugins",
+            )
+    except MPIError as problem:
+        comm.world.process.release(comm.communicator)
+        raise parent.raised(problem) from problem.__cause__
+    return WindowState(comm, window, module, Reach(flavor, sizes, units), owner)
+
+
+def _begin_progress(comm: CommState) -> Callable[[], object] | None:
+    """Have a thread make progress, if that is wanted; what ends it."""
+    process = comm.world.process
+    if not process.registry.value(PROGRESS_THREAD):
+        return None
+    stop = comm.world.engine.drive()
+    if stop is not None:
+        process.before_finalize.append(stop)
+    return stop
+
+
+def _end_progress(comm: CommState, stop: Callable[[], object] | None) -> None:
+    process = comm.world.process
+    if stop is not None and stop in process.before_finalize:
+        process.before_finalize.remove(stop)
+        stop()

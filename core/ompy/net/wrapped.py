@@ -1,0 +1,60 @@
+"""A connection around another: what middleware wraps streams in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ompy.net.base import Stream
+
+
+class WrappedStream(Stream):
+    """Passes everything on; a kind of middleware overrides what it is there for.
+
+    Attributes:
+        inner: the stream below.
+    """
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: Stream) -> None:
+        self.inner = inner
+
+    def send(self, pieces: Sequence[memoryview]) -> int:
+        """As the stream below."""
+        return self.inner.send(pieces)
+
+    def receive_into(self, view: memoryview) -> int:
+        """As the stream below."""
+        return self.inner.receive_into(view)
+
+    def fail(self, why: str) -> None:
+        """As the stream below."""
+        self.inner.fail(why)
+
+    def abandon(self) -> None:
+        """As the stream below."""
+        self.inner.abandon()
+
+    def sends_again(self) -> bool:
+        """As the stream below."""
+        return self.inner.sends_again()
+
+    def unacknowledged(self) -> int:
+        """As the stream below."""
+        return self.inner.unacknowledged()
+
+    def hold_unsent(self, most: int) -> None:
+        """As the stream below."""
+        self.inner.hold_unsent(most)
+
+    def ask_when_idle(self) -> bool:
+        """As the stream below."""
+        return self.inner.ask_when_idle()
+
+    def belongs_to(self, rank: int) -> None:
+        """As the stream below."""
+        self.inner.belongs_to(rank)
+
+    def close(self) -> None:
+        """As the stream below."""
+        self.inner.close()

@@ -1,0 +1,93 @@
+"""Passive targets of real ranks: served in any MPI call, and by a thread while they compute."""
+
+from __future__ import annotations
+
+import time
+from array import array
+
+import pytest
+from ompy.mpi import constants
+from ompy.mpi.windows import Win
+from ompy.mpi.world import world_of
+from ompy.runtime.process import RankProcess
+
+from tests.support.worlds import real
+
+HERE = "tests.proc.test_windows"
+LONG = 40  # s; arbitrary: the test fails when it takes so long
+ROUNDS = 50
+
+
+def computes(process: RankProcess) -> int:
+    """Rank 0 makes no MPI call until all it is to be given is there; how often it looked."""
+    comm = world_of(process)
+    memory = array("q", [0] * 4)
+    win = Win.Create(memory, 8, comm=comm)
+    comm.Barrier()
+    looked = 0
+    if comm.rank == 0:
+        end = time.monotonic() + LONG
+        while memory[1] < comm.size - 1 and time.monotonic() < end:
+            looked += 1
+        assert memory[1] == comm.size - 1
+        assert memory[0] == ROUNDS * (comm.size - 1)
+    else:
+        was = array("q", [-1])
+        for _ in range(ROUNDS):
+            win.Lock(0)
+            win.Fetch_and_op(array("q", [1]), was, 0)
+            win.Unlock(0)
+        win.Lock(0, constants.LOCK_SHARED)
+        win.Accumulate(array("q", [1]), 0, 1)
+        win.Unlock(0)
+    comm.Barrier()
+    win.Free()
+    return looked
+
+
+def probes(process: RankProcess) -> int:
+    """Rank 0 only asks for messages that nobody sends."""
+    comm = world_of(process)
+    memory = array("q", [0])
+    win = Win.Create(memory, 8, comm=comm)
+    asked = 0
+    if comm.rank == 0:
+        end = time.monotonic() + LONG
+        while memory[0] < ROUNDS * (comm.size - 1) and time.monotonic() < end:
+            comm.Iprobe()
+            asked += 1
+        assert memory[0] == ROUNDS * (comm.size - 1)
+    else:
+        for _ in range(ROUNDS):
+            win.Lock(0)
+            win.Accumulate(array("q", [1]), 0)
+            win.Unlock(0)
+    comm.Barrier()
+    win.Free()
+    return asked
+
+
+def leaves_it(process: RankProcess) -> int:
+    """A window that is never freed, with a thread at work: the end of the job ends it."""
+    win = Win.Create(array("q", [0]), 8, comm=world_of(process))
+    win.Fence()
+    return win.group_size
+
+
+@pytest.mark.proc
+@pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
+def test_a_thread_serves_while_the_target_computes(btl: str) -> None:
+    # without coll/sm: "Known limit" in frameworks/osc_base/README.md
+    settings = {"btl": btl, "coll": "^sm", "osc_base_progress_thread": 1}
+    assert real(3, f"{HERE}:computes", settings=settings)[0] > 0
+
+
+@pytest.mark.proc
+def test_any_call_of_the_target_serves() -> None:
+    assert real(3, f"{HERE}:probes", settings={"btl": "self,sm"})[0] > 0
+
+
+@pytest.mark.proc
+def test_a_window_that_is_left_behind() -> None:
+    settings = {"btl": "self,sm", "osc_base_progress_thread": 1}
+    assert real(2, f"{HERE}:leaves_it", settings=settings) == [2, 2]

@@ -1,0 +1,64 @@
+"""bfo between ofi and other BTLs, with rails that break and are healed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from ompy.conformance.driver import SECOND
+from ompy.frameworks.btl import UNREACHABLE
+
+from tests.sim.bfo import test_mixtures as mixtures
+from tests.support.effort import THOROUGH
+from tests.support.ofi_worlds import Driver, expose, ofi, world
+
+PAIRS = [("ofi", "tcp"), ("tcp", "ofi"), ("ofi", "openib"), ("ofi", "usnic")]
+CELLS = [(pair, cut) for pair in PAIRS for cut in mixtures.CUTS]
+
+
+@pytest.fixture(autouse=True)
+def _ofi_names_its_interface_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = mixtures.settings_of
+
+    def settings_of(pair: Sequence[str]) -> dict[str, object]:
+        found = plain(pair)
+        found["btl_ofi_domain_include"] = found.pop("btl_ofi_if_include")
+        return found
+
+    monkeypatch.setattr(mixtures, "settings_of", settings_of)
+
+
+# in CI a black hole of ofi's rail, and tcp's that goes twice
+@pytest.mark.parametrize(("pair", "cut"), CELLS if THOROUGH else CELLS[1:8:6])
+def test_a_rail_that_breaks_and_is_healed(pair: tuple[str, str], cut: str) -> None:
+    """Every message arrives whole; each rank says which rail broke, and when it was healed."""
+    rules = mixtures.CUTS[cut]
+    for events, _ in mixtures.run(pair, rules):
+        assert len(events) == len(rules), events
+        for event in events:
+            assert event.rail.startswith(pair[0]), event
+            assert "first" in event.rail, event
+            assert event.healed > event.noticed, f"never healed: {event}"
+
+
+def test_a_peer_that_is_gone_in_the_middle() -> None:
+    """What was under way to it is completed badly, in bounded time."""
+
+    def program(driver: Driver) -> None:
+        mover, other = expose(driver)
+        driver.send(1 - driver.rank, driver.data(10))
+        driver.quiesce()
+        if driver.rank == 1:
+            driver.vanish()
+            driver.world.departs(1, "it was killed")
+            return
+        begun = driver.engine.now()
+        offered = [mover.offer(False, bytearray(500), 0, other.key) for _ in range(10)]
+        fragment = driver.post(1, driver.data(5000))
+        driver.wait(lambda: all(one.done for one in offered), "the end of the puts")
+        driver.wait(lambda: fragment is None or fragment.done, "the end of a fragment")
+        driver.wait(lambda: ofi(driver).endpoints[1].broken != "", "the path to break")
+        assert {one.result for one in offered if not one.statuses} <= {UNREACHABLE}
+        assert driver.engine.now() - begun < 2 * SECOND
+
+    world().run(program)

@@ -1,0 +1,122 @@
+"""Sweeps over numbered worlds: they go on where they stopped, and end where a world fails."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bfo_sweep  # noqa: E402 - a tool, not a package
+import lossy_sweep  # noqa: E402
+import world_sweep  # noqa: E402
+from world_sweep import WorldSweep  # noqa: E402
+
+sys.path.pop(0)
+
+
+class Worlds:
+    """Ten worlds of two classes, one of which may fail."""
+
+    def __init__(self, bad: int = -1, quiet: bool = False) -> None:
+        self.ran: list[int] = []
+        self.shown: list[int] = []
+        self.bad = bad
+        self.quiet = quiet
+
+    def run(self, number: int) -> tuple[str, Counter[str]]:
+        self.ran.append(number)
+        assert number != self.bad, "this world is bad"
+        return ("even", "odd")[number % 2], Counter(struck=0 if self.quiet else number, bytes=10)
+
+    def silent(self, sums: world_sweep.Sums) -> list[str]:
+        return [f"{name}: nothing struck" for name, counts in sums.items() if not counts["struck"]]
+
+    @property
+    def sweep(self) -> WorldSweep:
+        return WorldSweep(
+            name="toy",
+            worlds=10,
+            shard=4,
+            run=self.run,
+            show=self.shown.append,
+            silent=self.silent,
+            heading="# Toys",
+            columns={"worlds": ("worlds",), "twice": ("struck", "struck")},
+        )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(world_sweep, "ROOT", tmp_path)
+    monkeypatch.setattr(world_sweep, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(world_sweep, "commit_name", lambda: "abc")
+    (tmp_path / "docs").mkdir()
+    return tmp_path
+
+
+def test_all_worlds_and_their_figures(folder: Path) -> None:
+    worlds = Worlds()
+    world_sweep.main(worlds.sweep, "Toys.", [])
+    assert worlds.ran == list(range(10))
+    text = (folder / "docs" / "toy-sweep.md").read_text()
+    assert text.startswith("# Toys\n\n`python tools/toy_sweep.py`, 20")
+    assert "commit abc" in text
+    assert "10 worlds in" in text
+    assert "NOT COMPLETE" not in text
+    assert text.endswith("| even | 5 | 40 |\n| odd | 5 | 50 |\n| **all** | 10 | 90 |\n")
+
+
+def test_a_world_that_fails_ends_it_and_the_next_run_goes_on(folder: Path) -> None:
+    worlds = Worlds(bad=6)
+    with pytest.raises(SystemExit, match=r"world 6 FAILED; again: .*toy_sweep.py --world 6"):
+        world_sweep.main(worlds.sweep, "Toys.", [])
+    assert not list((folder / "docs").iterdir())
+    again = Worlds()
+    world_sweep.main(again.sweep, "Toys.", [])
+    assert again.ran == list(range(4, 10)), "the shard that was not whole is run anew"
+    assert "| **all** | 10 | 90 |" in (folder / "docs" / "toy-sweep.md").read_text()
+
+
+def test_what_is_not_committed_is_not_gone_on_with(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world_sweep, "commit_name", lambda: "abc+")
+    for _ in range(2):
+        worlds = Worlds()
+        world_sweep.main(worlds.sweep, "Toys.", [])
+        assert worlds.ran == list(range(10))
+
+
+def test_a_class_in_which_nothing_struck_is_a_failure(folder: Path) -> None:
+    with pytest.raises(SystemExit, match="even: nothing struck\nodd: nothing struck"):
+        world_sweep.main(Worlds(quiet=True).sweep, "Toys.", [])
+    assert not list((folder / "docs").iterdir())
+
+
+def test_fewer_worlds_are_written_only_when_asked_for_and_say_so(folder: Path) -> None:
+    world_sweep.main(Worlds().sweep, "Toys.", ["--worlds", "4"])
+    assert not list((folder / "docs").iterdir())
+    world_sweep.main(Worlds().sweep, "Toys.", ["--worlds", "4", "--record"])
+    assert "NOT COMPLETE: all are 10" in (folder / "docs" / "toy-sweep.md").read_text()
+
+
+def test_one_world_is_only_shown(folder: Path) -> None:
+    worlds = Worlds()
+    world_sweep.main(worlds.sweep, "Toys.", ["--world", "3"])
+    assert (worlds.shown, worlds.ran) == ([3], [])
+
+
+@pytest.mark.parametrize("sweep", [bfo_sweep.BFO, lossy_sweep.LOSSY], ids=["bfo", "lossy"])
+def test_the_sweeps_there_are(sweep: WorldSweep, capsys: pytest.CaptureFixture[str]) -> None:
+    name, counted = sweep.run(0)
+    assert name
+    assert counted["messages"] > 0
+    assert (ROOT / "tools" / f"{sweep.name}_sweep.py").exists()
+    assert sweep.silent({name: Counter(worlds=10**6)}), "a class in which nothing struck"
+    sweep.show(0)
+    assert "messages" in capsys.readouterr().out

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""What btl/ofi can do over each provider of this machine's libfabric, by doing it.
+
+    python tools/ofi_matrix.py                         a table
+    python tools/ofi_matrix.py --write docs/ofi-matrix.md
+    python tools/ofi_matrix.py tcp;ofi_rxm shm         of these providers only
+
+Two processes per provider run `tests/support/ofi_programs.py`: messages, puts and gets up to 1 MiB,
+and every atomic on every type with and without fetching, each result looked at. A provider that
+cannot be used has its reason in the table. Exit code 1 when a provider gives a wrong result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+from sweep import ROOT
+
+sys.path.insert(0, str(ROOT))  # for the programs, which are the tests' own
+
+from tests.support.ofi_programs import features
+from tests.support.worlds import RankError, real
+
+# reference ofi.md C1, and the twin's own
+PROVIDERS: Final = (
+    "tcp;ofi_rxm",
+    "shm",
+    "sockets",
+    "udp;ofi_rxd",
+    "net",
+    "emulated",
+    "emulated;offset",
+    "emulated;prov_key",
+    "emulated;early",
+    "emulated;local",
+)
+TWIN: Final = "emulated"
+UNUSABLE: Final = "cannot be used"
+PROGRAM: Final = f"{features.__module__}:{features.__name__}"
+HEAD: Final = """# What btl/ofi can do, by provider
+
+Written by `python tools/ofi_matrix.py --write docs/ofi-matrix.md`, from what two processes did over
+each provider on loopback. Providers that begin with `emulated` are those of `nic/ofi_emulated`, all
+others libfabric's. An atomic's cell names the types (of INT32, UINT32, INT64 and UINT64) on which
+it was done and its results found right, with fetching and without.
+
+"""
+
+
+def main() -> None:
+    """Run the providers that are named, or all."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("providers", nargs="*", default=PROVIDERS)
+    parser.add_argument("--write", type=Path, help="file for the table, instead of the output")
+    options = parser.parse_args()
+    found = {provider: examine(provider) for provider in options.providers}
+    text = HEAD + table(found)
+    if options.write:
+        options.write.write_text(text)
+    else:
+        print(text, end="")
+    wrong = [provider for provider, report in found.items() if "wrong" in report]
+    for provider in wrong:
+        print(f"FAILED {provider}:\n{found[provider]['wrong']}", file=sys.stderr)
+    sys.exit(1 if wrong else 0)
+
+
+def examine(provider: str) -> dict[str, str]:
+    """What one provider can do; `UNUSABLE` with the reason, or `wrong` with what happened."""
+    settings = {"btl": "self,ofi", "btl_ofi_provider_include": provider}
+    if provider.startswith(TWIN):
+        settings["btl_ofi_nic"] = "ofi_emulated"
+        settings["nic_ofi_emulated_providers"] = provider
+    try:
+        report: dict[str, str] = real(2, PROGRAM, settings=settings)[0]
+    except RankError as problem:
+        said = " ".join(str(problem).split())
+        _, refused, why = said.partition("can be used: ")
+        return {UNUSABLE: why.partition(" rank ")[0]} if refused else {"wrong": str(problem)}
+    return report
+
+
+def table(found: dict[str, dict[str, str]]) -> str:
+    """Features by provider."""
+    names = list(dict.fromkeys(name for report in found.values() for name in report))
+    names = [name for name in names if name not in ("provider", "wrong")]
+    lines = ["| feature | " + " | ".join(f"`{provider}`" for provider in found) + " |"]
+    lines.append("|---" * (len(found) + 1) + "|")
+    for name in names:
+        cells = [report.get(name, "-").replace("|", "/") for report in found.values()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Sweeps over numbered worlds: what the tools that run them have in common.
+
+A world is a number and what is drawn from it. A sweep runs them in order, adds up what they count,
+by class, and notes now and then how far it is, so a run that was cut off goes on where it stopped.
+The first world that fails ends it with exit code 1, and so does a class that has not seen what it
+is there for. The figures of a sweep that has come to its end are written to `docs/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from sweep import ROOT, commit_name
+
+KEPT: Final = ROOT / "build" / "sweep"
+
+Sums = dict[str, Counter[str]]  # by class of worlds
+
+
+@dataclass(frozen=True)
+class WorldSweep:
+    """What one tool runs.
+
+    Attributes:
+        name: of the tool, `tools/NAME_sweep.py`, and of its figures, `docs/NAME-sweep.md`.
+        worlds: how many there are.
+        shard: worlds between two notes.
+        run: the world of a number, to its end: its class, and what it counted.
+        show: the same once more, with all that is known of it.
+        silent: what should have been counted and was not, in words.
+        heading: of the figures: title and what a world is.
+        columns: headings of the table, each with the counters that are summed.
+    """
+
+    name: str
+    worlds: int
+    shard: int
+    run: Callable[[int], tuple[str, Counter[str]]]
+    show: Callable[[int], object]
+    silent: Callable[[Sums], Sequence[str]]
+    heading: str
+    columns: Mapping[str, Sequence[str]]
+
+    @property
+    def tool(self) -> str:
+        """As it is typed."""
+        return f"python tools/{self.name}_sweep.py"
+
+    @property
+    def figures(self) -> Path:
+        """Where they are written."""
+        return ROOT / "docs" / f"{self.name}-sweep.md"
+
+
+def main(what: WorldSweep, description: str, words: Sequence[str] | None = None) -> None:
+    """Run a sweep as the command line says."""
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
+    parser.add_argument("--worlds", type=int, default=what.worlds, help="how many")
+    parser.add_argument("--world", type=int, help="only this one, and show it")
+    parser.add_argument("--record", action="store_true", help="write the figures of fewer, too")
+    options = parser.parse_args(words)
+    if options.world is not None:
+        what.show(options.world)
+        return
+    commit = commit_name()
+    seconds, sums = run_all(what, options.worlds, KEPT / f"{what.name}-{commit}.json")
+    if silent := what.silent(sums):
+        sys.exit("\n".join(silent))
+    if options.worlds >= what.worlds or options.record:
+        what.figures.write_text(document(what, commit, seconds, sums))
+        print(f"written to {what.figures}")
+
+
+def run_all(what: WorldSweep, worlds: int, kept: Path) -> tuple[float, Sums]:
+    """Run the worlds that have not been run yet.
+
+    Args:
+        what: is run.
+        worlds: how many, from the first on.
+        kept: the notes.
+
+    Returns:
+        Seconds of processor time, and what was counted.
+    """
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    first, seconds, sums = resume(kept)
+    while first < worlds:
+        last = min(first + what.shard, worlds)
+        begun = time.process_time()
+        run_shard(what, range(first, last), sums)
+        seconds += time.process_time() - begun
+        first = last
+        kept.write_text(json.dumps([first, seconds, sums]))
+        print(f"{first} worlds in {seconds:.0f} s of processor time", flush=True)
+    return seconds, sums
+
+
+def resume(kept: Path) -> tuple[int, float, Sums]:
+    """How far an earlier run came: the next world, its seconds and its sums."""
+    # what is not committed may differ from one run to the next
+    if not kept.exists() or kept.stem.endswith("+"):
+        return 0, 0.0, {}
+    first, seconds, sums = json.loads(kept.read_text())
+    return first, seconds, {name: Counter(counts) for name, counts in sums.items()}
+
+
+def run_shard(what: WorldSweep, numbers: range, sums: Sums) -> None:
+    """Run some worlds and add up what they counted; exit 1 at the first that fails."""
+    for number in numbers:
+        try:
+            name, counted = what.run(number)
+        except Exception:
+            traceback.print_exc()
+            sys.exit(f"world {number} FAILED; again: {what.tool} --world {number}")
+        into = sums.setdefault(name, Counter())
+        into.update(counted)
+        into["worlds"] += 1
+
+
+def document(what: WorldSweep, commit: str, seconds: float, sums: Sums) -> str:
+    """The figures: a row for each class, and one for all."""
+    total = Counter[str]()
+    for counts in sums.values():
+        total.update(counts)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    lines = [
+        what.heading,
+        "",
+        f"`{what.tool}`, {datetime.now(UTC):%Y-%m-%d}, commit {commit}, {machine}: "
+        f"{total['worlds']:,} worlds in {seconds:,.0f} s of processor time, "
+        f"{total['bytes']:,} bytes in messages."
+        + ("" if total["worlds"] >= what.worlds else f" NOT COMPLETE: all are {what.worlds:,}."),
+        "",
+        "| class | " + " | ".join(what.columns) + " |",
+        "|---|" + "---:|" * len(what.columns),
+    ]
+    for name, counts in [*sums.items(), ("**all**", total)]:
+        cells = [f"{sum(counts[one] for one in names):,}" for names in what.columns.values()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
