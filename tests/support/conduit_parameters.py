@@ -1,4 +1,4 @@
-"""The conduits' parameters, resolved as a job resolves them, with nothing of a conduit but these."""
+"""The conduits' parameters, resolved as a job resolves them, without the conduits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What the user has set, where, and which source wins.
 
 Sources, best first: the override file, the command line (`--mca NAME VALUE`), the environment
-(`OMPY_MCA_NAME=VALUE`, and variables `KNOWN_ELSEWHERE`), files of `--tune`, parameter sets of `--am`, parameter files. Of several
-files the left-most wins.
+(`OMPY_MCA_NAME=VALUE`, and what `KNOWN_ELSEWHERE` tells of), files of `--tune`, parameter sets of
+`--am`, parameter files. Of several files the left-most wins.
 
 Reference: openmpi.md 1.7. What a file may contain is said in `ompy.mca.files`.
 """

@@ -84,14 +84,14 @@ def _selection() -> tuple[Parameter, ...]:
             maximum=100,
         ),
         Parameter(
-            "variant",
+            "messages",
             "string",
             "smsg",
             "How active messages travel.",
             level=5,
             choices={
                 "smsg": "short messages of the NIC, as the seed tells it (1.20.0)",
-                "mailbox": "puts into mailboxes of the conduit's own (1.20.2)",
+                "mailboxes": "puts into mailboxes of the conduit's own (1.20.2)",
             },
         ),
         Parameter(
