@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ompy.frameworks.context import RankContext
@@ -29,7 +28,11 @@ from ompy.frameworks.nic.gni import (
 )
 from ompy.mca.parameter import Values
 
+from ompy_components.conduit.gni.parameters import ordering
+
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from ompy.frameworks.conduit import SegmentInfo
 
 
@@ -54,6 +57,7 @@ class Resources:
         message_queue: events of short messages that arrive.
         endpoints: by rank; None for the own one.
         parameters: of the component.
+        ordering: that memory is registered with, as they say.
         lock: held around calls of the NIC, which stand no other meanwhile. Costs nothing where
             there is one caller at a time.
         yield_: lets time go by where something has to be waited for: other pollers of the rank
@@ -78,6 +82,7 @@ class Resources:
         "lock",
         "message_queue",
         "nic",
+        "ordering",
         "parameters",
         "segment",
         "segment_handle",
@@ -98,6 +103,7 @@ class Resources:
         self.nic = nic
         self.domain = domain
         self.parameters = parameters
+        self.ordering = ordering(parameters)
         self.lock = lock
         self.yield_ = yield_
         self.counters: Counter[str] = Counter()
