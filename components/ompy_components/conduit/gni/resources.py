@@ -23,6 +23,7 @@ from ompy.frameworks.nic.gni import (
     CommunicationDomain,
     CompletionQueue,
     Endpoint,
+    Event,
     GniNic,
     MemoryHandle,
 )
@@ -30,6 +31,16 @@ from ompy.mca.parameter import Values
 
 if TYPE_CHECKING:
     from ompy.frameworks.conduit import SegmentInfo
+
+
+class Posted:
+    """What stands in a post's `context`: `poll_local` hands it the post's event, whoever's it is."""
+
+    __slots__ = ()
+
+    def completed(self, event: Event) -> None:
+        """The post is done, well or not. Called without the lock."""
+        raise NotImplementedError
 
 
 class Resources:
