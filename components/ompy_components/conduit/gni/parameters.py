@@ -217,6 +217,16 @@ def _transfers() -> tuple[Parameter, ...]:
             minimum=0,
         ),
         Parameter(
+            "retry_patience",
+            "double",
+            300.0,  # arbitrary: a peer that computes for minutes may keep the NIC's rings full
+            "How long the NIC may refuse one post or registration before that is an error; it has "
+            "to refuse 1000 times, too.",
+            level=6,
+            unit="s",
+            minimum=0,
+        ),
+        Parameter(
             "poll_burst",
             "int",
             10,  # seed: gasnetc_poll_burst
