@@ -120,7 +120,7 @@ def conduit_world(
 ) -> list[Any]:
     """Run one program per rank of a host, over the NIC alone unless `pshm` is set."""
     component = {"gemini": GEMINI, "aries": ARIES}[name]
-    settings = {"pshm": False} | settings
+    settings = {"pshm": False, "physmem_noprobe": True} | settings
     values = values_of(component, **settings)
     nic_values = values_of(GniComponent, **nic)
     world = _World()

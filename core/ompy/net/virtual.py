@@ -30,7 +30,7 @@ from ompy.net.base import (
 )
 from ompy.net.virtual_locks import LockTable, VirtualLocks
 
-MEMORY_SIZE: Final = 1 << 28  # bytes; arbitrary: of a host, large enough for tests
+MEMORY_SIZE: Final = 1 << 26  # bytes; arbitrary: of a host; enough for tests, little to try
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
 

@@ -22,7 +22,6 @@ from ompy.frameworks.nic.gni import (
     CommunicationDomain,
     CompletionQueue,
     Endpoint,
-    Event,
     GniNic,
     MemoryHandle,
 )
@@ -36,16 +35,6 @@ if TYPE_CHECKING:
     from ompy.frameworks.conduit import SegmentInfo
 
 
-class Posted:
-    """What stands in a post's `context`: `poll_local` hands it the post's event, whoever's it is."""
-
-    __slots__ = ()
-
-    def completed(self, event: Event) -> None:
-        """The post is done, well or not. Called without the lock."""
-        raise NotImplementedError
-
-
 class Resources:
     """What the parts of one rank's conduit share.
 
@@ -53,7 +42,8 @@ class Resources:
         context: the rank.
         nic: its NIC, open.
         domain: the job's communication domain on it.
-        local_queue: events of what this rank has posted.
+        local_queue: events of what this rank has posted. `RdmaEngine.poll_local` reads it; of posts
+            that are not its own it calls the `context` with the event.
         message_queue: events of short messages that arrive.
         endpoints: by rank; None for the own one.
         parameters: of the component.
