@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from ompy.frameworks.conduit import Conduit, ThreadMode
@@ -108,7 +109,8 @@ def run(
 
 def _selected(parts: Registry, context: RankContext, mode: ThreadMode) -> Conduit:
     context.find_nics = partial(find_nics, parts, context)
-    return select_conduit(parts, context, mode)
+    process = SimpleNamespace(registry=parts, context=context)
+    return select_conduit(process, mode)  # type: ignore[arg-type]
 
 
 def _run(program: Program, rank: _Rank) -> Any:

@@ -26,7 +26,6 @@ from ompy.frameworks.conduit import (
 from ompy.frameworks.context import RankContext
 
 LONGEST = 2_000  # ns that anything takes at most
-GRACE = 3_000_000_000  # ns from the first exit until those that have not called it are ended
 LONGS = (Category.LONG, Category.LONG_ASYNC)
 
 
@@ -50,15 +49,13 @@ class World:
         limits: of all.
         conduits: by rank.
         code: the job ends with it; None while it goes on.
-        forced_at: when those that have not called `exit` are ended.
-        leaving: who has.
+        leaving: who has called `exit` or heard of it.
     """
 
     limits: Limits = field(default_factory=Limits)
     conduits: dict[int, LoopbackConduit] = field(default_factory=dict)
     attached: int = 0
     code: int | None = None
-    forced_at: int = 0
     leaving: set[int] = field(default_factory=set)
 
 
@@ -82,6 +79,7 @@ class LoopbackConduit(Conduit):
         self._running = 0
         self.counts = dict.fromkeys(("requests", "replies", "puts", "gets", "stalls", "hidden"), 0)
         world.conduits[context.rank] = self
+        context.engine.add_poller(self)
 
     # --- life
 
@@ -101,16 +99,15 @@ class LoopbackConduit(Conduit):
             for rank in range(ranks)
         ]
 
-    def exit(self, code: int) -> None:
-        """The largest code counts. Who has not called this is ended after some time."""
+    def exit(self, code: int) -> int:
+        """The largest code counts. Who has not called this hears of it in its next poll."""
         world = self._world
-        if world.code is None:
-            world.forced_at = self._engine.now() + GRACE
-            self._engine.conductor.after(GRACE, self.tell_all)
         world.code = max(code, world.code or 0)
         world.leaving.add(self._rank)
         self.tell_all()
         self._engine.wait_until(lambda: len(world.leaving) == self.context.size)
+        self._engine.remove_poller(self)
+        return world.code
 
     def tell_all(self) -> None:
         for conduit in self._world.conduits.values():
@@ -296,21 +293,24 @@ class LoopbackConduit(Conduit):
         return (*self._credits, self._under_way)
 
     def poll(self) -> int:
-        self._end_if_forced()
+        self._end_if_asked()
         handled = 0
         while self._inbox and handled < 3:
             self._inbox.pop()()
             handled += 1
         return handled
 
-    def _end_if_forced(self) -> None:
+    def _end_if_asked(self) -> None:
         world = self._world
-        late = world.code is not None and self._engine.now() >= world.forced_at
-        if late and self._rank not in world.leaving:
-            raise SystemExit(world.code)
+        if world.code is not None and self._rank not in world.leaving:
+            world.leaving.add(self._rank)
+            self.tell_all()
+            self._engine.remove_poller(self)
+            self.on_exit(world.code)
 
     def arm(self) -> bool:
-        return not self._inbox
+        asked = self._world.code is not None and self._rank not in self._world.leaving
+        return not self._inbox and not asked
 
     def neighbours(self) -> Sequence[int]:
         return range(self.context.size)

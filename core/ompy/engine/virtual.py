@@ -186,6 +186,8 @@ class VirtualEngine(Engine):
                 return waitable.complete
             if self.arm_pollers():
                 self._block(waitable)
+            elif self._polling:  # a callback waits: there is news that it does not poll
+                self.spend(POLL_COST)
             self.disarm_pollers()
         return True
 

@@ -31,7 +31,7 @@ class _Here:
         atexit.register(rank.finish)
         guard(process)
         try:
-            return select_conduit(process.registry, process.context, mode)
+            return select_conduit(process, mode)
         except (ComponentError, UsageError) as problem:
             raise MPIError(ERR_OTHER, str(problem)) from problem
 

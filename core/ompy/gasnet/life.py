@@ -13,13 +13,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from ompy.data.errors import MPIError
-from ompy.frameworks.conduit import SegmentInfo, ThreadMode
+from ompy.frameworks.conduit import (
+    EXTENDED_HANDLERS,
+    Category,
+    SegmentInfo,
+    ThreadMode,
+    Token,
+)
+from ompy.gasnet.dissemination import ANONYMOUS, Dissemination, Knowledge
 from ompy.gasnet.errors import BadArgument, NotInitialised
 from ompy.gasnet.locks import Locks
 from ompy.gasnet.rank import FindConduit
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
 
+FAREWELL: Final = EXTENDED_HANDLERS[3]
 PAGE_SIZE: Final = mmap.PAGESIZE
 _CODE: Final = 0xFF  # POSIX: a process ends with 8 bits
 
@@ -54,6 +62,7 @@ class Gasnet(Locks):
         self._leave_job = leave
         self._owner = 0
         self._code = 0
+        self._ended = False
 
     # --- the beginning
 
@@ -84,7 +93,7 @@ class Gasnet(Locks):
             self._guard = self._engine.lock
         self._owner = get_ident()
         self._me = conduit.context.rank
-        self._engine.add_poller(conduit)
+        conduit.on_exit = self._end
 
     def attach(self, handlers: Iterable[Entry] = (), segment_size: int = PAGE_SIZE) -> list[int]:
         """Register handlers, and make the segment. All ranks call it, with their own arguments.
@@ -116,6 +125,7 @@ class Gasnet(Locks):
         self._fill_table(chosen)
         self._prepare_fills()
         self._prepare_barriers()
+        self._prepare_farewell()
         try:
             with self._guard:
                 self._conduit.attach(self._table, segment_size)
@@ -131,8 +141,11 @@ class Gasnet(Locks):
     def exit(self, code: int = 0) -> NoReturn:
         """End the whole job with a code; one rank's call is enough.
 
-        In the thread that called `init` this raises SystemExit, so that Python's own exit hooks
-        run; another thread ends the process.
+        With code 0 the others have time to call it too, as long as the conduit says
+        (`exit_timeout`); then they are ended, by a SystemExit out of whatever call polls.
+
+        In the thread that called `init` this raises SystemExit with the job's code, the largest
+        that was given, so that Python's own exit hooks run; another thread ends the process.
 
         Raises:
             NotInitialised: `init` was not called.
@@ -152,11 +165,44 @@ class Gasnet(Locks):
             return
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        self._attached = False
+        try:
+            if self._attached and not self._code and not self._ended:
+                self._part()
+            if not self._ended:
+                self._code = self._conduit.exit(self._code)
+        except SystemExit:  # another rank has ended the job meanwhile, and `_end` has its code
+            pass
         self._over = True
-        self._conduit.exit(self._code)
-        self._engine.remove_poller(self._conduit)
+        self._attached = False
         self._leave_job()
+
+    def _end(self, code: int) -> NoReturn:
+        """Another rank has ended the job: whatever this one waits for does not come."""
+        self._ended = True
+        self._code = code
+        raise SystemExit(code)
+
+    def _part(self) -> None:
+        """Wait for the others to come here, as long as the conduit says."""
+        machine, engine = self._farewell, self._engine
+        machine.enter(Knowledge(ANONYMOUS, 0))
+        end = engine.now() + self._conduit.exit_timeout()
+        while True:
+            while (message := machine.next_round()) is not None:
+                words = [message.parity, message.number]
+                self._send_request(Category.SHORT, message.peer, FAREWELL, words)
+            left = end - engine.now()
+            if machine.complete() or left <= 0 or not engine.wait_until(machine.has_news, left):
+                return
+
+    def _prepare_farewell(self) -> None:
+        """Have the handler in the table."""
+        self._farewell = Dissemination(self._me, self._conduit.context.size)
+        self._add_handler(FAREWELL, self._on_farewell)
+
+    def _on_farewell(self, _token: Token, _payload: memoryview, words: Sequence[int]) -> None:
+        parity, number = words
+        self._farewell.take(parity, number, Knowledge(ANONYMOUS, 0))
 
     # --- questions
 

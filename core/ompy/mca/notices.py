@@ -24,7 +24,8 @@ def notices(variables: VariableTable, *, overridden: bool) -> Iterator[str]:
         variables: the table; only declared names are looked at.
         overridden: also tell of settings the override file wins over.
     """
-    for name in dict.fromkeys(variables.main_name(n) for n in variables.settings if n in variables):
+    used = [name for name in variables.settings if name in variables]
+    for name in dict.fromkeys(main for one in used for main in variables.main_names(one)):
         parameter = variables.get(name).parameter
         deprecated = {s.name: s for s in parameter.synonyms if s.flags & Flag.DEPRECATED}
         counted, ignored = variables.candidates(name)

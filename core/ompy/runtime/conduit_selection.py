@@ -1,4 +1,4 @@
-"""Which conduit serves a rank's GASNet."""
+"""Which conduit GASNet runs over: asked for once, when a rank initialises it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,34 @@ from ompy.frameworks.conduit import Conduit, ConduitComponent, ThreadMode
 from ompy.runtime.isolation import expect, isolated
 
 if TYPE_CHECKING:
-    from ompy.frameworks.context import RankContext
-    from ompy.mca.registry import Registry
+    from ompy.runtime.process import RankProcess
 
 
-def select_conduit(registry: Registry, context: RankContext, mode: ThreadMode) -> Conduit:
-    """The conduit of the highest priority that can be used here, bootstrapped.
+def select_conduit(process: RankProcess, mode: ThreadMode) -> Conduit:
+    """The available conduit with the highest priority, bootstrapped.
 
     All ranks call it together. They have the same components in the same order, as the launcher
     has looked for them and has resolved their parameters.
 
+    Args:
+        process: the rank; its engine polls the conduit from now on.
+        mode: threads that may call.
+
     Raises:
-        MPIError: there is none.
+        MPIError: there is none, or another rank has ended.
+        UsageError: the selection is not valid.
         ComponentError: the user asked by name for one that cannot be used.
     """
-    for component in registry.open("conduit"):
+    registry = process.registry
+    components = list(registry.open("conduit"))
+    for index, component in enumerate(components):
         assert isinstance(component, ConduitComponent)
-        made = isolated(registry, component, "init", partial(_conduit, component, context, mode))
+        made = isolated(registry, component, "init", partial(_conduit, component, process, mode))
         if made is not None:
-            registry.select(component)
+            registry.select_over(component, components[index + 1 :])
             return made
     raise MPIError(ERR_OTHER, "no conduit can be used: see ompy-info --plugins for the reasons")
 
 
-def _conduit(component: ConduitComponent, context: RankContext, mode: ThreadMode) -> Conduit:
-    return expect(component.init(context, mode), Conduit, component)
+def _conduit(component: ConduitComponent, process: RankProcess, mode: ThreadMode) -> Conduit:
+    return expect(component.init(process.context, mode), Conduit, component)

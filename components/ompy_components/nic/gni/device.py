@@ -1,0 +1,111 @@
+"""One Gemini or Aries NIC of one rank."""
+
+from __future__ import annotations
+
+from ompy.engine.base import Poller
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import Identity, NicError
+from ompy.frameworks.nic.gni import CommunicationDomain, GniNic
+from ompy.mca.parameter import Values
+from ompy.net.base import LinkError
+
+from ompy_components.nic.gni.domain import GniDomain
+from ompy_components.nic.gni.generations import Generation
+from ompy_components.nic.gni.host import HostWire
+from ompy_components.nic.gni.layout import Layout
+from ompy_components.nic.gni.memory import copy_of, show_probe
+
+TAG_BITS = 8  # reference gasnet.md 4: of a protection tag
+COOKIE_BITS = 32
+
+
+class GniDevice(GniNic):
+    """A NIC of one generation.
+
+    Attributes:
+        kind: its generation.
+        copy: how it reaches the memory of peers.
+    """
+
+    def __init__(self, context: RankContext, generation: Generation, values: Values) -> None:
+        super().__init__(
+            Identity(f"{generation.name}_0", "host", str(context.me.node), 0, 0, emulated=True)
+        )
+        self._context = context
+        self._values = values
+        self.kind = generation
+        self.generation = generation.name
+        self.address = self.address_of(context.rank)
+        self.local_get_aligned = generation.local_get_aligned
+        self.fma_put_is_local = generation.fma_put_is_local
+        self.registrations_max = values.registrations
+        self._wire: HostWire | None = None
+        self._sleep: _Sleep | None = None
+        self._domain: GniDomain | None = None
+
+    def address_of(self, rank: int) -> int:
+        """The address of the NIC that a rank has: one for each host, counted from 1."""
+        nodes = list(dict.fromkeys(proc.node for proc in self._context.procs))
+        return nodes.index(self._context.procs[rank].node) + 1
+
+    def open(self) -> None:
+        """Make the rings to the peers of this host."""
+        values, context = self._values, self._context
+        self.copy = copy_of(context)
+        ranks = len(context.local_procs())
+        layout = Layout(ranks, values.registrations, values.ring_slots, values.message_size)
+        name = f"nic_gni_{self.generation}"
+        try:
+            self._wire = HostWire(context, name, layout, values.ring_slots)
+        except LinkError as problem:
+            raise NicError(f"gni: {problem}") from problem
+        self._probe = show_probe(context, layout, self._wire.words, self.copy)
+        self._sleep = _Sleep(self, self._wire)
+        context.engine.add_poller(self._sleep)
+
+    def domain(self, rank: int, protection_tag: int, cookie: int) -> CommunicationDomain:
+        """Join a job's communication domain."""
+        if self._wire is None:
+            raise NicError(f"{self.identity.name} is not open")
+        if self._domain is not None:
+            raise NicError(f"{self.identity.name} is in a communication domain already")
+        if rank != self._context.rank:
+            raise NicError(f"rank {rank} is not the instance of this process")
+        if protection_tag >> TAG_BITS or cookie >> COOKIE_BITS:
+            raise NicError("a protection tag has 8 bits and a cookie 32")
+        job = 1 << (TAG_BITS + COOKIE_BITS) | protection_tag << COOKIE_BITS | cookie
+        self._domain = GniDomain(self, self._context, job, self._wire, self._values)
+        return self._domain
+
+    def domain_gone(self) -> None:
+        """For the domain: it has been given back."""
+        self._domain = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether something would go on if the device were asked."""
+        return self._domain is not None and not self._domain.idle
+
+    def close(self) -> None:
+        """Give everything back."""
+        if self._sleep is not None:
+            self._context.engine.remove_poller(self._sleep)
+            self.copy.forget(self.copy.address_of(self._probe))
+        self._wire = self._sleep = None
+
+
+class _Sleep(Poller):
+    """Says for the device whether the rank may sleep."""
+
+    def __init__(self, device: GniDevice, wire: HostWire) -> None:
+        self._device = device
+        self._wire = wire
+
+    def poll(self) -> int:
+        return 0
+
+    def arm(self) -> bool:
+        return self._wire.arm() and not self._device.busy
+
+    def disarm(self) -> None:
+        self._wire.disarm()

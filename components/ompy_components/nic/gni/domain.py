@@ -1,0 +1,239 @@
+"""One rank's part of a communication domain."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.gni import (
+    CommunicationDomain,
+    CompletionQueue,
+    Endpoint,
+    Event,
+    EventKind,
+    MemoryHandle,
+    Ordering,
+    ReturnCode,
+)
+from ompy.mca.parameter import Values
+
+from ompy_components.nic.gni import atomics
+from ompy_components.nic.gni.completions import EventQueue
+from ompy_components.nic.gni.endpoint import GniEndpoint
+from ompy_components.nic.gni.generations import Generation
+from ompy_components.nic.gni.host import Entry, HostWire, Kind
+from ompy_components.nic.gni.lateness import Lateness
+from ompy_components.nic.gni.layout import MSGQ_RELEASED
+from ompy_components.nic.gni.mailbox import mailbox_size
+from ompy_components.nic.gni.memory import OwnMemory, PeerMemory
+from ompy_components.nic.gni.posts import Posts
+
+if TYPE_CHECKING:
+    from ompy_components.nic.gni.device import GniDevice
+
+
+class GniDomain(CommunicationDomain):
+    """This rank in a communication domain.
+
+    Attributes:
+        generation: which NIC it is.
+        job: protection tag and cookie in one number, never 0.
+        wire: to the peers of the host.
+        memory: what this rank has registered.
+        endpoints: those that are bound, by rank.
+        posts: those under way.
+        late: what comes later than it has to.
+        msgq_share: messages one peer may have in another's shared queue.
+    """
+
+    def __init__(
+        self, device: GniDevice, context: RankContext, job: int, wire: HostWire, values: Values
+    ) -> None:
+        self._device = device
+        self._context = context
+        self._values = values
+        self.generation: Generation = device.kind
+        self.job = job
+        self.wire = wire
+        self._copy = device.copy
+        self.memory = OwnMemory(context, wire.layout, wire.words, self._copy, values.registrations)
+        self.endpoints: dict[int, GniEndpoint] = {}
+        self.posts = Posts(self, values.posts)
+        self.late = Lateness(context.engine.random, values.late)
+        self.msgq_share = 0
+        self._mailbox_queue: EventQueue | None = None
+        self._msgq_queue: EventQueue | None = None
+        self._msgq: deque[tuple[int, bytes]] = deque()
+        self._msgq_released: dict[int, int] = {}
+        self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
+        self._unsaid: deque[tuple[int, Kind, int, bytes]] = deque()
+        self._calls = 0
+        self._busy = False
+        wire.join(job)
+
+    # -- memory and queues
+
+    def register(
+        self,
+        memory: memoryview,
+        ordering: Ordering = Ordering.RELAXED,
+        queue: CompletionQueue | None = None,
+    ) -> tuple[ReturnCode, MemoryHandle | None]:
+        """Register memory, if there is a slot left."""
+        handle = None if self.refuses() else self.memory.add(memory, ordering, queue)
+        code = ReturnCode.SUCCESS if handle is not None else ReturnCode.ERROR_RESOURCE
+        return code, handle
+
+    def deregister(self, handle: MemoryHandle) -> ReturnCode:
+        """Take it back."""
+        found = self.memory.remove(handle)
+        return ReturnCode.SUCCESS if found else ReturnCode.INVALID_PARAM
+
+    def completion_queue(self, depth: int) -> EventQueue:
+        """One with room for `depth` events."""
+        return EventQueue(depth, self.progress)
+
+    def endpoint(self, queue: CompletionQueue | None) -> Endpoint:
+        """An endpoint, not bound yet."""
+        assert queue is None or isinstance(queue, EventQueue), "a queue of another device"
+        return GniEndpoint(self, queue)
+
+    def address_of(self, rank: int) -> int:
+        """Of the NIC that a rank has."""
+        return self._device.address_of(rank)
+
+    def peer_memory(self, rank: int) -> PeerMemory:
+        """What a peer of this host has registered."""
+        local_rank = self.wire.proc(rank).local_rank
+        return PeerMemory(rank, local_rank, self.wire.layout, self.wire.words, self._copy)
+
+    # -- short messages
+
+    def mailbox_queue(self, queue: CompletionQueue) -> None:
+        """Say who is told of short messages."""
+        assert isinstance(queue, EventQueue), "a queue of another device"
+        self._mailbox_queue = queue
+
+    def smsg_mailbox_size(self, max_credit: int, max_size: int) -> int:
+        """Bytes of a mailbox."""
+        return mailbox_size(max_credit, max_size)
+
+    def mailbox_opened(self, endpoint: GniEndpoint) -> None:
+        """For the endpoint: what came before the mailbox was there comes now."""
+        for message in self._early.pop(endpoint.rank, []):
+            self._smsg(endpoint.rank, memoryview(message))
+
+    def msgq_init(self, queue: CompletionQueue, slots: int) -> ReturnCode:
+        """Take part in the shared message queue."""
+        assert isinstance(queue, EventQueue), "a queue of another device"
+        if self._msgq_queue is not None:
+            return ReturnCode.INVALID_STATE
+        self._msgq_queue = queue
+        self.msgq_share = max(1, slots // max(1, self._context.size - 1))
+        return ReturnCode.SUCCESS
+
+    def msgq_reaches(self, rank: int) -> bool:
+        """Whether the shared queue leads there: not within a host, unless a parameter says so."""
+        return bool(self._values.msgq_on_host) and self.wire.reaches(rank)
+
+    def msgq_next(self) -> tuple[ReturnCode, int, bytes]:
+        """The oldest message in the shared queue."""
+        self.progress()
+        if not self._msgq:
+            return ReturnCode.NOT_DONE, -1, b""
+        rank, message = self._msgq.popleft()
+        released = self._msgq_released[rank] = self._msgq_released.get(rank, 0) + 1
+        self.wire.release(rank, MSGQ_RELEASED, released)
+        return ReturnCode.SUCCESS, rank, message
+
+    # -- what runs out
+
+    def refuses(self) -> bool:
+        """Whether this call is one of those that `refuse_every` has refused."""
+        every = self._values.refuse_every
+        self._calls += 1
+        return bool(every) and not self._calls % every
+
+    @property
+    def congested(self) -> bool:
+        """What is to be said to peers waits for room: nothing more is begun."""
+        return bool(self._unsaid)
+
+    def say(self, rank: int, kind: Kind, word: int, payload: bytes = b"") -> None:
+        """Tell a peer's device something, as soon as there is room."""
+        if self._unsaid or not self.wire.send(rank, kind, word, payload):
+            self._unsaid.append((rank, kind, word, payload))
+
+    # -- progress
+
+    def progress(self) -> None:
+        """Take in what peers have sent, and do some of what is late."""
+        if self._busy:
+            return  # a queue is asked from within
+        self._busy = True
+        try:
+            while self._unsaid and (
+                self.wire.send(*self._unsaid[0]) or self.wire.proc(self._unsaid[0][0]).departed
+            ):
+                self._unsaid.popleft()
+            self.late.round()
+            for entry in self.wire.receive():
+                self._take(entry)
+            self.posts.look_for_the_dead()
+        finally:
+            self._busy = False
+
+    def _take(self, entry: Entry) -> None:
+        rank = entry.rank
+        if entry.kind is Kind.SMSG:
+            self._smsg(rank, entry.payload)
+        elif entry.kind is Kind.MSGQ:
+            self._msgq.append((rank, bytes(entry.payload)))
+            self._tell(self._msgq_queue, Event(EventKind.MSGQ, rank))
+        elif entry.kind is Kind.REMOTE:
+            self._tell(self.memory.queue_of(entry.word), Event(EventKind.REMOTE, rank))
+        elif entry.kind is Kind.CQWRITE:
+            first, second = (int.from_bytes(entry.payload[at : at + 8], "little") for at in (0, 8))
+            known = self.memory.find(MemoryHandle(first, second))
+            event = Event(EventKind.CQWRITE, rank, entry.word)
+            self._tell(known.queue if known is not None else None, event)
+        elif entry.kind is Kind.AMO:
+            answer = atomics.compute(entry.payload, self._words_of)
+            self.say(rank, Kind.AMO_DONE, entry.word, answer)
+        else:
+            self.posts.answered(entry.word, entry.payload)
+
+    def _words_of(self, handle: MemoryHandle) -> memoryview | None:
+        known = self.memory.find(handle)
+        return known.memory if known is not None else None
+
+    def _smsg(self, rank: int, message: memoryview) -> None:
+        endpoint = self.endpoints.get(rank)
+        if endpoint is None or endpoint.mailbox is None:
+            self._early.setdefault(rank, []).append(bytes(message))
+            return
+        mailbox = endpoint.mailbox
+        mailbox.deliver(message)
+        self.late.do(mailbox.show, mailbox)
+        self._tell(self._mailbox_queue, Event(EventKind.SMSG, rank))
+
+    def _tell(self, queue: CompletionQueue | None, event: Event) -> None:
+        if isinstance(queue, EventQueue):
+            self.late.do(partial(queue.push, event))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is late, and nothing waits to be said."""
+        return not len(self.late) and not self._unsaid
+
+    def destroy(self) -> ReturnCode:
+        """Give everything back."""
+        if self.endpoints:
+            return ReturnCode.INVALID_STATE
+        self.late.finish()
+        self.memory.close()
+        self.wire.join(0)
+        self._device.domain_gone()
+        return ReturnCode.SUCCESS

@@ -1,0 +1,162 @@
+"""The wire between the NICs of one host: rings, counters, a doorbell.
+
+An entry of a ring has a kind, a word and some bytes. A rank that sleeps has said so in its line,
+and whoever has news for it rings its doorbell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from ompy import raw
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+from ompy.net.base import Doorbell
+from ompy.net.ring import RingReader, RingWriter
+
+from ompy_components.nic.gni.layout import JOB, PARKED, Layout
+
+AWAKE: Final = 0
+ASLEEP: Final = 1
+
+
+class Kind(IntEnum):
+    """What an entry is."""
+
+    SMSG = 1
+    MSGQ = 2
+    REMOTE = 3  # a put into memory that has a queue; the word is its slot
+    CQWRITE = 4  # the word is the data, the bytes the handle
+    AMO = 5  # the word is the post's number
+    AMO_DONE = 6
+
+
+class Entry(NamedTuple):
+    """What has come from a peer.
+
+    Attributes:
+        rank: its.
+        kind: what it is.
+        word: that came with it.
+        payload: valid until the next one is taken.
+    """
+
+    rank: int
+    kind: Kind
+    word: int
+    payload: memoryview
+
+
+class _Peer:
+    def __init__(self, proc: Proc, writer: RingWriter, reader: RingReader) -> None:
+        self.proc = proc
+        self.writer = writer
+        self.reader = reader
+        self.bell: Doorbell | None = None
+
+
+class HostWire:
+    """This rank's ends of the rings.
+
+    Attributes:
+        layout, words: of the shared segment.
+        room: bytes one entry carries.
+    """
+
+    def __init__(self, context: RankContext, name: str, layout: Layout, slots: int) -> None:
+        self._context = context
+        self.layout = layout
+        self._memory = context.network.segment(name, layout.size)
+        self.words = self._memory.cast("Q")
+        self._line = layout.line(context.me.local_rank)
+        self._peers: dict[int, _Peer] = {}
+        here, size = context.me.local_rank, layout.slot_size
+        for proc in context.local_procs():
+            if proc is context.me:
+                continue
+            there = proc.local_rank
+            writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
+            reader = RingReader(self._memory, layout.ring(here, there), slots, size)
+            self._peers[proc.rank] = _Peer(proc, writer, reader)
+        self.room = size - 16  # the ring's own header of a slot
+        context.network.doorbell(here)  # arms it as what wakes this rank
+
+    def reaches(self, rank: int) -> bool:
+        """Whether it is on this host, and not this one itself."""
+        return rank in self._peers
+
+    def proc(self, rank: int) -> Proc:
+        """A peer."""
+        return self._peers[rank].proc
+
+    def join(self, job: int) -> None:
+        """Say which communication domain this rank is in."""
+        self.words[self._line + JOB] = job
+
+    def job_of(self, rank: int) -> int:
+        """Which one a peer is in, 0 while it is in none."""
+        line = self.layout.line(self._peers[rank].proc.local_rank)
+        return int(self.words[line + JOB])
+
+    def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
+        """Put an entry into the ring to a peer; false when there is no room now."""
+        peer = self._peers[rank]
+        at = peer.writer.reserve()
+        if at < 0:
+            return False
+        size = 0
+        for part in parts:
+            raw.copy(self._memory, at + size, part, 0, len(part))
+            size += len(part)
+        peer.writer.publish(size, 0, kind, word)
+        self._wake(peer)
+        return True
+
+    def receive(self) -> Iterator[Entry]:
+        """Take out what has come: each entry lasts until the next one is asked for."""
+        for rank, peer in self._peers.items():
+            reader = peer.reader
+            while reader.peek():
+                payload = self._memory[reader.payload : reader.payload + reader.length]
+                try:
+                    yield Entry(rank, Kind(reader.kind), reader.reference, payload)
+                finally:
+                    reader.release()
+
+    def release(self, rank: int, place: int, count: int) -> None:
+        """Tell a peer how many of its messages have been released in all.
+
+        Args:
+            rank: the peer.
+            place: which of the counters: `SMSG_RELEASED`, `MSGQ_RELEASED`.
+            count: of messages.
+        """
+        there, here = self._peers[rank].proc.local_rank, self._context.me.local_rank
+        self.words[self.layout.released(here, there) + place] = count
+        self._wake(self._peers[rank])
+
+    def released(self, rank: int, place: int) -> int:
+        """How many of our messages a peer has released in all."""
+        there, here = self._peers[rank].proc.local_rank, self._context.me.local_rank
+        return int(self.words[self.layout.released(there, here) + place])
+
+    def _wake(self, peer: _Peer) -> None:
+        line = self.layout.line(peer.proc.local_rank)
+        if self.words[line + PARKED]:
+            self.words[line + PARKED] = AWAKE
+            if peer.bell is None:
+                peer.bell = self._context.network.doorbell(peer.proc.local_rank)
+            peer.bell.ring()
+
+    # -- the rank's sleep
+
+    def arm(self) -> bool:
+        """Say that this rank sleeps, then look once more whether there is something."""
+        self.words[self._line + PARKED] = ASLEEP
+        return not any(peer.reader.pending() for peer in self._peers.values())
+
+    def disarm(self) -> None:
+        """Say that it is awake."""
+        self.words[self._line + PARKED] = AWAKE

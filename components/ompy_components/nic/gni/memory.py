@@ -1,0 +1,225 @@
+"""Registered memory, one's own and that of peers of the host.
+
+A registration stands in its owner's table in the shared segment while it lasts. Who wants to read
+or write looks there first: a handle that was given back, or guessed, and bytes outside of it end
+the post badly before anything is touched.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ompy import raw
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import NicError
+from ompy.frameworks.nic.gni import CompletionQueue, MemoryHandle, Ordering, ReturnCode
+from ompy.net.base import LinkError, ProcessCopy
+
+from ompy_components.nic.gni.layout import (
+    ADDRESS,
+    DESCRIPTOR,
+    IDENTITY,
+    OFFSET,
+    ORDERING,
+    PROBE,
+    PROBE_ADDRESS,
+    PROCESS,
+    REGION,
+    SIZE,
+    Layout,
+)
+
+ORDERINGS = tuple(Ordering)
+
+
+class Registered(NamedTuple):
+    """Memory of this rank.
+
+    Attributes:
+        memory: which, the caller's.
+        handle: for peers.
+        queue: told of what peers do to it.
+    """
+
+    memory: memoryview
+    handle: MemoryHandle
+    queue: CompletionQueue | None
+
+    def has(self, view: memoryview) -> bool:
+        """Whether all of `view` lies in it."""
+        if not len(view):
+            return True
+        from ompy.net.memory import address_of
+
+        begin = address_of(view) - address_of(self.memory)
+        return begin >= 0 and begin + len(view) <= len(self.memory)
+
+
+class OwnMemory:
+    """What this rank has registered."""
+
+    def __init__(
+        self, context: RankContext, layout: Layout, words: memoryview, copy: ProcessCopy, slots: int
+    ) -> None:
+        self._context = context
+        self._layout = layout
+        self._words = words
+        self._copy = copy
+        self._rank = context.me.local_rank
+        self._free = list(reversed(range(slots)))
+        self._used: dict[int, Registered] = {}
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def add(
+        self, memory: memoryview, ordering: Ordering, queue: CompletionQueue | None
+    ) -> MemoryHandle | None:
+        """Register memory, if a slot is left."""
+        if not self._free:
+            return None
+        slot = self._free.pop()
+        memory = raw.flat(memory)
+        identity = int.from_bytes(self._context.network.entropy(8), "little") | 1
+        handle = MemoryHandle(self._context.rank << 32 | slot, identity)
+        words, at = self._words, self._layout.slot(self._rank, slot)
+        words[at + ADDRESS] = self._copy.address_of(memory)
+        words[at + SIZE] = len(memory)
+        words[at + ORDERING] = ORDERINGS.index(ordering)
+        place = self._copy.region_of(memory)
+        words[at + REGION] = 0
+        if place is not None:
+            words[at + DESCRIPTOR], words[at + REGION], words[at + OFFSET] = place
+        words[at + IDENTITY] = identity  # last: from now on it counts
+        self._used[slot] = Registered(memory, handle, queue)
+        return handle
+
+    def remove(self, handle: MemoryHandle) -> bool:
+        """Take memory back; false when it is not registered."""
+        found = self.find(handle)
+        if found is None:
+            return False
+        slot = handle.qword1 & 0xFFFFFFFF
+        at = self._layout.slot(self._rank, slot)
+        self._words[at + IDENTITY] = 0
+        self._copy.forget(self._words[at + ADDRESS])
+        del self._used[slot]
+        self._free.append(slot)
+        return True
+
+    def find(self, handle: MemoryHandle | None) -> Registered | None:
+        """What a handle of this rank names now."""
+        if handle is None or handle.qword1 >> 32 != self._context.rank:
+            return None
+        found = self._used.get(handle.qword1 & 0xFFFFFFFF)
+        return found if found is not None and found.handle == handle else None
+
+    def queue_of(self, slot: int) -> CompletionQueue | None:
+        """Who is told of what peers do to the memory in a slot."""
+        known = self._used.get(slot)
+        return known.queue if known is not None else None
+
+    def close(self) -> None:
+        """Take everything back."""
+        for known in list(self._used.values()):
+            self.remove(known.handle)
+
+
+class PeerMemory:
+    """What one peer of the host has registered."""
+
+    def __init__(
+        self, rank: int, local_rank: int, layout: Layout, words: memoryview, copy: ProcessCopy
+    ) -> None:
+        self._rank = rank
+        self._local_rank = local_rank
+        self._layout = layout
+        self._words = words
+        self._copy = copy
+        self._line = layout.line(local_rank)
+        self._tried = False
+
+    def ordering(self, handle: MemoryHandle) -> Ordering:
+        """In which order bytes become visible there."""
+        at = self._layout.slot(self._local_rank, handle.qword1 & 0xFFFFFFFF)
+        return ORDERINGS[self._words[at + ORDERING]]
+
+    def check(self, handle: MemoryHandle | None, offset: int, size: int) -> ReturnCode:
+        """Whether these bytes are registered there now."""
+        if handle is None or handle.qword1 >> 32 != self._rank:
+            return ReturnCode.PERMISSION_ERROR
+        slot = handle.qword1 & 0xFFFFFFFF
+        at = self._layout.slot(self._local_rank, slot)
+        if slot >= self._layout.registrations or self._words[at + IDENTITY] != handle.qword2:
+            return ReturnCode.PERMISSION_ERROR
+        inside = offset >= 0 and offset + size <= self._words[at + SIZE]
+        return ReturnCode.SUCCESS if inside else ReturnCode.PERMISSION_ERROR
+
+    def write(self, handle: MemoryHandle, offset: int, data: memoryview) -> ReturnCode:
+        """Copy bytes there."""
+        return self._move(handle, offset, data, put=True)
+
+    def read(self, handle: MemoryHandle, offset: int, into: memoryview) -> ReturnCode:
+        """Copy bytes from there."""
+        return self._move(handle, offset, into, put=False)
+
+    def _move(
+        self, handle: MemoryHandle, offset: int, local: memoryview, *, put: bool
+    ) -> ReturnCode:
+        code = self.check(handle, offset, len(local))
+        if code is not ReturnCode.SUCCESS or not len(local):
+            return code
+        words = self._words
+        at = self._layout.slot(self._local_rank, handle.qword1 & 0xFFFFFFFF)
+        process = words[self._line + PROCESS]
+        try:
+            self._try()
+            if words[at + REGION]:
+                there = self._copy.map(process, words[at + DESCRIPTOR], words[at + REGION])
+                begin = words[at + OFFSET] + offset
+                if put:
+                    raw.copy(there, begin, local, 0, len(local))
+                else:
+                    raw.copy(local, 0, there, begin, len(local))
+            elif put:
+                self._copy.write(process, words[at + ADDRESS] + offset, local)
+            else:
+                self._copy.read(process, words[at + ADDRESS] + offset, local)
+        except LinkError:
+            return ReturnCode.TRANSACTION_ERROR
+        return ReturnCode.SUCCESS
+
+    def _try(self) -> None:
+        """See that the kernel copies, and with the process that is meant; the first time only."""
+        if self._tried:
+            return
+        words, seen = self._words, memoryview(bytearray(8))
+        self._copy.read(words[self._line + PROCESS], words[self._line + PROBE_ADDRESS], seen)
+        if int.from_bytes(seen, "little") != words[self._line + PROBE]:
+            raise LinkError(f"process {words[self._line + PROCESS]} is another one here")
+        self._tried = True
+
+
+def show_probe(
+    context: RankContext, layout: Layout, words: memoryview, copy: ProcessCopy
+) -> memoryview:
+    """Put a word of this process's memory where peers find it. The caller keeps it alive."""
+    probe = memoryview(bytearray(context.network.entropy(8)))
+    probe[0] |= 1
+    line = layout.line(context.me.local_rank)
+    words[line + PROCESS] = copy.identity
+    words[line + PROBE_ADDRESS] = copy.address_of(probe)
+    words[line + PROBE] = int.from_bytes(probe, "little")
+    return probe
+
+
+def copy_of(context: RankContext) -> ProcessCopy:
+    """The kernel's copy between processes.
+
+    Raises:
+        NicError: this system has none.
+    """
+    copy = context.network.process_copy()
+    if copy is None:
+        raise NicError("gni: this system has no cross-process copy")
+    return copy

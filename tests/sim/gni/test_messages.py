@@ -1,0 +1,123 @@
+"""Short messages: credits, order, and event queues that overflow."""
+
+from __future__ import annotations
+
+import pytest
+from ompy.frameworks.nic.gni import EventKind, ReturnCode
+
+from tests.support.gni_job import GniRank, gni_world
+
+COUNT = 50
+EMPTY = memoryview(b"")
+
+
+def say(rank: GniRank, peer: int, text: bytes) -> None:
+    endpoint = rank.endpoints[peer]
+    rank.until(lambda: endpoint.smsg_send(memoryview(text), EMPTY), ReturnCode.NOT_DONE)
+
+
+def sender(rank: GniRank) -> int:
+    for number in range(COUNT):
+        say(rank, 0, b"%d of %d" % (number, rank.context.rank))
+    return rank.context.rank
+
+
+def receiver(rank: GniRank) -> dict[int, list[bytes]]:
+    """Take messages when told to, and of everybody when events were lost."""
+    found: dict[int, list[bytes]] = {peer: [] for peer in rank.endpoints}
+    look: list[int] = []
+
+    def drained() -> bool:
+        code, event = rank.mailbox_queue.get_event()
+        if code is ReturnCode.ERROR_RESOURCE:
+            rank.overruns = getattr(rank, "overruns", 0) + 1  # type: ignore[attr-defined]
+            look.extend(rank.endpoints)
+        if event is not None:
+            assert event.kind is EventKind.SMSG
+            look.append(event.peer)
+        for peer in list(look):
+            code, message = rank.endpoints[peer].smsg_next()
+            while code is ReturnCode.SUCCESS:
+                assert message is not None
+                found[peer].append(bytes(message))
+                assert rank.endpoints[peer].smsg_release() is ReturnCode.SUCCESS
+                code, message = rank.endpoints[peer].smsg_next()
+            assert code is ReturnCode.NOT_DONE
+        if not rank.domain.late:  # type: ignore[attr-defined]
+            look.clear()  # none of them can have more without an event
+        return all(len(mine) == COUNT for mine in found.values())
+
+    rank.wait(drained)
+    found[-1] = [b"overrun"] * getattr(rank, "overruns", 0)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("depth", [1, 3, 1000])
+@pytest.mark.parametrize("late", [0, 50])
+def test_each_message_comes_once_and_in_order(seed: int, depth: int, late: int) -> None:
+    found, *_ = gni_world([receiver, sender, sender, sender], seed=seed, depth=depth, late=late)
+    overruns = found.pop(-1)
+    for peer, texts in found.items():
+        assert texts == [b"%d of %d" % (number, peer) for number in range(COUNT)]
+    assert bool(overruns) is (depth < 1000)
+
+
+def test_refusals_for_the_moment_lose_nothing() -> None:
+    found, *_ = gni_world([receiver, sender], refuse_every=3)
+    found.pop(-1)
+    assert [len(texts) for texts in found.values()] == [COUNT]
+
+
+def test_no_credit_no_message() -> None:
+    def sends(rank: GniRank) -> list[ReturnCode]:
+        endpoint = rank.endpoints[1]
+        codes = [endpoint.smsg_send(memoryview(b"x"), EMPTY) for _ in range(5)]
+        codes.append(endpoint.smsg_send(memoryview(bytes(257)), EMPTY))
+        rank.fence()
+        rank.fence()
+        codes.append(endpoint.smsg_send(memoryview(b"x"), EMPTY))
+        codes.append(endpoint.smsg_send(memoryview(b"x"), EMPTY))
+        return codes
+
+    def receives(rank: GniRank) -> None:
+        rank.fence()
+        endpoint = rank.endpoints[0]
+        assert endpoint.smsg_release() is ReturnCode.INVALID_STATE
+        assert endpoint.smsg_next()[0] is ReturnCode.SUCCESS
+        assert endpoint.smsg_next()[0] is ReturnCode.INVALID_STATE
+        assert endpoint.smsg_release() is ReturnCode.SUCCESS
+        rank.fence()
+
+    good, none = ReturnCode.SUCCESS, ReturnCode.NOT_DONE
+    codes = gni_world([sends, receives])[0]
+    assert codes == [good] * 4 + [none, ReturnCode.SIZE_ERROR, good, none]
+
+
+def test_the_shared_queue_has_short_messages_and_leads_to_other_hosts() -> None:
+    def sends(rank: GniRank) -> list[ReturnCode]:
+        endpoint = rank.endpoints[1]
+        codes = [
+            endpoint.msgq_send(memoryview(bytes(size)), memoryview(b"end")) for size in (125, 126)
+        ]
+        rank.fence()
+        return codes
+
+    def receives(rank: GniRank) -> tuple[int, bytes] | None:
+        queue = rank.domain.completion_queue(10)
+        assert rank.domain.msgq_init(queue, 4) is ReturnCode.SUCCESS
+        rank.fence()
+        code, peer, message = rank.domain.msgq_next()
+        return (peer, message) if code is ReturnCode.SUCCESS else None
+
+    codes, found = gni_world([sends, receives])
+    assert codes == [ReturnCode.INVALID_PARAM] * 2
+    assert found is None
+
+    def ready(rank: GniRank) -> list[ReturnCode]:
+        rank.domain.msgq_init(rank.domain.completion_queue(10), 4)
+        return sends(rank)
+
+    codes, found = gni_world([ready, receives], msgq_on_host=True)
+    assert codes == [ReturnCode.SUCCESS, ReturnCode.SIZE_ERROR]
+    assert found == (0, bytes(125) + b"end")

@@ -1,0 +1,203 @@
+"""Posts of the emulated Gemini and Aries: bytes, errors that touch nothing, atomics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ompy.frameworks.nic.gni import (
+    AtomicCommand,
+    CqMode,
+    EventKind,
+    MemoryHandle,
+    Ordering,
+    PostDescriptor,
+    PostType,
+    ReturnCode,
+)
+
+from tests.support.gni_job import SIZE, GniRank, gni_world
+
+
+def nothing(rank: GniRank) -> bytes:
+    rank.fence()
+    return bytes(rank.memory)
+
+
+def both(program: Any, **settings: Any) -> list[Any]:
+    """Rank 0 does something to rank 1's memory."""
+
+    def active(rank: GniRank) -> Any:
+        result = program(rank)
+        rank.fence()
+        return result
+
+    return gni_world([active, nothing], **settings)
+
+
+@pytest.mark.parametrize("generation", ["gemini", "aries"])
+@pytest.mark.parametrize("late", [0, 60])
+@pytest.mark.parametrize("ordering", Ordering)
+def test_what_is_put_is_got(generation: str, late: int, ordering: Ordering) -> None:
+    data = bytes(range(256)) * 4
+
+    def program(rank: GniRank) -> bytes:
+        source = bytearray(data)
+        handle = rank.register(memoryview(source))
+        assert rank.do(1, PostType.FMA_PUT, source, 8) is ReturnCode.SUCCESS
+        moved = rank.do(1, PostType.RDMA_PUT, source, 2048, local_handle=handle)
+        assert moved is ReturnCode.SUCCESS
+        back = bytearray(1024)
+        there = rank.register(memoryview(back))
+        assert rank.do(1, PostType.FMA_GET, back, 8) is ReturnCode.SUCCESS
+        assert bytes(back) == data
+        back[:] = bytes(1024)
+        assert rank.do(1, PostType.RDMA_GET, back, 2048, local_handle=there) is ReturnCode.SUCCESS
+        return bytes(back)
+
+    found, memory = both(program, generation=generation, late=late, ordering=ordering)
+    assert found == data
+    assert memory[8:1032] == data
+    assert memory[2048:3072] == data
+    assert not any((*memory[:8], *memory[1032:2048], *memory[3072:]))
+
+
+@pytest.mark.parametrize("late", [0, 60])
+@pytest.mark.parametrize("wrong", ["end", "begin", "handle", "word", "given back", "other rank"])
+@pytest.mark.parametrize("type_", [PostType.FMA_PUT, PostType.FMA_GET, PostType.AMO])
+def test_what_is_not_registered_is_not_touched(type_: PostType, wrong: str, late: int) -> None:
+    def program(rank: GniRank) -> tuple[ReturnCode, bytes]:
+        local = bytearray(b"\xee" * 16 if type_ is not PostType.AMO else 8)
+        theirs = rank.handles[1]
+        handle = {
+            "handle": MemoryHandle(theirs.qword1, theirs.qword2 ^ 2),
+            "word": MemoryHandle(theirs.qword1 ^ 5, theirs.qword2),
+            "given back": MemoryHandle(theirs.qword1 + 2, 0),
+            "other rank": rank.handle,
+        }.get(wrong, theirs)
+        at = {"end": SIZE - 8 if type_ is not PostType.AMO else SIZE, "begin": -8}.get(wrong, 0)
+        code = rank.do(
+            1, type_, local, at, remote_handle=handle, command=AtomicCommand.ADD, first_operand=1
+        )
+        return code, bytes(local)
+
+    (code, local), memory = both(program, late=late)
+    assert code is ReturnCode.PERMISSION_ERROR
+    assert memory == bytes(SIZE)
+    assert type_ is not PostType.FMA_GET or local == b"\xee" * 16
+
+
+def test_alignment_is_that_of_the_generation() -> None:
+    def program(rank: GniRank) -> list[ReturnCode]:
+        endpoint, room = rank.endpoints[1], memoryview(bytearray(64))
+        codes = []
+        for at, begin, size in ((1, 0, 8), (0, 0, 7), (4, 0, 8), (0, 1, 8)):
+            post = PostDescriptor(PostType.FMA_GET)
+            post.local = room[begin : begin + size]
+            post.remote_address, post.remote_handle = at, rank.handles[1]
+            codes.append(endpoint.post_fma(post))
+            if codes[-1] is ReturnCode.SUCCESS:
+                rank.done(post)
+        return codes
+
+    wrong, right = ReturnCode.ALIGNMENT_ERROR, ReturnCode.SUCCESS
+    assert both(program, generation="gemini")[0] == [wrong, wrong, right, wrong]
+    assert both(program, generation="aries")[0] == [wrong, wrong, right, right]
+
+
+def test_block_transfers_want_registered_local_memory() -> None:
+    def program(rank: GniRank) -> list[ReturnCode]:
+        known, codes = memoryview(bytearray(64)), []
+        handle = rank.register(known)
+        for local, own in ((known, None), (known, rank.handle), (bytearray(8), handle)):
+            post = PostDescriptor(PostType.RDMA_PUT)
+            post.local, post.local_handle = memoryview(local), own
+            post.remote_handle = rank.handles[1]
+            codes.append(rank.endpoints[1].post_rdma(post))
+            codes.append(rank.endpoints[1].post_fma(post))
+        return codes
+
+    assert set(both(program)[0]) == {ReturnCode.INVALID_PARAM}
+
+
+@pytest.mark.parametrize("late", [0, 60])
+def test_many_ranks_add_to_one_word(late: int) -> None:
+    def program(rank: GniRank) -> list[int]:
+        olds = []
+        for _ in range(5 if rank.context.rank else 0):
+            old = bytearray(8)
+            code = rank.do(
+                0,
+                PostType.FETCHING_AMO,
+                old,
+                16,
+                command=AtomicCommand.ADD,
+                first_operand=1,
+            )
+            assert code is ReturnCode.SUCCESS
+            olds.append(int.from_bytes(old, "little"))
+        rank.fence()
+        return olds if rank.context.rank else [int.from_bytes(rank.memory[16:24], "little")]
+
+    (total,), *olds = gni_world([program] * 5, late=late, seed=late)
+    assert total == 20
+    assert sorted(old for mine in olds for old in mine) == list(range(20))
+
+
+@pytest.mark.parametrize("command", AtomicCommand)
+def test_atomics_are_those_of_the_generation(command: AtomicCommand) -> None:
+    results = {"add": 12, "and": 0, "or": 12, "xor": 12, "swap": 7, "compare and swap": 7}
+    expected = results | {"min": 5, "max": 7}
+
+    def program(rank: GniRank) -> ReturnCode | int:
+        assert rank.do(1, PostType.FMA_PUT, (5).to_bytes(8, "little"), 0) is ReturnCode.SUCCESS
+        post = PostDescriptor(PostType.AMO)
+        post.command, post.remote_handle = command, rank.handles[1]
+        post.first_operand, post.second_operand = 7, 9
+        if command is AtomicCommand.CSWAP:
+            post.first_operand, post.second_operand = 5, 7
+        if command in (AtomicCommand.AND, AtomicCommand.OR, AtomicCommand.XOR):
+            post.first_operand = 8 + 1 if command is not AtomicCommand.AND else 2
+        code = rank.endpoints[1].post_fma(post)
+        if code is ReturnCode.SUCCESS:
+            assert rank.done(post) is ReturnCode.SUCCESS
+        return code
+
+    extra = command in (AtomicCommand.SWAP, AtomicCommand.MIN, AtomicCommand.MAX)
+    code, memory = both(program, generation="gemini")
+    assert code is (ReturnCode.INVALID_PARAM if extra else ReturnCode.SUCCESS)
+    code, memory = both(program, generation="aries")
+    assert code is ReturnCode.SUCCESS
+    known = expected | {"or": 13, "xor": 12}
+    assert int.from_bytes(memory[:8], "little") == known[command.value]
+
+
+def test_a_peer_is_told_of_puts_and_queue_writes() -> None:
+    def active(rank: GniRank) -> None:
+        mode = CqMode.GLOBAL_EVENT | CqMode.REMOTE_EVENT
+        rank.do(1, PostType.FMA_PUT, b"12345678", 0, cq_mode=mode)
+        rank.do(1, PostType.CQWRITE, b"", cq_data=0xABCDEF)
+
+    def passive(rank: GniRank) -> list[Any]:
+        events = [rank.take(rank.memory_queue) for _ in range(2)]
+        return [(event.kind, event.peer, event.data) for event in events]
+
+    _, found = gni_world([active, passive])
+    assert found == [(EventKind.REMOTE, 0, 0), (EventKind.CQWRITE, 0, 0xABCDEF)]
+
+
+def test_registrations_run_out_and_come_back() -> None:
+    def program(rank: GniRank) -> None:
+        taken = []
+        while True:
+            code, handle = rank.domain.register(memoryview(bytearray(8)))
+            if code is not ReturnCode.SUCCESS:
+                break
+            taken.append(handle)
+        assert code is ReturnCode.ERROR_RESOURCE
+        assert len(taken) == 16 - 2  # the rank's own and its mailboxes
+        assert rank.domain.deregister(taken[3]) is ReturnCode.SUCCESS
+        assert rank.domain.deregister(taken[3]) is ReturnCode.INVALID_PARAM
+        assert rank.domain.register(memoryview(bytearray(8)))[0] is ReturnCode.SUCCESS
+
+    both(program, registrations=16)
