@@ -34,7 +34,6 @@ def pattern(key: int, size: int) -> bytes:
 def start(gasnet: Any, *handlers: Any, size: int = SEGMENT) -> Sequence[int]:
     gasnet.init()
     indices: Sequence[int] = gasnet.attach(handlers, size)
-    assert bytes(gasnet.segment().memory[:64]) == bytes(64)
     return indices
 
 

@@ -44,6 +44,13 @@ CONDUITS = {
     "loopback, scarce": Under(
         "loopback", {"depth": 1, "transfers": 1, "max_medium": 64, "max_put_local": 16}
     ),
+    **{
+        f"{name}, {messages}": Under(name, {"messages": messages})
+        for name in ("gemini", "aries")
+        for messages in ("smsg", "mailboxes")
+    },
+    "gemini, scarce": Under("gemini", {"messages": "smsg", "networkdepth": 1, "num_pd": 1}),
+    "aries, scarce": Under("aries", {"messages": "mailboxes", "networkdepth": 1, "memreg": 1}),
 }
 
 
@@ -93,10 +100,14 @@ def run(
 ) -> list[Any]:
     """Run a program on all ranks, or one on each; their results."""
     chosen = {**under.settings, **settings}
-    parts = registry(**({} if under.name == "loopback" else {"conduit": under.name, **chosen}))
+    make: Any
     if under.name == "loopback":
-        make: Any = loopback_conduit.factory(**chosen)  # type: ignore[arg-type]
+        parts = registry()
+        make = loopback_conduit.factory(**chosen)  # type: ignore[arg-type]
     else:
+        own = {"pshm": False, "physmem_noprobe": True, **chosen}
+        names = {f"conduit_{under.name}_{name}": value for name, value in own.items()}
+        parts = registry(conduit=under.name, **names)
         make = partial(_selected, parts)
 
     def bring_up(context: RankContext, _registry: Registry) -> _Rank:

@@ -164,7 +164,7 @@ class LoopbackConduit(Conduit):
         *,
         request: bool,
     ) -> None:
-        assert all(0 <= word < 1 << 32 for word in arguments)
+        assert all(-(1 << 31) <= word < 1 << 31 for word in arguments)
         assert len(arguments) <= 16
         assert payload.format == "B"
         assert payload.ndim == 1

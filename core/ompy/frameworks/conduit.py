@@ -167,7 +167,7 @@ class Conduit(Poller):
             category: what kind.
             node: who gets it.
             handler: index of it there.
-            arguments: up to `MAX_ARGS`, 32 bits each.
+            arguments: up to `MAX_ARGS`, 32 bits with a sign each; handlers get them so.
             payload: empty for SHORT.
             offset: into the peer's segment, of a LONG.
 

@@ -14,6 +14,7 @@ from typing import Final
 from ompy.frameworks.conduit import EXTENDED_HANDLERS, Category, Token, Transfer
 from ompy.gasnet.errors import BadArgument
 from ompy.gasnet.handles import INVALID_HANDLE, Handle
+from ompy.gasnet.messages import LARGEST
 from ompy.gasnet.values import Values
 
 FILL: Final = EXTENDED_HANDLERS[0]
@@ -76,7 +77,7 @@ class Fills(Values):
     def _begin_fill(
         self, node: int, offset: int, value: int, size: int, transfer: Transfer
     ) -> None:
-        number = next(self._fill_numbers) & _LOW
+        number = next(self._fill_numbers) & LARGEST
         self._filling[number] = transfer
         words = [number, value, *halves(offset), *halves(size)]
         try:
@@ -110,10 +111,11 @@ def fill(memory: memoryview, offset: int, value: int, size: int) -> None:
 
 
 def halves(number: int) -> tuple[int, int]:
-    """A number of 64 bits as two arguments."""
-    return number >> 32, number & _LOW
+    """A number of 63 bits as two arguments, which have signs."""
+    low = number & _LOW
+    return number >> 32, low - _LOW - 1 if low > LARGEST else low
 
 
 def whole(high: int, low: int) -> int:
     """The number that was cut in two."""
-    return high << 32 | low
+    return high << 32 | low & _LOW

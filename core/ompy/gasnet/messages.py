@@ -22,7 +22,6 @@ from ompy.gasnet.rank import Rank, readable
 from ompy.gasnet.table import ClientHandler
 
 LARGEST: Final = 0x7FFF_FFFF  # reference gasnet.md 1: an argument has 32 bits, and a sign
-_ALL: Final = 0xFFFF_FFFF  # reference gasnet.md 1: the bits of an argument
 NOTHING: Final = memoryview(b"")
 
 SHORT: Final = Category.SHORT
@@ -297,7 +296,7 @@ class Messages(Rank):
         before = len(self._held.get(me, ()))
         running.append(token)
         try:
-            function(token, payload, *[w - _ALL - 1 if w > LARGEST else w for w in words])
+            function(token, payload, *words)
         finally:
             running.pop()
             if not running:
@@ -322,7 +321,7 @@ class Messages(Rank):
 
 
 def words_of(arguments: Sequence[int]) -> list[int]:
-    """Arguments as unsigned words.
+    """Arguments as plain integers.
 
     Raises:
         BadArgument: there are too many, or one is no number of 32 bits with a sign.
@@ -337,7 +336,7 @@ def words_of(arguments: Sequence[int]) -> list[int]:
             raise BadArgument(f"the argument {argument!r} is no integer") from None
         if not -LARGEST - 1 <= number <= LARGEST:
             raise BadArgument(f"the argument {number} does not fit 32 bits with a sign")
-        words.append(number & _ALL)
+        words.append(number)
     return words
 
 

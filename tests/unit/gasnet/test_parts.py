@@ -56,15 +56,10 @@ def test_importing_it_imports_little() -> None:
 
 
 def test_words() -> None:
-    assert words_of([0, 1, -1, 0x7FFF_FFFF, -0x8000_0000, True]) == [
-        0,
-        1,
-        0xFFFF_FFFF,
-        0x7FFF_FFFF,
-        0x8000_0000,
-        1,
-    ]
-    for number in (0, 1, 0xFFFF_FFFF, 1 << 32, (1 << 64) - 1):
+    extremes = [0, 1, -1, 0x7FFF_FFFF, -0x8000_0000]
+    assert words_of([*extremes, True]) == [*extremes, 1]
+    for number in (0, 1, 0xFFFF_FFFF, 0x8000_0000, 1 << 32, (1 << 63) - 1):
+        assert words_of(halves(number))
         assert whole(*halves(number)) == number
 
 

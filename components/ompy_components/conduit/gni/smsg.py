@@ -158,7 +158,7 @@ class SmsgTransport(Transport):
                 code, place = endpoint.smsg_next()
                 if place is None:
                     break
-                message = bytes(place)
+                message = bytearray(place)  # the handler's to change
                 endpoint.smsg_release()
             self.deliver(node, memoryview(message))
             self._read_events()
