@@ -81,9 +81,6 @@ class GniRank(Poller):
             self.events.append(event)
         return int(code is not ReturnCode.NOT_DONE)
 
-    def arm(self) -> bool:
-        return not self.queue.ready()  # who waits for another queue's event looks for it
-
     def join(self, credit: int = 4, size: int = 256) -> None:
         """Meet the others: handles, endpoints, mailboxes."""
         domain, wireup, own = self.domain, self.context.wireup, self.context.rank

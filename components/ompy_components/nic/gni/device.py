@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ompy.engine.base import Poller
+from typing import Final
+
+from ompy.engine.base import Engine, Poller
+from ompy.engine.timers import Timer
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import Identity, NicError
 from ompy.frameworks.nic.gni import CommunicationDomain, GniNic
@@ -17,6 +20,7 @@ from ompy_components.nic.gni.memory import copy_of, show_probe
 
 TAG_BITS = 8  # reference gasnet.md 4: of a protection tag
 COOKIE_BITS = 32
+LOOK_AGAIN: Final = 20_000  # ns; arbitrary: some steps of what is late, and a peer's turn
 
 
 class GniDevice(GniNic):
@@ -40,7 +44,7 @@ class GniDevice(GniNic):
         self.fma_put_is_local = generation.fma_put_is_local
         self.registrations_max = values.registrations
         self._wire: HostWire | None = None
-        self._sleep: _Sleep | None = None
+        self._turn: _Turn | None = None
         self._domain: GniDomain | None = None
 
     def address_of(self, rank: int) -> int:
@@ -60,8 +64,8 @@ class GniDevice(GniNic):
         except LinkError as problem:
             raise NicError(f"gni: {problem}") from problem
         self._probe = show_probe(context, layout, self._wire.words, self.copy)
-        self._sleep = _Sleep(self, self._wire)
-        context.engine.add_poller(self._sleep)
+        self._turn = _Turn(self, context.engine, self._wire)
+        context.engine.add_poller(self._turn)
 
     def domain(self, rank: int, protection_tag: int, cookie: int) -> CommunicationDomain:
         """Join a job's communication domain."""
@@ -81,31 +85,62 @@ class GniDevice(GniNic):
         """For the domain: it has been given back."""
         self._domain = None
 
+    def progress(self) -> int:
+        """Take in what has come. Returns the news there have been, in all."""
+        domain = self._domain
+        if domain is None:
+            return 0
+        domain.progress()
+        return domain.news
+
     @property
     def busy(self) -> bool:
-        """Whether something would go on if the device were asked."""
-        return self._domain is not None and not self._domain.idle
+        """Whether something is to be tried again soon, though nothing wakes the rank for it."""
+        return self._domain is not None and self._domain.busy
 
     def close(self) -> None:
         """Give everything back."""
-        if self._sleep is not None:
-            self._context.engine.remove_poller(self._sleep)
+        if self._turn is not None:
+            self._context.engine.remove_poller(self._turn)
+            self._turn.end()
             self.copy.forget(self.copy.address_of(self._probe))
-        self._wire = self._sleep = None
+        self._wire = self._turn = None
 
 
-class _Sleep(Poller):
-    """Says for the device whether the rank may sleep."""
+class _Turn(Poller):
+    """The device's turn in each round of its rank's engine, and whether the rank may sleep."""
 
-    def __init__(self, device: GniDevice, wire: HostWire) -> None:
+    def __init__(self, device: GniDevice, engine: Engine, wire: HostWire) -> None:
         self._device = device
+        self._engine = engine
         self._wire = wire
+        self._timer: Timer | None = None
+        self._seen = 0
 
     def poll(self) -> int:
-        return 0
+        """Take in what has come, for whoever asks next."""
+        news, seen = self._device.progress(), self._seen
+        self._seen = news
+        return news - seen
 
     def arm(self) -> bool:
-        return self._wire.arm() and not self._device.busy
+        """No, when there is something new that the others have not been asked about yet."""
+        device = self._device
+        if not self._wire.arm() or device.progress() != self._seen:
+            return False
+        if device.busy and self._timer is None:
+            self._timer = self._engine.call_later(LOOK_AGAIN, self._look)
+        return True
 
     def disarm(self) -> None:
+        """Say that it is awake."""
         self._wire.disarm()
+
+    def end(self) -> None:
+        """The device is closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        """It was woken to look again; the polling that comes with it does."""
+        self._timer = None

@@ -46,6 +46,7 @@ class GniDomain(CommunicationDomain):
         posts: those under way.
         late: what comes later than it has to.
         msgq_share: messages one peer may have in another's shared queue.
+        news: what has come from peers, or become of posts, in all.
     """
 
     def __init__(
@@ -61,8 +62,9 @@ class GniDomain(CommunicationDomain):
         self.memory = OwnMemory(context, wire.layout, wire.words, self._copy, values.registrations)
         self.endpoints: dict[int, GniEndpoint] = {}
         self.posts = Posts(self, values.posts)
-        self.late = Lateness(context.engine.random, values.late)
+        self.late = Lateness(context.engine, values.late)
         self.msgq_share = 0
+        self.news = 0
         self._mailbox_queue: EventQueue | None = None
         self._msgq_queue: EventQueue | None = None
         self._msgq: deque[tuple[int, bytes]] = deque()
@@ -70,7 +72,8 @@ class GniDomain(CommunicationDomain):
         self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
         self._unsaid: deque[tuple[int, Kind, int, bytes]] = deque()
         self._calls = 0
-        self._busy = False
+        self._refused = False
+        self._inside = False
         wire.join(job)
 
     # -- memory and queues
@@ -153,8 +156,23 @@ class GniDomain(CommunicationDomain):
     def refuses(self) -> bool:
         """Whether this call is one of those that `refuse_every` has refused."""
         every = self._values.refuse_every
+        if not every:
+            return False
         self._calls += 1
-        return bool(every) and not self._calls % every
+        self._refused |= not self._calls % every
+        return not self._calls % every
+
+    def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
+        """Put an entry into a peer's ring; false when there is no room, so try again soon."""
+        if self.wire.send(rank, kind, word, *parts):
+            return True
+        self._refused = True
+        return False
+
+    def no_credit(self) -> ReturnCode:
+        """What a sender is told whose peer has not released enough."""
+        self._refused = True
+        return ReturnCode.NOT_DONE
 
     @property
     def congested(self) -> bool:
@@ -170,23 +188,25 @@ class GniDomain(CommunicationDomain):
 
     def progress(self) -> None:
         """Take in what peers have sent, and do some of what is late."""
-        if self._busy:
+        if self._inside:
             return  # a queue is asked from within
-        self._busy = True
+        self._inside = True
         try:
             while self._unsaid and (
                 self.wire.send(*self._unsaid[0]) or self.wire.proc(self._unsaid[0][0]).departed
             ):
                 self._unsaid.popleft()
-            self.late.round()
+            if len(self.late):
+                self.news += self.late.round()
             for entry in self.wire.receive():
                 self._take(entry)
             self.posts.look_for_the_dead()
         finally:
-            self._busy = False
+            self._inside = False
 
     def _take(self, entry: Entry) -> None:
         rank = entry.rank
+        self.news += 1
         if entry.kind is Kind.SMSG:
             self._smsg(rank, entry.payload)
         elif entry.kind is Kind.MSGQ:
@@ -215,18 +235,24 @@ class GniDomain(CommunicationDomain):
             self._early.setdefault(rank, []).append(bytes(message))
             return
         mailbox = endpoint.mailbox
-        mailbox.deliver(message)
-        self.late.do(mailbox.show, mailbox)
-        self._tell(self._mailbox_queue, Event(EventKind.SMSG, rank))
+        number = mailbox.deliver(message)
+
+        def arrive() -> None:
+            mailbox.show(number)
+            if self._mailbox_queue is not None:
+                self._mailbox_queue.push(Event(EventKind.SMSG, rank))
+
+        self.late.do(arrive)
 
     def _tell(self, queue: CompletionQueue | None, event: Event) -> None:
         if isinstance(queue, EventQueue):
             self.late.do(partial(queue.push, event))
 
     @property
-    def idle(self) -> bool:
-        """Nothing is late, and nothing waits to be said."""
-        return not len(self.late) and not self._unsaid
+    def busy(self) -> bool:
+        """Whether something is late or unsaid, or was refused for the moment since last asked."""
+        refused, self._refused = self._refused, False
+        return refused or bool(len(self.late)) or bool(self._unsaid)
 
     def destroy(self) -> ReturnCode:
         """Give everything back."""

@@ -109,8 +109,10 @@ class GniEndpoint(Endpoint):
             return ReturnCode.SIZE_ERROR
         wire = self._domain.wire
         if self._sent - wire.released(self.rank, SMSG_RELEASED) >= remote.max_credit:
-            return ReturnCode.NOT_DONE
-        if self._domain.refuses() or not wire.send(self.rank, Kind.SMSG, 0, header, payload):
+            return self._domain.no_credit()
+        if self._domain.refuses() or not self._domain.send(
+            self.rank, Kind.SMSG, 0, header, payload
+        ):
             return ReturnCode.NOT_DONE
         self._sent += 1
         return ReturnCode.SUCCESS
@@ -139,8 +141,10 @@ class GniEndpoint(Endpoint):
             return ReturnCode.SIZE_ERROR
         wire = self._domain.wire
         if self._queued - wire.released(self.rank, MSGQ_RELEASED) >= self._domain.msgq_share:
-            return ReturnCode.NOT_DONE
-        if self._domain.refuses() or not wire.send(self.rank, Kind.MSGQ, 0, header, payload):
+            return self._domain.no_credit()
+        if self._domain.refuses() or not self._domain.send(
+            self.rank, Kind.MSGQ, 0, header, payload
+        ):
             return ReturnCode.NOT_DONE
         self._queued += 1
         return ReturnCode.SUCCESS

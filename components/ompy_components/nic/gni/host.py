@@ -142,6 +142,10 @@ class HostWire:
         there, here = self._peers[rank].proc.local_rank, self._context.me.local_rank
         return int(self.words[self.layout.released(there, here) + place])
 
+    def wake(self, rank: int) -> None:
+        """Have a peer look, if it sleeps."""
+        self._wake(self._peers[rank])
+
     def _wake(self, peer: _Peer) -> None:
         line = self.layout.line(peer.proc.local_rank)
         if self.words[line + PARKED]:

@@ -125,7 +125,8 @@ class Posts:
         at_once = post.type is not PostType.RDMA_PUT and domain.generation.fma_put_is_local
         if not domain.late.percent:
             code = self._write(peer, post, post.remote_address, local)
-            self._tell_peer(endpoint, post)
+            if code is ReturnCode.SUCCESS:
+                self._tell_peer(endpoint.rank, post)
             self._done(endpoint, post, code)
             return
         early = at_once or (post.cq_mode & CqMode.LOCAL_EVENT and not self._is_global(post))
@@ -135,13 +136,14 @@ class Posts:
         ordering = peer.ordering(post.remote_handle)
         if ordering is Ordering.RELAXED:
             self._scatter(endpoint, peer, post, local)
-            domain.late.do(partial(self._tell_peer, endpoint, post))
+            domain.late.do(partial(self._tell_peer, endpoint.rank, post))
             return
         lane = endpoint if ordering is Ordering.STRICT else None
 
         def effect() -> None:
             code = self._write(peer, post, post.remote_address, local)
-            self._tell_peer(endpoint, post)
+            if code is ReturnCode.SUCCESS:
+                self._tell_peer(endpoint.rank, post)
             self._done(endpoint, post, code)
 
         domain.late.do(effect, lane)
@@ -156,6 +158,8 @@ class Posts:
         def effect(start: int) -> None:
             packet = local[start : start + PACKET]
             codes.append(self._write_only(peer, post, post.remote_address + start, packet))
+            if post.cq_mode & CqMode.REMOTE_EVENT:
+                self._domain.wire.wake(endpoint.rank)  # the event may have come already
             if len(codes) == len(starts):
                 bad = [code for code in codes if code is not ReturnCode.SUCCESS]
                 if not bad:
@@ -190,17 +194,17 @@ class Posts:
         code = peer.read(post.remote_handle, post.remote_address, post.local)
         self._done(endpoint, post, code)
 
-    def _tell_peer(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+    def _tell_peer(self, rank: int, post: PostDescriptor) -> None:
         if post.cq_mode & CqMode.REMOTE_EVENT:
             assert post.remote_handle is not None
             slot = post.remote_handle.qword1 & 0xFFFFFFFF
-            self._domain.say(endpoint.rank, Kind.REMOTE, slot)
+            self._domain.say(rank, Kind.REMOTE, slot)
 
     # -- atomics
 
     def _ask(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
         self._number += 1
-        if not self._domain.wire.send(endpoint.rank, Kind.AMO, self._number, atomics.ask(post)):
+        if not self._domain.send(endpoint.rank, Kind.AMO, self._number, atomics.ask(post)):
             self.under_way -= 1
             return ReturnCode.ERROR_RESOURCE
         self._asked[self._number] = endpoint, post
@@ -229,6 +233,7 @@ class Posts:
     def _done(self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode) -> None:
         self.under_way -= 1
         endpoint.under_way -= 1
+        self._domain.news += 1
         wanted = post.cq_mode & (CqMode.GLOBAL_EVENT | CqMode.LOCAL_EVENT)
         if endpoint.queue is not None and (wanted or code is not ReturnCode.SUCCESS):
             endpoint.queue.push(Event(EventKind.POST, endpoint.rank, post=post, status=code))
