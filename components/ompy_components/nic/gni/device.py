@@ -13,6 +13,7 @@ from ompy.mca.parameter import Values
 from ompy.net.base import LinkError
 
 from ompy_components.nic.gni.domain import GniDomain
+from ompy_components.nic.gni.far import FarWire
 from ompy_components.nic.gni.generations import Generation
 from ompy_components.nic.gni.host import HostWire
 from ompy_components.nic.gni.layout import Layout
@@ -44,6 +45,7 @@ class GniDevice(GniNic):
         self.fma_put_is_local = generation.fma_put_is_local
         self.registrations_max = values.registrations
         self._wire: HostWire | None = None
+        self._far: FarWire | None = None
         self._turn: _Turn | None = None
         self._domain: GniDomain | None = None
 
@@ -53,7 +55,10 @@ class GniDevice(GniNic):
         return nodes.index(self._context.procs[rank].node) + 1
 
     def open(self) -> None:
-        """Make the rings to the peers of this host."""
+        """Make the rings to the peers of this host, and find a way to other hosts if there are any.
+
+        Before the rank commits what it publishes: peers of other hosts look for it there.
+        """
         values, context = self._values, self._context
         self.copy = copy_of(context)
         ranks = len(context.local_procs())
@@ -63,8 +68,10 @@ class GniDevice(GniNic):
             self._wire = HostWire(context, name, layout, values.ring_slots)
         except LinkError as problem:
             raise NicError(f"gni: {problem}") from problem
+        if ranks < context.size:
+            self._far = FarWire(context, name, values.fabric, values.message_size)
         self._probe = show_probe(context, layout, self._wire.words, self.copy)
-        self._turn = _Turn(self, context.engine, self._wire)
+        self._turn = _Turn(self, context.engine, self._wire, self._far)
         context.engine.add_poller(self._turn)
 
     def domain(self, rank: int, protection_tag: int, cookie: int) -> CommunicationDomain:
@@ -78,7 +85,7 @@ class GniDevice(GniNic):
         if protection_tag >> TAG_BITS or cookie >> COOKIE_BITS:
             raise NicError("a protection tag has 8 bits and a cookie 32")
         job = 1 << (TAG_BITS + COOKIE_BITS) | protection_tag << COOKIE_BITS | cookie
-        self._domain = GniDomain(self, self._context, job, self._wire, self._values)
+        self._domain = GniDomain(self, self._context, job, self._wire, self._far, self._values)
         return self._domain
 
     def domain_gone(self) -> None:
@@ -104,16 +111,21 @@ class GniDevice(GniNic):
             self._context.engine.remove_poller(self._turn)
             self._turn.end()
             self.copy.forget(self.copy.address_of(self._probe))
-        self._wire = self._turn = None
+        if self._far is not None:
+            self._far.close()
+        self._wire = self._far = self._turn = None
 
 
 class _Turn(Poller):
     """The device's turn in each round of its rank's engine, and whether the rank may sleep."""
 
-    def __init__(self, device: GniDevice, engine: Engine, wire: HostWire) -> None:
+    def __init__(
+        self, device: GniDevice, engine: Engine, wire: HostWire, far: FarWire | None
+    ) -> None:
         self._device = device
         self._engine = engine
         self._wire = wire
+        self._far = far
         self._timer: Timer | None = None
         self._seen = 0
 
@@ -128,7 +140,10 @@ class _Turn(Poller):
         device = self._device
         if not self._wire.arm() or device.progress() != self._seen:
             return False
-        if device.busy and self._timer is None:
+        far = self._far.arm() if self._far is not None else True
+        if far is False:
+            return False
+        if (device.busy or far is None) and self._timer is None:
             self._timer = self._engine.call_later(LOOK_AGAIN, self._look)
         return True
 

@@ -20,7 +20,7 @@ PARKED, PROCESS, PROBE_ADDRESS, PROBE, JOB = range(5)
 
 # words of a registration, by place; IDENTITY is 0 where there is none, REGION where it is in none
 SLOT_WORDS: Final = 8  # arbitrary: a cache line
-IDENTITY, ADDRESS, SIZE, ORDERING, DESCRIPTOR, REGION, OFFSET = range(7)
+IDENTITY, ADDRESS, SIZE, DESCRIPTOR, REGION, OFFSET = range(6)
 
 # words of a pair's counters, by place
 SMSG_RELEASED: Final = 0
