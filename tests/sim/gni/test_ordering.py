@@ -7,10 +7,11 @@ from collections import Counter
 import pytest
 from ompy.frameworks.nic.gni import CqMode, Ordering, PostType, ReturnCode
 
+from tests.support.effort import THOROUGH
 from tests.support.gni_job import GniRank, gni_world
 
 BLOCK = bytes(range(1, 201))
-SEEDS = range(30)
+SEEDS = range(100 if THOROUGH else 20)
 MODE = CqMode.GLOBAL_EVENT | CqMode.REMOTE_EVENT
 
 

@@ -1,8 +1,8 @@
 """The wire to NICs of other hosts: a reliable datagram endpoint of a fabric.
 
 A frame is a header and some bytes: job u64 | word u64 | rank u32 | kind u16 | 2. Registered memory
-is a region of the fabric whose key is the handle's second word and the job, so that a stranger's
-handle, even a right one, names nothing. The fabric proves peers, keeps order and says whose memory
+is a region of the fabric whose key is made of the handle and the job, so that a stranger's handle,
+even a right one, names nothing. The fabric proves peers, keeps order and says whose memory
 has what; a post that it has no room for waits here.
 """
 
@@ -139,12 +139,15 @@ class FarWire:
 
     # -- memory
 
-    def register(self, memory: memoryview, identity: int) -> MemoryRegion | None:
+    def register(self, memory: memoryview, handle: MemoryHandle) -> MemoryRegion | None:
         """Let peers of this job reach memory; None when the fabric has no room for it."""
         try:
-            return self._domain.register(memory, ACCESS, identity ^ self._job)
+            return self._domain.register(memory, ACCESS, self._key(handle))
         except FabricError:
             return None
+
+    def _key(self, handle: MemoryHandle) -> int:
+        return handle.qword1 ^ handle.qword2 ^ self._job
 
     def write(
         self, rank: int, handle: MemoryHandle, offset: int, data: memoryview, told: Told
@@ -170,7 +173,7 @@ class FarWire:
     ) -> None:
         peer = self._peers[rank]
         call = self._endpoint.write if put else self._endpoint.read
-        key = handle.qword2 ^ self._job
+        key = self._key(handle)
         starts = range(0, max(len(local), 1), self._most)
         codes: list[ReturnCode] = []
 

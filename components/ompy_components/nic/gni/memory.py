@@ -100,14 +100,14 @@ class OwnMemory:
             return None
         memory = raw.flat(memory)
         identity = int.from_bytes(self._context.network.entropy(8), "little") | 1
+        first = self._context.rank << 32 | ORDERINGS.index(ordering) << ORDERING_AT
+        handle = MemoryHandle(first | self._free[-1], identity)
         region = None
         if self._far is not None:
-            region = self._far.register(memory, identity)
+            region = self._far.register(memory, handle)
             if region is None:
                 return None
         slot = self._free.pop()
-        number = ORDERINGS.index(ordering)
-        handle = MemoryHandle(self._context.rank << 32 | number << ORDERING_AT | slot, identity)
         words, at = self._words, self._layout.slot(self._rank, slot)
         words[at + ADDRESS] = self._copy.address_of(memory)
         words[at + SIZE] = len(memory)
