@@ -247,8 +247,7 @@ class GniConduit(Conduit):
             if not stalled:
                 stalled = True
                 self.resources.counters["am_credit_stalls"] += 1
-            if not self.poll():
-                engine.wait(self._messages.news_of_credit(node), CREDIT_WAIT)
+            engine.wait(self._messages.news_of_credit(node), CREDIT_WAIT)
             if self.context.procs[node].departed:
                 raise self._gone(node)
 
