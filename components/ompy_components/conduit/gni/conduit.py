@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 MAX_LONG: Final = 1 << 20  # reference gasnet.md 1: AMMaxLong of 1.20
 SEGMENT: Final = Struct("<QQQQ")  # address, size, handle
+LOOKS: Final = 4  # arbitrary: looks between two pauses
+PAUSE: Final = 2_000  # ns; arbitrary: about what a message to a neighbour takes
 PATIENT: Final = 1024  # arbitrary: rounds of waiting until the rank hears its agent
+assert PATIENT % LOOKS == 0
 NAP: Final = 2_000_000  # ns; arbitrary: longer than `engine_park_ms`, as a rank hears while it sleeps
 CREDIT_WAIT: Final = 10_000_000  # ns; arbitrary: how soon a rank notices that a peer has ended
 DESTROY_TRIES: Final = 10  # reference gasnet.md 8
@@ -190,10 +193,10 @@ class GniConduit(Conduit):
             if engine.progress():
                 return
             self._waits += 1
-            if self._waits % PATIENT:
+            if self._waits % LOOKS:
                 raw.give_way()
             else:
-                engine.wait(self._never, NAP)
+                engine.wait(self._never, PAUSE if self._waits % PATIENT else NAP)
         finally:
             self._quiet -= 1
 
