@@ -72,16 +72,24 @@ def peers_of(context: RankContext, rank: int, *, past_neighbours: bool) -> list[
     ]
 
 
-def join(resources: Resources, bootstrap: Bootstrap, mode: ThreadMode, ranks_here: int) -> Joined:
+def join(
+    resources: Resources, bootstrap: Bootstrap, mode: ThreadMode, *, past_neighbours: bool
+) -> Joined:
     """Make queues, endpoints and mailboxes, with all other ranks.
+
+    Args:
+        resources: of the rank, which get them.
+        bootstrap: of the job.
+        mode: threads that may call.
+        past_neighbours: ranks of this host are not reached by the NIC.
 
     Raises:
         MPIError: something cannot be had, or a rank has ended.
         NotAvailable: the NIC does not reach a rank.
     """
     context, values, domain = resources.context, resources.parameters, resources.domain
-    past = bool(values.pshm)
-    peers = peers_of(context, context.rank, past_neighbours=past)
+    ranks_here = len(context.local_procs())
+    peers = peers_of(context, context.rank, past_neighbours=past_neighbours)
     depth = values.networkdepth
     resources.local_queue = domain.completion_queue(values.num_pd + depth + SPARE_EVENTS)
     made = _Smsg(resources, peers, mode) if values.messages == "smsg" else _Own(resources, peers)
@@ -93,7 +101,7 @@ def join(resources: Resources, bootstrap: Bootstrap, mode: ThreadMode, ranks_her
     for place, node in enumerate(peers):
         address, _, *words, _ = records[node]
         _bind(resources, node, address)
-        theirs = peers_of(context, node, past_neighbours=past)
+        theirs = peers_of(context, node, past_neighbours=past_neighbours)
         made.connect(node, MemoryHandle(*words), theirs.index(context.rank), place)
     smallest = min(record[-1] for record in records)
     return Joined(made.transport, (most, smallest), node_map([record[1] for record in records]))
