@@ -7,7 +7,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.data.errors import ERR_PROC_FAILED, ERR_RANK, MPIError
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_RANK, MPIError
 from ompy.data.request import Waitable
 from ompy.frameworks.conduit import (
     Category,
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 MAX_LONG: Final = 1 << 20  # reference gasnet.md 1: AMMaxLong of 1.20
 SEGMENT: Final = Struct("<QQQQ")  # address, size, handle
+LOOKS: Final = 4  # arbitrary: looks between two pauses
+PAUSE: Final = 2_000  # ns; arbitrary: about what a message to a neighbour takes
 PATIENT: Final = 1024  # arbitrary: rounds of waiting until the rank hears its agent
-NAP: Final = (
-    2_000_000  # ns; arbitrary: longer than `engine_park_ms`, as a rank hears while it sleeps
-)
+assert PATIENT % LOOKS == 0
+NAP: Final = 2_000_000  # ns; arbitrary: longer than `engine_park_ms`, as a rank hears while it sleeps
 CREDIT_WAIT: Final = 10_000_000  # ns; arbitrary: how soon a rank notices that a peer has ended
 DESTROY_TRIES: Final = 10  # reference gasnet.md 8
 
@@ -76,7 +77,7 @@ class GniConduit(Conduit):
         lock = nic_lock(context.engine, mode, spin=bool(values.use_spinlock))
         self.resources = Resources(context, nic, domain, values, lock, self._yield)
         self._bootstrap = Bootstrap(context, name)
-        joined = join(self.resources, self._bootstrap, mode, len(context.local_procs()))
+        joined = join(self.resources, self._bootstrap, mode, past_neighbours=False)
         self._limits = joined.limits
         self._hosts = joined.hosts
         self._transports: list[Transport] = [joined.transport]
@@ -129,7 +130,7 @@ class GniConduit(Conduit):
         if self._left:
             return self._exit.reduction.code
         self._messages.deaf = True
-        known = self._exit.run(code, self._exit_progress, self._yield)
+        known = self._exit.run(code, self._exit_progress, self._pause)
         agreed = self._exit.reduction.code
         if not known:
             text = f"rank {self.context.rank} ends the job, and others do not answer in time"
@@ -146,7 +147,7 @@ class GniConduit(Conduit):
         return self._messages.flush()
 
     def _close(self) -> None:
-        self._left = True
+        self._left = self._messages.closed = True
         resources = self.resources
         self.context.engine.remove_poller(self)
         if self._rdma is not None:
@@ -190,16 +191,22 @@ class GniConduit(Conduit):
 
     def _yield(self) -> None:
         """Let time go by: other pollers of the rank come to their turn."""
-        engine = self.context.engine
+        self._waits += 1
+        if self._waits % LOOKS == 0:
+            self._pause(PAUSE if self._waits % PATIENT else NAP)
+            return
         self._quiet += 1
         try:
-            if engine.progress():
-                return
-            self._waits += 1
-            if self._waits % PATIENT:
+            if not self.context.engine.progress():
                 raw.give_way()
-            else:
-                engine.wait(self._never, NAP)
+        finally:
+            self._quiet -= 1
+
+    def _pause(self, duration: int) -> None:
+        """Let so many nanoseconds go by."""
+        self._quiet += 1
+        try:
+            self.context.engine.wait(self._never, duration)
         finally:
             self._quiet -= 1
 
@@ -216,8 +223,7 @@ class GniConduit(Conduit):
     ) -> None:
         """Send a request; polls once, and goes on polling while there is no credit."""
         self.poll()
-        if self.context.procs[node].departed:
-            raise self._gone(node)
+        self._check(node)
         self._take_credit(node)
         self.resources.counters["requests"] += 1
         self._send(category, node, handler, arguments, payload, offset, is_request=True)
@@ -248,8 +254,7 @@ class GniConduit(Conduit):
                 stalled = True
                 self.resources.counters["am_credit_stalls"] += 1
             engine.wait(self._messages.news_of_credit(node), CREDIT_WAIT)
-            if self.context.procs[node].departed:
-                raise self._gone(node)
+            self._check(node)
 
     def _send(
         self,
@@ -307,9 +312,13 @@ class GniConduit(Conduit):
         assert self._rdma is not None, "there are no segments before attach"
         self._rdma.put_then(node, offset, payload, after, keeps_payload=True)
 
-    def _gone(self, node: int) -> MPIError:
+    def _check(self, node: int) -> None:
+        """Raise MPIError when nothing can be asked of a peer any more."""
         proc = self.context.procs[node]
-        return MPIError(ERR_PROC_FAILED, f"{proc} cannot be reached: {proc.departed}")
+        if self._left:
+            raise MPIError(ERR_OTHER, f"{proc} cannot be reached: the job has ended")
+        if proc.departed:
+            raise MPIError(ERR_PROC_FAILED, f"{proc} cannot be reached: {proc.departed}")
 
     # -- transfers
 

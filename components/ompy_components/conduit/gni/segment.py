@@ -32,7 +32,9 @@ def whole_pages(size: int) -> int:
     return size // PAGE * PAGE
 
 
-def limit(physical: int, ratio: float, physmem_max: int, ranks_here: int, for_messages: int) -> int:
+def limit(
+    physical: int, ratio: float, physmem_max: int, ranks_here: int, for_messages: int
+) -> int:
     """Bytes of the largest segment of a rank that the rules allow.
 
     Args:
@@ -108,10 +110,7 @@ def allocate(
 
 
 def register(
-    domain: CommunicationDomain,
-    memory: memoryview,
-    ordering: Ordering,
-    queue: CompletionQueue | None = None,
+    domain: CommunicationDomain, memory: memoryview, ordering: Ordering, queue: CompletionQueue | None = None
 ) -> MemoryHandle:
     """Register memory, trying a few times.
 
@@ -124,3 +123,5 @@ def register(
             return handle
     text = f"{len(memory)} bytes cannot be registered: {code.value}"
     raise MPIError(ERR_NO_MEM, text)
+
+
