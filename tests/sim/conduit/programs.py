@@ -1,4 +1,4 @@
-"""Programs of ranks that have both MPI and a conduit; they run in both worlds and check themselves."""
+"""Programs of ranks that have both MPI and a conduit; they check themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ompy.frameworks.conduit import HANDLERS, Category, Conduit, Handler, ThreadMode, Token, Transfer
+from ompy.frameworks.conduit import (
+    HANDLERS,
+    Category,
+    Conduit,
+    Handler,
+    ThreadMode,
+    Token,
+    Transfer,
+)
 from ompy.frameworks.pml import STANDARD
 from ompy.runtime.conduit_selection import select_conduit
 from ompy.runtime.process import RankProcess

@@ -14,7 +14,6 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.gni import GniNic, MemoryHandle, ReturnCode, SmsgAttributes
 from ompy.mca.component import NotAvailable
-from ompy.mca.parameter import Values
 
 from ompy_components.conduit.gni import segment
 from ompy_components.conduit.gni.bootstrap import Bootstrap, node_map
@@ -111,9 +110,7 @@ def _bind(resources: Resources, node: int, address: int) -> None:
     endpoint = resources.domain.endpoint(resources.local_queue)
     code = endpoint.bind(address, node)
     if code is not ReturnCode.SUCCESS:
-        raise NotAvailable(
-            f"the NIC does not reach {resources.context.procs[node]}: {code.value}"
-        )
+        raise NotAvailable(f"the NIC does not reach {resources.context.procs[node]}: {code.value}")
     resources.endpoints[node] = endpoint
 
 
@@ -144,9 +141,7 @@ class _Smsg:
         depth = values.message_events or size * 2 * values.networkdepth * 2  # gasnet.md 5.3
         resources.message_queue = domain.completion_queue(depth)
         domain.mailbox_queue(resources.message_queue)
-        self.handle = segment.register(
-            domain, memoryview(bytearray(self.size)), resources.ordering
-        )
+        self.handle = segment.register(domain, memoryview(bytearray(self.size)), resources.ordering)
         work = WorkQueue(size, queue_lock(mode))
         self.transport = SmsgTransport(
             resources, resources.message_queue, work, values.smsg_burst, values.smsg_peer_burst
@@ -168,9 +163,7 @@ class _Own:
 
     def __init__(self, resources: Resources, peers: Sequence[int]) -> None:
         values = resources.parameters
-        self.transport = MailboxTransport(
-            resources, peers, values.networkdepth, values.smsg_burst
-        )
+        self.transport = MailboxTransport(resources, peers, values.networkdepth, values.smsg_burst)
         self.size = self.transport.size
         self.handle = self.transport.handle
         self.connect = self.transport.connect
