@@ -7,6 +7,7 @@ from typing import Any
 
 from ompy.engine.base import Poller
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import interfaces_for
 from ompy.frameworks.nic.gni import (
     CqMode,
     Event,
@@ -21,8 +22,12 @@ from ompy.runtime.virtual import VirtualJob
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice
 from ompy_components.nic.gni.generations import GENERATIONS
+from ompy_components.nic.ofi_emulated.choice import chosen
+from ompy_components.nic.ofi_emulated.component import EmulatedFabricComponent
+from ompy_components.nic.ofi_emulated.device import EmulatedFabric
 
 from tests.support.small_worlds import values_of
+from tests.support.worlds import registry
 
 SIZE = 4096
 TAG, COOKIE = 7, 0xC00C1E
@@ -52,6 +57,7 @@ class GniRank(Poller):
         self.context = context
         self.came, self.round = came, 0
         self.engine = context.engine
+        context.find_nics = _fabrics(context)  # type: ignore[assignment]
         kind = next(known for known in GENERATIONS if known.name == generation)
         self.nic = GniDevice(context, kind, values_of(GniComponent, **settings))
         self.nic.open()
@@ -80,9 +86,6 @@ class GniRank(Poller):
         if event is not None:
             self.events.append(event)
         return int(code is not ReturnCode.NOT_DONE)
-
-    def arm(self) -> bool:
-        return not self.queue.ready()  # who waits for another queue's event looks for it
 
     def join(self, credit: int = 4, size: int = 256) -> None:
         """Meet the others: handles, endpoints, mailboxes."""
@@ -176,6 +179,16 @@ class GniRank(Poller):
         return self.done(self.post(*arguments, **more))
 
 
+def _fabrics(context: RankContext) -> Callable[[type, str], list[EmulatedFabric]]:
+    """What a rank's runtime does for it: the fabrics it has."""
+
+    def find(kind: type, name: str = "") -> list[EmulatedFabric]:
+        values = values_of(EmulatedFabricComponent)
+        return [EmulatedFabric(context, interfaces_for(context), chosen(values), values)]
+
+    return find
+
+
 def gni_world(
     programs: Sequence[Callable[[GniRank], Any]],
     *,
@@ -183,16 +196,17 @@ def gni_world(
     generation: str = "gemini",
     ordering: Ordering = Ordering.RELAXED,
     depth: int = 1000,
+    hosts: Sequence[int] | None = None,
     **settings: object,
 ) -> list[Any]:
-    """Run one program per rank of a host; what they returned."""
+    """Run one program per rank, of one host unless `hosts` says which; what they returned."""
 
     def bring_up(context: RankContext, _: object) -> GniRank:
         return GniRank(context, generation, ordering, depth, settings, came)
 
     came: dict[int, int] = {}
 
-    job = VirtualJob(len(programs), None, seed=seed, bring_up=bring_up)  # type: ignore[arg-type]
+    job = VirtualJob(len(programs), registry(), seed=seed, hosts=hosts, bring_up=bring_up)
 
     def run(program: Callable[[GniRank], Any]) -> Callable[[Any], Any]:
         def body(rank: GniRank) -> Any:

@@ -115,6 +115,8 @@ class Conduit(Poller):
             `bulk`.
         segments: of all ranks, after `attach`.
         segment: the own one, after `attach`.
+        on_exit: called from within a poll, once, when another rank has ended the job and all know
+            of it, with the code; by default it raises SystemExit. `exit` need not be called then.
     """
 
     max_medium: int
@@ -128,6 +130,7 @@ class Conduit(Poller):
         self.mode = mode
         self.segments: list[SegmentInfo] = []
         self.segment = memoryview(b"")
+        self.on_exit: Callable[[int], object] = _leave
 
     def max_segment(self) -> tuple[int, int]:
         """Bytes of the largest segment this rank, and every rank, could have; before `attach`."""
@@ -195,13 +198,24 @@ class Conduit(Poller):
         """Ranks of this host, by rank, the own one among them."""
         raise NotImplementedError
 
-    def exit(self, code: int) -> None:
-        """End the job with a code; returns when all ranks know, or the time for it is over."""
+    def exit(self, code: int) -> int:
+        """End the job with a code; returns when all ranks know, and nothing can be sent any more.
+
+        Where others do not answer in time the job is ended by its launcher, as by
+        `WireUp.abort`. May be called from within a handler.
+
+        Returns:
+            The code of the job: the largest where several ranks end it.
+        """
         raise NotImplementedError
 
     def counters(self) -> dict[str, int]:
         """What it has counted: stalls, retries, messages; for reports."""
         return {}
+
+
+def _leave(code: int) -> None:
+    raise SystemExit(code)
 
 
 class ConduitComponent(Component):

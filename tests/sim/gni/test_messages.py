@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ompy.frameworks.nic.gni import EventKind, ReturnCode
 
+from tests.support.effort import THOROUGH
 from tests.support.gni_job import GniRank, gni_world
 
 COUNT = 50
+CREDIT = 4  # of the job's mailboxes
 EMPTY = memoryview(b"")
+SUCCESS = ReturnCode.SUCCESS
 
 
 def say(rank: GniRank, peer: int, text: bytes) -> None:
@@ -22,50 +27,96 @@ def sender(rank: GniRank) -> int:
     return rank.context.rank
 
 
-def receiver(rank: GniRank) -> dict[int, list[bytes]]:
-    """Take messages when told to, and of everybody when events were lost."""
+def receiver(rank: GniRank) -> tuple[dict[int, list[bytes]], int]:
+    """Take messages when told to, and of everybody when events were lost, and count that."""
     found: dict[int, list[bytes]] = {peer: [] for peer in rank.endpoints}
-    look: list[int] = []
+    overruns = 0
 
     def drained() -> bool:
+        nonlocal overruns
         code, event = rank.mailbox_queue.get_event()
-        if code is ReturnCode.ERROR_RESOURCE:
-            rank.overruns = getattr(rank, "overruns", 0) + 1  # type: ignore[attr-defined]
-            look.extend(rank.endpoints)
-        if event is not None:
+        while event is not None:
             assert event.kind is EventKind.SMSG
-            look.append(event.peer)
-        for peer in list(look):
-            code, message = rank.endpoints[peer].smsg_next()
-            while code is ReturnCode.SUCCESS:
-                assert message is not None
-                found[peer].append(bytes(message))
-                assert rank.endpoints[peer].smsg_release() is ReturnCode.SUCCESS
-                code, message = rank.endpoints[peer].smsg_next()
-            assert code is ReturnCode.NOT_DONE
-        if not rank.domain.late:  # type: ignore[attr-defined]
-            look.clear()  # none of them can have more without an event
+            take_all(rank, event.peer, found[event.peer])
+            if code is ReturnCode.ERROR_RESOURCE:
+                overruns += 1
+                for peer, mine in found.items():
+                    take_all(rank, peer, mine)
+            code, event = rank.mailbox_queue.get_event()
         return all(len(mine) == COUNT for mine in found.values())
 
     rank.wait(drained)
-    found[-1] = [b"overrun"] * getattr(rank, "overruns", 0)
-    return found
+    return found, overruns
 
 
-@pytest.mark.parametrize("seed", range(10))
+def take_all(rank: GniRank, peer: int, found: list[bytes]) -> None:
+    endpoint = rank.endpoints[peer]
+    code, message = endpoint.smsg_next()
+    while code is ReturnCode.SUCCESS:
+        assert message is not None
+        found.append(bytes(message))
+        assert endpoint.smsg_release() is ReturnCode.SUCCESS
+        code, message = endpoint.smsg_next()
+    assert code is ReturnCode.NOT_DONE
+
+
+HOSTS = pytest.mark.parametrize("hosts", [(0,) * 4, (0, 0, 1, 2)], ids=["one host", "three hosts"])
+
+
+@HOSTS
+@pytest.mark.parametrize("seed", range(20 if THOROUGH else 2))
 @pytest.mark.parametrize("depth", [1, 3, 1000])
 @pytest.mark.parametrize("late", [0, 50])
-def test_each_message_comes_once_and_in_order(seed: int, depth: int, late: int) -> None:
-    found, *_ = gni_world([receiver, sender, sender, sender], seed=seed, depth=depth, late=late)
-    overruns = found.pop(-1)
+def test_each_message_comes_once_and_in_order(seed: int, depth: int, late: int, hosts: Any) -> None:
+    programs = [receiver, sender, sender, sender]
+    (found, overruns), *_ = gni_world(programs, seed=seed, depth=depth, late=late, hosts=hosts)
     for peer, texts in found.items():
         assert texts == [b"%d of %d" % (number, peer) for number in range(COUNT)]
-    assert bool(overruns) is (depth < 1000)
+    assert overruns or depth > 1
+    assert not overruns or depth < 1000
 
 
-def test_refusals_for_the_moment_lose_nothing() -> None:
-    found, *_ = gni_world([receiver, sender], refuse_every=3)
-    found.pop(-1)
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("before", range(6))
+def test_an_overrun_is_told_once_with_the_oldest_event(before: int, depth: int) -> None:
+    """After `before` events that were read in time, as many more as the mailbox has room for."""
+
+    def sends(rank: GniRank) -> None:
+        for number in range(before):
+            say(rank, 0, bytes([number]))
+            rank.fence()
+            rank.fence()
+        for number in range(before, before + CREDIT):
+            say(rank, 0, bytes([number]))
+        rank.fence()
+
+    def receives(rank: GniRank) -> tuple[list[ReturnCode], list[bytes]]:
+        codes, found = [], []
+        for _ in range(before):
+            rank.fence()
+            codes.append(rank.mailbox_queue.get_event()[0])
+            take_all(rank, 1, found)
+            rank.fence()
+        rank.fence()
+        rank.engine.progress()
+        for _ in range(CREDIT + 1):
+            codes.append(rank.mailbox_queue.get_event()[0])
+        take_all(rank, 1, found)
+        return codes, found
+
+    (codes, found), _ = gni_world([receives, sends], depth=depth)
+    told = (
+        [SUCCESS] * depth
+        if depth == CREDIT
+        else [ReturnCode.ERROR_RESOURCE, *[SUCCESS] * (depth - 1)]
+    )
+    assert codes == [SUCCESS] * before + told + [ReturnCode.NOT_DONE] * (CREDIT + 1 - depth)
+    assert found == [bytes([number]) for number in range(before + CREDIT)]
+
+
+@pytest.mark.parametrize("hosts", [(0, 0), (0, 1)])
+def test_refusals_for_the_moment_lose_nothing(hosts: Any) -> None:
+    (found, _), _ = gni_world([receiver, sender], refuse_every=3, hosts=hosts)
     assert [len(texts) for texts in found.values()] == [COUNT]
 
 
@@ -121,3 +172,29 @@ def test_the_shared_queue_has_short_messages_and_leads_to_other_hosts() -> None:
     codes, found = gni_world([ready, receives], msgq_on_host=True)
     assert codes == [ReturnCode.SUCCESS, ReturnCode.SIZE_ERROR]
     assert found == (0, bytes(125) + b"end")
+
+
+def test_the_shared_queue_leads_to_another_host_with_its_room() -> None:
+    def sends(rank: GniRank) -> list[ReturnCode]:
+        endpoint = rank.endpoints[1]
+        rank.domain.msgq_init(rank.domain.completion_queue(10), 4)
+        rank.fence()
+        codes = [endpoint.msgq_send(memoryview(bytes([n])), EMPTY) for n in range(5)]
+        codes.append(endpoint.msgq_send(memoryview(bytes(129)), EMPTY))
+        rank.until(lambda: endpoint.msgq_send(memoryview(b"last"), EMPTY), ReturnCode.NOT_DONE)
+        return codes
+
+    def receives(rank: GniRank) -> list[bytes]:
+        queue, found = rank.domain.completion_queue(10), []
+        assert rank.domain.msgq_init(queue, 4) is ReturnCode.SUCCESS
+        rank.fence()
+        for _ in range(5):
+            event = rank.take(queue)
+            code, peer, message = rank.domain.msgq_next()
+            assert (event.kind, event.peer, code, peer) == (EventKind.MSGQ, 0, SUCCESS, 0)
+            found.append(message)
+        return found
+
+    codes, found = gni_world([sends, receives], hosts=(0, 1))
+    assert codes == [SUCCESS] * 4 + [ReturnCode.NOT_DONE, ReturnCode.SIZE_ERROR]
+    assert found == [bytes([0]), bytes([1]), bytes([2]), bytes([3]), b"last"]

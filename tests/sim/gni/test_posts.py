@@ -25,7 +25,7 @@ def nothing(rank: GniRank) -> bytes:
 
 
 def both(program: Any, **settings: Any) -> list[Any]:
-    """Rank 0 does something to rank 1's memory."""
+    """Rank 0 does something to rank 1's memory, on one host unless `hosts` says otherwise."""
 
     def active(rank: GniRank) -> Any:
         result = program(rank)
@@ -35,10 +35,14 @@ def both(program: Any, **settings: Any) -> list[Any]:
     return gni_world([active, nothing], **settings)
 
 
+WHERE = pytest.mark.parametrize("hosts", [(0, 0), (0, 1)], ids=["one host", "two hosts"])
+
+
+@WHERE
 @pytest.mark.parametrize("generation", ["gemini", "aries"])
 @pytest.mark.parametrize("late", [0, 60])
 @pytest.mark.parametrize("ordering", Ordering)
-def test_what_is_put_is_got(generation: str, late: int, ordering: Ordering) -> None:
+def test_what_is_put_is_got(generation: str, late: int, ordering: Ordering, hosts: Any) -> None:
     data = bytes(range(256)) * 4
 
     def program(rank: GniRank) -> bytes:
@@ -55,17 +59,20 @@ def test_what_is_put_is_got(generation: str, late: int, ordering: Ordering) -> N
         assert rank.do(1, PostType.RDMA_GET, back, 2048, local_handle=there) is ReturnCode.SUCCESS
         return bytes(back)
 
-    found, memory = both(program, generation=generation, late=late, ordering=ordering)
+    found, memory = both(program, generation=generation, late=late, ordering=ordering, hosts=hosts)
     assert found == data
     assert memory[8:1032] == data
     assert memory[2048:3072] == data
     assert not any((*memory[:8], *memory[1032:2048], *memory[3072:]))
 
 
+@WHERE
 @pytest.mark.parametrize("late", [0, 60])
 @pytest.mark.parametrize("wrong", ["end", "begin", "handle", "word", "given back", "other rank"])
 @pytest.mark.parametrize("type_", [PostType.FMA_PUT, PostType.FMA_GET, PostType.AMO])
-def test_what_is_not_registered_is_not_touched(type_: PostType, wrong: str, late: int) -> None:
+def test_what_is_not_registered_is_not_touched(
+    type_: PostType, wrong: str, late: int, hosts: Any
+) -> None:
     def program(rank: GniRank) -> tuple[ReturnCode, bytes]:
         local = bytearray(b"\xee" * 16 if type_ is not PostType.AMO else 8)
         theirs = rank.handles[1]
@@ -81,7 +88,7 @@ def test_what_is_not_registered_is_not_touched(type_: PostType, wrong: str, late
         )
         return code, bytes(local)
 
-    (code, local), memory = both(program, late=late)
+    (code, local), memory = both(program, late=late, hosts=hosts)
     assert code is ReturnCode.PERMISSION_ERROR
     assert memory == bytes(SIZE)
     assert type_ is not PostType.FMA_GET or local == b"\xee" * 16
@@ -120,8 +127,9 @@ def test_block_transfers_want_registered_local_memory() -> None:
     assert set(both(program)[0]) == {ReturnCode.INVALID_PARAM}
 
 
+@pytest.mark.parametrize("hosts", [(0,) * 5, (0, 0, 1, 1, 2)], ids=["one host", "three hosts"])
 @pytest.mark.parametrize("late", [0, 60])
-def test_many_ranks_add_to_one_word(late: int) -> None:
+def test_many_ranks_add_to_one_word(late: int, hosts: Any) -> None:
     def program(rank: GniRank) -> list[int]:
         olds = []
         for _ in range(5 if rank.context.rank else 0):
@@ -139,7 +147,7 @@ def test_many_ranks_add_to_one_word(late: int) -> None:
         rank.fence()
         return olds if rank.context.rank else [int.from_bytes(rank.memory[16:24], "little")]
 
-    (total,), *olds = gni_world([program] * 5, late=late, seed=late)
+    (total,), *olds = gni_world([program] * 5, late=late, seed=late, hosts=hosts)
     assert total == 20
     assert sorted(old for mine in olds for old in mine) == list(range(20))
 
@@ -172,7 +180,8 @@ def test_atomics_are_those_of_the_generation(command: AtomicCommand) -> None:
     assert int.from_bytes(memory[:8], "little") == known[command.value]
 
 
-def test_a_peer_is_told_of_puts_and_queue_writes() -> None:
+@WHERE
+def test_a_peer_is_told_of_puts_and_queue_writes(hosts: Any) -> None:
     def active(rank: GniRank) -> None:
         mode = CqMode.GLOBAL_EVENT | CqMode.REMOTE_EVENT
         rank.do(1, PostType.FMA_PUT, b"12345678", 0, cq_mode=mode)
@@ -182,7 +191,7 @@ def test_a_peer_is_told_of_puts_and_queue_writes() -> None:
         events = [rank.take(rank.memory_queue) for _ in range(2)]
         return [(event.kind, event.peer, event.data) for event in events]
 
-    _, found = gni_world([active, passive])
+    _, found = gni_world([active, passive], hosts=hosts)
     assert found == [(EventKind.REMOTE, 0, 0), (EventKind.CQWRITE, 0, 0xABCDEF)]
 
 

@@ -188,6 +188,21 @@ def read(message: memoryview) -> Message:
     return Message(command, misc, handler, _arguments(message, at, count), offset, length, payload)
 
 
+def size(message: memoryview, first: int) -> int:
+    """Bytes of the message at the beginning of a longer piece of memory.
+
+    Args:
+        message: that memory.
+        first: the message's first word, as it should be.
+    """
+    command, misc = first & ((1 << COMMAND_BITS) - 1), first >> MISC_AT & MISC_MASK
+    count = first >> ARGUMENTS_AT & ((1 << ARGUMENTS_BITS) - 1)
+    if command in (Command.LONG_REQUEST, Command.LONG_REPLY):
+        length = LONG_HEAD.unpack_from(message)[1] if misc else 0
+        return long_head_size(count) + int(length)
+    return aligned(WORD.size + 4 * count) + misc
+
+
 def _arguments(message: memoryview, at: int, count: int) -> Sequence[int]:
     if not count:
         return ()

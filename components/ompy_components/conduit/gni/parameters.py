@@ -138,6 +138,16 @@ def _messages() -> tuple[Parameter, ...]:
             minimum=1,
         ),
         Parameter(
+            "message_events",
+            "int",
+            0,
+            "Room for events of arriving short messages; 0: two for each message that may come. "
+            "When there is none left events are lost, and all peers are looked at.",
+            level=7,
+            unit="events",
+            minimum=0,
+        ),
+        Parameter(
             "smsg_peer_burst",
             "int",
             4,  # reference gasnet.md 5.3: SMSG_PEER_BURST

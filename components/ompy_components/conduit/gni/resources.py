@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ompy.frameworks.context import RankContext
@@ -23,24 +22,17 @@ from ompy.frameworks.nic.gni import (
     CommunicationDomain,
     CompletionQueue,
     Endpoint,
-    Event,
     GniNic,
     MemoryHandle,
 )
 from ompy.mca.parameter import Values
 
+from ompy_components.conduit.gni.parameters import ordering
+
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from ompy.frameworks.conduit import SegmentInfo
-
-
-class Posted:
-    """What stands in a post's `context`: `poll_local` hands it the post's event, whoever's it is."""
-
-    __slots__ = ()
-
-    def completed(self, event: Event) -> None:
-        """The post is done, well or not. Called without the lock."""
-        raise NotImplementedError
 
 
 class Resources:
@@ -50,10 +42,12 @@ class Resources:
         context: the rank.
         nic: its NIC, open.
         domain: the job's communication domain on it.
-        local_queue: events of what this rank has posted.
+        local_queue: events of what this rank has posted. `RdmaEngine.poll_local` reads it; of posts
+            that are not its own it calls the `context` with the event.
         message_queue: events of short messages that arrive.
         endpoints: by rank; None for the own one.
         parameters: of the component.
+        ordering: that memory is registered with, as they say.
         lock: held around calls of the NIC, which stand no other meanwhile. Costs nothing where
             there is one caller at a time.
         yield_: lets time go by where something has to be waited for: other pollers of the rank
@@ -78,6 +72,7 @@ class Resources:
         "lock",
         "message_queue",
         "nic",
+        "ordering",
         "parameters",
         "segment",
         "segment_handle",
@@ -98,6 +93,7 @@ class Resources:
         self.nic = nic
         self.domain = domain
         self.parameters = parameters
+        self.ordering = ordering(parameters)
         self.lock = lock
         self.yield_ = yield_
         self.counters: Counter[str] = Counter()

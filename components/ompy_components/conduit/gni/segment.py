@@ -40,11 +40,11 @@ def limit(
     Args:
         physical: memory of the host, bytes.
         ratio: of it that may be pinned.
-        physmem_max: what may be pinned on a host instead, bytes; 0 for none.
+        physmem_max: memory that counts instead, bytes; 0 for none.
         ranks_here: how many share that.
         for_messages: what else a rank has registered, bytes.
     """
-    pinnable = physmem_max or int(physical * ratio)
+    pinnable = int((physmem_max or physical) * ratio)
     return max(0, whole_pages(pinnable // ranks_here - for_messages))
 
 

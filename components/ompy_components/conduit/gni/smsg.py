@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.nic.gni import CompletionQueue, Endpoint, EventKind, ReturnCode
 
 from ompy_components.conduit.gni.resources import Resources
 from ompy_components.conduit.gni.transport import Transport
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 MESSAGE_SIZE: Final = 640  # reference gasnet.md 5.1: round64(72 + AMMaxMedium)
 NOT_PACKED: Final = 8  # reference gasnet.md 5.5: bytes a LONG leaves free

@@ -12,7 +12,7 @@ from typing import Final
 
 from ompy.frameworks.nic.gni import AtomicCommand, MemoryHandle, PostDescriptor, ReturnCode
 
-WORD: Final = 8
+WORD: Final = 8  # bytes; reference gasnet.md 3: AMOs are on 64-bit words
 QUESTION: Final = Struct("<B7xQQQQQ")
 ANSWER: Final = Struct("<B7xQ")
 assert QUESTION.size == 48
@@ -20,7 +20,7 @@ assert ANSWER.size == 16
 
 _COMMANDS: Final = tuple(AtomicCommand)
 _CODES: Final = tuple(ReturnCode)
-_MASK: Final = (1 << 64) - 1
+_MASK: Final = (1 << 64) - 1  # reference gasnet.md 3: the same words
 
 _COMPUTE: Final[dict[AtomicCommand, Callable[[int, int, int], int]]] = {
     AtomicCommand.ADD: lambda old, first, _: old + first,

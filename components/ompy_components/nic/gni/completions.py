@@ -37,19 +37,23 @@ class EventQueue(CompletionQueue):
 
     def get_event(self) -> tuple[ReturnCode, Event | None]:
         """The next event, if there is one."""
-        self._progress()
+        events = self._events
+        if not events:
+            self._progress()
+            if not events:
+                return ReturnCode.NOT_DONE, None
         if self._overrun:
             self._overrun = False
-            return ReturnCode.ERROR_RESOURCE, self._events.popleft()
-        if not self._events:
-            return ReturnCode.NOT_DONE, None
-        return ReturnCode.SUCCESS, self._events.popleft()
+            return ReturnCode.ERROR_RESOURCE, events.popleft()
+        return ReturnCode.SUCCESS, events.popleft()
 
     def ready(self) -> bool:
         """Whether there is an event."""
-        self._progress()
+        if not self._events:
+            self._progress()
         return bool(self._events)
 
     def close(self) -> None:
         """Forget what is in it."""
         self._events.clear()
+        self._overrun = False

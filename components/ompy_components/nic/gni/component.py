@@ -56,6 +56,13 @@ class GniComponent(NicComponent):
             minimum=128,  # seed: messages of the shared message queue have up to 128
         ),
         Parameter(
+            "fabric",
+            "string",
+            "ofi_emulated",
+            "NIC component with a fabric that carries what goes to other hosts.",
+            level=6,
+        ),
+        Parameter(
             "msgq_on_host",
             "bool",
             False,

@@ -22,16 +22,22 @@ from ompy.mca.parameter import Values
 from ompy_components.nic.gni import atomics
 from ompy_components.nic.gni.completions import EventQueue
 from ompy_components.nic.gni.endpoint import GniEndpoint
+from ompy_components.nic.gni.far import FarWire
 from ompy_components.nic.gni.generations import Generation
-from ompy_components.nic.gni.host import Entry, HostWire, Kind
+from ompy_components.nic.gni.host import HostWire, Kind
 from ompy_components.nic.gni.lateness import Lateness
 from ompy_components.nic.gni.layout import MSGQ_RELEASED
 from ompy_components.nic.gni.mailbox import mailbox_size
-from ompy_components.nic.gni.memory import OwnMemory, PeerMemory
+from ompy_components.nic.gni.memory import FarMemory, OwnMemory, PeerMemory
 from ompy_components.nic.gni.posts import Posts
 
 if TYPE_CHECKING:
     from ompy_components.nic.gni.device import GniDevice
+
+# members of an enum are slow to find
+SMSG, MSGQ, REMOTE, CQWRITE, AMO = (
+    int(kind) for kind in (Kind.SMSG, Kind.MSGQ, Kind.REMOTE, Kind.CQWRITE, Kind.AMO)
+)
 
 
 class GniDomain(CommunicationDomain):
@@ -41,15 +47,23 @@ class GniDomain(CommunicationDomain):
         generation: which NIC it is.
         job: protection tag and cookie in one number, never 0.
         wire: to the peers of the host.
+        far: to those of other hosts, if there are any.
         memory: what this rank has registered.
         endpoints: those that are bound, by rank.
         posts: those under way.
         late: what comes later than it has to.
         msgq_share: messages one peer may have in another's shared queue.
+        news: what has come from peers, or become of posts, in all.
     """
 
     def __init__(
-        self, device: GniDevice, context: RankContext, job: int, wire: HostWire, values: Values
+        self,
+        device: GniDevice,
+        context: RankContext,
+        job: int,
+        wire: HostWire,
+        far: FarWire | None,
+        values: Values,
     ) -> None:
         self._device = device
         self._context = context
@@ -57,21 +71,26 @@ class GniDomain(CommunicationDomain):
         self.generation: Generation = device.kind
         self.job = job
         self.wire = wire
+        self.far = far
         self._copy = device.copy
-        self.memory = OwnMemory(context, wire.layout, wire.words, self._copy, values.registrations)
+        self.memory = OwnMemory(context, wire, far, self._copy)
         self.endpoints: dict[int, GniEndpoint] = {}
         self.posts = Posts(self, values.posts)
-        self.late = Lateness(context.engine.random, values.late)
+        self.late = Lateness(context.engine, values.late)
         self.msgq_share = 0
+        self.news = 0
         self._mailbox_queue: EventQueue | None = None
         self._msgq_queue: EventQueue | None = None
         self._msgq: deque[tuple[int, bytes]] = deque()
         self._msgq_released: dict[int, int] = {}
         self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
-        self._unsaid: deque[tuple[int, Kind, int, bytes]] = deque()
+        self._unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
         self._calls = 0
-        self._busy = False
+        self._refused = False
+        self._inside = False
         wire.join(job)
+        if far is not None:
+            far.join(job)
 
     # -- memory and queues
 
@@ -104,8 +123,17 @@ class GniDomain(CommunicationDomain):
         """Of the NIC that a rank has."""
         return self._device.address_of(rank)
 
-    def peer_memory(self, rank: int) -> PeerMemory:
-        """What a peer of this host has registered."""
+    def wire_to(self, rank: int) -> HostWire | FarWire | None:
+        """The wire that leads to a rank; None: there is none."""
+        if self.wire.reaches(rank):
+            return self.wire
+        far = self.far
+        return far if far is not None and far.reaches(rank) and far.meet(rank) else None
+
+    def peer_memory(self, rank: int) -> PeerMemory | FarMemory:
+        """What a peer has registered."""
+        if self.far is not None and self.far.reaches(rank):
+            return FarMemory(self.far, rank)
         local_rank = self.wire.proc(rank).local_rank
         return PeerMemory(rank, local_rank, self.wire.layout, self.wire.words, self._copy)
 
@@ -136,7 +164,7 @@ class GniDomain(CommunicationDomain):
 
     def msgq_reaches(self, rank: int) -> bool:
         """Whether the shared queue leads there: not within a host, unless a parameter says so."""
-        return bool(self._values.msgq_on_host) and self.wire.reaches(rank)
+        return bool(self._values.msgq_on_host) or not self.wire.reaches(rank)
 
     def msgq_next(self) -> tuple[ReturnCode, int, bytes]:
         """The oldest message in the shared queue."""
@@ -145,7 +173,9 @@ class GniDomain(CommunicationDomain):
             return ReturnCode.NOT_DONE, -1, b""
         rank, message = self._msgq.popleft()
         released = self._msgq_released[rank] = self._msgq_released.get(rank, 0) + 1
-        self.wire.release(rank, MSGQ_RELEASED, released)
+        wire = self.wire_to(rank)
+        assert wire is not None, "it has sent something"
+        wire.release(rank, MSGQ_RELEASED, released)
         return ReturnCode.SUCCESS, rank, message
 
     # -- what runs out
@@ -153,8 +183,25 @@ class GniDomain(CommunicationDomain):
     def refuses(self) -> bool:
         """Whether this call is one of those that `refuse_every` has refused."""
         every = self._values.refuse_every
+        if not every:
+            return False
         self._calls += 1
-        return bool(every) and not self._calls % every
+        self._refused |= not self._calls % every
+        return not self._calls % every
+
+    def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
+        """Send something to a peer; false when there is no room, so try again soon."""
+        wire = self.wire_to(rank)
+        assert wire is not None, "it is bound"
+        if wire.send(rank, kind, word, *parts):
+            return True
+        self._refused = True
+        return False
+
+    def no_credit(self) -> ReturnCode:
+        """What a sender is told whose peer has not released enough."""
+        self._refused = True
+        return ReturnCode.NOT_DONE
 
     @property
     def congested(self) -> bool:
@@ -163,47 +210,54 @@ class GniDomain(CommunicationDomain):
 
     def say(self, rank: int, kind: Kind, word: int, payload: bytes = b"") -> None:
         """Tell a peer's device something, as soon as there is room."""
-        if self._unsaid or not self.wire.send(rank, kind, word, payload):
-            self._unsaid.append((rank, kind, word, payload))
+        if rank in self._unsaid or not self.send(rank, kind, word, payload):
+            self._unsaid.setdefault(rank, deque()).append((kind, word, payload))
+
+    def _say_on(self) -> None:
+        for rank, waiting in list(self._unsaid.items()):
+            wire = self.wire_to(rank)
+            assert wire is not None, "it was tried before"
+            while waiting and (wire.lost(rank) or wire.send(rank, *waiting[0])):
+                waiting.popleft()
+            if not waiting:
+                del self._unsaid[rank]
 
     # -- progress
 
     def progress(self) -> None:
         """Take in what peers have sent, and do some of what is late."""
-        if self._busy:
+        if self._inside:
             return  # a queue is asked from within
-        self._busy = True
+        self._inside = True
         try:
-            while self._unsaid and (
-                self.wire.send(*self._unsaid[0]) or self.wire.proc(self._unsaid[0][0]).departed
-            ):
-                self._unsaid.popleft()
-            self.late.round()
-            for entry in self.wire.receive():
-                self._take(entry)
+            if self._unsaid:
+                self._say_on()
+            if len(self.late):
+                self.news += self.late.round()
+            self.news += self.wire.take(self._take)
+            if self.far is not None:
+                self.news += self.far.take(self._take)
             self.posts.look_for_the_dead()
         finally:
-            self._busy = False
+            self._inside = False
 
-    def _take(self, entry: Entry) -> None:
-        rank = entry.rank
-        if entry.kind is Kind.SMSG:
-            self._smsg(rank, entry.payload)
-        elif entry.kind is Kind.MSGQ:
-            self._msgq.append((rank, bytes(entry.payload)))
+    def _take(self, rank: int, kind: int, word: int, payload: memoryview) -> None:
+        if kind == SMSG:
+            self._smsg(rank, payload)
+        elif kind == MSGQ:
+            self._msgq.append((rank, bytes(payload)))
             self._tell(self._msgq_queue, Event(EventKind.MSGQ, rank))
-        elif entry.kind is Kind.REMOTE:
-            self._tell(self.memory.queue_of(entry.word), Event(EventKind.REMOTE, rank))
-        elif entry.kind is Kind.CQWRITE:
-            first, second = (int.from_bytes(entry.payload[at : at + 8], "little") for at in (0, 8))
+        elif kind == REMOTE:
+            self._tell(self.memory.queue_of(word), Event(EventKind.REMOTE, rank))
+        elif kind == CQWRITE:
+            first, second = (int.from_bytes(payload[at : at + 8], "little") for at in (0, 8))
             known = self.memory.find(MemoryHandle(first, second))
-            event = Event(EventKind.CQWRITE, rank, entry.word)
+            event = Event(EventKind.CQWRITE, rank, word)
             self._tell(known.queue if known is not None else None, event)
-        elif entry.kind is Kind.AMO:
-            answer = atomics.compute(entry.payload, self._words_of)
-            self.say(rank, Kind.AMO_DONE, entry.word, answer)
+        elif kind == AMO:
+            self.say(rank, Kind.AMO_DONE, word, atomics.compute(payload, self._words_of))
         else:
-            self.posts.answered(entry.word, entry.payload)
+            self.posts.answered(word, payload)
 
     def _words_of(self, handle: MemoryHandle) -> memoryview | None:
         known = self.memory.find(handle)
@@ -215,18 +269,25 @@ class GniDomain(CommunicationDomain):
             self._early.setdefault(rank, []).append(bytes(message))
             return
         mailbox = endpoint.mailbox
-        mailbox.deliver(message)
-        self.late.do(mailbox.show, mailbox)
-        self._tell(self._mailbox_queue, Event(EventKind.SMSG, rank))
+        number = mailbox.deliver(message)
+
+        def arrive() -> None:
+            mailbox.show(number)
+            if self._mailbox_queue is not None:
+                self._mailbox_queue.push(Event(EventKind.SMSG, rank))
+
+        self.late.do(arrive)
 
     def _tell(self, queue: CompletionQueue | None, event: Event) -> None:
         if isinstance(queue, EventQueue):
             self.late.do(partial(queue.push, event))
 
     @property
-    def idle(self) -> bool:
-        """Nothing is late, and nothing waits to be said."""
-        return not len(self.late) and not self._unsaid
+    def busy(self) -> bool:
+        """Whether something is late or unsaid, or was refused for the moment since last asked."""
+        refused, self._refused = self._refused, False
+        far = self.far is not None and self.far.waits
+        return refused or far or bool(len(self.late)) or bool(self._unsaid)
 
     def destroy(self) -> ReturnCode:
         """Give everything back."""
@@ -235,5 +296,7 @@ class GniDomain(CommunicationDomain):
         self.late.finish()
         self.memory.close()
         self.wire.join(0)
+        if self.far is not None:
+            self.far.join(0)
         self._device.domain_gone()
         return ReturnCode.SUCCESS

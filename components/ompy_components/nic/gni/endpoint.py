@@ -13,10 +13,11 @@ from ompy.frameworks.nic.gni import (
 )
 
 from ompy_components.nic.gni.completions import EventQueue
-from ompy_components.nic.gni.host import Kind
+from ompy_components.nic.gni.far import FarWire
+from ompy_components.nic.gni.host import HostWire, Kind
 from ompy_components.nic.gni.layout import MSGQ_RELEASED, SMSG_RELEASED
 from ompy_components.nic.gni.mailbox import Mailbox, mailbox_size
-from ompy_components.nic.gni.memory import PeerMemory
+from ompy_components.nic.gni.memory import FarMemory, PeerMemory
 
 if TYPE_CHECKING:
     from ompy_components.nic.gni.domain import GniDomain
@@ -29,11 +30,13 @@ class GniEndpoint(Endpoint):
         queue: told what became of posts.
         rank: the peer, -1 before `bind`.
         memory: what it has registered.
+        wire: that leads to it.
         mailbox: where its short messages arrive, after `smsg_init`.
         under_way: posts.
     """
 
-    memory: PeerMemory
+    memory: PeerMemory | FarMemory
+    wire: HostWire | FarWire
 
     def __init__(self, domain: GniDomain, queue: EventQueue | None) -> None:
         self._domain = domain
@@ -46,12 +49,14 @@ class GniEndpoint(Endpoint):
         self._queued = 0
 
     def bind(self, address: int, rank: int) -> ReturnCode:
-        """Say who the peer is: a rank of this host."""
+        """Say who the peer is."""
         if self.rank >= 0:
             return ReturnCode.INVALID_STATE
-        if not self._domain.wire.reaches(rank) or address != self._domain.address_of(rank):
+        wire = self._domain.wire_to(rank)
+        if wire is None or address != self._domain.address_of(rank):
             return ReturnCode.INVALID_PARAM
         self.rank = rank
+        self.wire = wire
         self.memory = self._domain.peer_memory(rank)
         self._domain.endpoints[rank] = self
         return ReturnCode.SUCCESS
@@ -59,7 +64,8 @@ class GniEndpoint(Endpoint):
     @property
     def stranger(self) -> bool:
         """Whether the peer is in another communication domain, or in none."""
-        return self._domain.wire.job_of(self.rank) != self._domain.job
+        wire = self.wire
+        return isinstance(wire, HostWire) and wire.job_of(self.rank) != self._domain.job
 
     # -- posts
 
@@ -93,7 +99,7 @@ class GniEndpoint(Endpoint):
         size = mailbox_size(local.max_credit, local.max_size)
         if known is None or local.offset + size > len(known.memory):
             return ReturnCode.INVALID_PARAM
-        if max(local.max_size, remote.max_size) > self._domain.wire.room:
+        if max(local.max_size, remote.max_size) > self.wire.room:
             return ReturnCode.SIZE_ERROR
         self._remote = remote
         self.mailbox = Mailbox(known.memory[local.offset : local.offset + size], local)
@@ -107,10 +113,12 @@ class GniEndpoint(Endpoint):
             return ReturnCode.INVALID_STATE
         if len(header) + len(payload) > remote.max_size:
             return ReturnCode.SIZE_ERROR
-        wire = self._domain.wire
-        if self._sent - wire.released(self.rank, SMSG_RELEASED) >= remote.max_credit:
-            return ReturnCode.NOT_DONE
-        if self._domain.refuses() or not wire.send(self.rank, Kind.SMSG, 0, header, payload):
+        domain = self._domain
+        if self.wire.lost(self.rank):
+            return ReturnCode.TRANSACTION_ERROR
+        if self._sent - self.wire.released(self.rank, SMSG_RELEASED) >= remote.max_credit:
+            return domain.no_credit()
+        if domain.refuses() or not domain.send(self.rank, Kind.SMSG, 0, header, payload):
             return ReturnCode.NOT_DONE
         self._sent += 1
         return ReturnCode.SUCCESS
@@ -128,7 +136,7 @@ class GniEndpoint(Endpoint):
             return ReturnCode.INVALID_STATE
         code = self.mailbox.release()
         if code is ReturnCode.SUCCESS:
-            self._domain.wire.release(self.rank, SMSG_RELEASED, self.mailbox.released)
+            self.wire.release(self.rank, SMSG_RELEASED, self.mailbox.released)
         return code
 
     def msgq_send(self, header: memoryview, payload: memoryview) -> ReturnCode:
@@ -137,10 +145,12 @@ class GniEndpoint(Endpoint):
             return ReturnCode.INVALID_PARAM
         if len(header) + len(payload) > MSGQ_MAX:
             return ReturnCode.SIZE_ERROR
-        wire = self._domain.wire
-        if self._queued - wire.released(self.rank, MSGQ_RELEASED) >= self._domain.msgq_share:
-            return ReturnCode.NOT_DONE
-        if self._domain.refuses() or not wire.send(self.rank, Kind.MSGQ, 0, header, payload):
+        domain = self._domain
+        if self.wire.lost(self.rank):
+            return ReturnCode.TRANSACTION_ERROR
+        if self._queued - self.wire.released(self.rank, MSGQ_RELEASED) >= domain.msgq_share:
+            return domain.no_credit()
+        if domain.refuses() or not domain.send(self.rank, Kind.MSGQ, 0, header, payload):
             return ReturnCode.NOT_DONE
         self._queued += 1
         return ReturnCode.SUCCESS

@@ -6,9 +6,9 @@ and whoever has news for it rings its doorbell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from ompy import raw
 from ompy.frameworks.context import RankContext
@@ -31,22 +31,7 @@ class Kind(IntEnum):
     CQWRITE = 4  # the word is the data, the bytes the handle
     AMO = 5  # the word is the post's number
     AMO_DONE = 6
-
-
-class Entry(NamedTuple):
-    """What has come from a peer.
-
-    Attributes:
-        rank: its.
-        kind: what it is.
-        word: that came with it.
-        payload: valid until the next one is taken.
-    """
-
-    rank: int
-    kind: Kind
-    word: int
-    payload: memoryview
+    RELEASED = 7  # between hosts: messages released, place << 32 | count
 
 
 class _Peer:
@@ -80,6 +65,7 @@ class HostWire:
             writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
             reader = RingReader(self._memory, layout.ring(here, there), slots, size)
             self._peers[proc.rank] = _Peer(proc, writer, reader)
+        self._readers = list(self._peers.values())
         self.room = size - 16  # the ring's own header of a slot
         context.network.doorbell(here)  # arms it as what wakes this rank
 
@@ -94,6 +80,10 @@ class HostWire:
     def join(self, job: int) -> None:
         """Say which communication domain this rank is in."""
         self.words[self._line + JOB] = job
+
+    def lost(self, rank: int) -> str:
+        """Why a peer cannot be reached any more, empty while it can."""
+        return self._peers[rank].proc.departed
 
     def job_of(self, rank: int) -> int:
         """Which one a peer is in, 0 while it is in none."""
@@ -114,16 +104,23 @@ class HostWire:
         self._wake(peer)
         return True
 
-    def receive(self) -> Iterator[Entry]:
-        """Take out what has come: each entry lasts until the next one is asked for."""
-        for rank, peer in self._peers.items():
+    def take(self, taker: Callable[[int, int, int, memoryview], object]) -> int:
+        """Hand over what has come: rank, kind, word and bytes, which last for the call.
+
+        Returns:
+            How many entries there were.
+        """
+        count = 0
+        for peer in self._readers:
             reader = peer.reader
             while reader.peek():
                 payload = self._memory[reader.payload : reader.payload + reader.length]
                 try:
-                    yield Entry(rank, Kind(reader.kind), reader.reference, payload)
+                    taker(peer.proc.rank, reader.kind, reader.reference, payload)
                 finally:
                     reader.release()
+                count += 1
+        return count
 
     def release(self, rank: int, place: int, count: int) -> None:
         """Tell a peer how many of its messages have been released in all.
@@ -141,6 +138,10 @@ class HostWire:
         """How many of our messages a peer has released in all."""
         there, here = self._peers[rank].proc.local_rank, self._context.me.local_rank
         return int(self.words[self.layout.released(there, here) + place])
+
+    def wake(self, rank: int) -> None:
+        """Have a peer look, if it sleeps."""
+        self._wake(self._peers[rank])
 
     def _wake(self, peer: _Peer) -> None:
         line = self.layout.line(peer.proc.local_rank)

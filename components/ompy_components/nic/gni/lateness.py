@@ -2,15 +2,21 @@
 
 An effect is done at once, or joins those that are late. Each round of the device does one late
 effect or more, drawn by chance from those that nothing holds back: the first of each lane, and all
-of those without one.
+of those without one. Between two rounds some time passes, so that other ranks see what there is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
+from typing import Final
+
+from ompy.engine.base import Engine
 
 Effect = Callable[[], object]
+
+STEP: Final = 1000  # ns between rounds; arbitrary: longer than a poll of another rank
+# looks without a round, for who polls while the virtual clock stands still
+LOOKS: Final = 16  # arbitrary: enough to notice that something is late
 
 
 class Lateness:
@@ -20,11 +26,14 @@ class Lateness:
         percent: how many of a hundred are late.
     """
 
-    def __init__(self, random: Random, percent: int) -> None:
-        """Have `percent` of a hundred effects come late, as `random` has it."""
-        self._random = random
+    def __init__(self, engine: Engine, percent: int) -> None:
+        """Have `percent` of a hundred effects come late, by the engine's clock and chance."""
+        self._engine = engine
+        self._random = engine.random
         self.percent = percent
         self._waiting: list[tuple[object, Effect]] = []
+        self._next = 0
+        self._looks = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -37,12 +46,19 @@ class Lateness:
         """Do something now or later; what has a lane comes after what is in it already."""
         held = lane is not None and any(other is lane for other, _ in self._waiting)
         if held or self.happens():
+            if not self._waiting:
+                self._next, self._looks = self._engine.now() + STEP, 0
             self._waiting.append((lane, effect))
         else:
             effect()
 
     def round(self) -> int:
-        """Do some of what is late, at least one. Returns how many."""
+        """Do some of what is late if it is time, at least one. Returns how many."""
+        now = self._engine.now()
+        self._looks += 1
+        if now < self._next and self._looks < LOOKS:
+            return 0
+        self._next, self._looks = now + STEP, 0
         count = 0
         while self._waiting:
             free = self._free()

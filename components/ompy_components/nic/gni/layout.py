@@ -16,21 +16,11 @@ from typing import Final
 from ompy.net.ring import CACHE_LINE, SLOT_HEADER, ring_size
 
 # words of a rank's line, by place
-PARKED: Final = 0
-PROCESS: Final = 1
-PROBE_ADDRESS: Final = 2
-PROBE: Final = 3
-JOB: Final = 4
+PARKED, PROCESS, PROBE_ADDRESS, PROBE, JOB = range(5)
 
-# words of a registration, by place
-SLOT_WORDS: Final = 8
-IDENTITY: Final = 0  # 0: none
-ADDRESS: Final = 1
-SIZE: Final = 2
-ORDERING: Final = 3
-DESCRIPTOR: Final = 4
-REGION: Final = 5  # 0: not in one
-OFFSET: Final = 6
+# words of a registration, by place; IDENTITY is 0 where there is none, REGION where it is in none
+SLOT_WORDS: Final = 8  # arbitrary: a cache line
+IDENTITY, ADDRESS, SIZE, DESCRIPTOR, REGION, OFFSET = range(6)
 
 # words of a pair's counters, by place
 SMSG_RELEASED: Final = 0

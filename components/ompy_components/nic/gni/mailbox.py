@@ -1,7 +1,8 @@
 """Short messages to and from one peer.
 
 A mailbox has a slot for each message it has credit for; a sender has so many credits, and gets one
-back for each message that was released. What has arrived but is not visible yet is late.
+back for each message that was released. Messages may arrive in any order, each with its event, and
+can be seen in theirs: one that has overtaken another waits for it.
 """
 
 from __future__ import annotations
@@ -26,51 +27,55 @@ def mailbox_size(max_credit: int, max_size: int) -> int:
 
 
 class Mailbox:
-    """Where the short messages of one peer arrive."""
+    """Where the short messages of one peer arrive.
+
+    Attributes:
+        released: messages that were, in all.
+    """
 
     def __init__(self, memory: memoryview, attributes: SmsgAttributes) -> None:
         """Use `memory`, which is all of the mailbox."""
         self._memory = memory
         self._credit = attributes.max_credit
         self._slot = slot_size(attributes.max_size)
-        self._next = 0
-        self._arrived: deque[memoryview] = deque()
-        self._visible = 0
+        self._taken = 0  # places given to messages, in all
+        self._visible = 0  # messages that can be seen, or have been
+        self._early: set[int] = set()  # those that have overtaken others
+        self._messages: deque[memoryview] = deque()
         self._open = False
         self.released = 0
 
-    @property
-    def waiting(self) -> int:
-        """Messages that `take` could return, one after the other."""
-        return self._visible
-
-    def deliver(self, message: memoryview) -> None:
-        """A message has arrived; it cannot be seen yet."""
-        at = HEAD + self._next % self._credit * self._slot
-        self._next += 1
+    def deliver(self, message: memoryview) -> int:
+        """Take a message's bytes. Returns its number, for `show`."""
+        number = self._taken
+        at = HEAD + number % self._credit * self._slot
+        self._taken += 1
         place = self._memory[at : at + len(message)]
         place[:] = message
-        self._arrived.append(place)
+        self._messages.append(place)
+        return number
 
-    def show(self) -> None:
-        """The next message that has arrived can be seen now."""
-        self._visible += 1
+    def show(self, number: int) -> None:
+        """A message has arrived: it can be seen when all before it have."""
+        self._early.add(number)
+        while self._visible in self._early:
+            self._early.remove(self._visible)
+            self._visible += 1
 
     def take(self) -> tuple[ReturnCode, memoryview | None]:
         """The oldest message, if it can be seen."""
         if self._open:
             return ReturnCode.INVALID_STATE, None
-        if not self._visible:
+        if self._visible == self.released:
             return ReturnCode.NOT_DONE, None
         self._open = True
-        return ReturnCode.SUCCESS, self._arrived[0]
+        return ReturnCode.SUCCESS, self._messages[0]
 
     def release(self) -> ReturnCode:
         """Give back the place of the message taken last."""
         if not self._open:
             return ReturnCode.INVALID_STATE
         self._open = False
-        self._arrived.popleft()
-        self._visible -= 1
+        self._messages.popleft()
         self.released += 1
         return ReturnCode.SUCCESS

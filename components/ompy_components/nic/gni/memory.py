@@ -7,20 +7,22 @@ the post badly before anything is touched.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ompy import raw
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import NicError
+from ompy.frameworks.nic.fabric import MemoryRegion
 from ompy.frameworks.nic.gni import CompletionQueue, MemoryHandle, Ordering, ReturnCode
 from ompy.net.base import LinkError, ProcessCopy
 
+from ompy_components.nic.gni.far import FarWire, Told
+from ompy_components.nic.gni.host import HostWire
 from ompy_components.nic.gni.layout import (
     ADDRESS,
     DESCRIPTOR,
     IDENTITY,
     OFFSET,
-    ORDERING,
     PROBE,
     PROBE_ADDRESS,
     PROCESS,
@@ -30,6 +32,20 @@ from ompy_components.nic.gni.layout import (
 )
 
 ORDERINGS = tuple(Ordering)
+# a handle's first word: rank, ordering, slot
+ORDERING_AT: Final = 24  # arbitrary: leaves room for more slots than there are
+SLOTS: Final = (1 << ORDERING_AT) - 1
+
+
+def slot_of(handle: MemoryHandle) -> int:
+    """Of its owner's table."""
+    return handle.qword1 & SLOTS
+
+
+def ordering_of(handle: MemoryHandle) -> Ordering:
+    """In which order bytes become visible there."""
+    number = handle.qword1 >> ORDERING_AT & 0xFF
+    return ORDERINGS[number] if number < len(ORDERINGS) else Ordering.RELAXED
 
 
 class Registered(NamedTuple):
@@ -39,11 +55,13 @@ class Registered(NamedTuple):
         memory: which, the caller's.
         handle: for peers.
         queue: told of what peers do to it.
+        region: what ranks of other hosts reach it by.
     """
 
     memory: memoryview
     handle: MemoryHandle
     queue: CompletionQueue | None
+    region: MemoryRegion | None
 
     def has(self, view: memoryview) -> bool:
         """Whether all of `view` lies in it."""
@@ -59,9 +77,11 @@ class OwnMemory:
     """What this rank has registered."""
 
     def __init__(
-        self, context: RankContext, layout: Layout, words: memoryview, copy: ProcessCopy, slots: int
+        self, context: RankContext, wire: HostWire, far: FarWire | None, copy: ProcessCopy
     ) -> None:
+        layout, words, slots = wire.layout, wire.words, wire.layout.registrations
         self._context = context
+        self._far = far
         self._layout = layout
         self._words = words
         self._copy = copy
@@ -78,20 +98,25 @@ class OwnMemory:
         """Register memory, if a slot is left."""
         if not self._free:
             return None
-        slot = self._free.pop()
         memory = raw.flat(memory)
         identity = int.from_bytes(self._context.network.entropy(8), "little") | 1
-        handle = MemoryHandle(self._context.rank << 32 | slot, identity)
+        first = self._context.rank << 32 | ORDERINGS.index(ordering) << ORDERING_AT
+        handle = MemoryHandle(first | self._free[-1], identity)
+        region = None
+        if self._far is not None:
+            region = self._far.register(memory, handle)
+            if region is None:
+                return None
+        slot = self._free.pop()
         words, at = self._words, self._layout.slot(self._rank, slot)
         words[at + ADDRESS] = self._copy.address_of(memory)
         words[at + SIZE] = len(memory)
-        words[at + ORDERING] = ORDERINGS.index(ordering)
         place = self._copy.region_of(memory)
         words[at + REGION] = 0
         if place is not None:
             words[at + DESCRIPTOR], words[at + REGION], words[at + OFFSET] = place
         words[at + IDENTITY] = identity  # last: from now on it counts
-        self._used[slot] = Registered(memory, handle, queue)
+        self._used[slot] = Registered(memory, handle, queue, region)
         return handle
 
     def remove(self, handle: MemoryHandle) -> bool:
@@ -99,9 +124,11 @@ class OwnMemory:
         found = self.find(handle)
         if found is None:
             return False
-        slot = handle.qword1 & 0xFFFFFFFF
+        slot = slot_of(handle)
         at = self._layout.slot(self._rank, slot)
         self._words[at + IDENTITY] = 0
+        if found.region is not None:
+            found.region.close()
         self._copy.forget(self._words[at + ADDRESS])
         del self._used[slot]
         self._free.append(slot)
@@ -111,7 +138,7 @@ class OwnMemory:
         """What a handle of this rank names now."""
         if handle is None or handle.qword1 >> 32 != self._context.rank:
             return None
-        found = self._used.get(handle.qword1 & 0xFFFFFFFF)
+        found = self._used.get(slot_of(handle))
         return found if found is not None and found.handle == handle else None
 
     def queue_of(self, slot: int) -> CompletionQueue | None:
@@ -125,8 +152,33 @@ class OwnMemory:
             self.remove(known.handle)
 
 
+class FarMemory:
+    """What one peer of another host has registered."""
+
+    near = False
+
+    def __init__(self, far: FarWire, rank: int) -> None:
+        self._far = far
+        self._rank = rank
+
+    def check(self, handle: MemoryHandle | None, offset: int, size: int) -> ReturnCode:
+        """What can be said from here; the peer says the rest."""
+        mine = handle is not None and handle.qword1 >> 32 == self._rank and offset >= 0
+        return ReturnCode.SUCCESS if mine else ReturnCode.PERMISSION_ERROR
+
+    def write(self, handle: MemoryHandle, offset: int, data: memoryview, told: Told) -> None:
+        """Have bytes written there."""
+        self._far.write(self._rank, handle, offset, data, told)
+
+    def read(self, handle: MemoryHandle, offset: int, into: memoryview, told: Told) -> None:
+        """Have bytes read there."""
+        self._far.read(self._rank, handle, offset, into, told)
+
+
 class PeerMemory:
     """What one peer of the host has registered."""
+
+    near = True
 
     def __init__(
         self, rank: int, local_rank: int, layout: Layout, words: memoryview, copy: ProcessCopy
@@ -139,38 +191,34 @@ class PeerMemory:
         self._line = layout.line(local_rank)
         self._tried = False
 
-    def ordering(self, handle: MemoryHandle) -> Ordering:
-        """In which order bytes become visible there."""
-        at = self._layout.slot(self._local_rank, handle.qword1 & 0xFFFFFFFF)
-        return ORDERINGS[self._words[at + ORDERING]]
-
     def check(self, handle: MemoryHandle | None, offset: int, size: int) -> ReturnCode:
         """Whether these bytes are registered there now."""
         if handle is None or handle.qword1 >> 32 != self._rank:
             return ReturnCode.PERMISSION_ERROR
-        slot = handle.qword1 & 0xFFFFFFFF
+        slot = handle.qword1 & SLOTS
         at = self._layout.slot(self._local_rank, slot)
         if slot >= self._layout.registrations or self._words[at + IDENTITY] != handle.qword2:
             return ReturnCode.PERMISSION_ERROR
         inside = offset >= 0 and offset + size <= self._words[at + SIZE]
         return ReturnCode.SUCCESS if inside else ReturnCode.PERMISSION_ERROR
 
-    def write(self, handle: MemoryHandle, offset: int, data: memoryview) -> ReturnCode:
+    def write(self, handle: MemoryHandle, offset: int, data: memoryview, told: Told) -> None:
         """Copy bytes there."""
-        return self._move(handle, offset, data, put=True)
+        told(self.move(handle, offset, data, put=True))
 
-    def read(self, handle: MemoryHandle, offset: int, into: memoryview) -> ReturnCode:
+    def read(self, handle: MemoryHandle, offset: int, into: memoryview, told: Told) -> None:
         """Copy bytes from there."""
-        return self._move(handle, offset, into, put=False)
+        told(self.move(handle, offset, into, put=False))
 
-    def _move(
+    def move(
         self, handle: MemoryHandle, offset: int, local: memoryview, *, put: bool
     ) -> ReturnCode:
+        """Copy bytes one way or the other, at once."""
         code = self.check(handle, offset, len(local))
         if code is not ReturnCode.SUCCESS or not len(local):
             return code
         words = self._words
-        at = self._layout.slot(self._local_rank, handle.qword1 & 0xFFFFFFFF)
+        at = self._layout.slot(self._local_rank, handle.qword1 & SLOTS)
         process = words[self._line + PROCESS]
         try:
             self._try()

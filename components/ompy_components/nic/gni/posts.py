@@ -24,7 +24,7 @@ from ompy.net.memory import address_of
 
 from ompy_components.nic.gni import atomics
 from ompy_components.nic.gni.host import Kind
-from ompy_components.nic.gni.memory import PeerMemory
+from ompy_components.nic.gni.memory import PeerMemory, ordering_of, slot_of
 
 if TYPE_CHECKING:
     from ompy_components.nic.gni.domain import GniDomain
@@ -64,13 +64,15 @@ class Posts:
             code = peer.check(post.remote_handle, post.sync_flag_address, atomics.WORD)
         if endpoint.stranger:
             code = ReturnCode.PERMISSION_ERROR
+        if endpoint.wire.lost(endpoint.rank):
+            code = ReturnCode.TRANSACTION_ERROR
         self.under_way += 1
         if code is not ReturnCode.SUCCESS:
             domain.late.do(partial(self._done, endpoint, post, code))
         elif post.type in PUTS:
-            self._put(endpoint, peer, post)
+            self._put(endpoint, post)
         elif post.type in GETS:
-            domain.late.do(partial(self._get, endpoint, peer, post))
+            domain.late.do(partial(self._get, endpoint, post))
         elif post.type in AMOS:
             return self._ask(endpoint, post)
         else:
@@ -119,88 +121,83 @@ class Posts:
 
     # -- puts and gets
 
-    def _put(self, endpoint: GniEndpoint, peer: PeerMemory, post: PostDescriptor) -> None:
-        domain = self._domain
-        local = post.local
-        at_once = post.type is not PostType.RDMA_PUT and domain.generation.fma_put_is_local
-        if not domain.late.percent:
-            code = self._write(peer, post, post.remote_address, local)
-            self._tell_peer(endpoint, post)
-            self._done(endpoint, post, code)
+    def _put(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+        domain, peer, local = self._domain, endpoint.memory, post.local
+        late = domain.late.percent
+        handle = post.remote_handle
+        assert handle is not None, "it was checked"
+        if isinstance(peer, PeerMemory) and not late:
+            self._landed(endpoint, post, peer.move(handle, post.remote_address, local, put=True))
             return
-        early = at_once or (post.cq_mode & CqMode.LOCAL_EVENT and not self._is_global(post))
-        if early:
+        fma = post.type is not PostType.RDMA_PUT
+        lets_go = post.cq_mode & CqMode.LOCAL_EVENT and not post.cq_mode & CqMode.GLOBAL_EVENT
+        if (fma and domain.generation.fma_put_is_local) or lets_go:
             local = memoryview(bytes(local))
-        assert post.remote_handle is not None
-        ordering = peer.ordering(post.remote_handle)
-        if ordering is Ordering.RELAXED:
-            self._scatter(endpoint, peer, post, local)
-            domain.late.do(partial(self._tell_peer, endpoint, post))
+        ordering = ordering_of(handle)
+        if late and ordering is Ordering.RELAXED:
+            self._scatter(endpoint, post, local)
             return
         lane = endpoint if ordering is Ordering.STRICT else None
+        landed = partial(self._landed, endpoint, post)
+        domain.late.do(partial(peer.write, handle, post.remote_address, local, landed), lane)
 
-        def effect() -> None:
-            code = self._write(peer, post, post.remote_address, local)
-            self._tell_peer(endpoint, post)
-            self._done(endpoint, post, code)
-
-        domain.late.do(effect, lane)
-
-    def _scatter(
-        self, endpoint: GniEndpoint, peer: PeerMemory, post: PostDescriptor, local: memoryview
-    ) -> None:
+    def _scatter(self, endpoint: GniEndpoint, post: PostDescriptor, local: memoryview) -> None:
         """Have a put's packets become visible each by itself."""
-        starts = range(0, max(len(local), 1), PACKET)
+        handle, starts = post.remote_handle, range(0, max(len(local), 1), PACKET)
+        assert handle is not None
         codes: list[ReturnCode] = []
+        domain, tells = self._domain, bool(post.cq_mode & CqMode.REMOTE_EVENT)
+        if tells:
+            domain.late.do(partial(domain.say, endpoint.rank, Kind.REMOTE, slot_of(handle)))
 
-        def effect(start: int) -> None:
-            packet = local[start : start + PACKET]
-            codes.append(self._write_only(peer, post, post.remote_address + start, packet))
+        def landed(code: ReturnCode) -> None:
+            codes.append(code)
             if len(codes) == len(starts):
-                bad = [code for code in codes if code is not ReturnCode.SUCCESS]
-                if not bad:
-                    self._flag(peer, post)
-                self._done(endpoint, post, bad[0] if bad else ReturnCode.SUCCESS)
+                bad = [other for other in codes if other is not ReturnCode.SUCCESS]
+                self._landed(endpoint, post, bad[0] if bad else ReturnCode.SUCCESS, told=tells)
+            if tells:
+                endpoint.wire.wake(endpoint.rank)  # the event may have come already
 
         for start in starts:
-            self._domain.late.do(partial(effect, start))
+            packet, at = local[start : start + PACKET], post.remote_address + start
+            domain.late.do(partial(endpoint.memory.write, handle, at, packet, landed))
 
-    def _write(
-        self, peer: PeerMemory, post: PostDescriptor, address: int, data: memoryview
-    ) -> ReturnCode:
-        code = self._write_only(peer, post, address, data)
-        if code is ReturnCode.SUCCESS:
-            self._flag(peer, post)
-        return code
-
-    def _write_only(
-        self, peer: PeerMemory, post: PostDescriptor, address: int, data: memoryview
-    ) -> ReturnCode:
+    def _landed(
+        self,
+        endpoint: GniEndpoint,
+        post: PostDescriptor,
+        code: ReturnCode,
+        *,
+        told: bool = False,
+    ) -> None:
+        """The peer's memory has a put's bytes, or cannot have them; its flag is next."""
+        ended = partial(self._ended, endpoint, post, told=told)
+        if post.type is not PostType.FMA_PUT_W_SYNCFLAG or code is not ReturnCode.SUCCESS:
+            ended(code)
+            return
         assert post.remote_handle is not None
-        return peer.write(post.remote_handle, address, data)
+        word = memoryview(post.sync_flag.to_bytes(atomics.WORD, "little"))
+        endpoint.memory.write(post.remote_handle, post.sync_flag_address, word, ended)
 
-    def _flag(self, peer: PeerMemory, post: PostDescriptor) -> None:
-        if post.type is PostType.FMA_PUT_W_SYNCFLAG:
+    def _ended(
+        self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode, *, told: bool
+    ) -> None:
+        """All of a put is there: tell the peer unless it is, then the caller."""
+        if code is ReturnCode.SUCCESS and post.cq_mode & CqMode.REMOTE_EVENT and not told:
             assert post.remote_handle is not None
-            word = memoryview(post.sync_flag.to_bytes(atomics.WORD, "little"))
-            peer.write(post.remote_handle, post.sync_flag_address, word)
-
-    def _get(self, endpoint: GniEndpoint, peer: PeerMemory, post: PostDescriptor) -> None:
-        assert post.remote_handle is not None
-        code = peer.read(post.remote_handle, post.remote_address, post.local)
+            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(post.remote_handle))
         self._done(endpoint, post, code)
 
-    def _tell_peer(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
-        if post.cq_mode & CqMode.REMOTE_EVENT:
-            assert post.remote_handle is not None
-            slot = post.remote_handle.qword1 & 0xFFFFFFFF
-            self._domain.say(endpoint.rank, Kind.REMOTE, slot)
+    def _get(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+        assert post.remote_handle is not None
+        done = partial(self._done, endpoint, post)
+        endpoint.memory.read(post.remote_handle, post.remote_address, post.local, done)
 
     # -- atomics
 
     def _ask(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
         self._number += 1
-        if not self._domain.wire.send(endpoint.rank, Kind.AMO, self._number, atomics.ask(post)):
+        if not self._domain.send(endpoint.rank, Kind.AMO, self._number, atomics.ask(post)):
             self.under_way -= 1
             return ReturnCode.ERROR_RESOURCE
         self._asked[self._number] = endpoint, post
@@ -208,7 +205,9 @@ class Posts:
 
     def answered(self, number: int, answer: memoryview) -> None:
         """The peer's device has done an atomic."""
-        endpoint, post = self._asked.pop(number)
+        endpoint, post = self._asked.pop(number, (None, None))
+        if endpoint is None or post is None:
+            return  # the peer was taken for lost meanwhile
         code, old = atomics.read_answer(answer)
         if code is ReturnCode.SUCCESS and post.type is PostType.FETCHING_AMO:
             post.local[:] = old.to_bytes(atomics.WORD, "little")
@@ -217,18 +216,16 @@ class Posts:
     def look_for_the_dead(self) -> None:
         """Atomics that were asked of ranks that have ended will not be answered."""
         for number, (endpoint, post) in list(self._asked.items()):
-            if self._domain.wire.proc(endpoint.rank).departed:
+            if endpoint.wire.lost(endpoint.rank):
                 del self._asked[number]
                 self._done(endpoint, post, ReturnCode.TRANSACTION_ERROR)
 
     # -- the end of each
 
-    def _is_global(self, post: PostDescriptor) -> bool:
-        return bool(post.cq_mode & CqMode.GLOBAL_EVENT)
-
     def _done(self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode) -> None:
         self.under_way -= 1
         endpoint.under_way -= 1
+        self._domain.news += 1
         wanted = post.cq_mode & (CqMode.GLOBAL_EVENT | CqMode.LOCAL_EVENT)
         if endpoint.queue is not None and (wanted or code is not ReturnCode.SUCCESS):
             endpoint.queue.push(Event(EventKind.POST, endpoint.rank, post=post, status=code))
