@@ -1,4 +1,4 @@
-"""Descriptors, buffers and registrations of the RDMA engine; what follows a completion, in order."""
+"""Descriptors, buffers, registrations; what follows a completion, in order."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Domain:
 
 @pytest.mark.parametrize(("bound", "left", "got"), [(2, 9, 2), (1, 9, 1), (0, 3, 3), (5, 3, 3)])
 def test_registrations_have_a_bound_and_the_nic_has_one(bound: int, left: int, got: int) -> None:
-    known = TemporaryRegistrations(cast(Any, Domain(left)), bound)
+    known = TemporaryRegistrations(cast("Any", Domain(left)), bound)
     while known.take(memory(8)) is not None:
         pass
     assert known.held == got
@@ -112,13 +112,13 @@ class Story(Transfer):
 
         self.flag_class = Raised
         self.pool = Descriptors(memory(DescriptorPool.size(16)), 16)
-        self.registrations = TemporaryRegistrations(cast(Any, self.domain), 1)
+        self.registrations = TemporaryRegistrations(cast("Any", self.domain), 1)
         self.events: list[tuple[ReturnCode, Event | None]] = []
         resources = SimpleNamespace(
             local_queue=self, lock=nullcontext(), parameters=values(poll_burst=burst)
         )
         self.completions = Completions(
-            cast(Any, resources),
+            cast("Any", resources),
             self.pool,
             Bounce(NOTHING, values(bounce_size=0)),
             self.registrations,

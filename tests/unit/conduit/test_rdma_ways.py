@@ -21,7 +21,7 @@ def ways(generation: str, **changed: object) -> Ways:
     nic = SimpleNamespace(
         local_get_aligned=kind.local_get_aligned, fma_put_is_local=kind.fma_put_is_local
     )
-    return Ways(values(generation, **changed), cast(Any, nic))
+    return Ways(values(generation, **changed), cast("Any", nic))
 
 
 # reference gasnet.md 6.3: size, bulk inside, bulk outside, not bulk on Gemini, not bulk on Aries
