@@ -56,7 +56,7 @@ def test_every_size_and_alignment(generation: str, late: int) -> None:
         assert whole == model
         return count
 
-    done = alone(program, generation=generation, device={"late": late})
+    done = alone(program, generation=generation, device={"late": late}, mem_consistency="default")
     assert done > 100
 
 
@@ -189,7 +189,8 @@ def test_a_message_waits_for_its_put(generation: str, keeps: bool, size: int) ->
         return len(told)
 
     for seed in range(4):
-        assert alone(program, generation=generation, seed=seed, device={"late": 70}) == 1
+        settings = {"mem_consistency": "default", "device": {"late": 70}}
+        assert alone(program, generation=generation, seed=seed, **settings) == 1
 
 
 def test_nothing_is_done_at_once() -> None:
