@@ -7,7 +7,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.data.errors import ERR_PROC_FAILED, ERR_RANK, MPIError
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_RANK, MPIError
 from ompy.data.request import Waitable
 from ompy.frameworks.conduit import (
     Category,
@@ -126,7 +126,7 @@ class GniConduit(Conduit):
         if self._left:
             return self._exit.reduction.code
         self._messages.deaf = True
-        known = self._exit.run(code, self._exit_progress, self._yield)
+        known = self._exit.run(code, self._exit_progress, self._pause)
         agreed = self._exit.reduction.code
         if not known:
             text = f"rank {self.context.rank} ends the job, and others do not answer in time"
@@ -143,7 +143,7 @@ class GniConduit(Conduit):
         return self._messages.flush()
 
     def _close(self) -> None:
-        self._left = True
+        self._left = self._messages.closed = True
         resources = self.resources
         self.context.engine.remove_poller(self)
         if self._rdma is not None:
@@ -187,16 +187,22 @@ class GniConduit(Conduit):
 
     def _yield(self) -> None:
         """Let time go by: other pollers of the rank come to their turn."""
-        engine = self.context.engine
+        self._waits += 1
+        if self._waits % LOOKS == 0:
+            self._pause(PAUSE if self._waits % PATIENT else NAP)
+            return
         self._quiet += 1
         try:
-            if engine.progress():
-                return
-            self._waits += 1
-            if self._waits % LOOKS:
+            if not self.context.engine.progress():
                 raw.give_way()
-            else:
-                engine.wait(self._never, PAUSE if self._waits % PATIENT else NAP)
+        finally:
+            self._quiet -= 1
+
+    def _pause(self, duration: int) -> None:
+        """Let so many nanoseconds go by."""
+        self._quiet += 1
+        try:
+            self.context.engine.wait(self._never, duration)
         finally:
             self._quiet -= 1
 
@@ -213,8 +219,7 @@ class GniConduit(Conduit):
     ) -> None:
         """Send a request; polls once, and goes on polling while there is no credit."""
         self.poll()
-        if self.context.procs[node].departed:
-            raise self._gone(node)
+        self._check(node)
         self._take_credit(node)
         self.resources.counters["requests"] += 1
         self._send(category, node, handler, arguments, payload, offset, is_request=True)
@@ -245,8 +250,7 @@ class GniConduit(Conduit):
                 stalled = True
                 self.resources.counters["am_credit_stalls"] += 1
             engine.wait(self._messages.news_of_credit(node), CREDIT_WAIT)
-            if self.context.procs[node].departed:
-                raise self._gone(node)
+            self._check(node)
 
     def _send(
         self,
@@ -304,9 +308,13 @@ class GniConduit(Conduit):
         assert self._rdma is not None, "there are no segments before attach"
         self._rdma.put_then(node, offset, payload, after, keeps_payload=True)
 
-    def _gone(self, node: int) -> MPIError:
+    def _check(self, node: int) -> None:
+        """Raise MPIError when nothing can be asked of a peer any more."""
         proc = self.context.procs[node]
-        return MPIError(ERR_PROC_FAILED, f"{proc} cannot be reached: {proc.departed}")
+        if self._left:
+            raise MPIError(ERR_OTHER, f"{proc} cannot be reached: the job has ended")
+        if proc.departed:
+            raise MPIError(ERR_PROC_FAILED, f"{proc} cannot be reached: {proc.departed}")
 
     # -- transfers
 

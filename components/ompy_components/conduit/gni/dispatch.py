@@ -37,6 +37,7 @@ class Messages:
         handlers: by index.
         credits: by peer.
         deaf: handlers are not called any more: the job ends.
+        closed: nothing is sent any more.
         told: called with round and code when a peer ends the job.
     """
 
@@ -54,7 +55,7 @@ class Messages:
         self._waiting: dict[int, list[Waitable]] = {}
         self.handlers: list[Handler | None] = [None] * HANDLERS
         self.credits = Credits(depths)
-        self.deaf = False
+        self.deaf = self.closed = False
         self.told = told
         for transport in transports:
             if transport is not None:
@@ -80,7 +81,7 @@ class Messages:
     def _send(self, node: int, sending: Sending) -> None:
         with self._resources.lock:
             line = self._lines.get(node)
-            if line is None and sending():
+            if self.closed or (line is None and sending()):
                 return
             if line is None:
                 line = self._lines[node] = deque()

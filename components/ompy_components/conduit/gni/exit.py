@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ompy.mca.parameter import Values
 
 SECOND: Final = 1_000_000_000  # ns
+SHORTEST: Final = 1_000  # ns between looks; arbitrary: about what a message takes
+LONGEST: Final = 1_000_000  # arbitrary: nobody minds a millisecond at the end
 
 
 def timeout(values: Values, ranks: int) -> int:
@@ -54,19 +56,23 @@ class Exit:
         self.asked = True
         self.reduction.heard(shift, code)
 
-    def run(self, code: int, progress: Callable[[], int], pause: Callable[[], None]) -> bool:
+    def run(
+        self, code: int, progress: Callable[[], int], pause: Callable[[int], object]
+    ) -> bool:
         """Take part, and return when all codes are known or the time is over.
 
         Args:
             code: this rank's.
             progress: sends and takes messages; returns how much there still is to be sent.
-            pause: lets time go by.
+            pause: lets time go by, so many nanoseconds at most.
 
         Returns:
             Whether they are known.
         """
         self.reduction.begin(code)
         end = self._engine.now() + self._limit
+        waited = SHORTEST
         while (progress() or not self.reduction.complete) and self._engine.now() < end:
-            pause()
+            pause(waited)
+            waited = min(2 * waited, LONGEST)
         return self.reduction.complete
