@@ -73,7 +73,11 @@ class _Neighbour:
 
 
 class PshmTransport(Transport):
-    """Messages to the other ranks of this host."""
+    """Messages to the other ranks of this host.
+
+    Attributes:
+        nodes: these.
+    """
 
     def __init__(
         self,
@@ -114,6 +118,7 @@ class PshmTransport(Transport):
             proc.rank: _Neighbour(self._memory, layout, proc, here) for proc in others
         }
         self._order = list(self._neighbours.values())
+        self.nodes = tuple(self._neighbours)
         self._asleep = False
         context.network.doorbell(here)  # arms it as what wakes this rank
 
