@@ -8,17 +8,19 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.errors import ERR_INTERN, ERR_NO_MEM, MPIError
 from ompy.frameworks.conduit import ThreadMode
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.gni import GniNic, MemoryHandle, ReturnCode, SmsgAttributes
 from ompy.mca.component import NotAvailable
+from ompy.net.base import LinkError
 
 from ompy_components.conduit.gni import segment
 from ompy_components.conduit.gni.bootstrap import Bootstrap, node_map
 from ompy_components.conduit.gni.locking import queue_lock
 from ompy_components.conduit.gni.mailboxes import MailboxTransport
+from ompy_components.conduit.gni.pshm import PshmTransport
 from ompy_components.conduit.gni.resources import Resources
 from ompy_components.conduit.gni.smsg import MESSAGE_SIZE, SmsgTransport, WorkQueue
 from ompy_components.conduit.gni.transport import Transport
@@ -104,6 +106,28 @@ def join(
         made.connect(node, MemoryHandle(*words), theirs.index(context.rank), place)
     smallest = min(record[-1] for record in records)
     return Joined(made.transport, (most, smallest), node_map([record[1] for record in records]))
+
+
+def neighbourhood(resources: Resources, name: str) -> PshmTransport | None:
+    """What carries messages to the other ranks of this host past the NIC; None: nothing does.
+
+    Raises:
+        MPIError: there is no memory to share.
+    """
+    context, values = resources.context, resources.parameters
+    if not values.pshm or len(context.local_procs()) == 1:
+        return None
+    try:
+        return PshmTransport(
+            context,
+            resources.lock,
+            name=f"conduit_{name}",
+            message=MESSAGE_SIZE,
+            depth=values.pshm_network_depth,
+            burst=values.smsg_burst,
+        )
+    except LinkError as problem:
+        raise MPIError(ERR_NO_MEM, f"shared memory of the conduit {name}: {problem}") from None
 
 
 def _bind(resources: Resources, node: int, address: int) -> None:
