@@ -18,6 +18,7 @@ from ompy.frameworks.nic.gni import (
     ReturnCode,
     SmsgAttributes,
 )
+from ompy.net.base import Interface
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice
@@ -57,7 +58,6 @@ class GniRank(Poller):
         self.context = context
         self.came, self.round = came, 0
         self.engine = context.engine
-        context.find_nics = _fabrics(context)  # type: ignore[assignment]
         kind = next(known for known in GENERATIONS if known.name == generation)
         self.nic = GniDevice(context, kind, values_of(GniComponent, **settings))
         self.nic.open()
@@ -179,12 +179,12 @@ class GniRank(Poller):
         return self.done(self.post(*arguments, **more))
 
 
-def _fabrics(context: RankContext) -> Callable[[type, str], list[EmulatedFabric]]:
-    """What a rank's runtime does for it: the fabrics it has."""
+def fabrics(context: RankContext, interfaces: Sequence[Interface]) -> Any:
+    """What a rank's runtime does for it: finds the fabrics it has, at some interfaces."""
 
     def find(kind: type, name: str = "") -> list[EmulatedFabric]:
         values = values_of(EmulatedFabricComponent)
-        return [EmulatedFabric(context, interfaces_for(context), chosen(values), values)]
+        return [EmulatedFabric(context, interfaces, chosen(values), values)]
 
     return find
 
@@ -202,6 +202,7 @@ def gni_world(
     """Run one program per rank, of one host unless `hosts` says which; what they returned."""
 
     def bring_up(context: RankContext, _: object) -> GniRank:
+        context.find_nics = fabrics(context, interfaces_for(context))
         return GniRank(context, generation, ordering, depth, settings, came)
 
     came: dict[int, int] = {}
