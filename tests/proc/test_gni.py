@@ -12,15 +12,20 @@ from typing import Any
 import pytest
 
 from tests.support.gni_processes import ROUNDS
-from tests.support.worlds import ROOT
+from tests.support.worlds import ROOT, real
 
 pytestmark = pytest.mark.proc
 
 WHERE = pytest.mark.parametrize("where", ["near", "far"])
 
 
+def shared_memory() -> set[str]:
+    """Files in shared memory, but for those of libfabric in other tests (`pid:0:0`)."""
+    return {name for name in os.listdir("/dev/shm") if ":" not in name}
+
+
 def run(where: str, task: str) -> Any:
-    before = set(os.listdir("/dev/shm"))
+    before = shared_memory()
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.gni_processes", where, task],
         cwd=ROOT,
@@ -30,7 +35,7 @@ def run(where: str, task: str) -> Any:
         check=False,
     )
     assert not done.returncode, done.stderr
-    assert set(os.listdir("/dev/shm")) <= before
+    assert shared_memory() <= before
     return json.loads(done.stdout)
 
 
@@ -49,3 +54,8 @@ def test_a_peer_that_is_killed(where: str) -> None:
     assert {put, atomic, message} == {"TRANSACTION_ERROR"}
     assert took < 20
     assert code == -signal.SIGKILL
+
+
+def test_the_ranks_of_a_job_have_both() -> None:
+    found = real(2, "tests.support.gni_ranks:both_nics", settings={"btl": "self,sm"})
+    assert found == [["gemini 1", "aries 1"], ["gemini 0", "aries 0"]]
