@@ -22,6 +22,8 @@ from ompy_components.nic.gni.memory import FarMemory, PeerMemory
 if TYPE_CHECKING:
     from ompy_components.nic.gni.domain import GniDomain
 
+SUCCESS = ReturnCode.SUCCESS  # a member of an enum is slow to find
+
 
 class GniEndpoint(Endpoint):
     """The way from one rank to another.
@@ -44,6 +46,8 @@ class GniEndpoint(Endpoint):
         self.rank = -1
         self.mailbox: Mailbox | None = None
         self.under_way = 0
+        self._words: memoryview | None = None
+        self._job_at = 0
         self._remote: SmsgAttributes | None = None
         self._sent = 0
         self._queued = 0
@@ -57,6 +61,8 @@ class GniEndpoint(Endpoint):
             return ReturnCode.INVALID_PARAM
         self.rank = rank
         self.wire = wire
+        if isinstance(wire, HostWire):
+            self._words, self._job_at = wire.words, wire.job_at(rank)
         self.memory = self._domain.peer_memory(rank)
         self._domain.endpoints[rank] = self
         return ReturnCode.SUCCESS
@@ -64,13 +70,14 @@ class GniEndpoint(Endpoint):
     @property
     def stranger(self) -> bool:
         """Whether the peer is in another communication domain, or in none."""
-        wire = self.wire
-        return isinstance(wire, HostWire) and wire.job_of(self.rank) != self._domain.job
+        return self._words is not None and self._words[self._job_at] != self._domain.job
 
     # -- posts
 
     def post_fma(self, post: PostDescriptor) -> ReturnCode:
         """Puts, gets, atomics and queue writes."""
+        if self.rank >= 0 and self._domain.posts.at_once(self, post):
+            return SUCCESS
         return self._post(post, rdma=False)
 
     def post_rdma(self, post: PostDescriptor) -> ReturnCode:
@@ -127,7 +134,8 @@ class GniEndpoint(Endpoint):
         """The oldest message that can be seen."""
         if self.mailbox is None:
             return ReturnCode.INVALID_STATE, None
-        self._domain.progress()
+        if not self.mailbox.waiting:
+            self._domain.progress()
         return self.mailbox.take()
 
     def smsg_release(self) -> ReturnCode:

@@ -85,10 +85,9 @@ class HostWire:
         """Why a peer cannot be reached any more, empty while it can."""
         return self._peers[rank].proc.departed
 
-    def job_of(self, rank: int) -> int:
-        """Which one a peer is in, 0 while it is in none."""
-        line = self.layout.line(self._peers[rank].proc.local_rank)
-        return int(self.words[line + JOB])
+    def job_at(self, rank: int) -> int:
+        """Which word says which communication domain a peer is in, 0 while it is in none."""
+        return self.layout.line(self._peers[rank].proc.local_rank) + JOB
 
     def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
         """Put an entry into the ring to a peer; false when there is no room now."""
