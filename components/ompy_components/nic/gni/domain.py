@@ -203,8 +203,8 @@ class GniDomain(CommunicationDomain):
         self._refused = True
         return False
 
-    def no_credit(self) -> ReturnCode:
-        """What a sender is told whose peer has not released enough."""
+    def not_now(self) -> ReturnCode:
+        """What a sender is told who is to try again: for want of credit, or of room."""
         self._refused = True
         return ReturnCode.NOT_DONE
 

@@ -22,7 +22,7 @@ from ompy_components.nic.gni.memory import FarMemory, PeerMemory
 if TYPE_CHECKING:
     from ompy_components.nic.gni.domain import GniDomain
 
-SUCCESS = ReturnCode.SUCCESS  # a member of an enum is slow to find
+SUCCESS, SMSG = ReturnCode.SUCCESS, Kind.SMSG  # members of an enum are slow to find
 
 
 class GniEndpoint(Endpoint):
@@ -124,11 +124,11 @@ class GniEndpoint(Endpoint):
         if self.wire.lost(self.rank):
             return ReturnCode.TRANSACTION_ERROR
         if self._sent - self.wire.released(self.rank, SMSG_RELEASED) >= remote.max_credit:
-            return domain.no_credit()
-        if domain.refuses() or not domain.send(self.rank, Kind.SMSG, 0, header, payload):
-            return ReturnCode.NOT_DONE
+            return domain.not_now()
+        if domain.refuses() or not self.wire.send(self.rank, SMSG, 0, header, payload):
+            return domain.not_now()
         self._sent += 1
-        return ReturnCode.SUCCESS
+        return SUCCESS
 
     def smsg_next(self) -> tuple[ReturnCode, memoryview | None]:
         """The oldest message that can be seen."""
@@ -157,11 +157,11 @@ class GniEndpoint(Endpoint):
         if self.wire.lost(self.rank):
             return ReturnCode.TRANSACTION_ERROR
         if self._queued - self.wire.released(self.rank, MSGQ_RELEASED) >= domain.msgq_share:
-            return domain.no_credit()
-        if domain.refuses() or not domain.send(self.rank, Kind.MSGQ, 0, header, payload):
-            return ReturnCode.NOT_DONE
+            return domain.not_now()
+        if domain.refuses() or not self.wire.send(self.rank, Kind.MSGQ, 0, header, payload):
+            return domain.not_now()
         self._queued += 1
-        return ReturnCode.SUCCESS
+        return SUCCESS
 
     def destroy(self) -> ReturnCode:
         """Give it back, when nothing is under way."""

@@ -35,10 +35,28 @@ class Kind(IntEnum):
 
 
 class _Peer:
-    def __init__(self, proc: Proc, writer: RingWriter, reader: RingReader) -> None:
+    """A rank of this host.
+
+    Attributes:
+        proc: it.
+        writer, reader: the rings to it and from it.
+        parked: which word says whether it sleeps.
+        by_them, by_us: the first of the counters of messages it has released, and we have.
+        bell: its doorbell, once it was needed.
+    """
+
+    __slots__ = ("bell", "by_them", "by_us", "parked", "proc", "reader", "writer")
+
+    def __init__(
+        self, proc: Proc, here: int, layout: Layout, writer: RingWriter, reader: RingReader
+    ) -> None:
+        there = proc.local_rank
         self.proc = proc
         self.writer = writer
         self.reader = reader
+        self.parked = layout.line(there) + PARKED
+        self.by_them = layout.released(there, here)
+        self.by_us = layout.released(here, there)
         self.bell: Doorbell | None = None
 
 
@@ -64,7 +82,7 @@ class HostWire:
             there = proc.local_rank
             writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
             reader = RingReader(self._memory, layout.ring(here, there), slots, size)
-            self._peers[proc.rank] = _Peer(proc, writer, reader)
+            self._peers[proc.rank] = _Peer(proc, here, layout, writer, reader)
         self._readers = list(self._peers.values())
         self.room = size - 16  # the ring's own header of a slot
         context.network.doorbell(here)  # arms it as what wakes this rank
@@ -97,8 +115,10 @@ class HostWire:
             return False
         size = 0
         for part in parts:
-            raw.copy(self._memory, at + size, part, 0, len(part))
-            size += len(part)
+            length = len(part)
+            if length:
+                raw.copy(self._memory, at + size, part, 0, length)
+                size += length
         peer.writer.publish(size, 0, kind, word)
         self._wake(peer)
         return True
@@ -129,23 +149,22 @@ class HostWire:
             place: which of the counters: `SMSG_RELEASED`, `MSGQ_RELEASED`.
             count: of messages.
         """
-        there, here = self._peers[rank].proc.local_rank, self._context.me.local_rank
-        self.words[self.layout.released(here, there) + place] = count
-        self._wake(self._peers[rank])
+        peer = self._peers[rank]
+        self.words[peer.by_us + place] = count
+        self._wake(peer)
 
     def released(self, rank: int, place: int) -> int:
         """How many of our messages a peer has released in all."""
-        there, here = self._peers[rank].proc.local_rank, self._context.me.local_rank
-        return int(self.words[self.layout.released(there, here) + place])
+        released: int = self.words[self._peers[rank].by_them + place]
+        return released
 
     def wake(self, rank: int) -> None:
         """Have a peer look, if it sleeps."""
         self._wake(self._peers[rank])
 
     def _wake(self, peer: _Peer) -> None:
-        line = self.layout.line(peer.proc.local_rank)
-        if self.words[line + PARKED]:
-            self.words[line + PARKED] = AWAKE
+        if self.words[peer.parked]:
+            self.words[peer.parked] = AWAKE
             if peer.bell is None:
                 peer.bell = self._context.network.doorbell(peer.proc.local_rank)
             peer.bell.ring()
