@@ -54,6 +54,7 @@ class GniRank(Poller):
         depth: int,
         settings: dict[str, object],
         came: dict[int, int],
+        cookie: int = COOKIE,
     ) -> None:
         self.context = context
         self.came, self.round = came, 0
@@ -61,7 +62,7 @@ class GniRank(Poller):
         kind = next(known for known in GENERATIONS if known.name == generation)
         self.nic = GniDevice(context, kind, values_of(GniComponent, **settings))
         self.nic.open()
-        self.domain = self.nic.domain(context.rank, TAG, COOKIE)
+        self.domain = self.nic.domain(context.rank, TAG, cookie)
         self.queue = self.domain.completion_queue(depth)
         self.mailbox_queue = self.domain.completion_queue(depth)
         self.memory_queue = self.domain.completion_queue(depth)
@@ -197,13 +198,18 @@ def gni_world(
     ordering: Ordering = Ordering.RELAXED,
     depth: int = 1000,
     hosts: Sequence[int] | None = None,
+    cookies: Sequence[int] = (),
     **settings: object,
 ) -> list[Any]:
-    """Run one program per rank, of one host unless `hosts` says which; what they returned."""
+    """Run one program per rank, of one host unless `hosts` says which; what they returned.
+
+    With `cookies`, one for each rank, they are in different communication domains.
+    """
 
     def bring_up(context: RankContext, _: object) -> GniRank:
         context.find_nics = fabrics(context, interfaces_for(context))
-        return GniRank(context, generation, ordering, depth, settings, came)
+        cookie = cookies[context.rank] if cookies else COOKIE
+        return GniRank(context, generation, ordering, depth, settings, came, cookie)
 
     came: dict[int, int] = {}
 

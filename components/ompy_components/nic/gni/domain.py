@@ -79,7 +79,7 @@ class GniDomain(CommunicationDomain):
         self.memory = OwnMemory(context, wire, far, self._copy)
         self.endpoints: dict[int, GniEndpoint] = {}
         self.late = Lateness(context.engine, values.late)
-        self.refuses_some = bool(values.refuse_every)
+        self.refuses_some = bool(values.refuse_every or values.refuse)
         self.posts = Posts(self, values.posts)
         self.msgq_share = 0
         self.news = 0
@@ -186,13 +186,15 @@ class GniDomain(CommunicationDomain):
     # -- what runs out
 
     def refuses(self) -> bool:
-        """Whether this call is one of those that `refuse_every` has refused."""
+        """Whether this call is one of those that the parameters have refused."""
         if not self.refuses_some:
             return False
-        every = self._values.refuse_every
+        values, chance = self._values, self._context.engine.random
         self._calls += 1
-        self._refused |= not self._calls % every
-        return not self._calls % every
+        refused = bool(values.refuse_every) and not self._calls % values.refuse_every
+        refused = refused or (bool(values.refuse) and chance.randrange(100) < values.refuse)
+        self._refused |= refused
+        return refused
 
     def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
         """Send something to a peer; false when there is no room, so try again soon."""

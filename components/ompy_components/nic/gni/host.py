@@ -40,12 +40,12 @@ class _Peer:
     Attributes:
         proc: it.
         writer, reader: the rings to it and from it.
-        parked: which word says whether it sleeps.
+        parked, job: which words say whether it sleeps, and in which communication domain it is.
         by_them, by_us: the first of the counters of messages it has released, and we have.
         bell: its doorbell, once it was needed.
     """
 
-    __slots__ = ("bell", "by_them", "by_us", "parked", "proc", "reader", "writer")
+    __slots__ = ("bell", "by_them", "by_us", "job", "parked", "proc", "reader", "writer")
 
     def __init__(
         self, proc: Proc, here: int, layout: Layout, writer: RingWriter, reader: RingReader
@@ -55,6 +55,7 @@ class _Peer:
         self.writer = writer
         self.reader = reader
         self.parked = layout.line(there) + PARKED
+        self.job = layout.line(there) + JOB
         self.by_them = layout.released(there, here)
         self.by_us = layout.released(here, there)
         self.bell: Doorbell | None = None
@@ -83,6 +84,7 @@ class HostWire:
             writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
             reader = RingReader(self._memory, layout.ring(here, there), slots, size)
             self._peers[proc.rank] = _Peer(proc, here, layout, writer, reader)
+        self._job = 0
         self._readers = list(self._peers.values())
         self.room = size - 16  # the ring's own header of a slot
         context.network.doorbell(here)  # arms it as what wakes this rank
@@ -97,7 +99,7 @@ class HostWire:
 
     def join(self, job: int) -> None:
         """Say which communication domain this rank is in."""
-        self.words[self._line + JOB] = job
+        self._job = self.words[self._line + JOB] = job
 
     def lost(self, rank: int) -> str:
         """Why a peer cannot be reached any more, empty while it can."""
@@ -105,7 +107,7 @@ class HostWire:
 
     def job_at(self, rank: int) -> int:
         """Which word says which communication domain a peer is in, 0 while it is in none."""
-        return self.layout.line(self._peers[rank].proc.local_rank) + JOB
+        return self._peers[rank].job
 
     def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
         """Put an entry into the ring to a peer; false when there is no room now."""
@@ -124,7 +126,7 @@ class HostWire:
         return True
 
     def take(self, taker: Callable[[int, int, int, memoryview], object]) -> int:
-        """Hand over what has come: rank, kind, word and bytes, which last for the call.
+        """Hand over what has come from this job: rank, kind, word, bytes. They last for the call.
 
         Returns:
             How many entries there were.
@@ -134,8 +136,10 @@ class HostWire:
             reader = peer.reader
             while reader.peek():
                 payload = self._memory[reader.payload : reader.payload + reader.length]
+                job = self.words[peer.job]
                 try:
-                    taker(peer.proc.rank, reader.kind, reader.reference, payload)
+                    if job in (self._job, 0):  # 0: it has left after it sent this
+                        taker(peer.proc.rank, reader.kind, reader.reference, payload)
                 finally:
                     reader.release()
                 count += 1
