@@ -41,4 +41,6 @@ def both_nics(process: RankProcess) -> list[str]:
     nics = process.context.find_nics(GniNic)
     for nic in nics:
         nic.open()
+    process.context.wireup.commit()
+    process.context.wireup.fence()
     return [one_put(process, nic) for nic in nics]
