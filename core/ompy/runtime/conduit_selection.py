@@ -29,7 +29,7 @@ def select_conduit(process: RankProcess, mode: ThreadMode) -> Conduit:
         ComponentError: the user asked by name for one that cannot be used.
     """
     registry = process.registry
-    components = [other for other in registry.open("conduit")]
+    components = list(registry.open("conduit"))
     for index, component in enumerate(components):
         assert isinstance(component, ConduitComponent)
         made = isolated(registry, component, "init", partial(_conduit, component, process, mode))

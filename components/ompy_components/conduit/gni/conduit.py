@@ -43,7 +43,9 @@ LOOKS: Final = 4  # arbitrary: looks between two pauses
 PAUSE: Final = 2_000  # ns; arbitrary: about what a message to a neighbour takes
 PATIENT: Final = 1024  # arbitrary: rounds of waiting until the rank hears its agent
 assert PATIENT % LOOKS == 0
-NAP: Final = 2_000_000  # ns; arbitrary: longer than `engine_park_ms`, as a rank hears while it sleeps
+NAP: Final = (
+    2_000_000  # ns; arbitrary: longer than `engine_park_ms`, as a rank hears while it sleeps
+)
 CREDIT_WAIT: Final = 10_000_000  # ns; arbitrary: how soon a rank notices that a peer has ended
 DESTROY_TRIES: Final = 10  # reference gasnet.md 8
 
@@ -78,7 +80,7 @@ class GniConduit(Conduit):
         lock = nic_lock(context.engine, mode, spin=bool(values.use_spinlock))
         self.resources = Resources(context, nic, domain, values, lock, self._yield)
         self._bootstrap = Bootstrap(context, name)
-        joined = join(self.resources, self._bootstrap, mode, len(context.local_procs()))
+        joined = join(self.resources, self._bootstrap, mode, past_neighbours=False)
         self._limits = joined.limits
         self._hosts = joined.hosts
         self._transports: list[Transport] = [joined.transport]

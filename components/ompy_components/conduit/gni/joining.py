@@ -14,7 +14,6 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.gni import GniNic, MemoryHandle, ReturnCode, SmsgAttributes
 from ompy.mca.component import NotAvailable
-from ompy.mca.parameter import Values
 from ompy.net.base import LinkError
 
 from ompy_components.conduit.gni import segment
@@ -74,16 +73,24 @@ def peers_of(context: RankContext, rank: int, *, past_neighbours: bool) -> list[
     ]
 
 
-def join(resources: Resources, bootstrap: Bootstrap, mode: ThreadMode, ranks_here: int) -> Joined:
+def join(
+    resources: Resources, bootstrap: Bootstrap, mode: ThreadMode, *, past_neighbours: bool
+) -> Joined:
     """Make queues, endpoints and mailboxes, with all other ranks.
+
+    Args:
+        resources: of the rank, which get them.
+        bootstrap: of the job.
+        mode: threads that may call.
+        past_neighbours: ranks of this host are not reached by the NIC.
 
     Raises:
         MPIError: something cannot be had, or a rank has ended.
         NotAvailable: the NIC does not reach a rank.
     """
     context, values, domain = resources.context, resources.parameters, resources.domain
-    past = bool(values.pshm)
-    peers = peers_of(context, context.rank, past_neighbours=past)
+    ranks_here = len(context.local_procs())
+    peers = peers_of(context, context.rank, past_neighbours=past_neighbours)
     depth = values.networkdepth
     resources.local_queue = domain.completion_queue(values.num_pd + depth + SPARE_EVENTS)
     made = _Smsg(resources, peers, mode) if values.messages == "smsg" else _Own(resources, peers)
@@ -95,7 +102,7 @@ def join(resources: Resources, bootstrap: Bootstrap, mode: ThreadMode, ranks_her
     for place, node in enumerate(peers):
         address, _, *words, _ = records[node]
         _bind(resources, node, address)
-        theirs = peers_of(context, node, past_neighbours=past)
+        theirs = peers_of(context, node, past_neighbours=past_neighbours)
         made.connect(node, MemoryHandle(*words), theirs.index(context.rank), place)
     smallest = min(record[-1] for record in records)
     return Joined(made.transport, (most, smallest), node_map([record[1] for record in records]))
@@ -127,9 +134,7 @@ def _bind(resources: Resources, node: int, address: int) -> None:
     endpoint = resources.domain.endpoint(resources.local_queue)
     code = endpoint.bind(address, node)
     if code is not ReturnCode.SUCCESS:
-        raise NotAvailable(
-            f"the NIC does not reach {resources.context.procs[node]}: {code.value}"
-        )
+        raise NotAvailable(f"the NIC does not reach {resources.context.procs[node]}: {code.value}")
     resources.endpoints[node] = endpoint
 
 
@@ -160,9 +165,7 @@ class _Smsg:
         depth = values.message_events or size * 2 * values.networkdepth * 2  # gasnet.md 5.3
         resources.message_queue = domain.completion_queue(depth)
         domain.mailbox_queue(resources.message_queue)
-        self.handle = segment.register(
-            domain, memoryview(bytearray(self.size)), resources.ordering
-        )
+        self.handle = segment.register(domain, memoryview(bytearray(self.size)), resources.ordering)
         work = WorkQueue(size, queue_lock(mode))
         self.transport = SmsgTransport(
             resources, resources.message_queue, work, values.smsg_burst, values.smsg_peer_burst
@@ -184,9 +187,7 @@ class _Own:
 
     def __init__(self, resources: Resources, peers: Sequence[int]) -> None:
         values = resources.parameters
-        self.transport = MailboxTransport(
-            resources, peers, values.networkdepth, values.smsg_burst
-        )
+        self.transport = MailboxTransport(resources, peers, values.networkdepth, values.smsg_burst)
         self.size = self.transport.size
         self.handle = self.transport.handle
         self.connect = self.transport.connect

@@ -36,6 +36,19 @@ PUTS: Final = frozenset({PostType.FMA_PUT, PostType.RDMA_PUT, PostType.FMA_PUT_W
 AMOS: Final = frozenset({PostType.AMO, PostType.FETCHING_AMO})
 RDMA: Final = frozenset({PostType.RDMA_PUT, PostType.RDMA_GET})
 
+# members of an enum are slow to find, and those of a flag slow to combine
+SUCCESS: Final = ReturnCode.SUCCESS
+FMA_PUT: Final = PostType.FMA_PUT
+FMA_GET: Final = PostType.FMA_GET
+POST: Final = EventKind.POST
+REMOTE_EVENT: Final = int(CqMode.REMOTE_EVENT)
+LOCAL_OR_GLOBAL: Final = int(CqMode.LOCAL_EVENT | CqMode.GLOBAL_EVENT)
+
+
+def post_event(rank: int, post: PostDescriptor, code: ReturnCode) -> Event:
+    """A post has ended."""
+    return tuple.__new__(Event, (POST, rank, 0, post, code))
+
 
 class Posts:
     """The posts of one communication domain.
@@ -47,9 +60,39 @@ class Posts:
     def __init__(self, domain: GniDomain, most: int) -> None:
         self._domain = domain
         self._most = most
+        self._plain = not domain.late.percent and not domain.refuses_some
+        self._local_aligned = domain.generation.local_get_aligned
         self._asked: dict[int, tuple[GniEndpoint, PostDescriptor]] = {}
         self._number = 0
         self.under_way = 0
+
+    def at_once(self, endpoint: GniEndpoint, post: PostDescriptor) -> bool:
+        """Do a put or get of the processor's within this host, if that is all there is to it.
+
+        Nothing is late then, and nothing is refused. What cannot be done so goes the other way.
+        """
+        type_, memory, domain = post.type, endpoint.memory, self._domain
+        put = type_ is FMA_PUT
+        if (not put and type_ is not FMA_GET) or not self._plain or type(memory) is not PeerMemory:
+            return False
+        handle, local = post.remote_handle, post.local
+        if (
+            handle is None
+            or domain.congested
+            or endpoint.stranger
+            or endpoint.wire.lost(endpoint.rank)
+            or not (put or self._is_aligned(post))
+        ):
+            return False
+        code = memory.move(handle, post.remote_address, local, put)
+        mode = int(post.cq_mode)
+        if mode & REMOTE_EVENT and code is SUCCESS:
+            domain.say(endpoint.rank, Kind.REMOTE, slot_of(handle))
+        domain.news += 1
+        queue = endpoint.queue
+        if queue is not None and (mode & LOCAL_OR_GLOBAL or code is not SUCCESS):
+            queue.push(post_event(endpoint.rank, post, code))
+        return True
 
     def begin(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
         """Begin a post that `refusal` has nothing against."""
@@ -127,7 +170,7 @@ class Posts:
         handle = post.remote_handle
         assert handle is not None, "it was checked"
         if isinstance(peer, PeerMemory) and not late:
-            self._landed(endpoint, post, peer.move(handle, post.remote_address, local, put=True))
+            self._landed(endpoint, post, peer.move(handle, post.remote_address, local, True))
             return
         fma = post.type is not PostType.RDMA_PUT
         lets_go = post.cq_mode & CqMode.LOCAL_EVENT and not post.cq_mode & CqMode.GLOBAL_EVENT
@@ -213,6 +256,11 @@ class Posts:
             post.local[:] = old.to_bytes(atomics.WORD, "little")
         self._domain.late.do(partial(self._done, endpoint, post, code))
 
+    @property
+    def asks(self) -> bool:
+        """Whether answers are awaited."""
+        return bool(self._asked)
+
     def look_for_the_dead(self) -> None:
         """Atomics that were asked of ranks that have ended will not be answered."""
         for number, (endpoint, post) in list(self._asked.items()):
@@ -226,6 +274,6 @@ class Posts:
         self.under_way -= 1
         endpoint.under_way -= 1
         self._domain.news += 1
-        wanted = post.cq_mode & (CqMode.GLOBAL_EVENT | CqMode.LOCAL_EVENT)
-        if endpoint.queue is not None and (wanted or code is not ReturnCode.SUCCESS):
-            endpoint.queue.push(Event(EventKind.POST, endpoint.rank, post=post, status=code))
+        wanted = int(post.cq_mode) & LOCAL_OR_GLOBAL
+        if endpoint.queue is not None and (wanted or code is not SUCCESS):
+            endpoint.queue.push(post_event(endpoint.rank, post, code))

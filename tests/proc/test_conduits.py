@@ -1,0 +1,53 @@
+"""The conduits gemini and aries between real processes, beside MPI."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.worlds import ROOT, real
+
+pytestmark = pytest.mark.proc
+
+PROGRAMS = "tests.sim.conduit.programs"
+
+
+@pytest.mark.parametrize(
+    ("name", "messages", "pshm"),
+    [("gemini", "smsg", 0), ("aries", "mailboxes", 0), ("aries", "smsg", 1)],
+)
+def test_messages_and_transfers_beside_mpi(name: str, messages: str, pshm: int) -> None:
+    settings = {
+        "conduit": name,
+        f"conduit_{name}_messages": messages,
+        f"conduit_{name}_pshm": pshm,
+        "btl": "self,sm",
+    }
+    found = real(2, f"{PROGRAMS}:beside_mpi", settings=settings)
+    assert [one.get("messages_received", 0) for one in found] == [40, 40]
+    assert found[0]["requests"] == found[1]["replies"] == 40
+
+
+def run_to_the_end(ranks: int, code: int, *settings: str) -> subprocess.CompletedProcess[str]:
+    text = "from tests.support.conduit_end import main; main()"
+    command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), *settings]
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "OMPY_TEST_CODE": str(code)}
+    return subprocess.run(
+        [*command, sys.executable, "-c", text],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+    )
+
+
+@pytest.mark.parametrize(("name", "messages"), [("gemini", "smsg"), ("aries", "mailboxes")])
+def test_one_rank_ends_all_with_its_code(name: str, messages: str) -> None:
+    chosen = ("--mca", "conduit", name, "--mca", f"conduit_{name}_messages", messages)
+    done = run_to_the_end(3, 33, *chosen)
+    assert done.returncode == 33, done.stderr
