@@ -7,6 +7,8 @@ from typing import Any
 
 from ompy.frameworks.conduit import HANDLERS, Category, Handler, ThreadMode, Token
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import interfaces_for
+from ompy.frameworks.nic.gni import GniNic
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.conduit.gni.component import ARIES, GEMINI
 from ompy_components.conduit.gni.conduit import GniConduit
@@ -15,6 +17,7 @@ from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice
 from ompy_components.nic.gni.generations import GENERATIONS
 
+from tests.support.gni_job import fabrics
 from tests.support.small_worlds import values_of
 
 EMPTY = memoryview(b"")
@@ -118,7 +121,7 @@ def conduit_world(
     nic: Mapping[str, object] = {},
     **settings: object,
 ) -> list[Any]:
-    """Run one program per rank of a host, over the NIC alone unless `pshm` is set."""
+    """Run one program per rank, of one host unless `hosts` says which; without pshm unless set."""
     component = {"gemini": GEMINI, "aries": ARIES}[name]
     settings = {"pshm": False, "physmem_noprobe": True} | settings
     values = values_of(component, **settings)
@@ -127,7 +130,12 @@ def conduit_world(
 
     def bring_up(context: RankContext, _: object) -> ConduitRank:
         devices = [GniDevice(context, kind, nic_values) for kind in GENERATIONS]
-        context.find_nics = lambda *_: devices  # type: ignore[assignment]
+        beyond = fabrics(context, interfaces_for(context))  # what leads to other hosts
+
+        def find(kind: type, name: str = "") -> Any:
+            return devices if kind is GniNic else beyond(kind, name)
+
+        context.find_nics = find
         device = find_nic(context, name)
         rank = ConduitRank(context, GniConduit(name, context, mode, device, values), world)
         rank.conduit.on_exit = rank.exited.append
