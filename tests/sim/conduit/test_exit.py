@@ -19,7 +19,7 @@ REQUEST = 128
 SECOND = 1_000_000_000  # ns
 
 both = pytest.mark.parametrize("name", ["gemini", "aries"])
-variants = pytest.mark.parametrize("messages", ["smsg", "mailboxes"])
+variants = pytest.mark.parametrize("messages", ["smsg", "mailboxes", "pshm"])
 
 
 def leave(code: int) -> None:

@@ -12,12 +12,14 @@ from ompy.frameworks.conduit import Category, Token
 from tests.support.conduit_worlds import SEGMENT, ConduitRank, conduit_world
 
 CONDUITS = ["gemini", "aries"]
-VARIANTS = ["smsg", "mailboxes"]
+NIC_VARIANTS = ["smsg", "mailboxes"]
+VARIANTS = [*NIC_VARIANTS, "pshm"]
 REQUEST, ANSWER, NOTE, DATA = range(128, 132)
 Arguments = Sequence[int]
 
 both = pytest.mark.parametrize("name", CONDUITS)
 variants = pytest.mark.parametrize("messages", VARIANTS)
+nic_variants = pytest.mark.parametrize("messages", NIC_VARIANTS)
 
 
 def pattern(size: int, salt: int) -> bytes:
@@ -68,7 +70,26 @@ def test_everybody_asks_everybody(name: str, messages: str, depth: int) -> None:
 
 
 @both
-@variants
+@nic_variants
+@pytest.mark.parametrize("pshm", [False, True])
+def test_on_several_hosts(name: str, messages: str, pshm: bool) -> None:
+    for seed in range(2):
+        found = conduit_world(
+            everybody_asks(20),
+            ranks=4,
+            hosts=(0, 1, 0, 2),
+            name=name,
+            messages=messages,
+            networkdepth=2,
+            pshm=pshm,
+            pshm_network_depth=3,
+            seed=seed,
+        )
+        assert [(one["asked"], one["answered"]) for one in found] == [(60, 30)] * 4
+
+
+@both
+@nic_variants
 def test_a_nic_that_refuses_and_is_late_loses_nothing(name: str, messages: str) -> None:
     waited = 0
     for seed in range(6):

@@ -80,7 +80,7 @@ class GniConduit(Conduit):
         lock = nic_lock(context.engine, mode, spin=bool(values.use_spinlock))
         self.resources = Resources(context, nic, domain, values, lock, self._yield)
         self._bootstrap = Bootstrap(context, name)
-        joined = join(self.resources, self._bootstrap, mode, past_neighbours=False)
+        joined = join(self.resources, self._bootstrap, mode, past_neighbours=bool(values.pshm))
         self._limits = joined.limits
         self._hosts = joined.hosts
         self._transports: list[Transport] = [joined.transport]

@@ -266,9 +266,9 @@ class MailboxTransport(Transport):
             shift, code = argument >> CODE_BITS, argument & ((1 << CODE_BITS) - 1)
             self.deliver(node, memoryview(headers.shutdown(shift, code)))
 
-    def banked(self) -> int:
-        """Credits in the bank."""
-        return sum(self._banked)
+    def banked(self, node: int) -> int:
+        """A peer's credits in the bank."""
+        return int(self._banked[node])
 
     def ready(self) -> bool:
         """Whether there are events, or messages whose flag is missing."""
