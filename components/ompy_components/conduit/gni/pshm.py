@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.net.ring import CACHE_LINE, SLOT_HEADER, RingReader, RingWriter, ring_size
@@ -124,6 +125,9 @@ class PshmTransport(Transport):
 
     def send(self, node: int, message: bytearray) -> bool:
         """Put a message into the ring to a neighbour, if there is room."""
+        if len(message) > self.max_message:
+            text = f"a message of {len(message)} bytes is larger than {self.max_message}"
+            raise MPIError(ERR_INTERN, text)
         neighbour = self._neighbours[node]
         at = neighbour.writer.reserve()
         if at < 0:
