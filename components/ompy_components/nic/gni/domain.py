@@ -52,7 +52,8 @@ class GniDomain(CommunicationDomain):
         memory: what this rank has registered.
         endpoints: those that are bound, by rank.
         posts: those under way.
-        congested: what is to be said to peers waits for room: nothing more is begun.
+        unsaid: what peers are to be told and waits for room, by rank: so long no post tells them
+            more.
         late: what comes later than it has to.
         msgq_share: messages one peer may have in another's shared queue.
         refuses_some: posts, messages and registrations are refused now and then.
@@ -88,9 +89,8 @@ class GniDomain(CommunicationDomain):
         self._msgq: deque[tuple[int, bytes]] = deque()
         self._msgq_released: dict[int, int] = {}
         self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
-        self._unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
+        self.unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
         self._calls = 0
-        self.congested = False
         self._refused = False
         self._inside = False
         wire.join(job)
@@ -212,19 +212,17 @@ class GniDomain(CommunicationDomain):
 
     def say(self, rank: int, kind: Kind, word: int, payload: bytes = b"") -> None:
         """Tell a peer's device something, as soon as there is room."""
-        if rank in self._unsaid or not self.send(rank, kind, word, payload):
-            self._unsaid.setdefault(rank, deque()).append((kind, word, payload))
-            self.congested = True
+        if rank in self.unsaid or not self.send(rank, kind, word, payload):
+            self.unsaid.setdefault(rank, deque()).append((kind, word, payload))
 
     def _say_on(self) -> None:
-        for rank, waiting in list(self._unsaid.items()):
+        for rank, waiting in list(self.unsaid.items()):
             wire = self.wire_to(rank)
             assert wire is not None, "it was tried before"
             while waiting and (wire.lost(rank) or wire.send(rank, *waiting[0])):
                 waiting.popleft()
             if not waiting:
-                del self._unsaid[rank]
-        self.congested = bool(self._unsaid)
+                del self.unsaid[rank]
 
     # -- progress
 
@@ -234,7 +232,7 @@ class GniDomain(CommunicationDomain):
             return  # a queue is asked from within
         self._inside = True
         try:
-            if self.congested:
+            if self.unsaid:
                 self._say_on()
             if len(self.late):
                 self.news += self.late.round()
@@ -294,7 +292,7 @@ class GniDomain(CommunicationDomain):
         """Whether something is late or unsaid, or was refused for the moment since last asked."""
         refused, self._refused = self._refused, False
         far = self.far is not None and self.far.waits
-        return refused or far or bool(len(self.late)) or bool(self._unsaid)
+        return refused or far or bool(len(self.late)) or bool(self.unsaid)
 
     def destroy(self) -> ReturnCode:
         """Give everything back."""

@@ -35,6 +35,7 @@ ORDERINGS = tuple(Ordering)
 # a handle's first word: rank, ordering, slot
 ORDERING_AT: Final = 24  # arbitrary: leaves room for more slots than there are
 SLOTS: Final = (1 << ORDERING_AT) - 1
+ADDRESSES: Final = 1 << 63  # arbitrary: no memory has an offset that a frame cannot carry
 PLACES_MAX: Final = 256  # arbitrary: of registrations of one peer that are remembered
 # members of an enum are slow to find
 SUCCESS, PERMISSION_ERROR = ReturnCode.SUCCESS, ReturnCode.PERMISSION_ERROR
@@ -165,7 +166,8 @@ class FarMemory:
 
     def check(self, handle: MemoryHandle | None, offset: int, size: int) -> ReturnCode:
         """What can be said from here; the peer says the rest."""
-        mine = handle is not None and handle.qword1 >> 32 == self._rank and offset >= 0
+        mine = handle is not None and handle.qword1 >> 32 == self._rank
+        mine = mine and 0 <= offset < ADDRESSES
         return ReturnCode.SUCCESS if mine else ReturnCode.PERMISSION_ERROR
 
     def write(self, handle: MemoryHandle, offset: int, data: memoryview, told: Told) -> None:
