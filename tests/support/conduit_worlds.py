@@ -7,15 +7,20 @@ from typing import Any
 
 from ompy.frameworks.conduit import HANDLERS, Category, Handler, ThreadMode, Token
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import interfaces_for
+from ompy.frameworks.nic.gni import GniNic
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.conduit.gni.component import ARIES, GEMINI
 from ompy_components.conduit.gni.conduit import GniConduit
 from ompy_components.conduit.gni.joining import find_nic
+from ompy_components.conduit.gni.mailboxes import MailboxTransport
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice
 from ompy_components.nic.gni.generations import GENERATIONS
 
+from tests.support.gni_job import fabrics
 from tests.support.small_worlds import values_of
+from tests.support.worlds import registry
 
 EMPTY = memoryview(b"")
 SECOND = 1_000_000_000  # ns
@@ -88,12 +93,9 @@ class ConduitRank:
     def missing(self) -> int:
         """Credits of this rank that are neither here nor in a peer's bank."""
         outstanding = self.messages.credits.outstanding()
-        banked = sum(
-            other.conduit._transports[0]._banked[self.rank]
-            for other in self.world.ranks
-            if hasattr(other.conduit._transports[0], "_banked")
-        )
-        return outstanding - banked
+        first = [other.conduit._transports[0] for other in self.world.ranks]
+        owners = [transport for transport in first if isinstance(transport, MailboxTransport)]
+        return outstanding - sum(transport.banked(self.rank) for transport in owners)
 
     def finalize(self) -> None:
         self.fence()
@@ -118,16 +120,25 @@ def conduit_world(
     nic: Mapping[str, object] = {},
     **settings: object,
 ) -> list[Any]:
-    """Run one program per rank of a host, over the NIC alone unless `pshm` is set."""
+    """Run one program per rank of a host, over the NIC alone; past it where `messages` is pshm."""
     component = {"gemini": GEMINI, "aries": ARIES}[name]
-    settings = {"pshm": False, "physmem_noprobe": True} | settings
+    shared = settings.get("messages") == "pshm"
+    if shared:
+        del settings["messages"]
+        settings["pshm_network_depth"] = settings.get("networkdepth", 12)
+    settings = {"pshm": shared, "physmem_noprobe": True} | settings
     values = values_of(component, **settings)
     nic_values = values_of(GniComponent, **nic)
     world = _World()
 
     def bring_up(context: RankContext, _: object) -> ConduitRank:
         devices = [GniDevice(context, kind, nic_values) for kind in GENERATIONS]
-        context.find_nics = lambda *_: devices  # type: ignore[assignment]
+        between_hosts = fabrics(context, interfaces_for(context))
+
+        def find(kind: type, name: str = "") -> Any:
+            return devices if kind is GniNic else between_hosts(kind, name)
+
+        context.find_nics = find
         device = find_nic(context, name)
         rank = ConduitRank(context, GniConduit(name, context, mode, device, values), world)
         rank.conduit.on_exit = rank.exited.append
@@ -135,5 +146,5 @@ def conduit_world(
         return rank
 
     each = list(programs) if isinstance(programs, Sequence) else [programs] * ranks
-    job = VirtualJob(len(each), None, seed=seed, hosts=hosts, bring_up=bring_up)  # type: ignore[arg-type]
+    job = VirtualJob(len(each), registry(), seed=seed, hosts=hosts, bring_up=bring_up)
     return job.run(each)

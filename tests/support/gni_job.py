@@ -18,6 +18,7 @@ from ompy.frameworks.nic.gni import (
     ReturnCode,
     SmsgAttributes,
 )
+from ompy.net.base import Interface
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice
@@ -53,15 +54,15 @@ class GniRank(Poller):
         depth: int,
         settings: dict[str, object],
         came: dict[int, int],
+        cookie: int = COOKIE,
     ) -> None:
         self.context = context
         self.came, self.round = came, 0
         self.engine = context.engine
-        context.find_nics = _fabrics(context)  # type: ignore[assignment]
         kind = next(known for known in GENERATIONS if known.name == generation)
         self.nic = GniDevice(context, kind, values_of(GniComponent, **settings))
         self.nic.open()
-        self.domain = self.nic.domain(context.rank, TAG, COOKIE)
+        self.domain = self.nic.domain(context.rank, TAG, cookie)
         self.queue = self.domain.completion_queue(depth)
         self.mailbox_queue = self.domain.completion_queue(depth)
         self.memory_queue = self.domain.completion_queue(depth)
@@ -179,12 +180,12 @@ class GniRank(Poller):
         return self.done(self.post(*arguments, **more))
 
 
-def _fabrics(context: RankContext) -> Callable[[type, str], list[EmulatedFabric]]:
-    """What a rank's runtime does for it: the fabrics it has."""
+def fabrics(context: RankContext, interfaces: Sequence[Interface]) -> Any:
+    """What a rank's runtime does for it: finds the fabrics it has, at some interfaces."""
 
     def find(kind: type, name: str = "") -> list[EmulatedFabric]:
         values = values_of(EmulatedFabricComponent)
-        return [EmulatedFabric(context, interfaces_for(context), chosen(values), values)]
+        return [EmulatedFabric(context, interfaces, chosen(values), values)]
 
     return find
 
@@ -197,12 +198,18 @@ def gni_world(
     ordering: Ordering = Ordering.RELAXED,
     depth: int = 1000,
     hosts: Sequence[int] | None = None,
+    cookies: Sequence[int] = (),
     **settings: object,
 ) -> list[Any]:
-    """Run one program per rank, of one host unless `hosts` says which; what they returned."""
+    """Run one program per rank, of one host unless `hosts` says which; what they returned.
+
+    With `cookies`, one for each rank, they are in different communication domains.
+    """
 
     def bring_up(context: RankContext, _: object) -> GniRank:
-        return GniRank(context, generation, ordering, depth, settings, came)
+        context.find_nics = fabrics(context, interfaces_for(context))
+        cookie = cookies[context.rank] if cookies else COOKIE
+        return GniRank(context, generation, ordering, depth, settings, came, cookie)
 
     came: dict[int, int] = {}
 

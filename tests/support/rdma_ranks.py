@@ -50,6 +50,7 @@ class RdmaRank(Poller):
         resources: what these use.
         segment: the own one.
         outside: memory outside of it, not registered, of the same size.
+        world: all ranks, by rank, to look into.
     """
 
     def __init__(
@@ -60,8 +61,11 @@ class RdmaRank(Poller):
         settings: dict[str, object],
         device: dict[str, object],
         came: dict[int, int],
+        world: dict[int, RdmaRank],
     ) -> None:
         self.context = context
+        self.world = world
+        world[context.rank] = self
         self._came, self._round = came, 0
         kind = next(known for known in GENERATIONS if known.name == generation)
         nic = GniDevice(context, kind, values_of(GniComponent, **device))
@@ -172,9 +176,10 @@ def rdma_world(
         What the programs returned.
     """
     came: dict[int, int] = {}
+    world: dict[int, RdmaRank] = {}
 
     def bring_up(context: RankContext, _: object) -> RdmaRank:
-        return RdmaRank(context, generation, size, settings, device or {}, came)
+        return RdmaRank(context, generation, size, settings, device or {}, came, world)
 
     job = VirtualJob(len(programs), None, seed=seed, bring_up=bring_up)  # type: ignore[arg-type]
 

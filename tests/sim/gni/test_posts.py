@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 from typing import Any
 
 import pytest
 from ompy.frameworks.nic.gni import (
+    RDMA_MAX,
     AtomicCommand,
     CqMode,
     EventKind,
@@ -210,3 +213,78 @@ def test_registrations_run_out_and_come_back() -> None:
         assert rank.domain.register(memoryview(bytearray(8)))[0] is ReturnCode.SUCCESS
 
     both(program, registrations=16)
+
+
+def test_a_block_transfer_has_a_largest_size() -> None:
+    def program(rank: GniRank) -> ReturnCode:
+        file = os.memfd_create("large")
+        os.truncate(file, RDMA_MAX + 1)  # without pages
+        with mmap.mmap(file, RDMA_MAX + 1) as pages, memoryview(pages) as large:
+            os.close(file)
+            post = PostDescriptor(PostType.RDMA_PUT)
+            post.local, post.remote_handle = large, rank.handles[1]
+            return rank.endpoints[1].post_rdma(post)
+
+    assert both(program)[0] is ReturnCode.SIZE_ERROR
+
+
+@WHERE
+def test_who_is_told_is_what_the_mode_says(hosts: Any) -> None:
+    def program(rank: GniRank) -> list[tuple[PostType, ReturnCode]]:
+        for at in (0, SIZE):  # the second is beyond the end
+            rank.post(1, PostType.FMA_PUT, b"12345678", at, cq_mode=CqMode.SILENT)
+        rank.do(1, PostType.FMA_PUT, b"87654321", 8, cq_mode=CqMode.LOCAL_EVENT)
+        return [(event.post.type, event.status) for event in rank.events if event.post]
+
+    events, memory = both(program, hosts=hosts)
+    bad, good = ReturnCode.PERMISSION_ERROR, ReturnCode.SUCCESS
+    assert events == [(PostType.FMA_PUT, bad), (PostType.FMA_PUT, good)]
+    assert memory[:16] == b"1234567887654321"
+
+
+@WHERE
+def test_other_jobs_are_not_heard(hosts: Any) -> None:
+    """A rank of another communication domain has right handles, and reaches nothing."""
+
+    def stranger(rank: GniRank) -> ReturnCode:
+        rank.endpoints[1].smsg_send(memoryview(b"psst"), memoryview(b""))
+        code = rank.do(1, PostType.FMA_PUT, b"12345678", 0)
+        rank.fence()
+        return code
+
+    def passive(rank: GniRank) -> tuple[bytes, ReturnCode]:
+        rank.fence()
+        return bytes(rank.memory), rank.mailbox_queue.get_event()[0]
+
+    code, (memory, told) = gni_world([stranger, passive], hosts=hosts, cookies=(1, 2))
+    assert (code, told) == (ReturnCode.PERMISSION_ERROR, ReturnCode.NOT_DONE)
+    assert memory == bytes(SIZE)
+
+
+def test_a_peer_that_does_not_listen_holds_nobody_else_up() -> None:
+    """Its ring is full, so posts that tell it something are refused, and no others."""
+    tells = CqMode.GLOBAL_EVENT | CqMode.REMOTE_EVENT
+
+    def active(rank: GniRank) -> list[ReturnCode]:
+        post, codes = PostDescriptor(), []
+        post.local, post.remote_handle, post.cq_mode = memoryview(b"1"), rank.handles[1], tells
+        while ReturnCode.ERROR_RESOURCE not in codes:
+            codes.append(rank.endpoints[1].post_fma(post))
+        codes = [rank.do(peer, PostType.FMA_PUT, b"2", 1) for peer in (1, 2)]
+        codes.append(rank.do(2, PostType.FMA_PUT, b"3", 2, cq_mode=tells))
+        rank.context.wireup.fence()
+        return codes
+
+    def deaf(rank: GniRank) -> bytes:
+        rank.context.wireup.fence()  # which does not poll
+        return bytes(rank.memory[:2])
+
+    def third(rank: GniRank) -> bytes:
+        rank.take(rank.memory_queue)
+        found = bytes(rank.memory[1:3])
+        rank.context.wireup.fence()
+        return found
+
+    codes, first, second = gni_world([active, deaf, third], ring_slots=2)
+    assert codes == [ReturnCode.SUCCESS] * 3
+    assert (first, second) == (b"12", b"23")

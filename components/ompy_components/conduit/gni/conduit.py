@@ -27,10 +27,11 @@ from ompy_components.conduit.gni.bootstrap import Bootstrap
 from ompy_components.conduit.gni.dispatch import NO_BYTES, Messages
 from ompy_components.conduit.gni.exit import Exit, timeout
 from ompy_components.conduit.gni.headers import Command
-from ompy_components.conduit.gni.joining import join
+from ompy_components.conduit.gni.joining import join, neighbourhood
 from ompy_components.conduit.gni.locking import nic_lock
 from ompy_components.conduit.gni.rdma.engine import RdmaEngine
 from ompy_components.conduit.gni.resources import Resources
+from ompy_components.conduit.gni.shared_segments import SharedSegments
 from ompy_components.conduit.gni.transport import Transport
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ LOOKS: Final = 4  # arbitrary: looks between two pauses
 PAUSE: Final = 2_000  # ns; arbitrary: about what a message to a neighbour takes
 PATIENT: Final = 1024  # arbitrary: rounds of waiting until the rank hears its agent
 assert PATIENT % LOOKS == 0
-NAP: Final = 2_000_000  # ns; arbitrary: longer than `engine_park_ms`, as a rank hears while it sleeps
+NAP: Final = (
+    2_000_000  # ns; arbitrary: longer than `engine_park_ms`, as a rank hears while it sleeps
+)
 CREDIT_WAIT: Final = 10_000_000  # ns; arbitrary: how soon a rank notices that a peer has ended
 DESTROY_TRIES: Final = 10  # reference gasnet.md 8
 
@@ -77,7 +80,7 @@ class GniConduit(Conduit):
         lock = nic_lock(context.engine, mode, spin=bool(values.use_spinlock))
         self.resources = Resources(context, nic, domain, values, lock, self._yield)
         self._bootstrap = Bootstrap(context, name)
-        joined = join(self.resources, self._bootstrap, mode, past_neighbours=False)
+        joined = join(self.resources, self._bootstrap, mode, past_neighbours=bool(values.pshm))
         self._limits = joined.limits
         self._hosts = joined.hosts
         self._transports: list[Transport] = [joined.transport]
@@ -85,6 +88,12 @@ class GniConduit(Conduit):
         by_node[context.rank] = None
         self._exit = Exit(context, timeout(values, context.size), self._tell_exit)
         depths = [values.networkdepth] * context.size
+        self._shared: SharedSegments | None = None
+        between = neighbourhood(self.resources, name)
+        if between is not None:
+            self._transports.append(between)
+            for node in between.nodes:
+                by_node[node], depths[node] = between, values.pshm_network_depth
         self._messages = Messages(self.resources, depths, by_node, self._exit.heard)
         self._rdma: RdmaEngine | None = None
         self._memory: segment.Memory | None = None
@@ -119,6 +128,10 @@ class GniConduit(Conduit):
         self._messages.handlers = list(handlers)
         self._rdma = RdmaEngine(resources)
         self.max_put_local = self._rdma.max_put_local
+        if resources.parameters.pshm:
+            self._shared = SharedSegments(self.context)
+            offer = self._shared.offer(made.segment, made.auxiliary)
+            self._shared.map(self._bootstrap.allgather(offer))
         self._bootstrap.barrier()
 
     def exit_timeout(self) -> int:
@@ -152,6 +165,8 @@ class GniConduit(Conduit):
         self.context.engine.remove_poller(self)
         if self._rdma is not None:
             self._rdma.close()
+        if self._shared is not None:
+            self._shared.close()
         for transport in self._transports:
             transport.close()
         with resources.lock:
@@ -309,8 +324,7 @@ class GniConduit(Conduit):
     def _put_then(
         self, node: int, offset: int, payload: memoryview, after: Callable[[], object]
     ) -> None:
-        assert self._rdma is not None, "there are no segments before attach"
-        self._rdma.put_then(node, offset, payload, after, keeps_payload=True)
+        self._engine_for(node).put_then(node, offset, payload, after, keeps_payload=True)
 
     def _check(self, node: int) -> None:
         """Raise MPIError when nothing can be asked of a peer any more."""
@@ -332,7 +346,9 @@ class GniConduit(Conduit):
         """Begin to read from a peer's segment."""
         self._engine_for(node).get(node, offset, local, transfer)
 
-    def _engine_for(self, node: int) -> RdmaEngine:
+    def _engine_for(self, node: int) -> RdmaEngine | SharedSegments:
+        if self._shared is not None and self._shared.reaches(node):
+            return self._shared
         if self._rdma is None:
             raise MPIError(ERR_RANK, f"rank {node} has no segment before attach")
         return self._rdma

@@ -56,9 +56,7 @@ class Exit:
         self.asked = True
         self.reduction.heard(shift, code)
 
-    def run(
-        self, code: int, progress: Callable[[], int], pause: Callable[[int], object]
-    ) -> bool:
+    def run(self, code: int, progress: Callable[[], int], pause: Callable[[int], object]) -> bool:
         """Take part, and return when all codes are known or the time is over.
 
         Args:

@@ -8,18 +8,19 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.errors import ERR_INTERN, ERR_NO_MEM, MPIError
 from ompy.frameworks.conduit import ThreadMode
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.gni import GniNic, MemoryHandle, ReturnCode, SmsgAttributes
 from ompy.mca.component import NotAvailable
-from ompy.mca.parameter import Values
+from ompy.net.base import LinkError
 
 from ompy_components.conduit.gni import segment
 from ompy_components.conduit.gni.bootstrap import Bootstrap, node_map
 from ompy_components.conduit.gni.locking import queue_lock
 from ompy_components.conduit.gni.mailboxes import MailboxTransport
+from ompy_components.conduit.gni.pshm import PshmTransport
 from ompy_components.conduit.gni.resources import Resources
 from ompy_components.conduit.gni.smsg import MESSAGE_SIZE, SmsgTransport, WorkQueue
 from ompy_components.conduit.gni.transport import Transport
@@ -107,13 +108,33 @@ def join(
     return Joined(made.transport, (most, smallest), node_map([record[1] for record in records]))
 
 
+def neighbourhood(resources: Resources, name: str) -> PshmTransport | None:
+    """What carries messages to the other ranks of this host past the NIC; None: nothing does.
+
+    Raises:
+        MPIError: there is no memory to share.
+    """
+    context, values = resources.context, resources.parameters
+    if not values.pshm or len(context.local_procs()) == 1:
+        return None
+    try:
+        return PshmTransport(
+            context,
+            resources.lock,
+            name=f"conduit_{name}",
+            message=MESSAGE_SIZE,
+            depth=values.pshm_network_depth,
+            burst=values.smsg_burst,
+        )
+    except LinkError as problem:
+        raise MPIError(ERR_NO_MEM, f"shared memory of the conduit {name}: {problem}") from None
+
+
 def _bind(resources: Resources, node: int, address: int) -> None:
     endpoint = resources.domain.endpoint(resources.local_queue)
     code = endpoint.bind(address, node)
     if code is not ReturnCode.SUCCESS:
-        raise NotAvailable(
-            f"the NIC does not reach {resources.context.procs[node]}: {code.value}"
-        )
+        raise NotAvailable(f"the NIC does not reach {resources.context.procs[node]}: {code.value}")
     resources.endpoints[node] = endpoint
 
 
@@ -144,9 +165,7 @@ class _Smsg:
         depth = values.message_events or size * 2 * values.networkdepth * 2  # gasnet.md 5.3
         resources.message_queue = domain.completion_queue(depth)
         domain.mailbox_queue(resources.message_queue)
-        self.handle = segment.register(
-            domain, memoryview(bytearray(self.size)), resources.ordering
-        )
+        self.handle = segment.register(domain, memoryview(bytearray(self.size)), resources.ordering)
         work = WorkQueue(size, queue_lock(mode))
         self.transport = SmsgTransport(
             resources, resources.message_queue, work, values.smsg_burst, values.smsg_peer_burst
@@ -168,9 +187,7 @@ class _Own:
 
     def __init__(self, resources: Resources, peers: Sequence[int]) -> None:
         values = resources.parameters
-        self.transport = MailboxTransport(
-            resources, peers, values.networkdepth, values.smsg_burst
-        )
+        self.transport = MailboxTransport(resources, peers, values.networkdepth, values.smsg_burst)
         self.size = self.transport.size
         self.handle = self.transport.handle
         self.connect = self.transport.connect

@@ -1,7 +1,8 @@
 """Locks of the conduit: the NIC's, and those of its queues.
 
-The NIC stands no call while another one runs. Where several threads may call at once (PAR) its lock is
-the rank's own, so that threads in MPI and pollers of the engine are kept out too; else it is none.
+The NIC stands no call while another one runs. Where several threads may call at once (PAR) its lock
+is the rank's own, so that threads in MPI and pollers of the engine are kept out too; else it is
+none.
 No thread has the lock of a queue and asks for the NIC's.
 
 Source: seed gasnet-gemini-aries-conduit (Locking).

@@ -1,14 +1,14 @@
 """Variant M: active messages by puts into mailboxes of the conduit's own.
 
 A mailbox of a peer has a place for each of two messages per credit, used one after the other from
-the last to the first. A message is one put with a flag: its first eight bytes are the flag, which the
-NIC writes last, and an event tells the queue of the mailboxes' memory whose it is. The event may
-come first: then its source is looked at again later. A place is free when its flag is zero; that
-it is by the time it is needed again follows from the credits.
+the last to the first. A message is one put with a flag: its first eight bytes are the flag, which
+the NIC writes last, and an event tells the queue of the mailboxes' memory whose it is. The event
+may come first: then its source is looked at again later. A place is free when its flag is zero;
+that it is by the time it is needed again follows from the credits.
 
-Credits that no reply has brought back are banked: one bit per peer, which goes along in the next message to
-it. If there is one in the bank already the two are returned by a control message, an entry written into
-the peer's event queue:
+Credits that no reply has brought back are banked: one bit per peer, which goes along in the next
+message to it. If there is one in the bank already the two are returned by a control message, an
+entry written into the peer's event queue:
 
     argument 16 | operation 8 | 1 | sender 23        from the highest bit on
 
@@ -266,9 +266,9 @@ class MailboxTransport(Transport):
             shift, code = argument >> CODE_BITS, argument & ((1 << CODE_BITS) - 1)
             self.deliver(node, memoryview(headers.shutdown(shift, code)))
 
-    def banked(self) -> int:
-        """Credits in the bank."""
-        return sum(self._banked)
+    def banked(self, node: int) -> int:
+        """A peer's credits in the bank."""
+        return int(self._banked[node])
 
     def ready(self) -> bool:
         """Whether there are events, or messages whose flag is missing."""

@@ -2,8 +2,8 @@
 
 In round k a rank tells the rank 2^k after it the largest code it knows, and waits for what the
 rank 2^k before it tells. After the rounds, log2 of the ranks rounded up, everybody's code has
-reached everybody. Messages of later rounds may come first, but what a round tells is known only when
-those before have ended.
+reached everybody. Messages of later rounds may come first, but what a round tells is known only
+when those before have ended.
 
 Source: reference gasnet.md 8.
 """

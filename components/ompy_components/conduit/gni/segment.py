@@ -32,9 +32,7 @@ def whole_pages(size: int) -> int:
     return size // PAGE * PAGE
 
 
-def limit(
-    physical: int, ratio: float, physmem_max: int, ranks_here: int, for_messages: int
-) -> int:
+def limit(physical: int, ratio: float, physmem_max: int, ranks_here: int, for_messages: int) -> int:
     """Bytes of the largest segment of a rank that the rules allow.
 
     Args:
@@ -110,7 +108,10 @@ def allocate(
 
 
 def register(
-    domain: CommunicationDomain, memory: memoryview, ordering: Ordering, queue: CompletionQueue | None = None
+    domain: CommunicationDomain,
+    memory: memoryview,
+    ordering: Ordering,
+    queue: CompletionQueue | None = None,
 ) -> MemoryHandle:
     """Register memory, trying a few times.
 
@@ -123,5 +124,3 @@ def register(
             return handle
     text = f"{len(memory)} bytes cannot be registered: {code.value}"
     raise MPIError(ERR_NO_MEM, text)
-
-

@@ -1,8 +1,8 @@
 """What carries active messages to some of the peers.
 
-A conduit has one for the ranks it reaches by the NIC, and perhaps one for those of its host. Credits
-are the conduit's: a transport is never given more than two messages per credit and peer that it has
-not delivered, and one for each round of the exit.
+A conduit has one for the ranks it reaches by the NIC, and perhaps one for those of its host.
+Credits are the conduit's: a transport is never given more than two messages per credit and peer
+that it has not delivered, and one for each round of the exit.
 
 All calls but `poll` come with the NIC's lock held; `poll` takes it, and lets go of it while it
 delivers.

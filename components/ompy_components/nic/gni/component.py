@@ -90,6 +90,17 @@ class GniComponent(NicComponent):
             unit="calls",
             minimum=0,
         ),
+        Parameter(
+            "refuse",
+            "int",
+            0,
+            "Of a hundred posts, messages and registrations, how many are refused for the moment, "
+            "drawn by chance.",
+            level=6,
+            unit="percent",
+            minimum=0,
+            maximum=90,  # with all of them refused nothing would go on
+        ),
     )
 
     def devices(self, context: RankContext) -> list[Nic]:

@@ -27,7 +27,7 @@ from ompy_components.nic.gni.generations import Generation
 from ompy_components.nic.gni.host import HostWire, Kind
 from ompy_components.nic.gni.lateness import Lateness
 from ompy_components.nic.gni.layout import MSGQ_RELEASED
-from ompy_components.nic.gni.mailbox import mailbox_size
+from ompy_components.nic.gni.mailbox import Mailbox, mailbox_size
 from ompy_components.nic.gni.memory import FarMemory, OwnMemory, PeerMemory
 from ompy_components.nic.gni.posts import Posts
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ompy_components.nic.gni.device import GniDevice
 
 # members of an enum are slow to find
+SUCCESS, SMSG_EVENT = ReturnCode.SUCCESS, EventKind.SMSG
 SMSG, MSGQ, REMOTE, CQWRITE, AMO = (
     int(kind) for kind in (Kind.SMSG, Kind.MSGQ, Kind.REMOTE, Kind.CQWRITE, Kind.AMO)
 )
@@ -51,8 +52,11 @@ class GniDomain(CommunicationDomain):
         memory: what this rank has registered.
         endpoints: those that are bound, by rank.
         posts: those under way.
+        unsaid: what peers are to be told and waits for room, by rank: so long no post tells them
+            more.
         late: what comes later than it has to.
         msgq_share: messages one peer may have in another's shared queue.
+        refuses_some: posts, messages and registrations are refused now and then.
         news: what has come from peers, or become of posts, in all.
     """
 
@@ -75,8 +79,9 @@ class GniDomain(CommunicationDomain):
         self._copy = device.copy
         self.memory = OwnMemory(context, wire, far, self._copy)
         self.endpoints: dict[int, GniEndpoint] = {}
-        self.posts = Posts(self, values.posts)
         self.late = Lateness(context.engine, values.late)
+        self.refuses_some = bool(values.refuse_every or values.refuse)
+        self.posts = Posts(self, values.posts)
         self.msgq_share = 0
         self.news = 0
         self._mailbox_queue: EventQueue | None = None
@@ -84,7 +89,7 @@ class GniDomain(CommunicationDomain):
         self._msgq: deque[tuple[int, bytes]] = deque()
         self._msgq_released: dict[int, int] = {}
         self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
-        self._unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
+        self.unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
         self._calls = 0
         self._refused = False
         self._inside = False
@@ -181,13 +186,15 @@ class GniDomain(CommunicationDomain):
     # -- what runs out
 
     def refuses(self) -> bool:
-        """Whether this call is one of those that `refuse_every` has refused."""
-        every = self._values.refuse_every
-        if not every:
+        """Whether this call is one of those that the parameters have refused."""
+        if not self.refuses_some:
             return False
+        values, chance = self._values, self._context.engine.random
         self._calls += 1
-        self._refused |= not self._calls % every
-        return not self._calls % every
+        refused = bool(values.refuse_every) and not self._calls % values.refuse_every
+        refused = refused or (bool(values.refuse) and chance.randrange(100) < values.refuse)
+        self._refused |= refused
+        return refused
 
     def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
         """Send something to a peer; false when there is no room, so try again soon."""
@@ -198,29 +205,24 @@ class GniDomain(CommunicationDomain):
         self._refused = True
         return False
 
-    def no_credit(self) -> ReturnCode:
-        """What a sender is told whose peer has not released enough."""
+    def not_now(self) -> ReturnCode:
+        """What a sender is told who is to try again: for want of credit, or of room."""
         self._refused = True
         return ReturnCode.NOT_DONE
 
-    @property
-    def congested(self) -> bool:
-        """What is to be said to peers waits for room: nothing more is begun."""
-        return bool(self._unsaid)
-
     def say(self, rank: int, kind: Kind, word: int, payload: bytes = b"") -> None:
         """Tell a peer's device something, as soon as there is room."""
-        if rank in self._unsaid or not self.send(rank, kind, word, payload):
-            self._unsaid.setdefault(rank, deque()).append((kind, word, payload))
+        if rank in self.unsaid or not self.send(rank, kind, word, payload):
+            self.unsaid.setdefault(rank, deque()).append((kind, word, payload))
 
     def _say_on(self) -> None:
-        for rank, waiting in list(self._unsaid.items()):
+        for rank, waiting in list(self.unsaid.items()):
             wire = self.wire_to(rank)
             assert wire is not None, "it was tried before"
             while waiting and (wire.lost(rank) or wire.send(rank, *waiting[0])):
                 waiting.popleft()
             if not waiting:
-                del self._unsaid[rank]
+                del self.unsaid[rank]
 
     # -- progress
 
@@ -230,14 +232,15 @@ class GniDomain(CommunicationDomain):
             return  # a queue is asked from within
         self._inside = True
         try:
-            if self._unsaid:
+            if self.unsaid:
                 self._say_on()
             if len(self.late):
                 self.news += self.late.round()
             self.news += self.wire.take(self._take)
             if self.far is not None:
                 self.news += self.far.take(self._take)
-            self.posts.look_for_the_dead()
+            if self.posts.asks:
+                self.posts.look_for_the_dead()
         finally:
             self._inside = False
 
@@ -269,14 +272,16 @@ class GniDomain(CommunicationDomain):
             self._early.setdefault(rank, []).append(bytes(message))
             return
         mailbox = endpoint.mailbox
-        number = mailbox.deliver(message)
+        arrival = partial(self._arrived, mailbox, mailbox.deliver(message), rank)
+        if self.late.percent:
+            self.late.do(arrival)
+        else:
+            arrival()
 
-        def arrive() -> None:
-            mailbox.show(number)
-            if self._mailbox_queue is not None:
-                self._mailbox_queue.push(Event(EventKind.SMSG, rank))
-
-        self.late.do(arrive)
+    def _arrived(self, mailbox: Mailbox, number: int, rank: int) -> None:
+        mailbox.show(number)
+        if self._mailbox_queue is not None:
+            self._mailbox_queue.push(tuple.__new__(Event, (SMSG_EVENT, rank, 0, None, SUCCESS)))
 
     def _tell(self, queue: CompletionQueue | None, event: Event) -> None:
         if isinstance(queue, EventQueue):
@@ -287,7 +292,7 @@ class GniDomain(CommunicationDomain):
         """Whether something is late or unsaid, or was refused for the moment since last asked."""
         refused, self._refused = self._refused, False
         far = self.far is not None and self.far.waits
-        return refused or far or bool(len(self.late)) or bool(self._unsaid)
+        return refused or far or bool(len(self.late)) or bool(self.unsaid)
 
     def destroy(self) -> ReturnCode:
         """Give everything back."""

@@ -22,6 +22,8 @@ from ompy_components.nic.gni.memory import FarMemory, PeerMemory
 if TYPE_CHECKING:
     from ompy_components.nic.gni.domain import GniDomain
 
+SUCCESS, SMSG = ReturnCode.SUCCESS, Kind.SMSG  # members of an enum are slow to find
+
 
 class GniEndpoint(Endpoint):
     """The way from one rank to another.
@@ -44,6 +46,8 @@ class GniEndpoint(Endpoint):
         self.rank = -1
         self.mailbox: Mailbox | None = None
         self.under_way = 0
+        self._words: memoryview | None = None
+        self._job_at = 0
         self._remote: SmsgAttributes | None = None
         self._sent = 0
         self._queued = 0
@@ -57,6 +61,8 @@ class GniEndpoint(Endpoint):
             return ReturnCode.INVALID_PARAM
         self.rank = rank
         self.wire = wire
+        if isinstance(wire, HostWire):
+            self._words, self._job_at = wire.words, wire.job_at(rank)
         self.memory = self._domain.peer_memory(rank)
         self._domain.endpoints[rank] = self
         return ReturnCode.SUCCESS
@@ -64,13 +70,14 @@ class GniEndpoint(Endpoint):
     @property
     def stranger(self) -> bool:
         """Whether the peer is in another communication domain, or in none."""
-        wire = self.wire
-        return isinstance(wire, HostWire) and wire.job_of(self.rank) != self._domain.job
+        return self._words is not None and self._words[self._job_at] != self._domain.job
 
     # -- posts
 
     def post_fma(self, post: PostDescriptor) -> ReturnCode:
         """Puts, gets, atomics and queue writes."""
+        if self.rank >= 0 and self._domain.posts.at_once(self, post):
+            return SUCCESS
         return self._post(post, rdma=False)
 
     def post_rdma(self, post: PostDescriptor) -> ReturnCode:
@@ -117,17 +124,18 @@ class GniEndpoint(Endpoint):
         if self.wire.lost(self.rank):
             return ReturnCode.TRANSACTION_ERROR
         if self._sent - self.wire.released(self.rank, SMSG_RELEASED) >= remote.max_credit:
-            return domain.no_credit()
-        if domain.refuses() or not domain.send(self.rank, Kind.SMSG, 0, header, payload):
-            return ReturnCode.NOT_DONE
+            return domain.not_now()
+        if domain.refuses() or not self.wire.send(self.rank, SMSG, 0, header, payload):
+            return domain.not_now()
         self._sent += 1
-        return ReturnCode.SUCCESS
+        return SUCCESS
 
     def smsg_next(self) -> tuple[ReturnCode, memoryview | None]:
         """The oldest message that can be seen."""
         if self.mailbox is None:
             return ReturnCode.INVALID_STATE, None
-        self._domain.progress()
+        if not self.mailbox.waiting:
+            self._domain.progress()
         return self.mailbox.take()
 
     def smsg_release(self) -> ReturnCode:
@@ -149,11 +157,11 @@ class GniEndpoint(Endpoint):
         if self.wire.lost(self.rank):
             return ReturnCode.TRANSACTION_ERROR
         if self._queued - self.wire.released(self.rank, MSGQ_RELEASED) >= domain.msgq_share:
-            return domain.no_credit()
-        if domain.refuses() or not domain.send(self.rank, Kind.MSGQ, 0, header, payload):
-            return ReturnCode.NOT_DONE
+            return domain.not_now()
+        if domain.refuses() or not self.wire.send(self.rank, Kind.MSGQ, 0, header, payload):
+            return domain.not_now()
         self._queued += 1
-        return ReturnCode.SUCCESS
+        return SUCCESS
 
     def destroy(self) -> ReturnCode:
         """Give it back, when nothing is under way."""

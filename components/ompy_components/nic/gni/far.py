@@ -130,11 +130,11 @@ class FarWire:
     def meet(self, rank: int) -> bool:
         """Find a peer; false where it has no such NIC."""
         if rank not in self._peers:
-            proc = self._procs[rank]
-            name = self._context.modex(proc).get(self._name)
+            # not `context.modex`: what that remembers may be older than the peer's device
+            name = self._context.wireup.lookup(rank).get(self._name)
             if name is None:
                 return False
-            self._peers[rank] = _Peer(proc, self._vector.insert(name))
+            self._peers[rank] = _Peer(self._procs[rank], self._vector.insert(name))
         return True
 
     # -- memory

@@ -35,10 +35,29 @@ class Kind(IntEnum):
 
 
 class _Peer:
-    def __init__(self, proc: Proc, writer: RingWriter, reader: RingReader) -> None:
+    """A rank of this host.
+
+    Attributes:
+        proc: it.
+        writer, reader: the rings to it and from it.
+        parked, job: which words say whether it sleeps, and in which communication domain it is.
+        by_them, by_us: the first of the counters of messages it has released, and we have.
+        bell: its doorbell, once it was needed.
+    """
+
+    __slots__ = ("bell", "by_them", "by_us", "job", "parked", "proc", "reader", "writer")
+
+    def __init__(
+        self, proc: Proc, here: int, layout: Layout, writer: RingWriter, reader: RingReader
+    ) -> None:
+        there = proc.local_rank
         self.proc = proc
         self.writer = writer
         self.reader = reader
+        self.parked = layout.line(there) + PARKED
+        self.job = layout.line(there) + JOB
+        self.by_them = layout.released(there, here)
+        self.by_us = layout.released(here, there)
         self.bell: Doorbell | None = None
 
 
@@ -64,7 +83,8 @@ class HostWire:
             there = proc.local_rank
             writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
             reader = RingReader(self._memory, layout.ring(here, there), slots, size)
-            self._peers[proc.rank] = _Peer(proc, writer, reader)
+            self._peers[proc.rank] = _Peer(proc, here, layout, writer, reader)
+        self._job = 0
         self._readers = list(self._peers.values())
         self.room = size - 16  # the ring's own header of a slot
         context.network.doorbell(here)  # arms it as what wakes this rank
@@ -79,16 +99,15 @@ class HostWire:
 
     def join(self, job: int) -> None:
         """Say which communication domain this rank is in."""
-        self.words[self._line + JOB] = job
+        self._job = self.words[self._line + JOB] = job
 
     def lost(self, rank: int) -> str:
         """Why a peer cannot be reached any more, empty while it can."""
         return self._peers[rank].proc.departed
 
-    def job_of(self, rank: int) -> int:
-        """Which one a peer is in, 0 while it is in none."""
-        line = self.layout.line(self._peers[rank].proc.local_rank)
-        return int(self.words[line + JOB])
+    def job_at(self, rank: int) -> int:
+        """Which word says which communication domain a peer is in, 0 while it is in none."""
+        return self._peers[rank].job
 
     def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
         """Put an entry into the ring to a peer; false when there is no room now."""
@@ -98,14 +117,16 @@ class HostWire:
             return False
         size = 0
         for part in parts:
-            raw.copy(self._memory, at + size, part, 0, len(part))
-            size += len(part)
+            length = len(part)
+            if length:
+                raw.copy(self._memory, at + size, part, 0, length)
+                size += length
         peer.writer.publish(size, 0, kind, word)
         self._wake(peer)
         return True
 
     def take(self, taker: Callable[[int, int, int, memoryview], object]) -> int:
-        """Hand over what has come: rank, kind, word and bytes, which last for the call.
+        """Hand over what has come from this job: rank, kind, word, bytes. They last for the call.
 
         Returns:
             How many entries there were.
@@ -115,8 +136,10 @@ class HostWire:
             reader = peer.reader
             while reader.peek():
                 payload = self._memory[reader.payload : reader.payload + reader.length]
+                job = self.words[peer.job]
                 try:
-                    taker(peer.proc.rank, reader.kind, reader.reference, payload)
+                    if job in (self._job, 0):  # 0: it has left after it sent this
+                        taker(peer.proc.rank, reader.kind, reader.reference, payload)
                 finally:
                     reader.release()
                 count += 1
@@ -130,23 +153,22 @@ class HostWire:
             place: which of the counters: `SMSG_RELEASED`, `MSGQ_RELEASED`.
             count: of messages.
         """
-        there, here = self._peers[rank].proc.local_rank, self._context.me.local_rank
-        self.words[self.layout.released(here, there) + place] = count
-        self._wake(self._peers[rank])
+        peer = self._peers[rank]
+        self.words[peer.by_us + place] = count
+        self._wake(peer)
 
     def released(self, rank: int, place: int) -> int:
         """How many of our messages a peer has released in all."""
-        there, here = self._peers[rank].proc.local_rank, self._context.me.local_rank
-        return int(self.words[self.layout.released(there, here) + place])
+        released: int = self.words[self._peers[rank].by_them + place]
+        return released
 
     def wake(self, rank: int) -> None:
         """Have a peer look, if it sleeps."""
         self._wake(self._peers[rank])
 
     def _wake(self, peer: _Peer) -> None:
-        line = self.layout.line(peer.proc.local_rank)
-        if self.words[line + PARKED]:
-            self.words[line + PARKED] = AWAKE
+        if self.words[peer.parked]:
+            self.words[peer.parked] = AWAKE
             if peer.bell is None:
                 peer.bell = self._context.network.doorbell(peer.proc.local_rank)
             peer.bell.ring()

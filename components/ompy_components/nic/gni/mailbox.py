@@ -45,6 +45,11 @@ class Mailbox:
         self._open = False
         self.released = 0
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a message can be seen."""
+        return self._visible != self.released
+
     def deliver(self, message: memoryview) -> int:
         """Take a message's bytes. Returns its number, for `show`."""
         number = self._taken
@@ -57,6 +62,9 @@ class Mailbox:
 
     def show(self, number: int) -> None:
         """A message has arrived: it can be seen when all before it have."""
+        if number == self._visible and not self._early:
+            self._visible += 1
+            return
         self._early.add(number)
         while self._visible in self._early:
             self._early.remove(self._visible)

@@ -35,6 +35,11 @@ ORDERINGS = tuple(Ordering)
 # a handle's first word: rank, ordering, slot
 ORDERING_AT: Final = 24  # arbitrary: leaves room for more slots than there are
 SLOTS: Final = (1 << ORDERING_AT) - 1
+ADDRESSES: Final = 1 << 63  # arbitrary: no memory has an offset that a frame cannot carry
+PLACES_MAX: Final = 256  # arbitrary: of registrations of one peer that are remembered
+# members of an enum are slow to find
+SUCCESS, PERMISSION_ERROR = ReturnCode.SUCCESS, ReturnCode.PERMISSION_ERROR
+TRANSACTION_ERROR = ReturnCode.TRANSACTION_ERROR
 
 
 def slot_of(handle: MemoryHandle) -> int:
@@ -155,15 +160,14 @@ class OwnMemory:
 class FarMemory:
     """What one peer of another host has registered."""
 
-    near = False
-
     def __init__(self, far: FarWire, rank: int) -> None:
         self._far = far
         self._rank = rank
 
     def check(self, handle: MemoryHandle | None, offset: int, size: int) -> ReturnCode:
         """What can be said from here; the peer says the rest."""
-        mine = handle is not None and handle.qword1 >> 32 == self._rank and offset >= 0
+        mine = handle is not None and handle.qword1 >> 32 == self._rank
+        mine = mine and 0 <= offset < ADDRESSES
         return ReturnCode.SUCCESS if mine else ReturnCode.PERMISSION_ERROR
 
     def write(self, handle: MemoryHandle, offset: int, data: memoryview, told: Told) -> None:
@@ -175,10 +179,26 @@ class FarMemory:
         self._far.read(self._rank, handle, offset, into, told)
 
 
+class _Place(NamedTuple):
+    """Where a registration of a peer lies, as long as its slot has the same identity.
+
+    Attributes:
+        at: its slot in the table, in words.
+        size: bytes.
+        address: in the peer's process.
+        there: the region it is in, mapped here; None where it is in none.
+        begin: its offset in that.
+    """
+
+    at: int
+    size: int
+    address: int
+    there: memoryview | None
+    begin: int
+
+
 class PeerMemory:
     """What one peer of the host has registered."""
-
-    near = True
 
     def __init__(
         self, rank: int, local_rank: int, layout: Layout, words: memoryview, copy: ProcessCopy
@@ -189,63 +209,80 @@ class PeerMemory:
         self._words = words
         self._copy = copy
         self._line = layout.line(local_rank)
-        self._tried = False
+        self._process = -1  # once it is known to be the one that is meant
+        self._places: dict[MemoryHandle, _Place] = {}
 
     def check(self, handle: MemoryHandle | None, offset: int, size: int) -> ReturnCode:
         """Whether these bytes are registered there now."""
         if handle is None or handle.qword1 >> 32 != self._rank:
-            return ReturnCode.PERMISSION_ERROR
+            return PERMISSION_ERROR
         slot = handle.qword1 & SLOTS
         at = self._layout.slot(self._local_rank, slot)
         if slot >= self._layout.registrations or self._words[at + IDENTITY] != handle.qword2:
-            return ReturnCode.PERMISSION_ERROR
+            return PERMISSION_ERROR
         inside = offset >= 0 and offset + size <= self._words[at + SIZE]
-        return ReturnCode.SUCCESS if inside else ReturnCode.PERMISSION_ERROR
+        return SUCCESS if inside else PERMISSION_ERROR
 
     def write(self, handle: MemoryHandle, offset: int, data: memoryview, told: Told) -> None:
         """Copy bytes there."""
-        told(self.move(handle, offset, data, put=True))
+        told(self.move(handle, offset, data, True))
 
     def read(self, handle: MemoryHandle, offset: int, into: memoryview, told: Told) -> None:
         """Copy bytes from there."""
-        told(self.move(handle, offset, into, put=False))
+        told(self.move(handle, offset, into, False))
 
-    def move(
-        self, handle: MemoryHandle, offset: int, local: memoryview, *, put: bool
-    ) -> ReturnCode:
-        """Copy bytes one way or the other, at once."""
-        code = self.check(handle, offset, len(local))
-        if code is not ReturnCode.SUCCESS or not len(local):
-            return code
-        words = self._words
-        at = self._layout.slot(self._local_rank, handle.qword1 & SLOTS)
-        process = words[self._line + PROCESS]
+    def move(self, handle: MemoryHandle, offset: int, local: memoryview, put: bool) -> ReturnCode:
+        """Copy bytes one way or the other, at once, unless they are not registered."""
+        size = len(local)
         try:
-            self._try()
-            if words[at + REGION]:
-                there = self._copy.map(process, words[at + DESCRIPTOR], words[at + REGION])
-                begin = words[at + OFFSET] + offset
-                if put:
-                    raw.copy(there, begin, local, 0, len(local))
-                else:
-                    raw.copy(local, 0, there, begin, len(local))
+            place = self._places.get(handle) or self._find(handle)
+            if (
+                place is None
+                or self._words[place.at] != handle.qword2
+                or offset < 0
+                or offset + size > place.size
+            ):
+                return PERMISSION_ERROR
+            if not size:
+                return SUCCESS
+            there = place.there
+            if there is None and put:
+                self._copy.write(self._process, place.address + offset, local)
+            elif there is None:
+                self._copy.read(self._process, place.address + offset, local)
             elif put:
-                self._copy.write(process, words[at + ADDRESS] + offset, local)
+                raw.copy(there, place.begin + offset, local, 0, size)
             else:
-                self._copy.read(process, words[at + ADDRESS] + offset, local)
+                raw.copy(local, 0, there, place.begin + offset, size)
         except LinkError:
-            return ReturnCode.TRANSACTION_ERROR
-        return ReturnCode.SUCCESS
+            return TRANSACTION_ERROR
+        return SUCCESS
+
+    def _find(self, handle: MemoryHandle) -> _Place | None:
+        """Look a handle up in the peer's table; None: it is not there."""
+        if self.check(handle, 0, 0) is not SUCCESS:
+            return None
+        if self._process < 0:
+            self._try()
+        words, at = self._words, self._layout.slot(self._local_rank, handle.qword1 & SLOTS)
+        there, begin = None, 0
+        if words[at + REGION]:
+            there = self._copy.map(self._process, words[at + DESCRIPTOR], words[at + REGION])
+            begin = words[at + OFFSET]
+        if len(self._places) >= PLACES_MAX:
+            self._places.clear()
+        place = _Place(at + IDENTITY, words[at + SIZE], words[at + ADDRESS], there, begin)
+        self._places[handle] = place
+        return place
 
     def _try(self) -> None:
         """See that the kernel copies, and with the process that is meant; the first time only."""
-        if self._tried:
-            return
         words, seen = self._words, memoryview(bytearray(8))
-        self._copy.read(words[self._line + PROCESS], words[self._line + PROBE_ADDRESS], seen)
+        process = words[self._line + PROCESS]
+        self._copy.read(process, words[self._line + PROBE_ADDRESS], seen)
         if int.from_bytes(seen, "little") != words[self._line + PROBE]:
-            raise LinkError(f"process {words[self._line + PROCESS]} is another one here")
-        self._tried = True
+            raise LinkError(f"process {process} is another one here")
+        self._process = process
 
 
 def show_probe(

@@ -36,6 +36,21 @@ PUTS: Final = frozenset({PostType.FMA_PUT, PostType.RDMA_PUT, PostType.FMA_PUT_W
 AMOS: Final = frozenset({PostType.AMO, PostType.FETCHING_AMO})
 RDMA: Final = frozenset({PostType.RDMA_PUT, PostType.RDMA_GET})
 
+# members of an enum are slow to find, and those of a flag slow to combine
+SUCCESS: Final = ReturnCode.SUCCESS
+FMA_PUT: Final = PostType.FMA_PUT
+FMA_PUT_W_SYNCFLAG: Final = PostType.FMA_PUT_W_SYNCFLAG
+FMA_GET: Final = PostType.FMA_GET
+CQWRITE: Final = PostType.CQWRITE
+POST: Final = EventKind.POST
+REMOTE_EVENT: Final = int(CqMode.REMOTE_EVENT)
+LOCAL_OR_GLOBAL: Final = int(CqMode.LOCAL_EVENT | CqMode.GLOBAL_EVENT)
+
+
+def post_event(rank: int, post: PostDescriptor, code: ReturnCode) -> Event:
+    """A post has ended."""
+    return tuple.__new__(Event, (POST, rank, 0, post, code))
+
 
 class Posts:
     """The posts of one communication domain.
@@ -47,18 +62,53 @@ class Posts:
     def __init__(self, domain: GniDomain, most: int) -> None:
         self._domain = domain
         self._most = most
+        self._plain = not domain.late.percent and not domain.refuses_some
+        self._local_aligned = domain.generation.local_get_aligned
         self._asked: dict[int, tuple[GniEndpoint, PostDescriptor]] = {}
         self._number = 0
         self.under_way = 0
 
+    def at_once(self, endpoint: GniEndpoint, post: PostDescriptor) -> bool:
+        """Do a put or get of the processor's within this host, if that is all there is to it.
+
+        Nothing is late then, and nothing is refused. What cannot be done so goes the other way.
+        """
+        type_, memory, handle = post.type, endpoint.memory, post.remote_handle
+        put, flag = type_ is FMA_PUT, type_ is FMA_PUT_W_SYNCFLAG
+        if (
+            not (put or flag or type_ is FMA_GET)
+            or not self._plain
+            or type(memory) is not PeerMemory
+            or handle is None
+            or endpoint.rank in self._domain.unsaid
+            or endpoint.stranger
+            or endpoint.wire.lost(endpoint.rank)
+            or not (put or flag or self._is_aligned(post))
+            or (flag and memory.check(handle, post.sync_flag_address, atomics.WORD) is not SUCCESS)
+        ):
+            return False
+        code = memory.move(handle, post.remote_address, post.local, put or flag)
+        if flag and code is SUCCESS:
+            word = memoryview(post.sync_flag.to_bytes(atomics.WORD, "little"))
+            code = memory.move(handle, post.sync_flag_address, word, True)
+        mode, queue = int(post.cq_mode), endpoint.queue
+        if mode & REMOTE_EVENT and code is SUCCESS:
+            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(handle))
+        self._domain.news += 1
+        if queue is not None and (mode & LOCAL_OR_GLOBAL or code is not SUCCESS):
+            queue.push(post_event(endpoint.rank, post, code))
+        return True
+
     def begin(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
         """Begin a post that `refusal` has nothing against."""
         domain = self._domain
-        if self.under_way >= self._most or domain.congested or domain.refuses():
+        tells = post.type in AMOS or post.type is CQWRITE or int(post.cq_mode) & REMOTE_EVENT
+        congested = tells and endpoint.rank in domain.unsaid
+        if self.under_way >= self._most or congested or domain.refuses():
             return ReturnCode.ERROR_RESOURCE
         peer = endpoint.memory
         size = atomics.WORD if post.type in AMOS else len(post.local)
-        size = 0 if post.type is PostType.CQWRITE else size
+        size = 0 if post.type is CQWRITE else size
         code = peer.check(post.remote_handle, post.remote_address, size)
         if post.type is PostType.FMA_PUT_W_SYNCFLAG and code is ReturnCode.SUCCESS:
             code = peer.check(post.remote_handle, post.sync_flag_address, atomics.WORD)
@@ -127,7 +177,7 @@ class Posts:
         handle = post.remote_handle
         assert handle is not None, "it was checked"
         if isinstance(peer, PeerMemory) and not late:
-            self._landed(endpoint, post, peer.move(handle, post.remote_address, local, put=True))
+            self._landed(endpoint, post, peer.move(handle, post.remote_address, local, True))
             return
         fma = post.type is not PostType.RDMA_PUT
         lets_go = post.cq_mode & CqMode.LOCAL_EVENT and not post.cq_mode & CqMode.GLOBAL_EVENT
@@ -213,6 +263,11 @@ class Posts:
             post.local[:] = old.to_bytes(atomics.WORD, "little")
         self._domain.late.do(partial(self._done, endpoint, post, code))
 
+    @property
+    def asks(self) -> bool:
+        """Whether answers are awaited."""
+        return bool(self._asked)
+
     def look_for_the_dead(self) -> None:
         """Atomics that were asked of ranks that have ended will not be answered."""
         for number, (endpoint, post) in list(self._asked.items()):
@@ -226,6 +281,6 @@ class Posts:
         self.under_way -= 1
         endpoint.under_way -= 1
         self._domain.news += 1
-        wanted = post.cq_mode & (CqMode.GLOBAL_EVENT | CqMode.LOCAL_EVENT)
-        if endpoint.queue is not None and (wanted or code is not ReturnCode.SUCCESS):
-            endpoint.queue.push(Event(EventKind.POST, endpoint.rank, post=post, status=code))
+        wanted = int(post.cq_mode) & LOCAL_OR_GLOBAL
+        if endpoint.queue is not None and (wanted or code is not SUCCESS):
+            endpoint.queue.push(post_event(endpoint.rank, post, code))

@@ -93,15 +93,15 @@ class Completions:
         after, flag, transfer, is_get = made.after, made.flag, made.transfer, made.is_get
         made.clear()
         self._descriptors.give(made)
-        if flags & GC_POST_SEND:
-            assert after is not None
-            self._to_send.append(after)
         if flags & GC_POST_COMPLETION_FLAG:
             assert flag is not None
             flag.raised = True
         if flags & GC_POST_COMPLETION_OP:
             assert transfer is not None
             transfer.done(is_get=is_get)
+        if flags & GC_POST_SEND:
+            assert after is not None
+            self._to_send.append(after)
 
     def release(self, made: Descriptor) -> None:
         """Give back what a post used beside its descriptor."""

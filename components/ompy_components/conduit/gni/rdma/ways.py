@@ -1,6 +1,6 @@
 """Which way a put or get goes: by FMA or BTE, and where its local bytes are for that.
 
-Source: seed gasnet-gemini-aries-conduit (environment variables, RDMA); reference gasnet.md 6.3, 6.4.
+Source: seed gasnet-gemini-aries-conduit (environment variables, RDMA); reference 6.3, 6.4.
 """
 
 from __future__ import annotations
