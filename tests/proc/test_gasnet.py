@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,10 +28,14 @@ pytestmark = pytest.mark.proc
 
 
 def launch(
-    ranks: int, *program: str, conduit: str = "aries", messages: str = "smsg"
+    ranks: int,
+    *program: str,
+    conduit: str = "aries",
+    messages: str = "smsg",
+    pshm: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), "--mca", "conduit", conduit]
-    for name, value in (("messages", messages), ("pshm", "0")):
+    for name, value in (("messages", messages), ("pshm", str(int(pshm)))):
         command += ["--mca", f"conduit_{conduit}_{name}", value]
     path = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     return subprocess.run(
@@ -42,7 +48,7 @@ def launch(
     )
 
 
-def run(name: str, ranks: int, **how: str) -> subprocess.CompletedProcess[str]:
+def run(name: str, ranks: int, **how: Any) -> subprocess.CompletedProcess[str]:
     return launch(ranks, "-m", "tests.support.gasnet_rank", name, **how)
 
 
@@ -53,7 +59,7 @@ def run(name: str, ranks: int, **how: str) -> subprocess.CompletedProcess[str]:
 def test_ported(program: str, conduit: str) -> None:
     ranks = PROGRAMS[program].ranks
     name, messages = CONDUITS[conduit]
-    done = run(program, ranks, conduit=name, messages=messages)
+    done = run(program, ranks, conduit=name, messages=messages, pshm=False)
     assert done.returncode == 0, done.stderr
     said = [f"rank {rank} of {ranks} did {program}" for rank in range(ranks)]
     assert sorted(done.stdout.splitlines()) == said
@@ -61,7 +67,7 @@ def test_ported(program: str, conduit: str) -> None:
 
 @pytest.mark.parametrize("program", ["threads", "coroutines", "beside_mpi"])
 def test_with_others(program: str) -> None:
-    done = run(program, 2)
+    done = run(program, 2, pshm=program == "threads")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [
         f"rank {rank} of 2 did {program}" for rank in (0, 1)
@@ -69,11 +75,16 @@ def test_with_others(program: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "code"),
-    [("one_exits", 7), ("handler_exits", 9), ("exits_before_attach", 5), ("one_fails", 1)],
+    ("program", "code", "pshm"),
+    [
+        ("one_exits", 7, False),
+        ("handler_exits", 9, True),
+        ("exits_before_attach", 5, True),
+        ("one_fails", 1, False),
+    ],
 )
-def test_ends(program: str, code: int) -> None:
-    done = run(program, 3)
+def test_ends(program: str, code: int, pshm: bool) -> None:
+    done = run(program, 3, pshm=pshm)
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     assert ("LookupError: nobody catches this" in done.stderr) is (program == "one_fails")
@@ -85,6 +96,22 @@ def test_all_exit() -> None:
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} is through" for rank in range(4)]
     assert done.stderr == ""
+
+
+def test_bench() -> None:
+    """Each row has its figure, and says which way its bytes went."""
+    command = [sys.executable, "-m", "ompy.cli.main", "bench", "gasnet", "--rounds", "1", "--json"]
+    command += ["--sizes", "8,8200", "--mca", "conduit", "gemini"]
+    command += ["--mca", "conduit_gemini_pshm", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    ways = {(row["operation"], row["local"], row["bytes"]): row["way"] for row in rows}
+    assert ways["put flood", "out", 8] == "FMA direct"
+    assert ways["put flood", "out", 8200] == "BTE register"
+    assert ways["get flood", "in", 8200] == "BTE segment"
+    assert ways["get", "out", 8] == "FMA immediate"
+    assert all(row["seconds"][0] > 0 for row in rows)
 
 
 def tutorials() -> list[tuple[str, list[str]]]:

@@ -217,7 +217,7 @@ def blocking_transfers(gasnet: Any) -> None:
     start(gasnet)
     right = (gasnet.mynode() + 1) % gasnet.nodes()
     for number, size in enumerate(sizes(SEGMENT // 4)):
-        for offset in (64, 65, 67, 4096 - size % 7):
+        for offset in (64, 67 + number % 4):
             data = pattern(number, size)
             gasnet.memset(right, offset - 8, 0xEE, size + 16)
             gasnet.put(right, offset, data)

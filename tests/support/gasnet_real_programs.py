@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from typing import Any
@@ -112,17 +113,17 @@ def coroutines(gasnet: Any) -> None:
 
 def beside_mpi(gasnet: Any) -> None:
     """MPI and GASNet share the rank: a handler runs while MPI waits, and the other way round."""
-    from ompy import MPI
-
     came: list[int] = []
 
     def take(_token: Any, _payload: memoryview, number: int) -> None:
         came.append(number)
 
-    if MPI.COMM_WORLD.rank:
+    first = os.environ["OMPI_COMM_WORLD_RANK"] == "0"
+    if first:
         gasnet.init()
-    MPI.COMM_WORLD.Barrier()
-    if not MPI.COMM_WORLD.rank:
+    from ompy import MPI
+
+    if not first:
         gasnet.init()
     comm = MPI.COMM_WORLD
     assert (gasnet.mynode(), gasnet.nodes()) == (comm.rank, comm.size)

@@ -49,6 +49,7 @@ CONDUITS = {
         for name in ("gemini", "aries")
         for messages in ("smsg", "mailboxes")
     },
+    "aries, neighbours": Under("aries", {"pshm": True}),
     "gemini, scarce": Under("gemini", {"messages": "smsg", "networkdepth": 1, "num_pd": 1}),
     "aries, scarce": Under("aries", {"messages": "mailboxes", "networkdepth": 1, "memreg": 1}),
 }

@@ -11,8 +11,8 @@ from ompy.gasnet import INVALID_HANDLE, PAGE_SIZE
 from tests.support.effort import THOROUGH
 from tests.support.gasnet_worlds import CONDUITS, Under, run
 
-STEPS = 30
-SEEDS = 400 if THOROUGH else 6
+STEPS = 25
+SEEDS = 400 if THOROUGH else 2
 
 
 class Walker:
