@@ -57,6 +57,7 @@ class GniDomain(CommunicationDomain):
         late: what comes later than it has to.
         msgq_share: messages one peer may have in another's shared queue.
         refuses_some: posts, messages and registrations are refused now and then.
+        plain: nothing is late, refused or fails by a parameter.
         news: what has come from peers, or become of posts, in all.
     """
 
@@ -81,6 +82,7 @@ class GniDomain(CommunicationDomain):
         self.endpoints: dict[int, GniEndpoint] = {}
         self.late = Lateness(context.engine, values.late)
         self.refuses_some = bool(values.refuse_every or values.refuse)
+        self.plain = not (values.late or values.fail or self.refuses_some)
         self.posts = Posts(self, values.posts)
         self.msgq_share = 0
         self.news = 0
@@ -195,6 +197,11 @@ class GniDomain(CommunicationDomain):
         refused = refused or (bool(values.refuse) and chance.randrange(100) < values.refuse)
         self._refused |= refused
         return refused
+
+    def fails(self) -> bool:
+        """Whether this post is one of those that the parameters have fail."""
+        percent = self._values.fail
+        return bool(percent) and self._context.engine.random.randrange(100) < percent
 
     def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
         """Send something to a peer; false when there is no room, so try again soon."""
