@@ -89,7 +89,6 @@ class GniDomain(CommunicationDomain):
         self._mailbox_queue: EventQueue | None = None
         self._msgq_queue: EventQueue | None = None
         self._msgq: deque[tuple[int, bytes]] = deque()
-        self._msgq_released: dict[int, int] = {}
         self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
         self.unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
         self._calls = 0
@@ -179,10 +178,9 @@ class GniDomain(CommunicationDomain):
         if not self._msgq:
             return ReturnCode.NOT_DONE, -1, b""
         rank, message = self._msgq.popleft()
-        released = self._msgq_released[rank] = self._msgq_released.get(rank, 0) + 1
         wire = self.wire_to(rank)
         assert wire is not None, "it has sent something"
-        wire.release(rank, MSGQ_RELEASED, released)
+        wire.release(rank, MSGQ_RELEASED)
         return ReturnCode.SUCCESS, rank, message
 
     # -- what runs out
