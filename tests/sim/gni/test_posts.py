@@ -288,3 +288,14 @@ def test_a_peer_that_does_not_listen_holds_nobody_else_up() -> None:
     codes, first, second = gni_world([active, deaf, third], ring_slots=2)
     assert codes == [ReturnCode.SUCCESS] * 3
     assert (first, second) == (b"12", b"23")
+
+
+@WHERE
+def test_posts_that_fail_are_not_done(hosts: Any) -> None:
+    def program(rank: GniRank) -> list[bool]:
+        codes = [rank.do(1, PostType.FMA_PUT, b"x", at) for at in range(100)]
+        assert set(codes) == {ReturnCode.SUCCESS, ReturnCode.TRANSACTION_ERROR}
+        return [code is ReturnCode.SUCCESS for code in codes]
+
+    done, memory = both(program, hosts=hosts, fail=30)
+    assert memory[:100] == b"".join(b"x" if good else b"\0" for good in done)

@@ -57,6 +57,7 @@ class GniDomain(CommunicationDomain):
         late: what comes later than it has to.
         msgq_share: messages one peer may have in another's shared queue.
         refuses_some: posts, messages and registrations are refused now and then.
+        plain: nothing is late, refused or fails by a parameter.
         news: what has come from peers, or become of posts, in all.
     """
 
@@ -81,13 +82,13 @@ class GniDomain(CommunicationDomain):
         self.endpoints: dict[int, GniEndpoint] = {}
         self.late = Lateness(context.engine, values.late)
         self.refuses_some = bool(values.refuse_every or values.refuse)
+        self.plain = not (values.late or values.fail or self.refuses_some)
         self.posts = Posts(self, values.posts)
         self.msgq_share = 0
         self.news = 0
         self._mailbox_queue: EventQueue | None = None
         self._msgq_queue: EventQueue | None = None
         self._msgq: deque[tuple[int, bytes]] = deque()
-        self._msgq_released: dict[int, int] = {}
         self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
         self.unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
         self._calls = 0
@@ -177,10 +178,9 @@ class GniDomain(CommunicationDomain):
         if not self._msgq:
             return ReturnCode.NOT_DONE, -1, b""
         rank, message = self._msgq.popleft()
-        released = self._msgq_released[rank] = self._msgq_released.get(rank, 0) + 1
         wire = self.wire_to(rank)
         assert wire is not None, "it has sent something"
-        wire.release(rank, MSGQ_RELEASED, released)
+        wire.release(rank, MSGQ_RELEASED)
         return ReturnCode.SUCCESS, rank, message
 
     # -- what runs out
@@ -195,6 +195,11 @@ class GniDomain(CommunicationDomain):
         refused = refused or (bool(values.refuse) and chance.randrange(100) < values.refuse)
         self._refused |= refused
         return refused
+
+    def fails(self) -> bool:
+        """Whether this post is one of those that the parameters have fail."""
+        percent = self._values.fail
+        return bool(percent) and self._context.engine.random.randrange(100) < percent
 
     def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
         """Send something to a peer; false when there is no room, so try again soon."""

@@ -15,6 +15,7 @@ from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.fabric import MemoryRegion
 from ompy.frameworks.nic.gni import CompletionQueue, MemoryHandle, Ordering, ReturnCode
 from ompy.net.base import LinkError, ProcessCopy
+from ompy.net.memory import address_of
 
 from ompy_components.nic.gni.far import FarWire, Told
 from ompy_components.nic.gni.host import HostWire
@@ -72,8 +73,6 @@ class Registered(NamedTuple):
         """Whether all of `view` lies in it."""
         if not len(view):
             return True
-        from ompy.net.memory import address_of
-
         begin = address_of(view) - address_of(self.memory)
         return begin >= 0 and begin + len(view) <= len(self.memory)
 

@@ -62,7 +62,7 @@ class Posts:
     def __init__(self, domain: GniDomain, most: int) -> None:
         self._domain = domain
         self._most = most
-        self._plain = not domain.late.percent and not domain.refuses_some
+        self._plain = domain.plain
         self._local_aligned = domain.generation.local_get_aligned
         self._asked: dict[int, tuple[GniEndpoint, PostDescriptor]] = {}
         self._number = 0
@@ -114,7 +114,7 @@ class Posts:
             code = peer.check(post.remote_handle, post.sync_flag_address, atomics.WORD)
         if endpoint.stranger:
             code = ReturnCode.PERMISSION_ERROR
-        if endpoint.wire.lost(endpoint.rank):
+        if endpoint.wire.lost(endpoint.rank) or domain.fails():
             code = ReturnCode.TRANSACTION_ERROR
         self.under_way += 1
         if code is not ReturnCode.SUCCESS:
