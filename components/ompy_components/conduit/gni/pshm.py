@@ -174,7 +174,7 @@ class PshmTransport(Transport):
                 return None
             message = raw.part(self._memory, reader.payload, reader.length)
             reader.release()
-        return memoryview(message)
+        return memoryview(bytearray(message))  # the handler's to change
 
     def ready(self) -> bool:
         """Whether there are messages; if not, whoever sends one rings."""
