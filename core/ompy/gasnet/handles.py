@@ -32,7 +32,8 @@ class Handle(Waitable, Transfer):
     __slots__ = ("_engine", "_owner")
 
     def __init__(self, owner: ThreadState | None = None, engine: Engine | None = None) -> None:
-        super().__init__()
+        self.complete = False
+        self._callbacks = None
         self._owner = owner
         self._engine = engine
 

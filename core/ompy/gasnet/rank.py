@@ -101,8 +101,12 @@ class Rank:
 
     def _check_place(self, node: int, offset: int, size: int) -> None:
         """See that bytes lie in a rank's segment, and that this thread may communicate."""
-        self._check_node(node)
-        self._check_range(node, offset, size)
+        if not self._attached or self._handling or self._held or self._quiet:
+            self._check_free()
+        if not 0 <= node < len(self._infos):
+            self._check_node(node)
+        if not 0 <= offset <= self._infos[node].size - size:
+            self._check_range(node, offset, size)
 
     def _check_range(self, node: int, offset: int, size: int) -> None:
         room = self._infos[node].size

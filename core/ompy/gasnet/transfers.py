@@ -46,10 +46,15 @@ class Transfers(Messages):
                 thread may not communicate now.
             ResourceError: the peer is gone.
         """
-        handle = self._put(node, offset, readable(source), bulk=True)
+        local = readable(source)
+        self._check_place(node, offset, len(local))
+        if node == self._me or not len(local):
+            self._store(node, offset, local)
+            return
+        handle = Handle()
+        self._begin_put(node, offset, local, handle, bulk=True)
         if not handle.complete:
             self._engine.wait(handle)
-        handle._release()
 
     put_bulk = put
 
@@ -64,10 +69,15 @@ class Transfers(Messages):
         Raises:
             BadArgument, ResourceError: as `put`.
         """
-        handle = self._get(writable(destination), node, offset)
+        local = writable(destination)
+        self._check_place(node, offset, len(local))
+        if node == self._me or not len(local):
+            self._load(local, node, offset)
+            return
+        handle = Handle()
+        self._begin_get(node, offset, local, handle)
         if not handle.complete:
             self._engine.wait(handle)
-        handle._release()
 
     get_bulk = get
 
