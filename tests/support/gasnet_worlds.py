@@ -1,7 +1,7 @@
 """GASNet programs in virtual worlds, over any conduit that can be there.
 
 A program is a function of a `Gasnet`, as a user's is of the module. `CONDUITS` has a line for
-each conduit the ported tests run over.
+each conduit the ported tests run over, `CHOSEN` those of this run.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.virtual import VirtualJob
 
 from tests.support import loopback_conduit
+from tests.support.effort import THOROUGH
 from tests.support.worlds import registry
 
 Program = Callable[[Gasnet], Any]
@@ -53,6 +54,11 @@ CONDUITS = {
     "gemini, scarce": Under("gemini", {"messages": "smsg", "networkdepth": 1, "num_pd": 1}),
     "aries, scarce": Under("aries", {"messages": "mailboxes", "networkdepth": 1, "memreg": 1}),
 }
+
+
+FEW = ("loopback", "loopback, scarce", "gemini, smsg", "aries, mailboxes", "aries, neighbours")
+# what CI runs over; the nightly run has them all
+CHOSEN = CONDUITS if THOROUGH else {name: CONDUITS[name] for name in FEW}
 
 
 class Ended:

@@ -10,9 +10,9 @@ from ompy.frameworks.conduit import CLIENT_HANDLERS
 from ompy.gasnet import PAGE_SIZE, BadArgument, NotInitialised
 
 from tests.support.gasnet_programs import raises
-from tests.support.gasnet_worlds import CONDUITS, Ended, Under, run
+from tests.support.gasnet_worlds import CHOSEN, CONDUITS, Ended, Under, run
 
-EVERY = pytest.mark.parametrize("under", CONDUITS.values(), ids=CONDUITS)
+EVERY = pytest.mark.parametrize("under", CHOSEN.values(), ids=CHOSEN)
 
 
 def never(gasnet: Any) -> None:

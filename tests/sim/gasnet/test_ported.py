@@ -6,12 +6,12 @@ import pytest
 
 from tests.support.effort import THOROUGH
 from tests.support.gasnet_programs import PROGRAMS, Program
-from tests.support.gasnet_worlds import CONDUITS, Under, run
+from tests.support.gasnet_worlds import CHOSEN, CONDUITS, Under, run
 
 SEEDS = 20 if THOROUGH else 1
 
 
-@pytest.mark.parametrize("under", CONDUITS.values(), ids=CONDUITS)
+@pytest.mark.parametrize("under", CHOSEN.values(), ids=CHOSEN)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_program(program: Program, under: Under) -> None:
     for seed in range(SEEDS + (under.name == "loopback")):  # it is quick, and the most unkind

@@ -9,7 +9,7 @@ import pytest
 from ompy.gasnet import INVALID_HANDLE, PAGE_SIZE
 
 from tests.support.effort import THOROUGH
-from tests.support.gasnet_worlds import CONDUITS, Under, run
+from tests.support.gasnet_worlds import CHOSEN, Under, run
 
 STEPS = 25
 SEEDS = 400 if THOROUGH else 2
@@ -91,7 +91,7 @@ class Walker:
                 assert back == expected
 
 
-@pytest.mark.parametrize("under", CONDUITS.values(), ids=CONDUITS)
+@pytest.mark.parametrize("under", CHOSEN.values(), ids=CHOSEN)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_programs(under: Under, seed: int) -> None:
     came = [0, 0, 0]
