@@ -34,10 +34,12 @@ class Under:
     Attributes:
         name: of the conduit.
         settings: parameters; of the loopback, limits.
+        nic: parameters of the NIC below.
     """
 
     name: str
     settings: Mapping[str, object] = field(default_factory=dict)
+    nic: Mapping[str, object] = field(default_factory=dict)
 
 
 CONDUITS = {
@@ -51,6 +53,8 @@ CONDUITS = {
         for messages in ("smsg", "mailboxes")
     },
     "aries, neighbours": Under("aries", {"pshm": True}),
+    "gemini, late": Under("gemini", {"messages": "smsg"}, {"late": 40}),
+    "aries, late": Under("aries", {"messages": "mailboxes"}, {"late": 40}),
     "gemini, scarce": Under("gemini", {"messages": "smsg", "networkdepth": 1, "num_pd": 1}),
     "aries, scarce": Under("aries", {"messages": "mailboxes", "networkdepth": 1, "memreg": 1}),
 }
@@ -114,6 +118,7 @@ def run(
     else:
         own = {"pshm": False, "physmem_noprobe": True, **chosen}
         names = {f"conduit_{under.name}_{name}": value for name, value in own.items()}
+        names |= {f"nic_gni_{name}": value for name, value in under.nic.items()}
         parts = registry(conduit=under.name, **names)
         make = partial(_selected, parts)
 
