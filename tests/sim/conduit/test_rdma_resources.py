@@ -219,35 +219,43 @@ def one_round(rank: RdmaRank, random: Random, models: dict[int, bytearray], base
 # -- what fails
 
 
+SELDOM = 1_000_000
+NOW_AND_THEN = {"refuse_every": SELDOM}  # a NIC that is made so may be told otherwise
+
+
+def refuse(rank: RdmaRank, everything: bool) -> None:
+    """Have the NIC refuse all posts and registrations for the moment, or next to none."""
+    rank.resources.nic._values.refuse_every = 1 if everything else SELDOM  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("size", [8, 6000, 20_000])
 def test_a_post_that_is_refused_for_ever_is_an_error_that_shows_it(size: int) -> None:
     def program(rank: RdmaRank) -> None:
         told = Count()
         local = rank.outside[:size]
-        rank.resources.nic._values.refuse_every = 1  # type: ignore[attr-defined]
+        refuse(rank, True)
         what = "register memory" if size > 8192 else "post"
         with pytest.raises(MPIError, match=f"does not {what}.* of {size} bytes at offset 24 of"):
             rank.engine.put(1, 24, local, told, bulk=True)
         counters = rank.resources.counters
         retries = counters["post_fma_retry"] + counters["post_rdma_retry"]
         assert retries + counters["mem_reg_retry"] == 1000
-        rank.resources.nic._values.refuse_every = 0  # type: ignore[attr-defined]
+        refuse(rank, False)
         assert not rank.engine.under_way
         rank.put(1, 24, local)
         assert told.puts == 0
 
-    alone(program, retry_patience=0.0)
+    alone(program, device=NOW_AND_THEN, retry_patience=0.0)
 
 
 def test_a_nic_that_refuses_for_long_is_waited_for() -> None:
     def program(rank: RdmaRank) -> int:
-        values = rank.resources.nic._values  # type: ignore[attr-defined]
-        values.refuse_every = 1
-        rank.context.engine.call_later(3_000_000, lambda: setattr(values, "refuse_every", 0))
+        refuse(rank, True)
+        rank.context.engine.call_later(3_000_000, lambda: refuse(rank, False))
         rank.put(1, 0, rank.outside[:8])
         return rank.resources.counters["post_fma_retry"]
 
-    assert alone(program, retry_patience=1.0) > 1000
+    assert alone(program, device=NOW_AND_THEN, retry_patience=1.0) > 1000
 
 
 @BOTH

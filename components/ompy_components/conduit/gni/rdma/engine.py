@@ -36,6 +36,12 @@ TRANSFER_MAX: Final = 1 << 20  # seed: bytes; larger transfers are cut
 TRIES_MAX: Final = 1000  # reference gasnet.md 6.8: times the NIC may refuse a post
 SECOND: Final = 1_000_000_000  # ns
 
+# by whether it reads, then by whether it goes by FMA: the post, and what counts it
+KINDS: Final = (
+    ((PostType.RDMA_PUT, "rdma_put"), (PostType.FMA_PUT, "fma_put")),
+    ((PostType.RDMA_GET, "rdma_get"), (PostType.FMA_GET, "fma_get")),
+)
+
 After = Callable[[], object]
 Told = Transfer | Flag | After  # who hears that a post is done
 
@@ -174,7 +180,6 @@ class RdmaEngine:
         inside = not fma and self._is_inside(local)  # to the ways of an FMA put it is all one
         place = ways.put(size, inside=inside, bulk=bulk)
         made = self._prepare(node, offset, told, is_get=False)
-        made.post.type = PostType.FMA_PUT if fma else PostType.RDMA_PUT
         if place is Place.DIRECT:
             made.post.local = local
             made.post.local_handle = None
@@ -205,7 +210,6 @@ class RdmaEngine:
             made.flags |= GC_POST_COPY
             made.target, made.lead = target, piece.lead
         fma = piece.length <= self._ways.get_fma
-        made.post.type = PostType.FMA_GET if fma else PostType.RDMA_GET
         self._post(made, fma=fma)
 
     # -- one post, step by step
@@ -286,7 +290,7 @@ class RdmaEngine:
         endpoint = self._resources.endpoints[made.node]
         assert endpoint is not None, f"rank {made.node} is not reached by the NIC"
         post = endpoint.post_fma if fma else endpoint.post_rdma
-        name = made.post.type.name.lower()
+        made.post.type, name = KINDS[made.is_get][fma]
         self._counters[name] += 1
         attempts: _Attempts | None = None
         while True:
