@@ -5,6 +5,7 @@
     PYTHONPATH=build/compiled python -m pytest tests/sim
 
 A hot module is a `.py` with a `.pxd` of the same name beside it; the `.py` is compiled as it is.
+With them go the calls of nic/libfabric (`fabric_calls.py`).
 The tree the tests usually run on is left alone. `--quick` leaves the C compiler's optimiser out:
 the same code in a third of the time, to be tested but not measured.
 """
@@ -73,8 +74,22 @@ def build(target: Path, optimise: str = "-O2") -> list[Path]:
         nthreads=os.cpu_count() or 1,
         quiet=True,
     )
+    modules += _fabric_calls(target, optimise)
     _compile(modules, target)
     return sorted(target.rglob("*.so"))
+
+
+def _fabric_calls(target: Path, optimise: str) -> list[Extension]:
+    """The calls of nic/libfabric; none where cffi is missing, which they need anyway."""
+    from fabric_calls import MODULE, write
+    from setuptools import Extension
+
+    try:
+        made = write(target / "ompy_components" / "nic" / "libfabric")
+    except ImportError as problem:
+        print(f"the calls of nic/libfabric stay as they are: {problem}", file=sys.stderr)
+        return []
+    return [Extension(MODULE, [str(made)], extra_compile_args=[optimise, "-g0", "-w"])]
 
 
 def probe(target: Path) -> None:

@@ -15,7 +15,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -33,11 +32,14 @@ from ompy.net.base import Interface
 from ompy.net.real import RealNetwork
 from ompy.runtime.world import LonelyWireUp
 from ompy_components.nic.libfabric.component import COMPONENT
+from sweep import ROOT
+
+sys.path.insert(0, str(ROOT))  # for the rounds, which the loops of btl/ofi have too
+
+from tests.support.rounds import measured
 
 PROVIDERS: Final = "shm,tcp;ofi_rxm,udp;ofi_rxd,sockets"
 SIZES: Final = "8,4096,65536,1048576"
-ROUNDS: Final = 7  # arbitrary: a median of some, on a machine that others use too
-ROUND_TIME: Final = 0.05  # s; arbitrary: long beside one operation
 LARGEST: Final = 1 << 22  # bytes of each side's memory
 LOOPBACK: Final = Interface("lo", "127.0.0.1", 8, loopback=True)
 
@@ -51,7 +53,7 @@ class End:
 
         defaults = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
         values = Values({**defaults, "wait": wait})
-        library = load(values.library, values.sockets_waittime)
+        library = load(values.library, values.sockets_waittime, values.compiled)
         context: Any = SimpleNamespace(network=RealNetwork(RealEngine(1), 0, LonelyWireUp()))
         self.nic: Any = make(context, library, [LOOPBACK], values)[0]
         offered = MrMode.VIRT_ADDR | MrMode.ALLOCATED | MrMode.PROV_KEY
@@ -142,25 +144,6 @@ def play(end: End, size: int, count: int, *, first: bool) -> None:
     end_of_sends = time.monotonic() + 1  # their completions, before something else is counted
     while end.queue.contexts.held and time.monotonic() < end_of_sends:
         end.queue.read(8)
-
-
-def measured(act: Callable[[int], None]) -> tuple[float, float]:
-    """Minimum and median over the rounds, in seconds per operation."""
-    count = 1
-    while True:
-        begun = time.perf_counter()
-        act(count)
-        took = time.perf_counter() - begun
-        if took > ROUND_TIME / 4:
-            break
-        count *= 4
-    count = max(1, round(count * ROUND_TIME / took))
-    rounds = []
-    for _ in range(ROUNDS):
-        begun = time.perf_counter()
-        act(count)
-        rounds.append((time.perf_counter() - begun) / count)
-    return min(rounds), statistics.median(rounds)
 
 
 def repeat(end: End, operation: str, view: memoryview, count: int) -> None:

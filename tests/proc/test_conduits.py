@@ -31,6 +31,21 @@ def test_messages_and_transfers_beside_mpi(name: str, messages: str, pshm: int) 
     assert found[0]["requests"] == found[1]["replies"] == 40
 
 
+@pytest.mark.parametrize(
+    ("messages", "pshm", "spin"), [("smsg", 0, 0), ("mailboxes", 0, 1), ("smsg", 1, 0)]
+)
+def test_threads_send_at_the_same_time(messages: str, pshm: int, spin: int) -> None:
+    settings = {
+        "conduit": "gemini",
+        "conduit_gemini_messages": messages,
+        "conduit_gemini_pshm": pshm,
+        "conduit_gemini_use_spinlock": spin,
+        "conduit_gemini_networkdepth": 2,
+        "btl": "self,sm",
+    }
+    assert real(2, f"{PROGRAMS}:threads", settings=settings) == [[30] * 3] * 2
+
+
 def run_to_the_end(ranks: int, code: int, *settings: str) -> subprocess.CompletedProcess[str]:
     text = "from tests.support.conduit_end import main; main()"
     command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), *settings]

@@ -133,8 +133,9 @@ def world(number: int) -> tuple[Design, Outcome]:
     design, transfers = dry_run(number // GROUP)
     faults = script(number, design, transfers)
     outcome = run(design, number, faults)
-    if faults and not _struck(outcome):  # this run had fewer transfers than the dry one
-        outcome = run(design, number, [Fault(faults[0].what)])
+    if outcome.transfers and not _struck(outcome):  # this run had fewer than the dry one, or more
+        kind = faults[0].what if faults else Random(f"kind {number}").choice(KINDS)
+        outcome = run(design, number, [Fault(kind)])
     assert _struck(outcome) or not outcome.transfers, "no fault struck"
     return design, outcome
 

@@ -70,6 +70,7 @@ class GniRank(Poller):
         self.memory = memoryview(bytearray(SIZE))
         self.handle = self.register(self.memory, ordering, self.memory_queue)
         self.endpoints: dict[int, Any] = {}
+        self.boxes: dict[int, tuple[int, SmsgAttributes, SmsgAttributes]] = {}
         self.events: list[Event] = []
         self.handles: list[MemoryHandle] = []
         self.engine.add_poller(self)
@@ -101,15 +102,20 @@ class GniRank(Poller):
         for rank in range(self.context.size):
             handle, theirs, address = eval(wireup.lookup(rank)["gni"].decode())
             self.handles.append(MemoryHandle(*handle))
-            if rank == own:
-                continue
-            endpoint = domain.endpoint(self.queue)
-            assert endpoint.bind(address, rank) is ReturnCode.SUCCESS
             local = SmsgAttributes(mailboxes, rank * box, credit, size)
             remote = SmsgAttributes(MemoryHandle(*theirs), own * box, credit, size)
-            assert endpoint.smsg_init(local, remote) is ReturnCode.SUCCESS
-            self.endpoints[rank] = endpoint
+            self.boxes[rank] = address, local, remote
+            if rank != own:
+                self.connect(rank)
         wireup.fence()
+
+    def connect(self, rank: int) -> None:
+        """Make an endpoint for a peer."""
+        address, local, remote = self.boxes[rank]
+        endpoint = self.domain.endpoint(self.queue)
+        assert endpoint.bind(address, rank) is ReturnCode.SUCCESS
+        assert endpoint.smsg_init(local, remote) is ReturnCode.SUCCESS
+        self.endpoints[rank] = endpoint
 
     def finalize(self) -> None:
         """Part: nothing is under way any more, and nothing is left."""

@@ -37,7 +37,7 @@ def devices(network: Network, **settings: Any) -> list[Nic]:
     from ompy_components.nic.libfabric.library import load
 
     values = Values({**DEFAULTS, **settings})
-    library = load(values.library, values.sockets_waittime)
+    library = load(values.library, values.sockets_waittime, values.compiled)
     loopback = [interface for interface in network.interfaces() if interface.loopback]
     context: Any = SimpleNamespace(network=network)
     return make(context, library, loopback, values)

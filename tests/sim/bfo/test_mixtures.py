@@ -119,6 +119,13 @@ def test_a_rail_that_breaks_and_is_healed(pair: tuple[str, str], cut: str) -> No
             assert event.healed > event.noticed, f"never healed: {event}"
 
 
+@pytest.mark.parametrize("better", ["openib", "usnic"])
+def test_the_other_end_is_told_over_a_rail_of_another_kind(better: str) -> None:
+    """A port goes down: its own rank knows at once, and the other one as soon as it is told."""
+    events = [events[0] for events, _ in run((better, "tcp"), CUTS["link down"])]
+    assert abs(events[0].noticed - events[1].noticed) < MS, events
+
+
 STAND_INS = [("openib", "black hole"), ("usnic", "link down")]
 STAND_INS += [("openib", "link down"), ("usnic", "black hole")] if THOROUGH else []
 

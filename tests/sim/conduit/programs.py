@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,8 +38,10 @@ class Counted(Transfer):
         self.complete = True
 
 
-def joined(process: RankProcess, handlers: dict[int, Handler]) -> Conduit:
-    conduit = select_conduit(process, ThreadMode.SEQ)
+def joined(
+    process: RankProcess, handlers: dict[int, Handler], mode: ThreadMode = ThreadMode.SEQ
+) -> Conduit:
+    conduit = select_conduit(process, mode)
     mine, least = conduit.max_segment()
     assert least <= mine
     table: list[Handler | None] = [handlers.get(index) for index in range(HANDLERS)]
@@ -104,6 +107,50 @@ def _exchange(process: RankProcess, conduit: Conduit) -> None:
         pml.wait(comm, receive)
         source = (context.rank - 1) % context.size
         assert bytes(conduit.segment[begin : begin + size]) == pattern(size, source + turn)
+
+
+def threads(process: RankProcess) -> list[int]:
+    """Threads of each rank send to the next one at the same time (PAR)."""
+    context, count, each = process.context, 3, 60
+    after = (context.rank + 1) % context.size
+    heard = [0] * count
+    asked_here = 0
+    counting = threading.Lock()
+
+    def asked(token: Token, payload: memoryview, arguments: Sequence[int]) -> None:
+        nonlocal asked_here
+        assert bytes(payload) == pattern(100, arguments[1])
+        with counting:
+            asked_here += 1
+        if arguments[1] % 2:
+            conduit.reply(Category.SHORT, token, ANSWER, arguments, EMPTY, 0)
+
+    def answered(token: Token, payload: memoryview, arguments: Sequence[int]) -> None:
+        with counting:
+            heard[arguments[0]] += 1
+
+    def work(thread: int) -> None:
+        for number in range(each):
+            data = memoryview(pattern(100, number))
+            conduit.request(Category.MEDIUM, after, REQUEST, [thread, number], data, 0)
+            if not number % 10:
+                put = Counted()
+                conduit.put(after, 4096 * thread, data, put, bulk=True)
+                while not put.complete:
+                    context.engine.progress()
+        while heard[thread] < each // 2:
+            context.engine.progress()
+
+    conduit = joined(process, {REQUEST: asked, ANSWER: answered}, ThreadMode.PAR)
+    workers = [threading.Thread(target=work, args=(thread,)) for thread in range(count)]
+    for worker in workers:
+        worker.start()
+    wait(process, lambda: asked_here == count * each and heard == [each // 2] * count)
+    for worker in workers:
+        worker.join()
+    context.wireup.fence()
+    assert conduit.exit(0) == 0
+    return heard
 
 
 def one_ends_all(process: RankProcess) -> int:

@@ -322,3 +322,34 @@ def test_an_error_in_a_handler_costs_no_credit() -> None:
         return count
 
     assert conduit_world([asks, hears], networkdepth=1)[1] == 5
+
+
+@both
+def test_an_overrun_at_every_position(name: str) -> None:
+    """The event of each message in turn finds the queue full, with one or several before it."""
+
+    def program(lost_at: int) -> Any:
+        def run(rank: ConduitRank) -> int:
+            queue = rank.conduit.resources.message_queue
+            pushed, whole = 0, type(queue).push
+
+            def push(event: Any) -> None:
+                nonlocal pushed
+                pushed += 1
+                queue.depth = len(queue._events) or 1 if pushed >= lost_at else 1000
+                whole(queue, event)
+                if queue.lost:
+                    queue.depth = 1000
+
+            queue.push = push
+            asks(rank)
+            return int(queue.lost)
+
+        asks = everybody_asks(4)
+        return run
+
+    lost = [
+        sum(conduit_world(program(position), ranks=3, name=name, seed=position, smsg_burst=1))
+        for position in range(1, 20)
+    ]
+    assert sum(map(bool, lost[:12])) >= 10, lost

@@ -198,3 +198,27 @@ def test_the_shared_queue_leads_to_another_host_with_its_room() -> None:
     codes, found = gni_world([sends, receives], hosts=(0, 1))
     assert codes == [SUCCESS] * 4 + [ReturnCode.NOT_DONE, ReturnCode.SIZE_ERROR]
     assert found == [bytes([0]), bytes([1]), bytes([2]), bytes([3]), b"last"]
+
+
+@pytest.mark.parametrize("hosts", [(0, 0), (0, 1)])
+def test_credit_of_a_mailbox_that_was_made_again(hosts: Any) -> None:
+    """An endpoint that was given back and made again has the credit of its mailbox, no more."""
+
+    def again(rank: GniRank) -> list[Any]:
+        peer = 1 - rank.context.rank
+        codes, found = [], []
+        for _ in range(3):
+            endpoint = rank.endpoints[peer]
+            codes += [endpoint.smsg_send(memoryview(b"x"), EMPTY) for _ in range(CREDIT + 1)]
+            rank.fence()
+            wanted = len(found) + CREDIT
+            rank.wait(lambda wanted=wanted: take_all(rank, peer, found) or len(found) == wanted)
+            rank.fence()
+            assert endpoint.destroy() is SUCCESS
+            rank.fence()
+            rank.connect(peer)
+            rank.fence()
+        return [codes, len(found)]
+
+    expected = [([SUCCESS] * CREDIT + [ReturnCode.NOT_DONE]) * 3, 3 * CREDIT]
+    assert gni_world([again, again], hosts=hosts) == [expected] * 2

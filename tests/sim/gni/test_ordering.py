@@ -15,7 +15,7 @@ SEEDS = range(100 if THOROUGH else 20)
 MODE = CqMode.GLOBAL_EVENT | CqMode.REMOTE_EVENT
 
 
-def seen(ordering: Ordering, seed: int) -> str:
+def seen(ordering: Ordering, seed: int, hosts: tuple[int, int] = (0, 0)) -> str:
     """What the receiver of two puts has when it is told of the first."""
 
     def active(rank: GniRank) -> None:
@@ -32,7 +32,8 @@ def seen(ordering: Ordering, seed: int) -> str:
             return "nothing"
         return "in order" if first == BLOCK else "second only"
 
-    return str(gni_world([active, passive], seed=seed, ordering=ordering, late=60)[1])
+    world = gni_world([active, passive], seed=seed, ordering=ordering, late=60, hosts=hosts)
+    return str(world[1])
 
 
 @pytest.mark.parametrize("ordering", Ordering)
@@ -46,9 +47,17 @@ def test_orderings_differ(ordering: Ordering) -> None:
         assert "parts" in found, found
 
 
+def test_strict_ordering_holds_between_hosts() -> None:
+    assert {seen(Ordering.STRICT, seed, (0, 1)) for seed in SEEDS} == {"in order"}
+
+
 @pytest.mark.parametrize("ordering", Ordering)
-@pytest.mark.parametrize("generation", ["gemini", "aries"])
-def test_a_sync_flag_comes_after_its_bytes(ordering: Ordering, generation: str) -> None:
+@pytest.mark.parametrize(
+    ("generation", "hosts"), [("gemini", (0, 0)), ("aries", (0, 0)), ("aries", (0, 1))]
+)
+def test_a_sync_flag_comes_after_its_bytes(
+    ordering: Ordering, generation: str, hosts: tuple[int, int]
+) -> None:
     def active(rank: GniRank) -> None:
         code = rank.do(
             1,
@@ -71,7 +80,12 @@ def test_a_sync_flag_comes_after_its_bytes(ordering: Ordering, generation: str) 
 
     for seed in SEEDS:
         world = gni_world(
-            [active, passive], seed=seed, ordering=ordering, generation=generation, late=60
+            [active, passive],
+            seed=seed,
+            ordering=ordering,
+            generation=generation,
+            late=60,
+            hosts=hosts,
         )
         assert world[1] == BLOCK
 

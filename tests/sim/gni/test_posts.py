@@ -259,3 +259,43 @@ def test_other_jobs_are_not_heard(hosts: Any) -> None:
     code, (memory, told) = gni_world([stranger, passive], hosts=hosts, cookies=(1, 2))
     assert (code, told) == (ReturnCode.PERMISSION_ERROR, ReturnCode.NOT_DONE)
     assert memory == bytes(SIZE)
+
+
+def test_a_peer_that_does_not_listen_holds_nobody_else_up() -> None:
+    """Its ring is full, so posts that tell it something are refused, and no others."""
+    tells = CqMode.GLOBAL_EVENT | CqMode.REMOTE_EVENT
+
+    def active(rank: GniRank) -> list[ReturnCode]:
+        post, codes = PostDescriptor(), []
+        post.local, post.remote_handle, post.cq_mode = memoryview(b"1"), rank.handles[1], tells
+        while ReturnCode.ERROR_RESOURCE not in codes:
+            codes.append(rank.endpoints[1].post_fma(post))
+        codes = [rank.do(peer, PostType.FMA_PUT, b"2", 1) for peer in (1, 2)]
+        codes.append(rank.do(2, PostType.FMA_PUT, b"3", 2, cq_mode=tells))
+        rank.context.wireup.fence()
+        return codes
+
+    def deaf(rank: GniRank) -> bytes:
+        rank.context.wireup.fence()  # which does not poll
+        return bytes(rank.memory[:2])
+
+    def third(rank: GniRank) -> bytes:
+        rank.take(rank.memory_queue)
+        found = bytes(rank.memory[1:3])
+        rank.context.wireup.fence()
+        return found
+
+    codes, first, second = gni_world([active, deaf, third], ring_slots=2)
+    assert codes == [ReturnCode.SUCCESS] * 3
+    assert (first, second) == (b"12", b"23")
+
+
+@WHERE
+def test_posts_that_fail_are_not_done(hosts: Any) -> None:
+    def program(rank: GniRank) -> list[bool]:
+        codes = [rank.do(1, PostType.FMA_PUT, b"x", at) for at in range(100)]
+        assert set(codes) == {ReturnCode.SUCCESS, ReturnCode.TRANSACTION_ERROR}
+        return [code is ReturnCode.SUCCESS for code in codes]
+
+    done, memory = both(program, hosts=hosts, fail=30)
+    assert memory[:100] == b"".join(b"x" if good else b"\0" for good in done)

@@ -42,7 +42,7 @@ streaming RNDV_SENT -
 streaming RGET_SENT -
 streaming ACK streaming
 streaming PUT streaming
-streaming PUT_ACK -
+streaming PUT_ACK streaming
 streaming FIN streaming
 streaming DELIVERED done
 done RNDV_SENT -

@@ -1,7 +1,8 @@
 """What becomes of a connection that has failed, and how it is made again.
 
 The first bad completion of an endpoint fails it and nothing else: the PML is told, the peer is told
-by EP_BROKEN over another module's endpoint, and all queue pairs go to ERR, so that the device
+(by EP_BROKEN over another module's endpoint, or where there is none by a notice over whatever other
+rails reach it), and all queue pairs go to ERR, so that the device
 reports what was posted. What it reports as good is good. When everything is reported, what lies in
 the eager ring is delivered, what failed and what had not been posted is completed badly, in the
 order it was accepted, and the queue pairs are given back. Then the endpoint may connect anew, when
@@ -14,13 +15,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, UNREACHABLE
 from ompy.frameworks.healing import Mender, Phase
 from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.verbs import Completion, QueuePair
 from ompy.frameworks.nic.verbs import State as PairState
+from ompy.frameworks.proc import Proc
+from ompy.frameworks.rail_notices import tell_of_failure
 
 from ompy_components.btl.openib.fragments import NO_NUMBER, OpenibFragment, Outgoing, Transfer
 from ompy_components.btl.openib.headers import (
@@ -35,6 +38,8 @@ from ompy_components.btl.openib.states import State
 if TYPE_CHECKING:
     from ompy_components.btl.openib.endpoint import OpenibEndpoint
     from ompy_components.btl.openib.module import OpenibModule
+
+PEER_GAVE_UP: Final = "the peer says that its end has failed"
 
 
 class Failover:
@@ -101,6 +106,8 @@ class Failover:
             return
         module.note("PATH_FAILED", peer=endpoint.proc.rank, reason=reason)
         expected = endpoint.left or endpoint.proc.departed
+        if tell_peer and not expected and module.failing_over and not self._confidant(endpoint):
+            tell_of_failure(module, endpoint, endpoint.connection.attempt)
         if tell and module.error_callback is not None and (endpoint.busy or not expected):
             flags = ERROR_NONFATAL if module.failing_over and not expected else ERROR_FATAL
             module.error_callback.failed(module, flags, endpoint.proc, reason)
@@ -125,16 +132,32 @@ class Failover:
 
     def _notify(self, endpoint: OpenibEndpoint, kind: int, number: int = 0) -> None:
         """Tell the peer over an endpoint of another module, if there is one that works."""
+        there = self._confidant(endpoint)
+        if there is None:
+            return
         module = self._module
         record = module.record
         rank = module.context.rank
         broken = Broken(record.lid, record.subnet, rank, endpoint.connection.attempt, number)
+        there.module.sending.say(there, pack_broken(kind, broken))  # type: ignore[attr-defined]
+        self.told += 1
+
+    def _confidant(self, endpoint: OpenibEndpoint) -> OpenibEndpoint | None:
+        """An endpoint of another module to the same peer, to which it can be told."""
+        module = self._module
         for other in module.siblings:
             there = other.endpoints.get(endpoint.proc.rank)
             if other is not module and there is not None and there.usable:
-                other.sending.say(there, pack_broken(kind, broken))
-                self.told += 1
-                return
+                return there
+        return None
+
+    def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
+        """A peer says over a rail that is none of ours that its end of a connection has failed."""
+        endpoint = self._module.endpoints.get(proc.rank)
+        if endpoint is None or not number or number != endpoint.connection.heard:
+            return
+        if path == self._module.path(endpoint):
+            self.fail(endpoint, PEER_GAVE_UP, tell_peer=False)
 
     def _meant(self, broken: Broken) -> OpenibEndpoint | None:
         """The endpoint whose connection a peer's message is about, unless that is over."""
@@ -155,7 +178,7 @@ class Failover:
         if endpoint is not None:
             module = endpoint.module
             module.failover.fail(  # type: ignore[attr-defined]
-                endpoint, "the peer says that its end has failed", tell_peer=False
+                endpoint, PEER_GAVE_UP, tell_peer=False
             )
 
     def told_missing(self, broken: Broken) -> None:

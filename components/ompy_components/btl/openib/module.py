@@ -31,6 +31,7 @@ from ompy.frameworks.device_memory import RegisteredMemory
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
 
@@ -218,7 +219,13 @@ class OpenibModule(BtlModule):
     def begin_failover(self) -> bool:
         """From now on failures are not fatal, and broken paths are mended."""
         self.failing_over = self.nic.failover = bool(self.flags & FAILOVER_SUPPORT)
+        if self.failing_over:
+            listen_for_notices(self.context)
         return self.failing_over
+
+    def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
+        """The peer's end of a connection has failed; it says so over a rail of another BTL."""
+        self.failover.peer_gave_up(proc, path, number)
 
     def counters(self) -> dict[str, int]:
         """What it has counted."""

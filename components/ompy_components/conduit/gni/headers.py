@@ -174,8 +174,10 @@ def read(message: memoryview) -> Message:
         at = LONG_HEAD.size
         if len(message) >= at:
             _, length, offset = LONG_HEAD.unpack_from(message)
-    head = aligned(at + 4 * count) if command < Command.CREDIT else at
-    if not Command.NULL < command <= Command.SHUTDOWN or count > MAX_ARGS or len(message) < head:
+    plain = command < Command.CREDIT
+    head = aligned(at + 4 * count) if plain else at
+    most = MAX_ARGS if plain else 0
+    if not Command.NULL < command <= Command.SHUTDOWN or count > most or len(message) < head:
         raise HeaderError(f"a message of {len(message)} bytes begins with {first:#010x}")
     payload = message[head:]
     expected = 0
@@ -183,7 +185,7 @@ def read(message: memoryview) -> Message:
         expected = length = misc
     elif misc and at == LONG_HEAD.size:
         expected = length
-    if len(payload) != expected and command < Command.CREDIT:
+    if len(payload) != expected:
         raise HeaderError(f"{len(payload)} bytes of payload where there should be {expected}")
     return Message(command, misc, handler, _arguments(message, at, count), offset, length, payload)
 

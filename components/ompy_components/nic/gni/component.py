@@ -91,6 +91,17 @@ class GniComponent(NicComponent):
             minimum=0,
         ),
         Parameter(
+            "fail",
+            "int",
+            0,
+            "Of a hundred posts, how many end with TRANSACTION_ERROR and are not done, drawn by "
+            "chance.",
+            level=6,
+            unit="percent",
+            minimum=0,
+            maximum=100,
+        ),
+        Parameter(
             "refuse",
             "int",
             0,

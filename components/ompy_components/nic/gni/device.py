@@ -133,7 +133,7 @@ class _Turn(Poller):
         """Take in what has come, for whoever asks next."""
         news, seen = self._device.progress(), self._seen
         self._seen = news
-        return news - seen
+        return max(0, news - seen)  # less when a communication domain has gone
 
     def arm(self) -> bool:
         """No, when there is something new that the others have not been asked about yet."""

@@ -52,10 +52,12 @@ class GniDomain(CommunicationDomain):
         memory: what this rank has registered.
         endpoints: those that are bound, by rank.
         posts: those under way.
-        congested: what is to be said to peers waits for room: nothing more is begun.
+        unsaid: what peers are to be told and waits for room, by rank: so long no post tells them
+            more.
         late: what comes later than it has to.
         msgq_share: messages one peer may have in another's shared queue.
         refuses_some: posts, messages and registrations are refused now and then.
+        plain: nothing is late, refused or fails by a parameter.
         news: what has come from peers, or become of posts, in all.
     """
 
@@ -80,17 +82,16 @@ class GniDomain(CommunicationDomain):
         self.endpoints: dict[int, GniEndpoint] = {}
         self.late = Lateness(context.engine, values.late)
         self.refuses_some = bool(values.refuse_every or values.refuse)
+        self.plain = not (values.late or values.fail or self.refuses_some)
         self.posts = Posts(self, values.posts)
         self.msgq_share = 0
         self.news = 0
         self._mailbox_queue: EventQueue | None = None
         self._msgq_queue: EventQueue | None = None
         self._msgq: deque[tuple[int, bytes]] = deque()
-        self._msgq_released: dict[int, int] = {}
         self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
-        self._unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
+        self.unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
         self._calls = 0
-        self.congested = False
         self._refused = False
         self._inside = False
         wire.join(job)
@@ -177,10 +178,9 @@ class GniDomain(CommunicationDomain):
         if not self._msgq:
             return ReturnCode.NOT_DONE, -1, b""
         rank, message = self._msgq.popleft()
-        released = self._msgq_released[rank] = self._msgq_released.get(rank, 0) + 1
         wire = self.wire_to(rank)
         assert wire is not None, "it has sent something"
-        wire.release(rank, MSGQ_RELEASED, released)
+        wire.release(rank, MSGQ_RELEASED)
         return ReturnCode.SUCCESS, rank, message
 
     # -- what runs out
@@ -195,6 +195,11 @@ class GniDomain(CommunicationDomain):
         refused = refused or (bool(values.refuse) and chance.randrange(100) < values.refuse)
         self._refused |= refused
         return refused
+
+    def fails(self) -> bool:
+        """Whether this post is one of those that the parameters have fail."""
+        percent = self._values.fail
+        return bool(percent) and self._context.engine.random.randrange(100) < percent
 
     def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
         """Send something to a peer; false when there is no room, so try again soon."""
@@ -212,19 +217,17 @@ class GniDomain(CommunicationDomain):
 
     def say(self, rank: int, kind: Kind, word: int, payload: bytes = b"") -> None:
         """Tell a peer's device something, as soon as there is room."""
-        if rank in self._unsaid or not self.send(rank, kind, word, payload):
-            self._unsaid.setdefault(rank, deque()).append((kind, word, payload))
-            self.congested = True
+        if rank in self.unsaid or not self.send(rank, kind, word, payload):
+            self.unsaid.setdefault(rank, deque()).append((kind, word, payload))
 
     def _say_on(self) -> None:
-        for rank, waiting in list(self._unsaid.items()):
+        for rank, waiting in list(self.unsaid.items()):
             wire = self.wire_to(rank)
             assert wire is not None, "it was tried before"
             while waiting and (wire.lost(rank) or wire.send(rank, *waiting[0])):
                 waiting.popleft()
             if not waiting:
-                del self._unsaid[rank]
-        self.congested = bool(self._unsaid)
+                del self.unsaid[rank]
 
     # -- progress
 
@@ -234,7 +237,7 @@ class GniDomain(CommunicationDomain):
             return  # a queue is asked from within
         self._inside = True
         try:
-            if self.congested:
+            if self.unsaid:
                 self._say_on()
             if len(self.late):
                 self.news += self.late.round()
@@ -294,7 +297,7 @@ class GniDomain(CommunicationDomain):
         """Whether something is late or unsaid, or was refused for the moment since last asked."""
         refused, self._refused = self._refused, False
         far = self.far is not None and self.far.waits
-        return refused or far or bool(len(self.late)) or bool(self._unsaid)
+        return refused or far or bool(len(self.late)) or bool(self.unsaid)
 
     def destroy(self) -> ReturnCode:
         """Give everything back."""

@@ -64,6 +64,7 @@ class GniEndpoint(Endpoint):
         if isinstance(wire, HostWire):
             self._words, self._job_at = wire.words, wire.job_at(rank)
         self.memory = self._domain.peer_memory(rank)
+        self._queued = wire.released(rank, MSGQ_RELEASED)  # of those sent before
         self._domain.endpoints[rank] = self
         return ReturnCode.SUCCESS
 
@@ -109,6 +110,7 @@ class GniEndpoint(Endpoint):
         if max(local.max_size, remote.max_size) > self.wire.room:
             return ReturnCode.SIZE_ERROR
         self._remote = remote
+        self._sent = self.wire.released(self.rank, SMSG_RELEASED)  # of those sent before
         self.mailbox = Mailbox(known.memory[local.offset : local.offset + size], local)
         self._domain.mailbox_opened(self)
         return ReturnCode.SUCCESS
@@ -144,7 +146,7 @@ class GniEndpoint(Endpoint):
             return ReturnCode.INVALID_STATE
         code = self.mailbox.release()
         if code is ReturnCode.SUCCESS:
-            self.wire.release(self.rank, SMSG_RELEASED, self.mailbox.released)
+            self.wire.release(self.rank, SMSG_RELEASED)
         return code
 
     def msgq_send(self, header: memoryview, payload: memoryview) -> ReturnCode:

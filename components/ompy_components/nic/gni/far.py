@@ -46,14 +46,23 @@ Told = Callable[[ReturnCode], object]
 
 
 class _Peer:
-    """A rank of another host."""
+    """A rank of another host.
 
-    __slots__ = ("address", "proc", "released", "waiting", "why")
+    Attributes:
+        proc: it.
+        address: of its endpoint.
+        by_them, by_us: messages it has released, and we have, by counter.
+        waiting: what the fabric had no room for.
+        why: it cannot be reached any more, or empty.
+    """
+
+    __slots__ = ("address", "by_them", "by_us", "proc", "waiting", "why")
 
     def __init__(self, proc: Proc, address: int) -> None:
         self.proc = proc
         self.address = address
-        self.released = [0, 0]
+        self.by_them = [0, 0]
+        self.by_us = [0, 0]
         self.waiting: deque[tuple[Callable[[], bool], Told]] = deque()
         self.why = ""
 
@@ -203,13 +212,15 @@ class FarWire:
         self._submit(peer, begin, told)
         return True
 
-    def release(self, rank: int, place: int, count: int) -> None:
-        """Tell a peer how many of its messages have been released in all."""
-        self.send(rank, Kind.RELEASED, place << 32 | count & 0xFFFFFFFF)
+    def release(self, rank: int, place: int) -> None:
+        """Tell a peer that one more of its messages has been released."""
+        counts = self._peers[rank].by_us
+        counts[place] += 1
+        self.send(rank, Kind.RELEASED, place << 32 | counts[place] & 0xFFFFFFFF)
 
     def released(self, rank: int, place: int) -> int:
         """How many of our messages a peer has released in all."""
-        return self._peers[rank].released[place]
+        return self._peers[rank].by_them[place]
 
     def wake(self, rank: int) -> None:
         """Nothing to do: its sockets wake a rank of another host."""
@@ -281,7 +292,7 @@ class FarWire:
 
     def _has_released(self, rank: int, word: int) -> None:
         if self.meet(rank):
-            counts, place = self._peers[rank].released, word >> 32
+            counts, place = self._peers[rank].by_them, word >> 32
             counts[place] += (word - counts[place]) & 0xFFFFFFFF
 
     def arm(self) -> bool | None:

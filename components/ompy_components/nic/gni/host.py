@@ -145,16 +145,15 @@ class HostWire:
                 count += 1
         return count
 
-    def release(self, rank: int, place: int, count: int) -> None:
-        """Tell a peer how many of its messages have been released in all.
+    def release(self, rank: int, place: int) -> None:
+        """Tell a peer that one more of its messages has been released.
 
         Args:
             rank: the peer.
             place: which of the counters: `SMSG_RELEASED`, `MSGQ_RELEASED`.
-            count: of messages.
         """
         peer = self._peers[rank]
-        self.words[peer.by_us + place] = count
+        self.words[peer.by_us + place] += 1
         self._wake(peer)
 
     def released(self, rank: int, place: int) -> int:

@@ -15,6 +15,7 @@ from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.fabric import MemoryRegion
 from ompy.frameworks.nic.gni import CompletionQueue, MemoryHandle, Ordering, ReturnCode
 from ompy.net.base import LinkError, ProcessCopy
+from ompy.net.memory import address_of
 
 from ompy_components.nic.gni.far import FarWire, Told
 from ompy_components.nic.gni.host import HostWire
@@ -35,6 +36,7 @@ ORDERINGS = tuple(Ordering)
 # a handle's first word: rank, ordering, slot
 ORDERING_AT: Final = 24  # arbitrary: leaves room for more slots than there are
 SLOTS: Final = (1 << ORDERING_AT) - 1
+ADDRESSES: Final = 1 << 63  # arbitrary: no memory has an offset that a frame cannot carry
 PLACES_MAX: Final = 256  # arbitrary: of registrations of one peer that are remembered
 # members of an enum are slow to find
 SUCCESS, PERMISSION_ERROR = ReturnCode.SUCCESS, ReturnCode.PERMISSION_ERROR
@@ -71,8 +73,6 @@ class Registered(NamedTuple):
         """Whether all of `view` lies in it."""
         if not len(view):
             return True
-        from ompy.net.memory import address_of
-
         begin = address_of(view) - address_of(self.memory)
         return begin >= 0 and begin + len(view) <= len(self.memory)
 
@@ -165,7 +165,8 @@ class FarMemory:
 
     def check(self, handle: MemoryHandle | None, offset: int, size: int) -> ReturnCode:
         """What can be said from here; the peer says the rest."""
-        mine = handle is not None and handle.qword1 >> 32 == self._rank and offset >= 0
+        mine = handle is not None and handle.qword1 >> 32 == self._rank
+        mine = mine and 0 <= offset < ADDRESSES
         return ReturnCode.SUCCESS if mine else ReturnCode.PERMISSION_ERROR
 
     def write(self, handle: MemoryHandle, offset: int, data: memoryview, told: Told) -> None:

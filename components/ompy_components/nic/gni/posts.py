@@ -39,7 +39,9 @@ RDMA: Final = frozenset({PostType.RDMA_PUT, PostType.RDMA_GET})
 # members of an enum are slow to find, and those of a flag slow to combine
 SUCCESS: Final = ReturnCode.SUCCESS
 FMA_PUT: Final = PostType.FMA_PUT
+FMA_PUT_W_SYNCFLAG: Final = PostType.FMA_PUT_W_SYNCFLAG
 FMA_GET: Final = PostType.FMA_GET
+CQWRITE: Final = PostType.CQWRITE
 POST: Final = EventKind.POST
 REMOTE_EVENT: Final = int(CqMode.REMOTE_EVENT)
 LOCAL_OR_GLOBAL: Final = int(CqMode.LOCAL_EVENT | CqMode.GLOBAL_EVENT)
@@ -60,7 +62,7 @@ class Posts:
     def __init__(self, domain: GniDomain, most: int) -> None:
         self._domain = domain
         self._most = most
-        self._plain = not domain.late.percent and not domain.refuses_some
+        self._plain = domain.plain
         self._local_aligned = domain.generation.local_get_aligned
         self._asked: dict[int, tuple[GniEndpoint, PostDescriptor]] = {}
         self._number = 0
@@ -71,25 +73,28 @@ class Posts:
 
         Nothing is late then, and nothing is refused. What cannot be done so goes the other way.
         """
-        type_, memory, domain = post.type, endpoint.memory, self._domain
-        put = type_ is FMA_PUT
-        if (not put and type_ is not FMA_GET) or not self._plain or type(memory) is not PeerMemory:
-            return False
-        handle, local = post.remote_handle, post.local
+        type_, memory, handle = post.type, endpoint.memory, post.remote_handle
+        put, flag = type_ is FMA_PUT, type_ is FMA_PUT_W_SYNCFLAG
         if (
-            handle is None
-            or domain.congested
+            not (put or flag or type_ is FMA_GET)
+            or not self._plain
+            or type(memory) is not PeerMemory
+            or handle is None
+            or endpoint.rank in self._domain.unsaid
             or endpoint.stranger
             or endpoint.wire.lost(endpoint.rank)
-            or not (put or self._is_aligned(post))
+            or not (put or flag or self._is_aligned(post))
+            or (flag and memory.check(handle, post.sync_flag_address, atomics.WORD) is not SUCCESS)
         ):
             return False
-        code = memory.move(handle, post.remote_address, local, put)
-        mode = int(post.cq_mode)
+        code = memory.move(handle, post.remote_address, post.local, put or flag)
+        if flag and code is SUCCESS:
+            word = memoryview(post.sync_flag.to_bytes(atomics.WORD, "little"))
+            code = memory.move(handle, post.sync_flag_address, word, True)
+        mode, queue = int(post.cq_mode), endpoint.queue
         if mode & REMOTE_EVENT and code is SUCCESS:
-            domain.say(endpoint.rank, Kind.REMOTE, slot_of(handle))
-        domain.news += 1
-        queue = endpoint.queue
+            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(handle))
+        self._domain.news += 1
         if queue is not None and (mode & LOCAL_OR_GLOBAL or code is not SUCCESS):
             queue.push(post_event(endpoint.rank, post, code))
         return True
@@ -97,17 +102,19 @@ class Posts:
     def begin(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
         """Begin a post that `refusal` has nothing against."""
         domain = self._domain
-        if self.under_way >= self._most or domain.congested or domain.refuses():
+        tells = post.type in AMOS or post.type is CQWRITE or int(post.cq_mode) & REMOTE_EVENT
+        congested = tells and endpoint.rank in domain.unsaid
+        if self.under_way >= self._most or congested or domain.refuses():
             return ReturnCode.ERROR_RESOURCE
         peer = endpoint.memory
         size = atomics.WORD if post.type in AMOS else len(post.local)
-        size = 0 if post.type is PostType.CQWRITE else size
+        size = 0 if post.type is CQWRITE else size
         code = peer.check(post.remote_handle, post.remote_address, size)
         if post.type is PostType.FMA_PUT_W_SYNCFLAG and code is ReturnCode.SUCCESS:
             code = peer.check(post.remote_handle, post.sync_flag_address, atomics.WORD)
         if endpoint.stranger:
             code = ReturnCode.PERMISSION_ERROR
-        if endpoint.wire.lost(endpoint.rank):
+        if endpoint.wire.lost(endpoint.rank) or domain.fails():
             code = ReturnCode.TRANSACTION_ERROR
         self.under_way += 1
         if code is not ReturnCode.SUCCESS:

@@ -49,6 +49,14 @@ class LibfabricComponent(NicComponent):
             level=5,
         ),
         Parameter(
+            "compiled",
+            "bool",
+            True,
+            "Whether the calls that post work and read queues are the compiled ones, where the "
+            "installation has them (wheels made with a C compiler do).",
+            level=9,
+        ),
+        Parameter(
             "sockets_waittime",
             "int",
             0,  # reference ofi.md C2: 4 ms become 65 us
@@ -73,7 +81,7 @@ class LibfabricComponent(NicComponent):
         if find_spec("_cffi_backend") is None or not _listed(values.library):
             from ompy_components.nic.libfabric.library import load
 
-            load(values.library, values.sockets_waittime)
+            load(values.library, values.sockets_waittime, values.compiled)
 
     def devices(self, context: RankContext) -> list[Nic]:
         """The library's providers; loopback alone when the whole job is on this host.
@@ -87,7 +95,7 @@ class LibfabricComponent(NicComponent):
             raise NotAvailable("a virtual world has no libfabric") from None
         from ompy_components.nic.libfabric.library import load
 
-        library = load(self.values.library, self.values.sockets_waittime)
+        library = load(self.values.library, self.values.sockets_waittime, self.values.compiled)
         from ompy_components.nic.libfabric.device import make
 
         return make(context, library, interfaces_for(context), self.values)

@@ -108,17 +108,17 @@ class LibfabricEndpoint(FabricEndpoint):
             library.control(self._rx.fid, ENABLE, null, "enabling a receive context")
         tx = self._tx
 
-        def slot(table: Any, name: str) -> Any:
-            return library.slot_or_none(table, name) or _missing
+        def slot(table: str, name: str, of: Any = tx) -> Any:
+            return library.often(table, getattr(of, table), name) or _missing
 
-        self._fi_send = slot(tx.msg, "send")
-        self._fi_inject = slot(tx.msg, "inject")
-        self._fi_recv = slot(self._rx.msg, "recv")
-        self._fi_write = slot(tx.rma, "write")
-        self._fi_read = slot(tx.rma, "read")
-        self._fi_atomic = slot(tx.atomic, "write")
-        self._fi_fetch = slot(tx.atomic, "readwrite")
-        self._fi_compare = slot(tx.atomic, "compwrite")
+        self._fi_send = slot("msg", "send")
+        self._fi_inject = slot("msg", "inject")
+        self._fi_recv = slot("msg", "recv", self._rx)
+        self._fi_write = slot("rma", "write")
+        self._fi_read = slot("rma", "read")
+        self._fi_atomic = slot("atomic", "write")
+        self._fi_fetch = slot("atomic", "readwrite")
+        self._fi_compare = slot("atomic", "compwrite")
 
     def _refused(self, slot: int, result: int, what: str, *buffers: Any) -> bool:
         """False when it can be tried again.

@@ -10,6 +10,7 @@ Source: reference ofi.md B1, B2.
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any, Final
 
 from ompy.frameworks.nic.fabric import FabricError
@@ -48,10 +49,11 @@ class Library:
         functions: the exported ones.
         path: what was loaded.
         version: of the library, major and minor.
+        compiled: the calls that are made often, where they are compiled, else None.
     """
 
-    def __init__(self, path: str) -> None:
-        """Load and check it.
+    def __init__(self, path: str, *, compiled: bool = True) -> None:
+        """Load and check it; call by what is compiled, if that is there and wanted.
 
         Raises:
             NotAvailable: it is not there, or is not what the declarations describe.
@@ -61,6 +63,7 @@ class Library:
         except ImportError as problem:
             raise NotAvailable(f"cffi is missing ({problem}): pip install 'ompy[ofi]'") from None
         self.ffi: Any = ffi
+        self.compiled: Any = _compiled_calls() if compiled else None
         self.path = path
         if ffi.sizeof("void *") != POINTER:
             raise NotAvailable("its binding knows 64-bit systems only")
@@ -158,6 +161,19 @@ class Library:
         except FabricError:
             return None
 
+    def often(self, name: str, table: Any, slot: str) -> Any:
+        """A function that is called often, compiled where that is there; None: there is none.
+
+        Args:
+            name: of the table, as `tools/fabric_calls.py` has it.
+            table: of an object's.
+            slot: of it.
+        """
+        function = self.slot_or_none(table, slot)
+        if function is None or self.compiled is None:
+            return function
+        return getattr(self.compiled, f"{name}_{slot}")
+
     def close(self, fid: Any, what: str) -> None:
         """fi_close of any object.
 
@@ -186,14 +202,23 @@ class Library:
         self.check(control(self.ffi.addressof(fid), command, argument), what)
 
 
+def _compiled_calls() -> Any:
+    """The extension that `tools/fabric_calls.py` describes, or None."""
+    try:
+        return import_module("ompy_components.nic.libfabric.calls").lib
+    except ImportError:
+        return None
+
+
 @cache
-def load(path: str, waittime: int) -> Library:
+def load(path: str, waittime: int, compiled: bool = True) -> Library:
     """The library, once per process.
 
     Args:
         path: file name, or a name the system's loader finds.
         waittime: for the sockets provider's progress thread, in ms; set before it is loaded, as it
             looks at it once. Negative, or when the user has set it: as it is.
+        compiled: use the compiled calls where they are.
 
     Raises:
         NotAvailable: it cannot be used.
@@ -204,4 +229,4 @@ def load(path: str, waittime: int) -> Library:
         raise NotAvailable(f"cffi is missing ({problem}): pip install 'ompy[ofi]'") from None
     if waittime >= 0:
         ffi.dlopen(None).setenv(b"FI_SOCKETS_PE_WAITTIME", b"%d" % waittime, 0)
-    return Library(path)
+    return Library(path, compiled=compiled)

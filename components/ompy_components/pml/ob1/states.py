@@ -126,6 +126,8 @@ SEND_TABLE: Final = {
     # what a get or a registration could not do, one ACK for each piece
     (SendState.STREAMING, SendEvent.ACK): SendState.STREAMING,
     (SendState.STREAMING, SendEvent.PUT): SendState.STREAMING,
+    # the ACK for what cannot be put any more was faster, over another rail
+    (SendState.STREAMING, SendEvent.PUT_ACK): SendState.STREAMING,
     (SendState.STREAMING, SendEvent.FIN): SendState.STREAMING,
     (SendState.STREAMING, SendEvent.DELIVERED): SendState.DONE,
 }

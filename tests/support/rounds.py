@@ -1,0 +1,35 @@
+"""How long something takes, on a machine that others use too: rounds, minimum and median."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Final
+
+ROUNDS: Final = 7  # arbitrary: a median of some
+ROUND_TIME: Final = 0.05  # s; arbitrary: long beside one operation
+
+
+def measured(act: Callable[[int], None], rounds: int = ROUNDS) -> tuple[float, float]:
+    """Minimum and median over the rounds, in seconds per operation.
+
+    Args:
+        act: does an operation so many times.
+        rounds: how many; each lasts about `ROUND_TIME`.
+    """
+    count = 1
+    while True:
+        begun = time.perf_counter()
+        act(count)
+        took = time.perf_counter() - begun
+        if took > ROUND_TIME / 4:
+            break
+        count *= 4
+    count = max(1, round(count * ROUND_TIME / took))
+    times = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        act(count)
+        times.append((time.perf_counter() - begun) / count)
+    return min(times), statistics.median(times)
