@@ -289,6 +289,33 @@ def test_a_post_that_fails_is_told_and_leaves_nothing_behind(generation: str, si
     alone(quiet, generation=generation)
 
 
+@pytest.mark.parametrize("tight", [{"num_pd": 1}, {"bounce_size": 8192}, {"memreg": 1}])
+@pytest.mark.parametrize("size", [5000, 20_000])
+def test_who_waits_for_what_a_failed_post_has_hears_of_it(size: int, tight: dict[str, Any]) -> None:
+    def program(rank: RdmaRank) -> None:
+        told, raised = Count(), 0
+        rank.context.engine.remove_poller(rank)
+        beyond = len(rank.segment) + rank.engine.auxiliary_size(rank.resources.parameters)
+        for number in range(8):
+            local = rank.outside[number * size : number * size + size]
+            offset = beyond if number % 2 else number * size
+            try:
+                rank.engine.put(1, offset, local, told, bulk=True)
+            except MPIError:
+                raised += 1
+        while rank.engine.under_way:
+            try:
+                rank.engine.poll_local()
+            except MPIError:
+                raised += 1
+        rank.context.engine.add_poller(rank)
+        assert raised == 4 or "num_pd" not in tight, "one post at a time fails"
+        assert raised
+        rank.put(1, 3, rank.outside[:size])
+
+    alone(program, size=1 << 18, device={"late": 60}, mem_consistency="default", **tight)
+
+
 # -- what must not recurse
 
 
