@@ -19,7 +19,7 @@ from ompy.frameworks.conduit import (
     Transfer,
 )
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.nic.gni import GniNic, MemoryHandle, ReturnCode
+from ompy.frameworks.nic.gni import Endpoint, GniNic, MemoryHandle, ReturnCode
 from ompy.mca.parameter import Values
 
 from ompy_components.conduit.gni import headers, segment
@@ -48,6 +48,7 @@ NAP: Final = (
 )
 CREDIT_WAIT: Final = 10_000_000  # ns; arbitrary: how soon a rank notices that a peer has ended
 DESTROY_TRIES: Final = 10  # reference gasnet.md 8
+DESTROY_PAUSE: Final = 20_000  # ns, doubled with each try; arbitrary: 20 ms in all
 
 _SHORT: Final = {True: Command.SHORT_REQUEST, False: Command.SHORT_REPLY}
 _MEDIUM: Final = {True: Command.MEDIUM_REQUEST, False: Command.MEDIUM_REPLY}
@@ -165,17 +166,22 @@ class GniConduit(Conduit):
             self._shared.close()
         for transport in self._transports:
             transport.close()
+        for endpoint in resources.endpoints:
+            if endpoint is not None:
+                self._destroy(endpoint)
         with resources.lock:
-            for endpoint in resources.endpoints:
-                tries = 0
-                while endpoint is not None and tries < DESTROY_TRIES:
-                    if endpoint.destroy() is not ReturnCode.ERROR_RESOURCE:
-                        break
-                    tries += 1
             resources.domain.destroy()
             resources.nic.close()
         if self._memory is not None:
             self.context.network.release_region(self._memory.address)
+
+    def _destroy(self, endpoint: Endpoint) -> None:
+        """Give an endpoint back, once what was sent has left, but do not wait for ever."""
+        for tried in range(DESTROY_TRIES):
+            with self.resources.lock:
+                if endpoint.destroy() is not ReturnCode.ERROR_RESOURCE:
+                    return
+            self._pause(DESTROY_PAUSE << tried)
 
     # -- polling
 

@@ -165,11 +165,18 @@ class GniEndpoint(Endpoint):
         self._queued += 1
         return SUCCESS
 
+    def is_busy(self) -> bool:
+        """Whether posts are under way, or messages that leave the host."""
+        far = self._domain.far
+        if self.under_way or self.rank < 0 or far is None or not far.reaches(self.rank):
+            return bool(self.under_way)
+        return bool(far.under_way(self.rank)) and not far.lost(self.rank)
+
     def destroy(self) -> ReturnCode:
         """Give it back, when nothing is under way."""
-        if self.under_way:
+        if self.is_busy():
             self._domain.progress()
-        if self.under_way:
+        if self.is_busy():
             return ReturnCode.ERROR_RESOURCE
         self._domain.endpoints.pop(self.rank, None)
         self.rank = -1

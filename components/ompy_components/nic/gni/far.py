@@ -52,17 +52,19 @@ class _Peer:
         proc: it.
         address: of its endpoint.
         by_them, by_us: messages it has released, and we have, by counter.
+        under_way: frames that it may not have yet, but for RELEASED.
         waiting: what the fabric had no room for.
         why: it cannot be reached any more, or empty.
     """
 
-    __slots__ = ("address", "by_them", "by_us", "proc", "waiting", "why")
+    __slots__ = ("address", "by_them", "by_us", "proc", "under_way", "waiting", "why")
 
     def __init__(self, proc: Proc, address: int) -> None:
         self.proc = proc
         self.address = address
         self.by_them = [0, 0]
         self.by_us = [0, 0]
+        self.under_way = 0
         self.waiting: deque[tuple[Callable[[], bool], Told]] = deque()
         self.why = ""
 
@@ -207,7 +209,9 @@ class FarWire:
             return False
         head = HEADER.pack(self._job, word, self._context.rank, kind)
         frame = memoryview(b"".join((head, *parts)))
-        told = partial(self._sent, peer)
+        counts = kind != Kind.RELEASED  # a peer that ends can do without
+        peer.under_way += counts
+        told = partial(self._sent, peer, counts)
         begin = partial(self._endpoint.send, frame, None, peer.address, _Work(told, frame))
         self._submit(peer, begin, told)
         return True
@@ -225,7 +229,12 @@ class FarWire:
     def wake(self, rank: int) -> None:
         """Nothing to do: its sockets wake a rank of another host."""
 
-    def _sent(self, peer: _Peer, code: ReturnCode) -> None:
+    def under_way(self, rank: int) -> int:
+        """Frames to a peer that it may not have yet."""
+        return self._peers[rank].under_way
+
+    def _sent(self, peer: _Peer, counts: bool, code: ReturnCode) -> None:
+        peer.under_way -= counts
         if code is not ReturnCode.SUCCESS:
             peer.why = peer.why or "a message was lost with the connection"
 
