@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from tests.support.worlds import ROOT, real
+from tests.support.worlds import real
 
 pytestmark = pytest.mark.proc
 
@@ -44,25 +40,3 @@ def test_threads_send_at_the_same_time(messages: str, pshm: int, spin: int) -> N
         "btl": "self,sm",
     }
     assert real(2, f"{PROGRAMS}:threads", settings=settings) == [[30] * 3] * 2
-
-
-def run_to_the_end(ranks: int, code: int, *settings: str) -> subprocess.CompletedProcess[str]:
-    text = "from tests.support.conduit_end import main; main()"
-    command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), *settings]
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "OMPY_TEST_CODE": str(code)}
-    return subprocess.run(
-        [*command, sys.executable, "-c", text],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-    )
-
-
-@pytest.mark.parametrize(("name", "messages"), [("gemini", "smsg"), ("aries", "mailboxes")])
-def test_one_rank_ends_all_with_its_code(name: str, messages: str) -> None:
-    chosen = ("--mca", "conduit", name, "--mca", f"conduit_{name}_messages", messages)
-    done = run_to_the_end(3, 33, *chosen)
-    assert done.returncode == 33, done.stderr

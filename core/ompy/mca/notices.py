@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ompy.mca.parameter import Flag, Synonym
+from ompy.mca.errors import did_you_mean
+from ompy.mca.parameter import Flag, Synonym, is_known_elsewhere
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.settings import IMMEDIATE
 
@@ -62,6 +63,17 @@ def without_effect(
                     f"{setting.origin.place}: {name} has no effect: {record.full_name} is "
                     f"{record.reason}"
                 )
+
+
+def misspelt(variables: VariableTable) -> Iterator[str]:
+    """A sentence for each variable of `KNOWN_ELSEWHERE` that is none, but nearly one."""
+    known = [name for name in variables if is_known_elsewhere(name)]
+    for name, settings in variables.settings.items():
+        if known and name not in variables and is_known_elsewhere(name):
+            near = did_you_mean(name, known)
+            yield from (
+                f"{setting.origin.place} sets nothing{near}" for setting in settings if near
+            )
 
 
 def _deprecation(

@@ -210,12 +210,13 @@ class Registry:
 
     def notices(self) -> list[str]:
         """A sentence for each setting that is deprecated, ignored, overridden or without effect."""
-        from ompy.mca.notices import notices, without_effect
+        from ompy.mca.notices import misspelt, notices, without_effect
 
         suppressed = self._variables.get(SUPPRESS_OVERRIDE_WARNING).value
         found = [
             *notices(self._variables, overridden=not suppressed),
             *without_effect(self._variables, self._components.owners),
+            *misspelt(self._variables),
         ]
         return list(dict.fromkeys(found))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -151,17 +150,3 @@ def threads(process: RankProcess) -> list[int]:
     context.wireup.fence()
     assert conduit.exit(0) == 0
     return heard
-
-
-def one_ends_all(process: RankProcess) -> int:
-    """Rank 1 ends the job in a flood of requests between all."""
-    context = process.context
-    conduit = joined(process, {REQUEST: lambda *_: None})
-    number = 0
-    while True:
-        number += 1
-        for node in range(context.size):
-            if node != context.rank:
-                conduit.request(Category.SHORT, node, REQUEST, [number], EMPTY, 0)
-        if context.rank == 1 and number == 200:
-            raise SystemExit(conduit.exit(int(os.environ.get("OMPY_TEST_CODE", "33"))))

@@ -219,35 +219,43 @@ def one_round(rank: RdmaRank, random: Random, models: dict[int, bytearray], base
 # -- what fails
 
 
+SELDOM = 1_000_000
+NOW_AND_THEN = {"refuse_every": SELDOM}  # a NIC that is made so may be told otherwise
+
+
+def refuse(rank: RdmaRank, everything: bool) -> None:
+    """Have the NIC refuse all posts and registrations for the moment, or next to none."""
+    rank.resources.nic._values.refuse_every = 1 if everything else SELDOM  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("size", [8, 6000, 20_000])
 def test_a_post_that_is_refused_for_ever_is_an_error_that_shows_it(size: int) -> None:
     def program(rank: RdmaRank) -> None:
         told = Count()
         local = rank.outside[:size]
-        rank.resources.nic._values.refuse_every = 1  # type: ignore[attr-defined]
+        refuse(rank, True)
         what = "register memory" if size > 8192 else "post"
         with pytest.raises(MPIError, match=f"does not {what}.* of {size} bytes at offset 24 of"):
             rank.engine.put(1, 24, local, told, bulk=True)
         counters = rank.resources.counters
         retries = counters["post_fma_retry"] + counters["post_rdma_retry"]
         assert retries + counters["mem_reg_retry"] == 1000
-        rank.resources.nic._values.refuse_every = 0  # type: ignore[attr-defined]
+        refuse(rank, False)
         assert not rank.engine.under_way
         rank.put(1, 24, local)
         assert told.puts == 0
 
-    alone(program, retry_patience=0.0)
+    alone(program, device=NOW_AND_THEN, retry_patience=0.0)
 
 
 def test_a_nic_that_refuses_for_long_is_waited_for() -> None:
     def program(rank: RdmaRank) -> int:
-        values = rank.resources.nic._values  # type: ignore[attr-defined]
-        values.refuse_every = 1
-        rank.context.engine.call_later(3_000_000, lambda: setattr(values, "refuse_every", 0))
+        refuse(rank, True)
+        rank.context.engine.call_later(3_000_000, lambda: refuse(rank, False))
         rank.put(1, 0, rank.outside[:8])
         return rank.resources.counters["post_fma_retry"]
 
-    assert alone(program, retry_patience=1.0) > 1000
+    assert alone(program, device=NOW_AND_THEN, retry_patience=1.0) > 1000
 
 
 @BOTH
@@ -279,6 +287,33 @@ def test_a_post_that_fails_is_told_and_leaves_nothing_behind(generation: str, si
             rank.context.engine.add_poller(rank)
 
     alone(quiet, generation=generation)
+
+
+@pytest.mark.parametrize("tight", [{"num_pd": 1}, {"bounce_size": 8192}, {"memreg": 1}])
+@pytest.mark.parametrize("size", [5000, 20_000])
+def test_who_waits_for_what_a_failed_post_has_hears_of_it(size: int, tight: dict[str, Any]) -> None:
+    def program(rank: RdmaRank) -> None:
+        told, raised = Count(), 0
+        rank.context.engine.remove_poller(rank)
+        beyond = len(rank.segment) + rank.engine.auxiliary_size(rank.resources.parameters)
+        for number in range(8):
+            local = rank.outside[number * size : number * size + size]
+            offset = beyond if number % 2 else number * size
+            try:
+                rank.engine.put(1, offset, local, told, bulk=True)
+            except MPIError:
+                raised += 1
+        while rank.engine.under_way:
+            try:
+                rank.engine.poll_local()
+            except MPIError:
+                raised += 1
+        rank.context.engine.add_poller(rank)
+        assert raised == 4 or "num_pd" not in tight, "one post at a time fails"
+        assert raised
+        rank.put(1, 3, rank.outside[:size])
+
+    alone(program, size=1 << 18, device={"late": 60}, mem_consistency="default", **tight)
 
 
 # -- what must not recurse

@@ -101,7 +101,11 @@ def test_a_rank_has_what_the_launcher_resolved() -> None:
 
 
 def test_unknown_variables_are_others_and_unknown_options_are_errors() -> None:
-    registry({"GASNET_ROOT": "/opt", "GASNET_GNI_NUMPD": "7"}).check()
+    made = registry({"GASNET_ROOT": "/opt", "GASNET_GNI_NUMPD": "7"})
+    made.check()
+    assert made.notices() == [
+        "environment variable GASNET_GNI_NUMPD sets nothing; did you mean GASNET_GNI_NUM_PD?"
+    ]
     with pytest.raises(UsageError, match=r"GASNET_GNI_NUMPD; did you mean GASNET_GNI_NUM_PD"):
         registry(command_line=[("GASNET_GNI_NUMPD", "7")]).check()
 

@@ -50,7 +50,7 @@ class Completions:
         """Take up to a burst of completions. Returns how many there were.
 
         Raises:
-            MPIError: a post has failed. The others are done.
+            MPIError: a post has failed: the first of them. All are dealt with.
         """
         events = self._take()
         problem: MPIError | None = None
@@ -64,7 +64,8 @@ class Completions:
             elif event.status is ReturnCode.SUCCESS:
                 self.complete(found)
             else:
-                problem = problem or self._failed(found, event.status)
+                failed = self._failed(found, event.status)
+                problem = problem or failed
         if self._to_send and not self._sending:
             self._send()
         if problem is not None:

@@ -35,6 +35,13 @@ from ompy_components.conduit.gni.resources import Resources
 TRANSFER_MAX: Final = 1 << 20  # seed: bytes; larger transfers are cut
 TRIES_MAX: Final = 1000  # reference gasnet.md 6.8: times the NIC may refuse a post
 SECOND: Final = 1_000_000_000  # ns
+CLOSE_WAIT: Final = 2 * SECOND  # arbitrary: the NIC tells soon what becomes of a post
+
+# by whether it reads, then by whether it goes by FMA: the post, and what counts it
+KINDS: Final = (
+    ((PostType.RDMA_PUT, "rdma_put"), (PostType.FMA_PUT, "fma_put")),
+    ((PostType.RDMA_GET, "rdma_get"), (PostType.FMA_GET, "fma_get")),
+)
 
 After = Callable[[], object]
 Told = Transfer | Flag | After  # who hears that a post is done
@@ -144,8 +151,10 @@ class RdmaEngine:
         self._put(node, offset, payload, after, bulk=keeps_payload)
 
     def close(self) -> None:
-        """Wait for what is under way; what fails now is nobody's concern."""
-        while self.under_way:
+        """Wait for what is under way, though not for long; what fails now is nobody's concern."""
+        now = self._resources.context.engine.now
+        end = now() + CLOSE_WAIT
+        while self.under_way and now() < end:
             with suppress(MPIError):
                 self._poll_or_yield()
 
@@ -174,15 +183,18 @@ class RdmaEngine:
         inside = not fma and self._is_inside(local)  # to the ways of an FMA put it is all one
         place = ways.put(size, inside=inside, bulk=bulk)
         made = self._prepare(node, offset, told, is_get=False)
-        made.post.type = PostType.FMA_PUT if fma else PostType.RDMA_PUT
-        if place is Place.DIRECT:
-            made.post.local = local
-            made.post.local_handle = None
-        else:
-            self._find_place(made, place, local, size)
-            if place in BUFFERED:
-                raw.copy(made.post.local, 0, local, 0, size)
-        self._post(made, fma=fma)
+        try:
+            if place is Place.DIRECT:
+                made.post.local = local
+                made.post.local_handle = None
+            else:
+                self._find_place(made, place, local, size)
+                if place in BUFFERED:
+                    raw.copy(made.post.local, 0, local, 0, size)
+            self._post(made, fma=fma)
+        except BaseException:  # the NIC's refusal, or what a poll meanwhile has raised
+            self._completions.drop(made)
+            raise
 
     # -- gets
 
@@ -199,14 +211,16 @@ class RdmaEngine:
 
     def _get_piece(self, node: int, piece: Piece, local: memoryview, told: Transfer | Flag) -> None:
         made = self._prepare(node, piece.start, told, is_get=True)
-        target = local[piece.at : piece.at + piece.size]
-        self._find_place(made, piece.place, target, piece.length)
-        if piece.place in BUFFERED:
-            made.flags |= GC_POST_COPY
-            made.target, made.lead = target, piece.lead
-        fma = piece.length <= self._ways.get_fma
-        made.post.type = PostType.FMA_GET if fma else PostType.RDMA_GET
-        self._post(made, fma=fma)
+        try:
+            target = local[piece.at : piece.at + piece.size]
+            self._find_place(made, piece.place, target, piece.length)
+            if piece.place in BUFFERED:
+                made.flags |= GC_POST_COPY
+                made.target, made.lead = target, piece.lead
+            self._post(made, fma=piece.length <= self._ways.get_fma)
+        except BaseException:
+            self._completions.drop(made)
+            raise
 
     # -- one post, step by step
 
@@ -286,7 +300,7 @@ class RdmaEngine:
         endpoint = self._resources.endpoints[made.node]
         assert endpoint is not None, f"rank {made.node} is not reached by the NIC"
         post = endpoint.post_fma if fma else endpoint.post_rdma
-        name = made.post.type.name.lower()
+        made.post.type, name = KINDS[made.is_get][fma]
         self._counters[name] += 1
         attempts: _Attempts | None = None
         while True:
@@ -303,10 +317,8 @@ class RdmaEngine:
             self._poll_or_yield()
 
     def _refused(self, made: Descriptor, what: str, why: str) -> MPIError:
-        """Give up a post that could not be begun."""
-        problem = MPIError(ERR_OTHER, f"conduit: the NIC does not {what} {why}: {made!r}")
-        self._completions.drop(made)
-        return problem
+        """What to say of a post that could not be begun."""
+        return MPIError(ERR_OTHER, f"conduit: the NIC does not {what} {why}: {made!r}")
 
     # -- waiting
 
