@@ -92,7 +92,11 @@ def plot(report: Mapping[str, Any], path: Path) -> None:
             )
     for size, way in changes(rows):
         axes.axvline(size, color="#cbd5e1", linewidth=0.8, zorder=0)
-        place = {"transform": axes.get_xaxis_transform(), "va": "bottom", "ha": "right"}
+        place: dict[str, Any] = {
+            "transform": axes.get_xaxis_transform(),
+            "va": "bottom",
+            "ha": "right",
+        }
         axes.text(size, 0.02, way, rotation=90, fontsize=7, color="#64748b", **place)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
