@@ -81,6 +81,7 @@ def test_with_others(program: str) -> None:
         ("handler_exits", 9, True),
         ("exits_before_attach", 5, True),
         ("one_fails", 1, False),
+        ("one_is_killed", 137, True),
     ],
 )
 def test_ends(program: str, code: int, pshm: bool) -> None:
@@ -116,7 +117,8 @@ def test_bench() -> None:
 
 def tutorials() -> list[tuple[str, list[str]]]:
     """The programs of the page, each with what it prints."""
-    blocks = re.findall(r"```python\n(.*?)```\n((?:\n|    [^\n]*\n)*)", TUTORIAL.read_text(), re.DOTALL)
+    block = r"```python\n(.*?)```\n((?:\n|    [^\n]*\n)*)"
+    blocks = re.findall(block, TUTORIAL.read_text(), re.DOTALL)
     return [
         (text, [line[4:] for line in said.splitlines() if line and "$" not in line])
         for text, said in blocks

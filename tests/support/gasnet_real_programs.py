@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -177,6 +178,16 @@ def one_fails(gasnet: Any) -> None:
     gasnet.block_until(lambda: False)
 
 
+def one_is_killed(gasnet: Any) -> None:
+    """Without a word."""
+    gasnet.init()
+    gasnet.attach([], PAGE_SIZE)
+    gasnet.barrier()
+    if gasnet.mynode() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    gasnet.barrier()
+
+
 def exits_before_attach(gasnet: Any) -> None:
     """All know each other by then."""
     gasnet.init()
@@ -201,6 +212,7 @@ REAL = {
         one_exits,
         handler_exits,
         one_fails,
+        one_is_killed,
         exits_before_attach,
         all_exit,
     )
