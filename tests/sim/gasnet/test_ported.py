@@ -8,7 +8,7 @@ from tests.support.effort import THOROUGH
 from tests.support.gasnet_programs import PROGRAMS, Program
 from tests.support.gasnet_worlds import CHOSEN, CONDUITS, Under, run
 
-SEEDS = 20 if THOROUGH else 1
+SEEDS = 8 if THOROUGH else 1
 
 
 @pytest.mark.parametrize("under", CHOSEN.values(), ids=CHOSEN)

@@ -12,7 +12,7 @@ from tests.support.effort import THOROUGH
 from tests.support.gasnet_worlds import CHOSEN, Under, run
 
 STEPS = 25
-SEEDS = 400 if THOROUGH else 2
+SEEDS = 60 if THOROUGH else 2
 
 
 class Walker:
