@@ -1,9 +1,9 @@
 """Random small worlds of conduits: everything is drawn from a number.
 
 Each rank does a list of things in its order: requests of all kinds to others, some answered, some
-not; puts and gets in a part of each segment that is its alone. Everything is compared: each message comes
-once, with its arguments and its bytes; each get finds what the puts before have left; in the end
-no credit is missing and nothing is in line.
+not; puts and gets in a part of each segment that is its alone. Everything is compared: each message
+comes once, with its arguments and its bytes; each get finds what the puts before have left; in the
+end no credit is missing and nothing is in line.
 """
 
 from __future__ import annotations

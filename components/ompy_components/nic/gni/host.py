@@ -18,6 +18,8 @@ from ompy.net.ring import RingReader, RingWriter
 
 from ompy_components.nic.gni.layout import JOB, PARKED, Layout
 
+FEW: Final = 2  # arbitrary: so many rings are looked at sooner than hints
+UNHINTED: Final = 64  # arbitrary: takes; a rank looks at all rings before it sleeps, too
 AWAKE: Final = 0
 ASLEEP: Final = 1
 
@@ -41,11 +43,12 @@ class _Peer:
         proc: it.
         writer, reader: the rings to it and from it.
         parked, job: which words say whether it sleeps, and in which communication domain it is.
+        hint: byte that says to it that there is something in our ring.
         by_them, by_us: the first of the counters of messages it has released, and we have.
         bell: its doorbell, once it was needed.
     """
 
-    __slots__ = ("bell", "by_them", "by_us", "job", "parked", "proc", "reader", "writer")
+    __slots__ = ("bell", "by_them", "by_us", "hint", "job", "parked", "proc", "reader", "writer")
 
     def __init__(
         self, proc: Proc, here: int, layout: Layout, writer: RingWriter, reader: RingReader
@@ -56,6 +59,7 @@ class _Peer:
         self.reader = reader
         self.parked = layout.line(there) + PARKED
         self.job = layout.line(there) + JOB
+        self.hint = layout.hint(there, here)
         self.by_them = layout.released(there, here)
         self.by_us = layout.released(here, there)
         self.bell: Doorbell | None = None
@@ -86,6 +90,10 @@ class HostWire:
             self._peers[proc.rank] = _Peer(proc, here, layout, writer, reader)
         self._job = 0
         self._readers = list(self._peers.values())
+        begin = layout.hint(here, 0)
+        self._hints = self._memory[begin : begin + layout.hint(here + 1, 0) - begin]
+        self._no_hints = bytes(len(self._hints))
+        self._takes = 0
         self.room = size - 16  # the ring's own header of a slot
         context.network.doorbell(here)  # arms it as what wakes this rank
 
@@ -122,6 +130,7 @@ class HostWire:
                 raw.copy(self._memory, at + size, part, 0, length)
                 size += length
         peer.writer.publish(size, 0, kind, word)
+        self._memory[peer.hint] = 1
         self._wake(peer)
         return True
 
@@ -132,6 +141,12 @@ class HostWire:
             How many entries there were.
         """
         count = 0
+        self._takes += 1
+        if len(self._readers) > FEW:
+            # now and then without one, should a processor have cleared it after it was set again
+            if self._takes % UNHINTED and self._hints.tobytes() == self._no_hints:
+                return 0
+            self._hints[:] = self._no_hints
         for peer in self._readers:
             reader = peer.reader
             while reader.peek():

@@ -2,6 +2,7 @@
 
     0         a line per rank: its parked word; process, address and value of a probe for single
               copies (0 until it has one); the protection tag and cookie of its domain, and 1 above
+    hints     per rank: a byte for each sender, not 0 when that has put something into its ring
     tables    per rank: registrations, `SLOT_WORDS` words each
     counters  per ordered pair (receiver, sender): short messages the receiver has released
     rings     per ordered pair (receiver, sender)
@@ -43,7 +44,9 @@ class Layout:
         self.registrations = registrations
         self.slot_size = -(-(SLOT_HEADER + message_size) // 8) * 8
         self._ring = -(-ring_size(slots, self.slot_size) // CACHE_LINE) * CACHE_LINE
-        self._tables = ranks * LINE_WORDS
+        self._hints_of = -(-ranks // CACHE_LINE) * CACHE_LINE
+        self._hints = ranks * LINE_WORDS * 8
+        self._tables = (self._hints + ranks * self._hints_of) // 8
         self._counters = self._tables + ranks * registrations * SLOT_WORDS
         self._rings = (self._counters + ranks * ranks * LINE_WORDS) * 8
         self.size = self._rings + ranks * ranks * self._ring
@@ -51,6 +54,10 @@ class Layout:
     def line(self, rank: int) -> int:
         """Index of a rank's line, in words."""
         return rank * LINE_WORDS
+
+    def hint(self, receiver: int, sender: int) -> int:
+        """Byte offset of what says that there may be something in a ring."""
+        return self._hints + receiver * self._hints_of + sender
 
     def slot(self, rank: int, slot: int) -> int:
         """Index of a registration, in words."""
