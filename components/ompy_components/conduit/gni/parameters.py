@@ -16,7 +16,7 @@ from typing import Final
 from ompy.frameworks.nic.gni import Ordering
 from ompy.mca.parameter import Flag, Parameter, Scope, Synonym, Values
 
-KIBI: Final = 1024  # of IEC 80000-13: bytes
+KIBI: Final = 1024  # seed: what it writes K for
 FMA_MAX: Final = 16 * KIBI  # seed: most of the cutovers from FMA to RDMA
 BOUNCE_MAX: Final = 32 * KIBI  # seed: most of the cutovers from bounce buffers to registration
 OLD_PREFIX: Final = "GASNETC_"  # reference gasnet.md 7: of the names before March 2013
