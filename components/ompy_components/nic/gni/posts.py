@@ -83,8 +83,6 @@ class Posts:
             or type(memory) is not PeerMemory
             or handle is None
             or endpoint.rank in self._domain.unsaid
-            or endpoint.stranger
-            or endpoint.wire.lost(endpoint.rank)
             or not (put or flag or self._is_aligned(post))
             or (flag and memory.check(handle, post.sync_flag_address, atomics.WORD) is not SUCCESS)
         ):
