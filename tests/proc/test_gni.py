@@ -31,7 +31,7 @@ def run(where: str, task: str) -> Any:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         check=False,
     )
     assert not done.returncode, done.stderr

@@ -28,8 +28,8 @@ from ompy.trace.sink import Trace
 from tests.support.gni_job import SIZE, GniRank, fabrics
 
 EMPTY = memoryview(b"")
-POSTS = 300
-ROUNDS = 200
+POSTS = 150
+ROUNDS = 60
 SHARED = 1 << 24  # bytes of the segment that both map; more than it needs
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from ompy.engine.base import Poller
 from ompy.frameworks.conduit import SegmentInfo, Transfer
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import interfaces_for
 from ompy.frameworks.nic.gni import MemoryHandle, ReturnCode
 from ompy.net.memory import address_of
 from ompy.runtime.virtual import VirtualJob
@@ -20,6 +21,7 @@ from ompy_components.nic.gni.device import GniDevice
 from ompy_components.nic.gni.generations import GENERATIONS
 
 from tests.support.conduit_parameters import values
+from tests.support.gni_job import fabrics
 from tests.support.small_worlds import values_of
 
 TAG, COOKIE = 7, 0xC00C1E
@@ -159,16 +161,18 @@ def rdma_world(
     seed: int = 0,
     generation: str = "gemini",
     size: int = 1 << 16,
+    hosts: Sequence[int] | None = None,
     device: dict[str, object] | None = None,
     **settings: object,
 ) -> list[Any]:
-    """Run one program per rank of a host.
+    """Run one program per rank.
 
     Args:
         programs: by rank.
         seed: of the world.
         generation: of the NIC.
         size: of each segment.
+        hosts: of each rank; all on one unless it is given.
         device: the NIC's parameters.
         settings: the conduit's.
 
@@ -179,9 +183,10 @@ def rdma_world(
     world: dict[int, RdmaRank] = {}
 
     def bring_up(context: RankContext, _: object) -> RdmaRank:
+        context.find_nics = fabrics(context, interfaces_for(context))
         return RdmaRank(context, generation, size, settings, device or {}, came, world)
 
-    job = VirtualJob(len(programs), None, seed=seed, bring_up=bring_up)  # type: ignore[arg-type]
+    job = VirtualJob(len(programs), None, seed=seed, hosts=hosts, bring_up=bring_up)  # type: ignore[arg-type]
 
     def run(program: Callable[[RdmaRank], Any]) -> Callable[[Any], Any]:
         def body(rank: RdmaRank) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.support.conduit_random import CLASSES, world
 from tests.support.effort import effort
 
@@ -22,6 +24,12 @@ def test_nothing_is_lost_doubled_or_altered_and_no_credit_is_missing() -> None:
         assert seen[name], f"{name} stayed 0"
     for name in ("am_credit_stalls", "messages_in_line", "message_events_lost"):
         assert seen[name], f"{name} stayed 0"
+
+
+@pytest.mark.parametrize("number", [15, 232])
+def test_worlds_that_failed(number: int) -> None:
+    """15: a rank ended before its last word had left the host; 232: half of a flag was seen."""
+    world(number)
 
 
 def test_the_same_world_twice() -> None:

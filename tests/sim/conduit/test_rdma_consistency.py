@@ -10,7 +10,7 @@ from tests.support.conduit_parameters import NAMES
 from tests.support.rdma_ranks import Count, RdmaRank, rdma_world
 
 DATA = b"\x77" * 300  # several packets
-SEEDS = range(30)
+SEEDS = range(16)
 
 
 def seen(generation: str, consistency: str, seed: int) -> str:

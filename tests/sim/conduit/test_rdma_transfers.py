@@ -27,8 +27,8 @@ def alone(program: Any, **settings: Any) -> Any:
 
 
 @BOTH
-@pytest.mark.parametrize("late", [0, 50])
-def test_every_size_and_alignment(generation: str, late: int) -> None:
+@pytest.mark.parametrize(("late", "hosts"), [(0, (0, 0)), (50, (0, 0)), (50, (0, 1))])
+def test_every_size_and_alignment(generation: str, late: int, hosts: tuple[int, int]) -> None:
     """Bytes arrive, from memory inside and outside the segment, and none beside them change."""
 
     def program(rank: RdmaRank) -> int:
@@ -37,7 +37,8 @@ def test_every_size_and_alignment(generation: str, late: int) -> None:
         rank.outside[:] = random.randbytes(len(rank.outside))
         model = bytearray(len(rank.segment))
         shifts = range(GET_ALIGNMENT) if not late else (0, 3)
-        for size, there, here in itertools.product(EDGES, shifts, shifts):
+        sizes = EDGES if hosts == (0, 0) else EDGES[1::3]
+        for size, there, here in itertools.product(sizes, shifts, shifts):
             for memory, bulk in itertools.product((rank.outside, rank.segment), (True, False)):
                 if not bulk and size > rank.engine.max_put_local:
                     continue
@@ -56,8 +57,14 @@ def test_every_size_and_alignment(generation: str, late: int) -> None:
         assert whole == model
         return count
 
-    done = alone(program, generation=generation, device={"late": late}, mem_consistency="default")
-    assert done > 100
+    done = alone(
+        program,
+        generation=generation,
+        device={"late": late},
+        hosts=hosts,
+        mem_consistency="default",
+    )
+    assert done > 40
 
 
 @BOTH
@@ -142,7 +149,7 @@ def test_a_put_that_is_not_bulk_has_let_go_of_its_memory(generation: str, size: 
             rank.get(1, 5, local)
             assert local == b"\x11" * size
 
-    for seed in range(5):
+    for seed in range(3):
         alone(program, generation=generation, seed=seed, device={"late": 80})
 
 
@@ -188,7 +195,7 @@ def test_a_message_waits_for_its_put(generation: str, keeps: bool, size: int) ->
         assert told == [data]
         return len(told)
 
-    for seed in range(4):
+    for seed in range(2):
         settings = {"mem_consistency": "default", "device": {"late": 70}}
         assert alone(program, generation=generation, seed=seed, **settings) == 1
 

@@ -43,9 +43,8 @@ LOOKS: Final = 4  # arbitrary: looks between two pauses
 PAUSE: Final = 2_000  # ns; arbitrary: about what a message to a neighbour takes
 PATIENT: Final = 1024  # arbitrary: rounds of waiting until the rank hears its agent
 assert PATIENT % LOOKS == 0
-NAP: Final = (
-    2_000_000  # ns; arbitrary: longer than `engine_park_ms`, as a rank hears while it sleeps
-)
+# arbitrary: longer than engine_park_ms, as a rank hears its agent while it sleeps
+NAP: Final = 2_000_000  # ns
 CREDIT_WAIT: Final = 10_000_000  # ns; arbitrary: how soon a rank notices that a peer has ended
 DESTROY_TRIES: Final = 10  # reference gasnet.md 8
 DESTROY_PAUSE: Final = 20_000  # ns, doubled with each try; arbitrary: 20 ms in all

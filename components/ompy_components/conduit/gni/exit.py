@@ -15,7 +15,7 @@ from ompy_components.conduit.gni.reduction import Reduction
 if TYPE_CHECKING:
     from ompy.mca.parameter import Values
 
-SECOND: Final = 1_000_000_000  # ns
+SECOND: Final = 1_000_000_000  # ns; reference gasnet.md 7: timeouts are seconds
 SHORTEST: Final = 1_000  # ns between looks; arbitrary: about what a message takes
 LONGEST: Final = 1_000_000  # arbitrary: nobody minds a millisecond at the end
 

@@ -28,6 +28,7 @@ WORD: Final = Struct("<I")
 LONG_HEAD: Final = Struct("<IIQ")
 assert LONG_HEAD.size == 16  # reference gasnet.md 5.1: the arguments of a LONG
 
+# reference gasnet.md 5.1: the fields of the first word
 COMMAND_BITS: Final = 4
 MISC_BITS: Final = 15
 ARGUMENTS_BITS: Final = 5
@@ -43,7 +44,7 @@ MISC_MASK: Final = (1 << MISC_BITS) - 1
 MASK: Final = (1 << 32) - 1
 
 _ARGUMENTS: Final = [Struct(f"<{count}I") for count in range(MAX_ARGS + 1)]
-_SIGN: Final = 1 << 31
+_SIGN: Final = 1 << 31  # reference gasnet.md 1: arguments have 32 bits
 
 
 class Command(IntEnum):

@@ -49,11 +49,13 @@ FLAG_SIZE: Final = 8  # reference gasnet.md 5.4
 PACKED_MAX: Final = {"gemini": 128, "aries": SLOT_SIZE}  # reference gasnet.md 5.5
 SOURCES: Final = 20  # reference gasnet.md 5.4: pending ones
 
+# reference gasnet.md 5.1: the lowest bits of the first word
 REQUEST: Final = 4
 CREDIT: Final = 8
 KIND: Final = 3
 assert KIND | REQUEST | CREDIT == (1 << headers.COMMAND_BITS) - 1
 
+# reference gasnet.md 5.2: a control message
 OPERATION_AT: Final = 24
 ARGUMENT_AT: Final = 32
 SENDER_BITS: Final = 23

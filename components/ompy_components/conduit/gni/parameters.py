@@ -16,7 +16,7 @@ from typing import Final
 from ompy.frameworks.nic.gni import Ordering
 from ompy.mca.parameter import Flag, Parameter, Scope, Synonym, Values
 
-KIBI: Final = 1024
+KIBI: Final = 1024  # seed: what it writes K for
 FMA_MAX: Final = 16 * KIBI  # seed: most of the cutovers from FMA to RDMA
 BOUNCE_MAX: Final = 32 * KIBI  # seed: most of the cutovers from bounce buffers to registration
 OLD_PREFIX: Final = "GASNETC_"  # reference gasnet.md 7: of the names before March 2013
@@ -30,7 +30,8 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, object]]] = {
 def parameters(conduit: str) -> tuple[Parameter, ...]:
     """All parameters of one of the two conduits, of that name."""
     different = DIFFERENCES[conduit]
-    found = (*_selection(), *_messages(), *_transfers(), *_segments(), *_exits(), *_provided())
+    transfers = (*_posts(), *_transfers(), *_bursts())
+    found = (*_selection(), *_messages(), *transfers, *_segments(), *_exits(), *_provided())
     for parameter in found:
         parameter.default = different.get(parameter.name, parameter.default)
     return found
@@ -129,15 +130,6 @@ def _messages() -> tuple[Parameter, ...]:
             maximum=4096,  # arbitrary: 5 MiB of mailboxes for each peer
         ),
         Parameter(
-            "smsg_burst",
-            "int",
-            20,  # seed: SMSG_BURST
-            "Events of arriving short messages that are taken at once.",
-            level=7,
-            unit="events",
-            minimum=1,
-        ),
-        Parameter(
             "message_events",
             "int",
             0,
@@ -146,15 +138,6 @@ def _messages() -> tuple[Parameter, ...]:
             level=7,
             unit="events",
             minimum=0,
-        ),
-        Parameter(
-            "smsg_peer_burst",
-            "int",
-            4,  # reference gasnet.md 5.3: SMSG_PEER_BURST
-            "Peers whose messages are looked after in one poll.",
-            level=7,
-            unit="peers",
-            minimum=1,
         ),
         Parameter(
             "use_spinlock",
@@ -169,17 +152,6 @@ def _messages() -> tuple[Parameter, ...]:
 
 def _transfers() -> tuple[Parameter, ...]:
     return (
-        Parameter(
-            "num_pd",
-            "int",
-            512,  # seed
-            "Post descriptors: messages and transfers of a rank that may be under way at a time.",
-            level=4,
-            unit="descriptors",
-            synonyms=_names("GASNET_GNI_NUM_PD"),
-            minimum=1,  # the seed names no least number, and one is enough
-            maximum=65_536,  # arbitrary: more than the 65,535 handles of a thread
-        ),
         *(_cutover(way) for way in ("get", "put")),
         *(_bounce_cutover(way) for way in ("get", "put")),
         Parameter(
@@ -216,6 +188,22 @@ def _transfers() -> tuple[Parameter, ...]:
             synonyms=_names("GASNET_GNI_MEMREG"),
             minimum=0,
         ),
+    )
+
+
+def _posts() -> tuple[Parameter, ...]:
+    return (
+        Parameter(
+            "num_pd",
+            "int",
+            512,  # seed
+            "Post descriptors: messages and transfers of a rank that may be under way at a time.",
+            level=4,
+            unit="descriptors",
+            synonyms=_names("GASNET_GNI_NUM_PD"),
+            minimum=1,  # the seed names no least number, and one is enough
+            maximum=65_536,  # arbitrary: more than the 65,535 handles of a thread
+        ),
         Parameter(
             "retry_patience",
             "double",
@@ -225,6 +213,29 @@ def _transfers() -> tuple[Parameter, ...]:
             level=6,
             unit="s",
             minimum=0,
+        ),
+    )
+
+
+def _bursts() -> tuple[Parameter, ...]:
+    return (
+        Parameter(
+            "smsg_burst",
+            "int",
+            20,  # seed: SMSG_BURST
+            "Events of arriving short messages that are taken at once.",
+            level=7,
+            unit="events",
+            minimum=1,
+        ),
+        Parameter(
+            "smsg_peer_burst",
+            "int",
+            4,  # reference gasnet.md 5.3: SMSG_PEER_BURST
+            "Peers whose messages are looked after in one poll.",
+            level=7,
+            unit="peers",
+            minimum=1,
         ),
         Parameter(
             "poll_burst",

@@ -11,8 +11,9 @@ Source: reference gasnet.md 8.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-CODES = 256  # a process ends with 8 bits
+CODES: Final = 256  # POSIX: a process ends with 8 bits
 
 
 class Reduction:

@@ -19,7 +19,7 @@ from ompy.frameworks.context import RankContext
 from ompy.net.base import LinkError, ProcessCopy
 
 PLACE: Final = Struct("<QQQQQQQ")  # process, descriptor, number, offset, size, proof and its offset
-PROOF_SIZE: Final = 8
+PROOF_SIZE: Final = 8  # arbitrary: a word, which other memory has by chance once in 2^64
 
 
 class SharedSegments:

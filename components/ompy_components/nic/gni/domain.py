@@ -140,8 +140,8 @@ class GniDomain(CommunicationDomain):
         """What a peer has registered."""
         if self.far is not None and self.far.reaches(rank):
             return FarMemory(self.far, rank)
-        local_rank = self.wire.proc(rank).local_rank
-        return PeerMemory(rank, local_rank, self.wire.layout, self.wire.words, self._copy)
+        proc, wire = self.wire.proc(rank), self.wire
+        return PeerMemory(proc, wire.layout, wire.words, self._copy, self.job)
 
     # -- short messages
 

@@ -14,6 +14,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.fabric import MemoryRegion
 from ompy.frameworks.nic.gni import CompletionQueue, MemoryHandle, Ordering, ReturnCode
+from ompy.frameworks.proc import Proc
 from ompy.net.base import LinkError, ProcessCopy
 from ompy.net.memory import address_of
 
@@ -23,6 +24,7 @@ from ompy_components.nic.gni.layout import (
     ADDRESS,
     DESCRIPTOR,
     IDENTITY,
+    JOB,
     OFFSET,
     PROBE,
     PROBE_ADDRESS,
@@ -200,14 +202,18 @@ class PeerMemory:
     """What one peer of the host has registered."""
 
     def __init__(
-        self, rank: int, local_rank: int, layout: Layout, words: memoryview, copy: ProcessCopy
+        self, proc: Proc, layout: Layout, words: memoryview, copy: ProcessCopy, job: int
     ) -> None:
-        self._rank = rank
+        local_rank = proc.local_rank
+        self._proc = proc
+        self._rank = proc.rank
         self._local_rank = local_rank
+        self._job = job
         self._layout = layout
         self._words = words
         self._copy = copy
         self._line = layout.line(local_rank)
+        self._job_at = self._line + JOB
         self._process = -1  # once it is known to be the one that is meant
         self._places: dict[MemoryHandle, _Place] = {}
 
@@ -232,12 +238,15 @@ class PeerMemory:
 
     def move(self, handle: MemoryHandle, offset: int, local: memoryview, put: bool) -> ReturnCode:
         """Copy bytes one way or the other, at once, unless they are not registered."""
-        size = len(local)
+        size, words = len(local), self._words
+        if self._proc.departed:
+            return TRANSACTION_ERROR
         try:
             place = self._places.get(handle) or self._find(handle)
             if (
                 place is None
-                or self._words[place.at] != handle.qword2
+                or words[place.at] != handle.qword2
+                or words[self._job_at] != self._job
                 or offset < 0
                 or offset + size > place.size
             ):

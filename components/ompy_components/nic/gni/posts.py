@@ -12,6 +12,7 @@ from ompy.frameworks.nic.gni import (
     CQ_DATA_BITS,
     GET_ALIGNMENT,
     RDMA_MAX,
+    AtomicCommand,
     CqMode,
     Event,
     EventKind,
@@ -65,6 +66,7 @@ class Posts:
         self._plain = domain.plain
         self._local_aligned = domain.generation.local_get_aligned
         self._asked: dict[int, tuple[GniEndpoint, PostDescriptor]] = {}
+        self._flags: dict[int, bool] = {}  # those of them that are flags: whether the peer is told
         self._number = 0
         self.under_way = 0
 
@@ -81,8 +83,6 @@ class Posts:
             or type(memory) is not PeerMemory
             or handle is None
             or endpoint.rank in self._domain.unsaid
-            or endpoint.stranger
-            or endpoint.wire.lost(endpoint.rank)
             or not (put or flag or self._is_aligned(post))
             or (flag and memory.check(handle, post.sync_flag_address, atomics.WORD) is not SUCCESS)
         ):
@@ -226,8 +226,22 @@ class Posts:
             ended(code)
             return
         assert post.remote_handle is not None
+        if endpoint.wire is self._domain.far:
+            self._ask_for_flag(endpoint, post, told=told)
+            return
         word = memoryview(post.sync_flag.to_bytes(atomics.WORD, "little"))
         endpoint.memory.write(post.remote_handle, post.sync_flag_address, word, ended)
+
+    def _ask_for_flag(self, endpoint: GniEndpoint, post: PostDescriptor, *, told: bool) -> None:
+        """Between hosts bytes may be seen one by one, but a flag only whole: the peer swaps it."""
+        swap = PostDescriptor(PostType.AMO)
+        swap.command = AtomicCommand.SWAP
+        swap.remote_handle, swap.remote_address = post.remote_handle, post.sync_flag_address
+        swap.first_operand = post.sync_flag
+        self._number += 1
+        self._asked[self._number] = endpoint, post
+        self._flags[self._number] = told
+        self._domain.say(endpoint.rank, Kind.AMO, self._number, atomics.ask(swap))
 
     def _ended(
         self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode, *, told: bool
@@ -259,6 +273,9 @@ class Posts:
         if endpoint is None or post is None:
             return  # the peer was taken for lost meanwhile
         code, old = atomics.read_answer(answer)
+        if number in self._flags:
+            self._ended(endpoint, post, code, told=self._flags.pop(number))
+            return
         if code is ReturnCode.SUCCESS and post.type is PostType.FETCHING_AMO:
             post.local[:] = old.to_bytes(atomics.WORD, "little")
         self._domain.late.do(partial(self._done, endpoint, post, code))
@@ -273,6 +290,7 @@ class Posts:
         for number, (endpoint, post) in list(self._asked.items()):
             if endpoint.wire.lost(endpoint.rank):
                 del self._asked[number]
+                self._flags.pop(number, None)
                 self._done(endpoint, post, ReturnCode.TRANSACTION_ERROR)
 
     # -- the end of each
