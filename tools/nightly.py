@@ -43,6 +43,7 @@ STEPS = [
     tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8"),
     Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),
     Step("10,000 worlds of bad wires", ["tools/lossy_sweep.py", "--worlds", "10000"]),
+    Step("10,000 worlds of conduits", ["tools/conduit_sweep.py"]),
     Step("10,000 worlds of dying rails", ["tools/bfo_sweep.py", "--worlds", "10000"]),
     tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
     tests("usnic's kit", "tests/conformance/test_in_tree.py", "-k", "Usnic", OMPY_EFFORT="4"),
