@@ -53,13 +53,13 @@ if w.rank == 0:
 
 
 class Job:
-    """Two ranks that sum all the time, until `end`."""
+    """Two ranks that sum all the time, or run another program that is told as much, until `end`."""
 
-    def __init__(self, lab, folder, *more, rails=RAILS, size=100_000):
+    def __init__(self, lab, folder, *more, rails=RAILS, size=100_000, program=PROGRAM):
         self.report, self._sign = folder / "rails.json", folder / "enough"
         shown = ("--mca", "bml_base_display_rails", "live")
         words = ("--host", "h1,h2", *rails, *shown, *more, "--report-rails", self.report)
-        self.process = lab.ompy_run(*words, sys.executable, "-u", "-c", PROGRAM, size, self._sign)
+        self.process = lab.ompy_run(*words, sys.executable, "-u", "-c", program, size, self._sign)
         self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
         self._out.wait_for(1, "step")
 

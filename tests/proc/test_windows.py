@@ -16,6 +16,8 @@ from tests.support.worlds import real
 HERE = "tests.proc.test_windows"
 LONG = 40  # s; arbitrary: the test fails when it takes so long
 ROUNDS = 50
+BARRIERS = 150
+COMPUTES = 0.003  # s; arbitrary: ranks that wait go to sleep meanwhile
 
 
 def computes(process: RankProcess) -> int:
@@ -67,6 +69,19 @@ def probes(process: RankProcess) -> int:
     return asked
 
 
+def barriers(process: RankProcess) -> int:
+    """Ranks that compute in turn, and barriers between."""
+    comm = world_of(process)
+    win = Win.Create(array("q", [0]), 8, comm=comm)
+    for turn in range(BARRIERS):
+        comm.Barrier()
+        end = time.monotonic() + (COMPUTES if turn % comm.size == comm.rank else 0)
+        while time.monotonic() < end:
+            pass
+    win.Free()
+    return BARRIERS
+
+
 def leaves_it(process: RankProcess) -> int:
     """A window that is never freed, with a thread at work: the end of the job ends it."""
     win = Win.Create(array("q", [0]), 8, comm=world_of(process))
@@ -77,9 +92,15 @@ def leaves_it(process: RankProcess) -> int:
 @pytest.mark.proc
 @pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
 def test_a_thread_serves_while_the_target_computes(btl: str) -> None:
-    # without coll/sm: "Known limit" in frameworks/osc_base/README.md
-    settings = {"btl": btl, "coll": "^sm", "osc_base_progress_thread": 1}
+    settings = {"btl": btl, "osc_base_progress_thread": 1}
     assert real(3, f"{HERE}:computes", settings=settings)[0] > 0
+
+
+@pytest.mark.proc
+def test_a_thread_leaves_the_core_to_who_waits() -> None:
+    """Once it has polled what another thread of its rank waits for, it has nothing to look for."""
+    settings = {"btl": "self,sm", "osc_base_progress_thread": 1}
+    assert real(3, f"{HERE}:barriers", settings=settings) == [BARRIERS] * 3
 
 
 @pytest.mark.proc

@@ -201,6 +201,10 @@ class RealEngine(Engine):
         try:
             if armed and not waitable.complete:
                 self._sleep(self._nap(idle, remaining), idle)
+            else:
+                # the news may be another thread's, which is to have the interpreter to see them:
+                # compiled, nothing else in this round gives it away
+                raw.give_way()
         finally:
             with self.lock:
                 self._sleepers -= 1

@@ -3,7 +3,7 @@
 An operation reads one word of registered memory at the peer, computes, and writes the result, and
 no other atomic operation that comes through the same kind of module gets in between. With `local`
 it fetches: the old value is there when it completes. Accesses that are no atomic operations,
-the owner's own among them, are not kept out.
+the owner's own among them, are not kept out, but see `SUPPORTS_OWNER`.
 
 Source: reference openmpi.md 3.11, ofi.md A5; the numbers are Open MPI 4.1's. There the three calls
 atomic_op, atomic_fop and atomic_cswap are one call here, and signed numbers are compared as such.
@@ -62,6 +62,9 @@ SUPPORTS_MAX: Final = 0x200000
 SUPPORTS_32BIT: Final = 0x1000000
 SUPPORTS_CSWAP: Final = 0x10000000
 SUPPORTS_GLOB: Final = 0x20000000  # atomic with the owner's own atomic instructions too
+# the owner's processor makes them in its polling, so what it does with the rank's lock held does
+# not get in between; arbitrary: a bit that Open MPI leaves free
+SUPPORTS_OWNER: Final = 0x40000000
 
 NEEDS: Final = {
     AtomicOp.ADD: SUPPORTS_ADD,

@@ -13,6 +13,7 @@ from ompy.net.base import Network
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
+    from ompy.frameworks.bml import Bml
     from ompy.frameworks.btl import ActiveMessages, BtlModule
     from ompy.frameworks.healing import HealingLimits
     from ompy.frameworks.nic.base import Nic
@@ -48,6 +49,7 @@ class RankContext:
         job_key: 32 secret bytes only processes of the job know.
         active_messages: receive callbacks by tag, shared by all BTL modules of the rank.
         btls: the BTL modules in use, best exclusivity first; filled when BTLs are opened.
+        bml: says which of them reach whom; None until it is selected, before the PML is.
         pml_name: of the PML in use; peers must use the same.
         oversubscribed: some host of the job has more ranks than cores; all ranks say the same.
         find_nics: the devices of a class, of all nic components or of the one named; set by who
@@ -56,6 +58,7 @@ class RankContext:
         find_healing: makes `healing`; set by who brings the rank up, and called when first needed.
         path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
             reason; set by who brings the rank up, so that users are told.
+        fails_over: the PML goes on over other rails when one breaks; set by that PML.
         rail_events: what became of rails, filled by a PML that fails over.
         tell_phase: who takes broken paths back calls it with the peer's rank, the interface and
             the new phase (`healing.py`); set by who brings the rank up, where somebody watches.
@@ -90,6 +93,7 @@ class RankContext:
         self.oversubscribed = oversubscribed
         self.active_messages: ActiveMessages = ActiveMessages()
         self.btls: list[BtlModule] = []
+        self.bml: Bml | None = None
         self.pml_name = ""
         self.find_nics: FindNics = _no_nics
         self.find_paths: Callable[[], Paths] | None = None
@@ -97,6 +101,7 @@ class RankContext:
         self.find_healing: Callable[[], HealingLimits] | None = None
         self._healing: HealingLimits | None = None
         self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
+        self.fails_over = False
         self.rail_events: list[RailEvent] = []
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None

@@ -184,16 +184,21 @@ def make_window(
         window = Window(comm.communicator, flavor, sizes, memory)
         module = select_osc(comm.world.process, window)
         if module is None:
-            what = "memory that all of them share" if flavor == SHARED else "a window"
-            raise MPIError(
-                ERR_RMA_SHARED if flavor == SHARED else ERR_OTHER,
-                f"no component of osc can make {what} for {comm.size} ranks: "
-                "see ompy-info --plugins",
-            )
+            raise _no_module(comm, flavor)
     except MPIError as problem:
         comm.world.process.release(comm.communicator)
         raise parent.raised(problem) from problem.__cause__
     return WindowState(comm, window, module, Reach(flavor, sizes, units), owner)
+
+
+def _no_module(comm: CommState, flavor: int) -> MPIError:
+    """What is said where no component serves a window."""
+    if flavor != SHARED:
+        who = f"a window for {comm.size} ranks"
+        return MPIError(ERR_OTHER, f"no component of osc can make {who}: see ompy-info --plugins")
+    hosts = len({proc.node for proc in comm.communicator.procs})
+    why = f"they are on {hosts} hosts" if hosts > 1 else "see ompy-info --plugins"
+    return MPIError(ERR_RMA_SHARED, f"no component of osc can do so for {comm.size} ranks: {why}")
 
 
 def _begin_progress(comm: CommState) -> Callable[[], object] | None:

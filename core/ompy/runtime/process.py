@@ -62,7 +62,7 @@ class RankProcess:
         self.before_finalize: list[Callable[[], object]] = []
         context.find_healing = partial(_healing, registry)
         self._open_btls()
-        self._bml = self._select_bml()
+        self._bml = context.bml = self._select_bml()
         self.pml = select_pml(registry, context, self._bml)
         for module in context.btls:
             context.engine.add_poller(module)

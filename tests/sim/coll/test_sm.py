@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.data.kernels import PREDEFINED
+from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 from ompy.runtime.process import RankProcess
@@ -194,6 +195,37 @@ def test_little_and_much_data_are_an_error_at_all(call: str, seed: int) -> None:
         programs.PROGRAMS["allreduce"](comm)
 
     virtual(3, lambda process: program(programs.world(process)), seed=seed, **SM, **NARROW)
+
+
+def test_who_has_been_told_keeps_no_other_thread_awake() -> None:
+    """A thread polls for one that waits and has not looked yet: it may sleep until that has."""
+
+    def program(comm: Communicator) -> None:
+        if comm.rank:
+            return
+        memory = memoryview(bytearray(1 << 12))
+        board = Board(comm, memory, 2, 64)
+        engine = comm.context.engine
+        armed = []
+
+        class Other(Poller):
+            """Looks like a thread that is about to sleep, once the board has news."""
+
+            def poll(self) -> int:
+                if not armed:
+                    board.fill(1, 0)
+                    assert board.poll()
+                    armed.append(board.arm())
+                return 0
+
+        other = Other()
+        engine.add_poller(other)
+        board.show(1, 0)
+        board.wait_for_result(1)
+        engine.remove_poller(other)
+        assert armed == [True]
+
+    run(program, 2, **SM)
 
 
 def test_if_nobody_saw_that_he_was_the_last_a_waiting_one_makes_the_result() -> None:

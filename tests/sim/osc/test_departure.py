@@ -16,7 +16,7 @@ from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 from ompy.runtime.virtual import NEWS
 
-from tests.support.effort import effort
+from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import virtual
 
 END_MAX = GRACE + 100_000_000  # ns after the news; arbitrary: as little as is sure to be more
@@ -95,13 +95,19 @@ def free(comm: Any, win: Win) -> None:
         win.Free()
 
 
+OVER: dict[str, dict[str, object]] = {
+    "sm": {"btl": "self,sm", "osc": "pt2pt"},
+    "tcp": {"btl": "self,tcp", "osc": "pt2pt"},
+    "copies": {"btl": "self,sm", "osc": "rdma,pt2pt"},
+}
 CASES = (held_lock, target_lock, flush, fetch, post, complete, fence, free)
+CELLS = [(over, case, seed) for over in ("sm", "tcp") for case in CASES for seed in range(SEEDS)]
+# what osc/rdma does otherwise
+CELLS += [("copies", case, 0) for case in (CASES if THOROUGH else (flush, fetch, fence))]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-@pytest.mark.parametrize("seed", range(SEEDS))
-@pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
-def test_nobody_hangs(case: Callable[[Any, Win], None], btl: str, seed: int) -> None:
+@pytest.mark.parametrize(("over", "case", "seed"), CELLS)
+def test_nobody_hangs(case: Callable[[Any, Win], None], over: str, seed: int) -> None:
     def program(process: RankProcess) -> tuple[int, int]:
         comm, win = made(process)
         began = process.context.engine.now()
@@ -112,7 +118,7 @@ def test_nobody_hangs(case: Callable[[Any, Win], None], btl: str, seed: int) -> 
             code = problem.code
         return code, process.context.engine.now() - began
 
-    job = virtual(3, program, seed=seed, btl=btl, osc="pt2pt")
+    job = virtual(3, program, seed=seed, **OVER[over])
     codes = [code for code, _ in job.results]
     assert codes == [ERR_PROC_FAILED, 0, ERR_PROC_FAILED]
     assert max(took for _, took in job.results) < NEWS + END_MAX

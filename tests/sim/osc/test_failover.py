@@ -11,7 +11,7 @@ from ompy.runtime.fault_script import read_faults
 from ompy.runtime.virtual import VirtualJob
 
 from tests.support import window_programs
-from tests.support.effort import effort
+from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import registry
 
 RANKS = 3
@@ -23,14 +23,38 @@ CUTS = (
 )
 
 
-@pytest.mark.parametrize("cut", range(len(CUTS)))
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_rails_are_cut_in_epochs(cut: int, seed: int) -> None:
+OVER: dict[str, dict[str, object]] = {
+    "tcp": {"btl": "self,tcp", "osc": "pt2pt", "osc_pt2pt_inline_max": 12},
+    "openib": {"btl": "self,openib", "osc": "rdma,pt2pt", "osc_rdma_inline_max": 12},
+    "usnic": {"btl": "self,usnic", "osc": "rdma,pt2pt", "osc_rdma_inline_max": 12},
+    # one rail of each; when that of ofi is gone puts and gets are messages
+    "ofi and tcp": {
+        "btl": "self,ofi,tcp",
+        "btl_ofi_nic": "ofi_emulated",
+        "btl_ofi_domain_include": "rail0",
+        "btl_tcp_if_include": "rail1",
+        "btl_ofi_exclusivity": 1024,
+        "btl_tcp_exclusivity": 1024,
+        "osc": "rdma,pt2pt",
+    },
+}
+
+
+# what has few packets is cut earlier, and ofi's rail only
+CELLS = [("tcp", cut, seed) for cut in range(len(CUTS)) for seed in range(SEEDS)]
+CELLS += [("ofi and tcp", 0, seed) for seed in range(effort(1))]
+CELLS += [("openib", 2, 0), ("usnic", 1, 1)]
+if THOROUGH:
+    CELLS += [(over, cut, 1 + SEEDS) for over in ("openib", "usnic") for cut in range(len(CUTS))]
+
+
+@pytest.mark.parametrize(("over", "cut", "seed"), CELLS)
+def test_rails_are_cut_in_epochs(cut: int, seed: int, over: str) -> None:
     """Accumulates would show what is done twice."""
-    settings = {"btl": "self,tcp", "pml": "bfo", "osc": "pt2pt", "osc_pt2pt_inline_max": 12}
+    settings = {"pml": "bfo", **OVER[over]}
     rails = [Rail("rail0"), Rail("rail1")]
-    job = VirtualJob(RANKS, registry(**settings), seed=seed, rails=rails)
-    script = CUTS[cut].format(nth=15 + 11 * seed)
+    job = VirtualJob(RANKS, registry(**settings), seed=seed, rails=rails, hosts=range(RANKS))
+    script = CUTS[cut].format(nth=15 + 11 * seed if over == "tcp" else 3 + 5 * seed)
     rules = read_faults([script], RANKS)
     faults = []
     for rank, network in enumerate(job.networks):

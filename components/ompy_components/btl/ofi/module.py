@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
-from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType
+from ompy.frameworks.atomics import SUPPORTS_OWNER, AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import (
     ATOMIC_FOPS,
     ATOMIC_OPS,
@@ -30,7 +30,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.nic.base import EventKind, NicError
-from ompy.frameworks.nic.fabric import Completion, FabricError
+from ompy.frameworks.nic.fabric import Completion, FabricError, Progress
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
@@ -127,6 +127,8 @@ class OfiModule(BtlModule):
             plain = self.info.delivery_complete
             valid = self.contexts.first.atomic_valid
             self.atomic_flags = atomic_words.flags_of(valid, plain=plain)
+            if self.atomic_flags and self.info.progress is Progress.MANUAL:
+                self.atomic_flags |= SUPPORTS_OWNER  # the target makes them where it reads its CQ
         if not self.atomic_flags:  # some providers say that they have atomics, and have none
             self.flags &= ~(ATOMIC_OPS | ATOMIC_FOPS)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, PRIORITY
+from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Completion, Opcode, SendWork, Span, Status
 
 from ompy_components.btl.openib import coalescing
@@ -205,7 +206,7 @@ class SendEngine:
             remote_address=address,
             rkey=rkey,
         )
-        queue.pair.post_send(work)
+        self._put_to_work(queue, work)
 
     def _post_transfer(self, endpoint: OpenibEndpoint, one: Transfer) -> bool:
         queue = endpoint.queues[endpoint.asking]
@@ -222,8 +223,16 @@ class SendEngine:
         work = SendWork(
             one.opcode, spans, (endpoint, one), remote_address=one.address, rkey=one.rkey
         )
-        queue.pair.post_send(work)
+        self._put_to_work(queue, work)
         return True
+
+    def _put_to_work(self, queue: Queue, work: SendWork) -> None:
+        """Post it. A device that has gone since the last poll takes nothing; the next fails it."""
+        try:
+            queue.pair.post_send(work)
+        except NicError:
+            if not self._module.nic.gone:
+                raise
 
     @staticmethod
     def _take(endpoint: OpenibEndpoint, queue: Queue, one: Outgoing) -> None:

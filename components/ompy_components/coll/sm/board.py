@@ -282,8 +282,8 @@ class Board(Poller):
     def arm(self) -> bool:
         """Say that this member sleeps, then look once more, also for those that have ended."""
         self._words[PARKED + self.rank] = HUNGRY if self._goal == ALL_DONE else ASLEEP
-        if self._idle:
-            return True
+        if self._idle or self._waits.complete:
+            return True  # who waits has been told, and another thread of the rank may sleep
         if self._holds():
             return False
         if self._goal == RESULT and self.all_shown(self._number):

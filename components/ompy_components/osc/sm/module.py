@@ -20,8 +20,8 @@ from ompy.data.errors import MPIError
 from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.data.request import Request
-from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.osc import Place, Window
+from ompy.frameworks.osc_base.agreement import all_say
 from ompy.frameworks.osc_base.exposed import Exposed, combine, swap
 from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
@@ -40,7 +40,7 @@ def shared_window(window: Window) -> SmOsc | None:
     locks: RegionLocks | None = None
     with suppress(LinkError):
         locks = shared.locks()
-    if not _all_have(communicator, locks is not None):
+    if not all_say(communicator, locks is not None):
         if locks is not None:
             locks.close()
         shared.close()
@@ -52,18 +52,6 @@ def shared_window(window: Window) -> SmOsc | None:
 def _first(ranks: int) -> int:
     """Where the first part begins."""
     return -(-(PROOF_SIZE + ranks * WORD) // PAGE) * PAGE
-
-
-def _all_have(communicator: Communicator, here: bool) -> bool:
-    """Whether something is there in all members."""
-    from ompy.data.kernels import PREDEFINED
-    from ompy.data.layout import Layout
-
-    said = memoryview(bytearray((here,)))
-    byte = Layout(((0, 1),), 0, 1, "B")
-    assert communicator.coll is not None, "a window's communicator has its collectives"
-    communicator.coll.allreduce(None, Message(said, 0, 1, byte), PREDEFINED["MPI_MIN"])
-    return bool(said[0])
 
 
 class SmOsc(MessageOsc):

@@ -102,6 +102,7 @@ class Bfo(Ob1):
         self._freed: dict[int, Communicator] = {}
         for module in context.btls:
             module.begin_failover()
+        context.fails_over = True
         super().__init__(context, bml, values)
         steps = Steps(self)
         for tag in RESTART_NAMES:

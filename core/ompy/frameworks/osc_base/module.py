@@ -100,9 +100,24 @@ class MessageOsc(OscModule):
             if target == self.rank:
                 combine(self._exposed.message(place), to_send(source), operation)
             elif source.size:
-                peer.written = True
-                self._command(peer, pending, kind, source, place, operation)
+                self._send_write(kind, peer, pending, source, place, operation)
             return peer.opened(pending)
+
+    def _send_write(
+        self,
+        kind: Kind,
+        peer: Peer,
+        pending: Pending,
+        source: Message,
+        place: Place,
+        operation: str,
+    ) -> None:
+        peer.written = True
+        self._command(peer, pending, kind, source, place, operation)
+
+    def _send_put(self, peer: Peer, pending: Pending, source: Message, place: Place) -> None:
+        """A put as a message, whatever else was meant for it."""
+        self._send_write(Kind.PUT, peer, pending, source, place, "MPI_REPLACE")
 
     def get(self, into: Message, target: int, place: Place) -> Request:
         """Send a GET."""
@@ -112,9 +127,12 @@ class MessageOsc(OscModule):
             if target == self.rank:
                 into.store(to_send(self._exposed.message(place)))
             elif into.size:
-                tag = self._expect(peer, pending, into)
-                self._say(peer, pending, _placed(Kind.GET, tag, place, into.size))
+                self._send_get(peer, pending, into, place)
             return peer.opened(pending)
+
+    def _send_get(self, peer: Peer, pending: Pending, into: Message, place: Place) -> None:
+        tag = self._expect(peer, pending, into)
+        self._say(peer, pending, _placed(Kind.GET, tag, place, into.size))
 
     def fetch(
         self, source: Message | None, into: Message, target: int, place: Place, operation: str

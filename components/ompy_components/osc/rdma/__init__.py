@@ -1,0 +1,1 @@
+"""osc rdma: windows over the puts and gets of BTLs."""
