@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,9 +40,29 @@ LIMITS: Final = {8: 1.30, 1 << 20: 1.05}  # what the project promises, by size
 LABELS: Final = {8: "8 B", 4096: "4 KiB", 1 << 20: "1 MiB"}
 TRIPS: Final = 500  # of fi_pingpong; arbitrary
 PATIENCE: Final = 120  # s; arbitrary: for any of the four
+PINGPONG_PATIENCE: Final = 10  # s; arbitrary: over udp;ofi_rxd it often never ends
 PROGRAM: Final = f"{loops.__module__}:{loops.__name__}"
 
 Figures = dict[str, float]  # microseconds, by operation and size
+
+
+def said_by(words: list[str], seconds: float = PATIENCE) -> str:
+    """What a program says; ended with all it has started when it takes too long.
+
+    Raises:
+        subprocess.SubprocessError: it failed, or took too long.
+    """
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as program:
+        try:
+            said, wrong = program.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(program.pid, signal.SIGKILL)
+            raise
+    if program.returncode:
+        raise subprocess.CalledProcessError(program.returncode, words, said, wrong)
+    return said
 
 
 def raw(provider: str) -> Figures:
@@ -50,7 +71,7 @@ def raw(provider: str) -> Figures:
         kept = Path(folder, "raw.json")
         words = [sys.executable, str(ROOT / "tools" / "ofi_raw.py"), "--providers", provider]
         words += ["--sizes", ",".join(map(str, SIZES)), "--json", str(kept), "--wait"]
-        subprocess.run(words, check=True, timeout=PATIENCE, capture_output=True)
+        said_by(words)
         rows = json.loads(kept.read_text())
     return {f"{row['operation']} {row['bytes']}": row["median_us"] for row in rows}
 
@@ -67,8 +88,7 @@ def whole(provider: str) -> Figures:
     words = [sys.executable, "-m", "ompy.cli.main", "bench", "latency", "--json", "--rounds", "3"]
     words += ["--sizes", ",".join(map(str, LIMITS)), "--mca", "btl", "self,ofi"]
     words += ["--mca", "btl_ofi_provider_include", provider]
-    done = subprocess.run(words, check=True, timeout=PATIENCE, capture_output=True, text=True)
-    rows = json.loads(done.stdout)["rows"]
+    rows = json.loads(said_by(words))["rows"]
     return {f"MPI {row['label']}": 1e6 * median(row["seconds"]) for row in rows}
 
 
@@ -81,11 +101,8 @@ def pingpong(provider: str, size: int) -> Figures:
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         time.sleep(0.5)  # its port has to be open: it says nothing
         said = ""
-        with suppress(subprocess.TimeoutExpired):
-            done = subprocess.run(
-                [*words, "127.0.0.1"], capture_output=True, text=True, timeout=10, check=False
-            )
-            said = done.stdout
+        with suppress(subprocess.SubprocessError):
+            said = said_by([*words, "127.0.0.1"], PINGPONG_PATIENCE)
         with suppress(subprocess.TimeoutExpired):
             server.wait(2 if said else 0)
         server.kill()

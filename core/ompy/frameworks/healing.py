@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 ANSWERS: Final = 3
 ASK_PAUSE_MS: Final = 20  # arbitrary: between two of these answers
 PAUSE_MS: Final = 20  # arbitrary: as btl/tcp's first pause between attempts to connect
-PAUSE_MAX_MS: Final = 2_000  # arbitrary: a peer that refuses is asked every two seconds
+# arbitrary: with jitter, asking and connecting a rail that works again is in use within a second
+PAUSE_MAX_MS: Final = 300
 LATE_MS: Final = 200  # arbitrary: longer than the quicker end takes
 HOLD_MS: Final = 1_000  # arbitrary: the second break within the decay costs a second
 HOLD_MAX_MS: Final = 30_000  # arbitrary: a rail that flaps all the time is tried twice a minute

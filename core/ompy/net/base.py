@@ -100,6 +100,13 @@ class Stream(Source):
         Else the kernel goes on sending that for many minutes, to a host it cannot reach.
         """
 
+    def mute(self) -> None:
+        """Have nothing more go out by the interface: there is no cable, and news of it is lost.
+
+        What is offered to an interface without a carrier has the kernel look for the neighbour in
+        vain, and look again a second later only: by then the cable may long be back.
+        """
+
     def sends_again(self) -> bool:
         """Whether the other host acknowledges nothing now, so that the kernel repeats itself.
 

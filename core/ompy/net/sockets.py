@@ -41,6 +41,7 @@ _RETRANSMITS: Final = 2  # Linux struct tcp_info: repetitions since the last ack
 _PROBES: Final = 3  # Linux struct tcp_info: the same for questions whether there is room again
 # seconds to the first question, between two, and how many go unanswered
 _KEEPALIVE: Final = ((4, 1), (5, 1), (6, 2))  # arbitrary: known in 3 s; Linux TCP_KEEP*
+_LOOPBACK: Final = b"lo\0"  # Linux: it has no neighbours, and drops what is for nobody here
 _NO_LINGER: Final = struct.pack("ii", 1, 0)  # Linux struct linger: on, for 0 s
 _NOTE_ROOM: Final = 64  # arbitrary: more than one note takes
 _RECEIVE_ROOM: Final = 1 << 22  # bytes; arbitrary: the kernel gives as much of it as it allows
@@ -119,6 +120,13 @@ class SocketStream(SocketSource, Stream):
         """Linger for no time."""
         with contextlib.suppress(OSError):  # it is reset already
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+
+    def mute(self) -> None:
+        """By binding it to the loopback device, which Linux lets anybody do from 5.7 on."""
+        option = getattr(socket, "SO_BINDTODEVICE", None)
+        if option is not None:
+            with contextlib.suppress(OSError):
+                self.socket.setsockopt(socket.SOL_SOCKET, option, _LOOPBACK)
 
     def sends_again(self) -> bool:
         """As the kernel counts (Linux)."""

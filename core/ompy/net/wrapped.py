@@ -35,6 +35,10 @@ class WrappedStream(Stream):
         """As the stream below."""
         self.inner.abandon()
 
+    def mute(self) -> None:
+        """As the stream below."""
+        self.inner.mute()
+
     def sends_again(self) -> bool:
         """As the stream below."""
         return self.inner.sends_again()

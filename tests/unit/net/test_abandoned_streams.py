@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -39,4 +40,16 @@ def test_what_the_peer_does_not_read(abandoned: bool) -> None:
         reset = True
     assert reset is abandoned
     theirs.close()
+    listener.close()
+
+
+def test_a_mute_connection_leaves_by_the_loopback_device() -> None:
+    """Where there is no neighbour to look for."""
+    listener = listen("127.0.0.1", [0], None)
+    ours = connect(listener.address, "")
+    ours.mute()
+    bound = ours.socket.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16)
+    assert bound.rstrip(b"\0") == b"lo"
+    ours.close()
+    ours.mute()  # harmless
     listener.close()

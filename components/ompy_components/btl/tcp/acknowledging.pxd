@@ -1,17 +1,20 @@
 cimport cython
 
 from ompy cimport raw
-from ompy.engine.base cimport Poller
+from ompy.engine.base cimport Engine, Poller
 from ompy.frameworks.btl cimport Descriptor
 from ompy_components.btl.tcp.endpoint cimport TcpEndpoint
 from ompy_components.btl.tcp.framing cimport FrameReader
 
 # the module's constants, in C
+cdef long long ASKS
 cdef long long QUEUED
+cdef long long RETURNABLE
 cdef long long UNREACHABLE
 cdef long long DATA
 cdef long long FRAME_SIZE
-cdef long long LARGE
+cdef long long JOIN_MAX
+cdef long long PUT
 cdef long long ACK
 cdef long long COUNT_MAX
 cdef long long FRAMES_MAX
@@ -19,22 +22,26 @@ cdef long long KEPT_OVERHEAD
 cdef long long NUMBER_SIZE
 
 cdef class AcknowledgingReader(FrameReader):
+    cdef bint _asks
     cdef public long long acknowledged
     cdef public bint closed
     cdef public long long taken
     cdef public long long taken_bytes
+    cdef public bint wanted
+    cpdef bint presses(self) except -1
     @cython.locals(word="unsigned long long", counted="unsigned long long")
     cpdef bint next(self) except -1
 
 cdef class Acknowledger(Poller):
-    cdef object _engine
+    cdef Engine _engine
     cdef public list owing
     cdef public long long delay
     cdef public long long bytes_max
     cdef public long long kept_max
     cdef public bint guarded
-    @cython.locals(now="long long", endpoint=FailoverEndpoint, waiting=list, paid=int)
+    @cython.locals(endpoint=FailoverEndpoint, paid=int)
     cpdef int poll(self) except -1
+    cdef long long now(self) except -1
     @cython.locals(endpoint=FailoverEndpoint, owing=list)
     cpdef bint arm(self) except -1
 
@@ -55,9 +62,10 @@ cdef class FailoverEndpoint(TcpEndpoint):
     cdef public long long number
     cdef public bint owes
     cdef public long long proposed
-    @cython.locals(size="long long", pieces=list)
+    @cython.locals(size="long long", asks="long long", header=bytes, joined=bytes)
     cpdef int send(self, Descriptor descriptor, int tag) except? -99
-    @cython.locals(left=list, size="long long", joined=bytes)
+    cdef bint _put_out(self, list pieces, entry, long long size) except -1
+    @cython.locals(size="long long", joined=bytes)
     cpdef bint send_now(self, int tag, bytes header, payload) except -1
     cpdef bint lost(self) except -1
     cpdef bint has_window(self) except -1
@@ -70,9 +78,12 @@ cdef class FailoverEndpoint(TcpEndpoint):
     cdef long long _count(self) except -1
     @cython.locals(reader=AcknowledgingReader, owed="long long")
     cpdef acknowledge(self)
-    @cython.locals(reader=AcknowledgingReader, large=bint)
-    cpdef bint pay(self, long long now) except -1
+    @cython.locals(reader=AcknowledgingReader)
+    cdef bint pay(self) except -1
     @cython.locals(events=int, reader=AcknowledgingReader, owed="long long", much=bint)
     cdef int _receive(self) except -1
-    @cython.locals(count="long long", _="long long", size="long long", done=list)
+    @cython.locals(count="long long", _="long long", done=list)
     cdef _take_acknowledgements(self, AcknowledgingReader reader)
+    @cython.locals(size="long long", descriptor=Descriptor)
+    cdef _complete(self, entry)
+    cpdef long long carry(self) except -1

@@ -1,7 +1,8 @@
 """Connections that acknowledge: a fragment is complete when the peer's callbacks have taken it.
 
 README.md, "Failover", says how. DATA frames are counted; how many more have been taken goes in the
-two bytes of a frame's header that are 0 otherwise, or in a frame of its own:
+two bytes of a frame's header that are 0 otherwise, or in a frame of its own. The highest bit of
+these two bytes says that somebody waits for the acknowledgement of this frame.
 
     ACK     header with size = how many; nothing follows
 """
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.engine.base import Poller
-from ompy.frameworks.btl import QUEUED, UNREACHABLE, Descriptor
+from ompy.frameworks.btl import QUEUED, RETURNABLE, UNREACHABLE, Descriptor
 from ompy.net.base import Stream
 
 from ompy_components.btl.tcp.endpoint import (
@@ -25,7 +26,17 @@ from ompy_components.btl.tcp.endpoint import (
     Outgoing,
     TcpEndpoint,
 )
-from ompy_components.btl.tcp.framing import DATA, FRAME, FRAME_SIZE, FrameReader
+from ompy_components.btl.tcp.framing import (
+    ACK,
+    ASKS,
+    COUNT_MAX,
+    DATA,
+    FRAME,
+    FRAME_SIZE,
+    JOIN_MAX,
+    PUT,
+    FrameReader,
+)
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -34,9 +45,6 @@ if TYPE_CHECKING:
     from ompy_components.btl.tcp.guard import Guard
     from ompy_components.btl.tcp.module import TcpModule
 
-ACK: Final = 6  # arbitrary: the kind of frame behind those of framing.py
-LARGE: Final = 8192  # arbitrary: as endpoint's JOIN_MAX; beside so many bytes an ACK costs little
-COUNT_MAX: Final = 65_535  # the header has 16 bits for it
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
 KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
 NUMBER_SIZE: Final = 4  # bytes of a nonce that are the connection's number
@@ -50,14 +58,20 @@ class AcknowledgingReader(FrameReader):
         taken: DATA frames handed out; each is done with when `next` is called again.
         taken_bytes: of them.
         closed: nothing more is handed out, whatever has been read.
+        wanted: the sender waits for the acknowledgement of one of them; whoever says it clears it.
     """
 
-    __slots__ = ("acknowledged", "closed", "taken", "taken_bytes")
+    __slots__ = ("_asks", "acknowledged", "closed", "taken", "taken_bytes", "wanted")
 
     def __init__(self, largest: int) -> None:
         super().__init__(largest)
         self.acknowledged = self.taken = self.taken_bytes = 0
-        self.closed = False
+        self.closed = self.wanted = False
+        self._asks = False  # the frame does whose header was seen last
+
+    def presses(self) -> bool:
+        """Whether the sender waits; not while a put comes in, whose answer will carry it."""
+        return self.wanted and not (self._landing and self.kind == PUT)
 
     def next(self) -> bool:
         """As in the base; frames ACK are not among what it finds.
@@ -75,7 +89,8 @@ class AcknowledgingReader(FrameReader):
                 self._begin += FRAME_SIZE
                 continue
             if counted:
-                self.acknowledged += counted
+                self.acknowledged += counted & COUNT_MAX
+                self._asks = counted >= ASKS
                 # whoever looks at this header again must not count again
                 self._memory[self._begin + 2] = self._memory[self._begin + 3] = 0
             break
@@ -84,6 +99,8 @@ class AcknowledgingReader(FrameReader):
         if self.kind == DATA:
             self.taken += 1
             self.taken_bytes += len(self.fragment)
+            if self._asks:
+                self._asks, self.wanted = False, True
         return True
 
 
@@ -92,7 +109,7 @@ class Acknowledger(Poller):
 
     Attributes:
         owing: endpoints that may owe one.
-        delay: ns one may wait for company.
+        delay: ns one that nobody waits for may wait for company.
         bytes_max: of fragments that are acknowledged at once.
         kept_max: bytes that are kept for one peer at most.
         guarded: the guard's timer runs.
@@ -112,11 +129,17 @@ class Acknowledger(Poller):
         """Send those whose time has come. None is sent in the round that has made it due."""
         if not self.owing:
             return 0
-        now = self._engine.now()
-        waiting = [endpoint for endpoint in self.owing if not endpoint.pay(now)]
-        paid = len(self.owing) - len(waiting)
-        self.owing = waiting
+        paid = 0
+        for endpoint in self.owing:
+            if endpoint.pay():
+                paid += 1
+        if paid:
+            self.owing = [endpoint for endpoint in self.owing if endpoint.owes]
         return paid
+
+    def now(self) -> int:
+        """The rank's clock, ns."""
+        return self._engine.now()
 
     def arm(self) -> bool:
         """Before the rank sleeps everything is said that its peers may wait for."""
@@ -186,15 +209,28 @@ class FailoverEndpoint(TcpEndpoint):
         descriptor.tag = tag
         payload = descriptor.payload
         size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        pieces = self._framed(FRAME.pack(tag, DATA, self._count(), size), descriptor, size)
+        if descriptor.flags & RETURNABLE and size < JOIN_MAX:
+            header = FRAME.pack(tag, DATA, self._count(), size)
+            joined = b"".join((header, descriptor.segment, payload or b""))
+            if not self._put_out([memoryview(joined)], joined, size):
+                return UNREACHABLE
+            return self._owner.finish(self, descriptor)
+        asks = ASKS if descriptor.payload_size else 0  # the message's request waits for it
+        header = FRAME.pack(tag, DATA, self._count() | asks, size)
+        if not self._put_out(self._framed(header, descriptor, size), descriptor, size):
+            return UNREACHABLE
+        return QUEUED
+
+    def _put_out(self, pieces: list[memoryview], entry: Descriptor | bytes, size: int) -> bool:
+        """Send a frame, or queue what the stream does not take, and keep it; false: it broke."""
         if self.state is CONNECTED and not self.queue:
             pieces = self._write(pieces)
             if self.state is not CONNECTED:
-                return UNREACHABLE
-        self._keep(descriptor, size)
+                return False
+        self._keep(entry, size)
         if pieces:
             self._enqueue(Outgoing(pieces, None))
-        return QUEUED
+        return True
 
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
@@ -203,13 +239,7 @@ class FailoverEndpoint(TcpEndpoint):
         size = len(header) + len(payload)
         joined = b"".join((FRAME.pack(tag, DATA, self._count(), size), header, payload))
         self._owner.warm = self
-        left = self._write([memoryview(joined)])
-        if self.state is not CONNECTED:
-            return False
-        self._keep(joined, size)
-        if left:
-            self._enqueue(Outgoing(left, None))
-        return True
+        return self._put_out([memoryview(joined)], joined, size)
 
     def transmit(self, pieces: list[memoryview]) -> None:
         """Send a frame that no descriptor waits for, also to a peer that has said BYE."""
@@ -217,6 +247,10 @@ class FailoverEndpoint(TcpEndpoint):
             pieces = self._write(pieces)
         if pieces and self.state is CONNECTED:
             self._enqueue(Outgoing(pieces, None))
+
+    def carry(self) -> int:
+        """The fragments that the next frame acknowledges, unless it has to wait behind puts."""
+        return 0 if self.bulk else self._count()
 
     def chunk(self) -> int:
         """Bytes of a put that go in one frame: where another path is left to tell of failures."""
@@ -269,8 +303,10 @@ class FailoverEndpoint(TcpEndpoint):
         if reader is None or self.state is not CONNECTED:
             return 0
         owed = min(reader.taken - self._told, COUNT_MAX)
-        self._told += owed
-        self._told_bytes = reader.taken_bytes
+        if owed:
+            self._told += owed
+            self._told_bytes = reader.taken_bytes
+            reader.wanted = False
         return owed
 
     def acknowledge(self) -> None:
@@ -282,17 +318,17 @@ class FailoverEndpoint(TcpEndpoint):
         if owed:
             self._told = reader.taken
             self._told_bytes = reader.taken_bytes
+            reader.wanted = False
             self.transmit([memoryview(FRAME.pack(0, ACK, 0, owed))])
 
-    def pay(self, now: int) -> bool:
+    def pay(self) -> bool:
         """Acknowledge if it is time. Whether nothing is owed any more."""
         reader = self._counting
         if reader is not None and self.state is CONNECTED and reader.taken != self._told:
             if not self._due:
-                large = reader.taken_bytes - self._told_bytes >= LARGE
-                self._due = now if large else now + self._acknowledger.delay
+                self._due = self._acknowledger.now() + self._acknowledger.delay
                 return False
-            if now < self._due:
+            if not reader.presses() and self._acknowledger.now() < self._due:
                 return False
             self.acknowledge()
         self.owes = False
@@ -332,16 +368,24 @@ class FailoverEndpoint(TcpEndpoint):
             self._broken(f"{self.describe()}: the peer acknowledges what was never sent")
             return
         self.acked += count
-        done = [self.kept.popleft() for _ in range(count)]
+        if count == 1:
+            self._complete(self.kept.popleft())
+            return
+        done = [self.kept.popleft() for _ in range(count)]  # a completion may break the path
         for entry in done:
-            if isinstance(entry, bytes):
-                self.kept_bytes -= len(entry) - FRAME_SIZE + KEPT_OVERHEAD
-                continue
-            payload = entry.payload
-            size = len(entry.segment) + (len(payload) if payload is not None else 0)
-            self.kept_bytes -= size + KEPT_OVERHEAD
-            if entry.callback is not None:
-                entry.callback.completed(self.module, self, entry, 0)
+            self._complete(entry)
+
+    def _complete(self, entry: Descriptor | bytes) -> None:
+        """The peer has taken it."""
+        if isinstance(entry, bytes):
+            self.kept_bytes -= len(entry) - FRAME_SIZE + KEPT_OVERHEAD
+            return
+        descriptor = entry
+        payload = descriptor.payload
+        size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
+        self.kept_bytes -= size + KEPT_OVERHEAD
+        if descriptor.callback is not None:
+            descriptor.callback.completed(self.module, self, descriptor, 0)
 
     # -- connecting
 
@@ -461,6 +505,8 @@ class FailoverEndpoint(TcpEndpoint):
     def _abandon_stream(self) -> None:
         """Of a path that was given up: its kernel is not to go on with it."""
         if self._stream is not None:
+            if self._guard.unplugged():
+                self._stream.mute()
             self._stream.abandon()
         self._drop_stream()
 

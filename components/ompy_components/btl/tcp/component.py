@@ -149,9 +149,9 @@ class TcpComponent(BtlComponent):
         Parameter(
             "ack_delay_us",
             "int",
-            50,  # arbitrary: as btl/usnic's, which has it from its seed
-            "How long an acknowledgement may wait for a fragment to go with, where a PML fails "
-            "over.",
+            1000,  # arbitrary: a fiftieth of ack_timeout_ms; an idle rank sleeps by then
+            "How long an acknowledgement that no message waits for may wait for a fragment to go "
+            "with, where a PML fails over.",
             level=6,
             unit="us",
             minimum=0,

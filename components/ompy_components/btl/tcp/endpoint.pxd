@@ -41,6 +41,7 @@ cdef class TcpEndpoint(Endpoint):
     cdef list _framed(self, bytes header, Descriptor descriptor, long long size)
     @cython.locals(left=list)
     cpdef bint send_now(self, int tag, bytes header, payload) except -1
+    cpdef long long carry(self) except -1
     cpdef bint lost(self) except -1
     @cython.locals(taken="long long")
     cdef list _write(self, list pieces)

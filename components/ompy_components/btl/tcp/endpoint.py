@@ -22,13 +22,12 @@ from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 from ompy.net.handshake import HandshakeError, Initiator, Outcome
 from ompy.net.proving import hear, say
 
-from ompy_components.btl.tcp.framing import BYE, DATA, FRAME, FRAME_SIZE, FrameReader
+from ompy_components.btl.tcp.framing import BYE, DATA, FRAME, FRAME_SIZE, JOIN_MAX, FrameReader
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
     from ompy_components.btl.tcp.module import TcpModule
 
-JOIN_MAX: Final = 8192  # arbitrary: below it one copy is cheaper than a gathering system call
 READS_PER_POLL: Final = 4  # arbitrary: bounded work a poll, so that no peer starves the others
 FIRST_PAUSE: Final = 20_000_000  # ns; arbitrary: before the second attempt, doubled each time
 PAUSE_MAX: Final = 4_000_000_000  # ns; arbitrary
@@ -194,6 +193,10 @@ class TcpEndpoint(Endpoint):
 
     def chunk(self) -> int:
         """Bytes of a put that go in one frame; 0 for all."""
+        return 0
+
+    def carry(self) -> int:
+        """What the next frame's header says beside what the frame is: nothing here."""
         return 0
 
     def lost(self) -> bool:

@@ -35,11 +35,17 @@ PUT: Final = 2  # bytes for registered memory
 GET: Final = 3  # a question for bytes of it
 GOT: Final = 4  # bytes of registered memory
 DONE: Final = 5  # how a put went, or that a get failed
+ACK: Final = 6  # of a connection that acknowledges: its size says how many fragments
 LANDED: Final = 255  # never on the wire: the bytes of a PUT or GOT are in their place
 
 # bytes read at first when nothing is held: what follows the header of a put comes in it too and is
 # copied once more; arbitrary: little beside a put, and room for many small frames
 FIRST_READ: Final = 16 * 1024
+JOIN_MAX: Final = 8192  # arbitrary: below it one copy is cheaper than a gathering system call
+ASKS: Final = 0x8000  # in the reserved field: somebody waits for the acknowledgement
+COUNT_MAX: Final = 0x7FFF  # the header has the 15 bits below for it
+assert COUNT_MAX < ASKS
+
 WITH_BYTES: Final = frozenset({PUT, GOT})
 PART: Final = 1  # status of a PUT: more of the same operation follows, and that is answered
 LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)

@@ -78,11 +78,15 @@ class Guard:
 
     def ready(self, readable: bool, writable: bool) -> int:
         """There is news of some link; without ours every path has failed, as the NIC says."""
-        if self._link is None or not self._link.down():
+        if not self.unplugged():
             return 0
         for endpoint in self._module.peers():
             endpoint.silent(f"{endpoint.describe()}: the link is down")
         return 1
+
+    def unplugged(self) -> bool:
+        """Whether the module's own interface is known to be down or without a carrier."""
+        return self._link is not None and self._link.down()
 
     def endpoint(self, proc: Proc) -> FailoverEndpoint:
         """A peer that acknowledges."""

@@ -90,10 +90,13 @@ class RemoteMemory:
             return OUT_OF_RESOURCE
         self._next += 1
         frames = []
+        taken = endpoint.carry()
         for begin in range(0, len(local), chunk):
             part = local[begin : begin + chunk]
             more = PART if begin + chunk < len(local) else 0
-            frames.append(_frame(PUT, number, identity, offset + begin, len(part), [part], more))
+            place = offset + begin
+            frames.append(_frame(PUT, number, identity, place, len(part), [part], more, taken))
+            taken = 0
         endpoint.trickle(frames)
         return self._begun(number, descriptor)
 
@@ -134,7 +137,9 @@ class RemoteMemory:
         payload: list[memoryview],
         status: int = 0,
     ) -> None:
-        self._endpoint.transmit(_frame(kind, number, identity, offset, size, payload, status))
+        endpoint = self._endpoint
+        taken = endpoint.carry()
+        endpoint.transmit(_frame(kind, number, identity, offset, size, payload, status, taken))
 
     # -- being asked, and answered
 
@@ -224,9 +229,13 @@ def _frame(
     size: int,
     payload: list[memoryview],
     status: int,
+    taken: int,
 ) -> list[memoryview]:
-    """A frame in pieces: its header, then bytes from where they lie."""
+    """A frame in pieces: its header, then bytes from where they lie.
+
+    `taken` is how many fragments it acknowledges.
+    """
     length = REMOTE_SIZE + sum(len(piece) for piece in payload)
-    header = FRAME.pack(0, kind, 0, length)
+    header = FRAME.pack(0, kind, taken, length)
     header += REMOTE.pack(number, identity, offset, size, status)
     return [memoryview(header), *payload]

@@ -28,6 +28,7 @@ cdef long long COMPLETED
 cdef long long NO_ORDER
 cdef long long OUT_OF_RESOURCE
 cdef long long PRIORITY
+cdef long long RETURNABLE
 cdef long long SEND_ALWAYS_CALLBACK
 cdef long long SEND_INPLACE
 cdef long long BUFFERED

@@ -18,6 +18,7 @@ from ompy.frameworks.btl import (
     NO_ORDER,
     OUT_OF_RESOURCE,
     PRIORITY,
+    RETURNABLE,
     SEND_ALWAYS_CALLBACK,
     SEND_INPLACE,
     UNREACHABLE,
@@ -263,7 +264,7 @@ class Sending(SenderHalf):
             NO_ORDER,
             MATCH_SIZE,
             size,
-            PRIORITY | BTL_OWNERSHIP,
+            PRIORITY | BTL_OWNERSHIP | RETURNABLE,
         )
         if descriptor is None:
             return OUT_OF_RESOURCE
@@ -281,7 +282,7 @@ class Sending(SenderHalf):
         """Eager Send (Allocated), step A: the payload is packed into the BTL's memory."""
         size = request.convertor.size
         descriptor = rail.module.alloc(
-            rail.endpoint, NO_ORDER, MATCH_SIZE + size, PRIORITY | BTL_OWNERSHIP
+            rail.endpoint, NO_ORDER, MATCH_SIZE + size, PRIORITY | BTL_OWNERSHIP | RETURNABLE
         )
         if descriptor is None:
             return OUT_OF_RESOURCE
