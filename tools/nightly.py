@@ -33,6 +33,7 @@ STEPS = [
     Step("compiling", ["tools/compile_hot.py", "build/compiled"]),
     tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
+    tests("200 ends of conduits", f"{LAUNCHER}/test_conduit_ends.py", OMPY_EXIT_TRIALS="200"),
     tests("agents by a remote shell", f"{LAUNCHER}/test_remote.py", OMPY_EFFORT="2"),
     tests("agents in a tree", f"{LAUNCHER}/test_tree.py", OMPY_EFFORT="2"),
     tests("hosts", "tests/netns", OMPY_EFFORT="2"),

@@ -10,6 +10,7 @@ import pytest
 from ompy.frameworks.conduit import Category, Token
 
 from tests.support.conduit_worlds import SEGMENT, ConduitRank, conduit_world
+from tests.support.effort import effort
 
 CONDUITS = ["gemini", "aries"]
 NIC_VARIANTS = ["smsg", "mailboxes"]
@@ -62,7 +63,7 @@ def everybody_asks(rounds: int) -> Any:
 @variants
 @pytest.mark.parametrize("depth", [1, 2, 12])
 def test_everybody_asks_everybody(name: str, messages: str, depth: int) -> None:
-    for seed in range(4):
+    for seed in range(effort(1)):
         found = conduit_world(
             everybody_asks(20), ranks=3, name=name, messages=messages, networkdepth=depth, seed=seed
         )
@@ -73,9 +74,9 @@ def test_everybody_asks_everybody(name: str, messages: str, depth: int) -> None:
 @nic_variants
 @pytest.mark.parametrize("pshm", [False, True])
 def test_on_several_hosts(name: str, messages: str, pshm: bool) -> None:
-    for seed in range(2):
+    for seed in range(effort(1)):
         found = conduit_world(
-            everybody_asks(20),
+            everybody_asks(8),
             ranks=4,
             hosts=(0, 1, 0, 2),
             name=name,
@@ -85,16 +86,16 @@ def test_on_several_hosts(name: str, messages: str, pshm: bool) -> None:
             pshm_network_depth=3,
             seed=seed,
         )
-        assert [(one["asked"], one["answered"]) for one in found] == [(60, 30)] * 4
+        assert [(one["asked"], one["answered"]) for one in found] == [(24, 12)] * 4
 
 
 @both
 @nic_variants
 def test_a_nic_that_refuses_and_is_late_loses_nothing(name: str, messages: str) -> None:
     waited = 0
-    for seed in range(6):
+    for seed in range(4):
         found = conduit_world(
-            everybody_asks(20),
+            everybody_asks(4 + 2 * effort(1)),
             ranks=3,
             name=name,
             messages=messages,
@@ -110,9 +111,9 @@ def test_a_nic_that_refuses_and_is_late_loses_nothing(name: str, messages: str) 
 @pytest.mark.parametrize("room", [1, 2, 3, 5])
 def test_lost_events_lose_no_message(name: str, room: int) -> None:
     lost = 0
-    for seed in range(4):
+    for seed in range(2 * effort(1)):
         found = conduit_world(
-            everybody_asks(20),
+            everybody_asks(12),
             ranks=4,
             name=name,
             message_events=room,
@@ -204,7 +205,7 @@ def test_the_bytes_of_a_long_are_there_when_its_handler_runs(
         rank.settle()
         return len(seen)
 
-    for seed in range(3):
+    for seed in range(effort(2)):
         conduit_world(
             program, name=name, messages=messages, seed=seed, nic={"late": 25 * seed}, num_pd=4
         )
@@ -241,7 +242,7 @@ def test_longs_in_a_flood_with_one_of_everything(name: str, messages: str) -> No
         return len(answers)
 
     assert size <= SEGMENT // 2 // 4 // rounds
-    for seed in range(3):
+    for seed in range(effort(2)):
         found = conduit_world(
             program,
             ranks=4,

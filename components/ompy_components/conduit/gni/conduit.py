@@ -217,7 +217,7 @@ class GniConduit(Conduit):
             return
         self._quiet += 1
         try:
-            if not self.context.engine.progress():
+            if not self.context.engine.progress() and not self.context.network.virtual:
                 raw.give_way()
         finally:
             self._quiet -= 1
