@@ -214,7 +214,8 @@ def test_credit_of_a_mailbox_that_was_made_again(hosts: Any) -> None:
             wanted = len(found) + CREDIT
             rank.wait(lambda wanted=wanted: take_all(rank, peer, found) or len(found) == wanted)
             rank.fence()
-            assert endpoint.destroy() is SUCCESS
+            # between hosts the peer may have it all, and this NIC not know so yet
+            rank.until(endpoint.destroy, ReturnCode.ERROR_RESOURCE)
             rank.fence()
             rank.connect(peer)
             rank.fence()
