@@ -164,6 +164,28 @@ LONGS = [0, 1, 30, 31, 47, 48, 49, 111, 112, 113, 600, 616, 617, 640, 4096, 4097
 
 
 @both
+def test_who_waits_for_a_flag_does_not_spin(name: str) -> None:
+    """The event of a message may come before its flag: meanwhile the rank sleeps, now and then."""
+    rounds = 40
+    steps: list[int] = []
+
+    def program(rank: ConduitRank) -> int:
+        asked: list[int] = []
+        rank.attach({REQUEST: lambda token, payload, arguments: asked.append(arguments[0])})
+        for number in range(rounds):
+            rank.medium(1 - rank.rank, REQUEST, b"x" * number, number)
+        rank.wait(lambda: len(asked) == rounds)
+        engine: Any = rank.context.engine
+        steps.append(engine.conductor.steps)
+        return len(asked)
+
+    made = conduit_world(program, name=name, messages="mailboxes", nic={"late": 60})
+    assert made == [rounds] * 2
+    # arbitrary: spinning takes a hundred times as many as there are messages
+    assert max(steps) < 20 * rounds
+
+
+@both
 @variants
 @pytest.mark.parametrize("late", [False, True])
 def test_the_bytes_of_a_long_are_there_when_its_handler_runs(

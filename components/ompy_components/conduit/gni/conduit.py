@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ompy import raw
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_RANK, MPIError
 from ompy.data.request import Waitable
+from ompy.engine.timers import Timer
 from ompy.frameworks.conduit import (
     Category,
     Conduit,
@@ -45,6 +46,7 @@ PATIENT: Final = 1024  # arbitrary: rounds of waiting until the rank hears its a
 assert PATIENT % LOOKS == 0
 # arbitrary: longer than engine_park_ms, as a rank hears its agent while it sleeps
 NAP: Final = 2_000_000  # ns
+LOOK_AGAIN: Final = 20_000  # ns; arbitrary: a peer's turn
 CREDIT_WAIT: Final = 10_000_000  # ns; arbitrary: how soon a rank notices that a peer has ended
 DESTROY_TRIES: Final = 10  # reference gasnet.md 8
 DESTROY_PAUSE: Final = 20_000  # ns, doubled with each try; arbitrary: 20 ms in all
@@ -74,6 +76,7 @@ class GniConduit(Conduit):
         self._waits = 0
         self._quiet = 0
         self._left = False
+        self._timer: Timer | None = None
         # all ranks of the job know these, and nobody else has their NICs' memory
         tag, cookie = context.job_id[0], int.from_bytes(context.job_id[1:5], "little")
         domain = nic.domain(context.rank, tag, cookie)
@@ -157,12 +160,15 @@ class GniConduit(Conduit):
     def _exit_progress(self) -> int:
         for transport in self._transports:
             transport.poll()
-        return self._messages.flush()
+        self._messages.flush()
+        return self._messages.lines
 
     def _close(self) -> None:
         self._left = self._messages.closed = True
         resources = self.resources
         self.context.engine.remove_poller(self)
+        if self._timer is not None:
+            self._timer.cancel()
         if self._rdma is not None:
             self._rdma.close()
         if self._shared is not None:
@@ -205,9 +211,21 @@ class GniConduit(Conduit):
         """Whether the rank may sleep: the NIC wakes it."""
         if self._quiet or self._left:
             return True
-        if self._messages.lines or any(transport.ready() for transport in self._transports):
+        if any(transport.ready() for transport in self._transports):
             return False
-        return self._rdma is None or not self.resources.local_queue.ready()
+        if self._rdma is not None and self.resources.local_queue.ready():
+            return False
+        if self._timer is None and self._expects():
+            self._timer = self.context.engine.call_later(LOOK_AGAIN, self._look)
+        return True
+
+    def _expects(self) -> bool:
+        """Whether the rank has to look again soon, though nothing will wake it."""
+        return bool(self._messages.lines) or any(each.expects() for each in self._transports)
+
+    def _look(self) -> None:
+        """It was woken to look again; the polling that comes with it does."""
+        self._timer = None
 
     def _yield(self) -> None:
         """Let time go by: other pollers of the rank come to their turn."""

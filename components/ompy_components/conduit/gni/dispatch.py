@@ -89,18 +89,20 @@ class Messages:
             line.append(sending)
 
     def flush(self) -> int:
-        """Send what waits in line. Returns how much still does, so that the rank stays awake."""
+        """Send what waits in line. Returns how much was sent."""
         if not self._lines:
             return 0
+        count = 0
         with self._resources.lock:
             for node, line in list(self._lines.items()):
                 if self._resources.context.procs[node].departed:
                     line.clear()
                 while line and line[0]():
                     line.popleft()
+                    count += 1
                 if not line:
                     del self._lines[node]
-            return len(self._lines)
+        return count
 
     @property
     def lines(self) -> int:

@@ -215,14 +215,14 @@ class MailboxTransport(Transport):
                 message = self._next(node)
                 if message is None:
                     self._sources.append(node)
-            count += 1  # the rank stays awake: no further event says that the flag is there
-            if message is not None:
-                credit = message[0] & CREDIT
-                word = message_word(headers.WORD.unpack_from(message)[0])
-                headers.WORD.pack_into(message, 0, word)
-                self.deliver(node, memoryview(message))
-                if credit:
-                    self.credited(node, 1)
+                    continue
+            count += 1
+            credit = message[0] & CREDIT
+            word = message_word(headers.WORD.unpack_from(message)[0])
+            headers.WORD.pack_into(message, 0, word)
+            self.deliver(node, memoryview(message))
+            if credit:
+                self.credited(node, 1)
         return count
 
     def _next(self, node: int) -> bytearray | None:
@@ -273,8 +273,12 @@ class MailboxTransport(Transport):
         return int(self._banked[node])
 
     def ready(self) -> bool:
-        """Whether there are events, or messages whose flag is missing."""
-        return bool(self._sources) or self._queue.ready()
+        """Whether there are events."""
+        return self._queue.ready()
+
+    def expects(self) -> bool:
+        """Whether flags are missing: they come after the event, and without one of their own."""
+        return bool(self._sources)
 
     def close(self) -> None:
         """The queue is given back with the endpoints."""

@@ -62,6 +62,10 @@ class Transport:
         """Whether there is something to do, so that the rank must not sleep. News wake it."""
         raise NotImplementedError
 
+    def expects(self) -> bool:
+        """Whether something is to be looked for again soon, though nothing will wake the rank."""
+        return False
+
     def close(self) -> None:
         """Give everything back."""
         raise NotImplementedError
