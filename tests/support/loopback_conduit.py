@@ -90,6 +90,8 @@ class LoopbackConduit(Conduit):
         world, ranks = self._world, self.context.size
         self._handlers = handlers
         self.segment = memoryview(bytearray(size))
+        self.mapped = [None] * ranks
+        self.mapped[self._rank] = self.segment
         world.attached += 1
         self.tell_all()
         while world.attached < ranks:

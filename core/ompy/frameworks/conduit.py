@@ -119,6 +119,9 @@ class Conduit(Poller):
             `bulk`.
         segments: of all ranks, after `attach`.
         segment: the own one, after `attach`.
+        mapped: after `attach`, by rank, segments that this rank can read and write as its own
+            memory, its own and those of ranks of its host; None for the others, and for all after
+            `exit`. The API has no need to call `put` and `get` for them.
         on_exit: called from within a poll, once, when another rank has ended the job and all know
             of it, with the code; by default it raises SystemExit. `exit` need not be called then.
     """
@@ -134,6 +137,7 @@ class Conduit(Poller):
         self.mode = mode
         self.segments: list[SegmentInfo] = []
         self.segment = memoryview(b"")
+        self.mapped: list[memoryview | None] = []
         self.on_exit: Callable[[int], object] = _leave
 
     def max_segment(self) -> tuple[int, int]:

@@ -133,6 +133,7 @@ class Gasnet(Locks):
             raise self._failed(problem) from problem
         self._infos = self._conduit.segments
         self._segment = Segment(self._conduit.segment, self._infos[self._me].address)
+        self._mapped = self._conduit.mapped
         self._attached = True
         return [index for index, _ in chosen]
 

@@ -30,6 +30,7 @@ class Rank:
         _me: the own rank.
         _infos: segments of all ranks, empty until `attach`.
         _segment: the own one.
+        _mapped: the conduit's: of each rank its segment, where it can be written and read here.
         _table: functions by handler index, as the conduit calls them.
         _indices: of the client's functions.
         _handling: tokens whose handlers run, innermost last, by thread.
@@ -48,6 +49,7 @@ class Rank:
         self._me = -1
         self._infos: Sequence[SegmentInfo] = ()
         self._segment = Segment(memoryview(b""), 0)
+        self._mapped: Sequence[memoryview | None] = ()
         self._table: list[Handler | None] = [None] * HANDLERS
         self._indices: dict[Any, int] = {}
         self._handling: dict[int, list[Token]] = {}

@@ -8,7 +8,8 @@
 
 A put that is not `_bulk` has let go of the source when it returns; a `_bulk` one reads it until it
 is complete. Of gets both are the same: in C they differ in what they ask of alignment, and
-nothing is asked here. What concerns the own rank is done at once.
+nothing is asked here. What concerns memory that this rank has mapped, its own and that of ranks of
+its host, is done at once.
 
 Source: reference gasnet.md 2 and 6.5.
 """
@@ -47,9 +48,13 @@ class Transfers(Messages):
             ResourceError: the peer is gone.
         """
         local = readable(source)
-        self._check_place(node, offset, len(local))
-        if node == self._me or not len(local):
-            self._store(node, offset, local)
+        size = len(local)
+        self._check_place(node, offset, size)
+        memory = self._mapped[node]
+        if memory is not None:
+            memory[offset : offset + size] = local
+            return
+        if not size:
             return
         handle = Handle()
         self._begin_put(node, offset, local, handle, bulk=True)
@@ -70,9 +75,13 @@ class Transfers(Messages):
             BadArgument, ResourceError: as `put`.
         """
         local = writable(destination)
-        self._check_place(node, offset, len(local))
-        if node == self._me or not len(local):
-            self._load(local, node, offset)
+        size = len(local)
+        self._check_place(node, offset, size)
+        memory = self._mapped[node]
+        if memory is not None:
+            local[:] = memory[offset : offset + size]
+            return
+        if not size:
             return
         handle = Handle()
         self._begin_get(node, offset, local, handle)
@@ -111,8 +120,7 @@ class Transfers(Messages):
         """Begin an implicit get; the destination is not to be used until it is synced."""
         local = writable(destination)
         self._check_place(node, offset, len(local))
-        if node == self._me or not len(local):
-            self._load(local, node, offset)
+        if self._load(local, node, offset):
             return
         operations = self._state().current()
         operations.begin(is_get=True)
@@ -149,8 +157,7 @@ class Transfers(Messages):
 
     def _put_implicit(self, node: int, offset: int, local: memoryview, *, bulk: bool) -> None:
         self._check_place(node, offset, len(local))
-        if node == self._me or not len(local):
-            self._store(node, offset, local)
+        if self._store(node, offset, local):
             return
         operations = self._state().current()
         operations.begin(is_get=False)
@@ -160,15 +167,19 @@ class Transfers(Messages):
             operations.done(is_get=False)
             raise
 
-    def _store(self, node: int, offset: int, local: memoryview) -> None:
-        """What is for the own rank, or nothing at all."""
-        if node == self._me:
-            self._segment.memory[offset : offset + len(local)] = local
+    def _store(self, node: int, offset: int, local: memoryview) -> bool:
+        """Write what can be written at once; whether that was so, or there is nothing to write."""
+        memory = self._mapped[node]
+        if memory is not None:
+            memory[offset : offset + len(local)] = local
+        return memory is not None or not len(local)
 
-    def _load(self, local: memoryview, node: int, offset: int) -> None:
+    def _load(self, local: memoryview, node: int, offset: int) -> bool:
         """The same for reading."""
-        if node == self._me:
-            local[:] = self._segment.memory[offset : offset + len(local)]
+        memory = self._mapped[node]
+        if memory is not None:
+            local[:] = memory[offset : offset + len(local)]
+        return memory is not None or not len(local)
 
     def _begin_put(
         self, node: int, offset: int, local: memoryview, transfer: Transfer, *, bulk: bool

@@ -131,10 +131,12 @@ class GniConduit(Conduit):
         self._messages.handlers = list(handlers)
         self._rdma = RdmaEngine(resources)
         self.max_put_local = self._rdma.max_put_local
+        self.mapped = [None] * self.context.size
+        self.mapped[self.context.rank] = made.segment
         if resources.parameters.pshm:
             self._shared = SharedSegments(self.context)
             offer = self._shared.offer(made.segment, made.auxiliary)
-            self._shared.map(self._bootstrap.allgather(offer))
+            self._shared.map(self._bootstrap.allgather(offer), self.mapped)
         self._bootstrap.barrier()
 
     def exit_timeout(self) -> int:
@@ -171,6 +173,7 @@ class GniConduit(Conduit):
             self._timer.cancel()
         if self._rdma is not None:
             self._rdma.close()
+        self.mapped[:] = [None] * len(self.mapped)
         if self._shared is not None:
             self._shared.close()
         for transport in self._transports:

@@ -57,11 +57,12 @@ class SharedSegments:
         known = int.from_bytes(proof, "little")
         return PLACE.pack(self._copy.identity, *whole, len(segment), known, there[2])
 
-    def map(self, offers: Sequence[bytes]) -> None:
+    def map(self, offers: Sequence[bytes], mapped: list[memoryview | None]) -> None:
         """Map the segments of the other ranks of this host.
 
         Args:
             offers: of all ranks, by rank.
+            mapped: by rank; gets them.
 
         Raises:
             MPIError: one cannot be mapped.
@@ -78,7 +79,7 @@ class SharedSegments:
             if raw.word(region, at) != proof:
                 raise MPIError(ERR_OTHER, f"what is mapped as the segment of {proc} is none")
             self._mapped.append((process, number))
-            self._views[proc.rank] = region[offset : offset + size]
+            self._views[proc.rank] = mapped[proc.rank] = region[offset : offset + size]
 
     def reaches(self, node: int) -> bool:
         """Whether a rank's segment is mapped."""
