@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = ("docs/faults.md", "docs/seeing.md", "docs/simulation.md")
+GUIDES = ("docs/faults.md", "docs/gasnet.md", "docs/seeing.md", "docs/simulation.md")
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/deviations.md", *GUIDES)
 # where the documents' short paths begin
 BASES = (ROOT, ROOT / "docs", ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")

@@ -21,6 +21,8 @@ LAST_LINE = {
     "asynchronous": "received while their clocks ticked",
     "bandwidth": "1048576",
     "big_objects": "passed to the right",
+    "distributed_array": "elements on",
+    "distributed_hash_table": "counted, 'one'",
     "groups": "parted and met again",
     "heat": "settled after",
     "hello": "on 1 host(s)",

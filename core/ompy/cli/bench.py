@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from ompy import __version__
+from ompy.cli import gasnet_bench
 from ompy.cli.bytecounts import parse_bytes
 from ompy.cli.completion import WordKeepingCommand, complete_parameter
 
@@ -29,6 +30,7 @@ KINDS: Final = {
     "bcast": "time of Bcast from rank 0",
     "allgather": "time of Allgather, bytes from every rank",
     "alltoall": "time of Alltoall, bytes for every rank",
+    "gasnet": "put, get and active messages of GASNet between two ranks, and what way they go",
 }
 SIZES: Final = {
     "latency": "0,8,64,1k,4000,16k,64k,256k,1m,8m",
@@ -41,8 +43,9 @@ SIZES: Final = {
     "bcast": "8,1k,16k,128k,1m",
     "allgather": "8,1k,16k,128k,1m",
     "alltoall": "8,1k,16k,128k,1m",
+    "gasnet": gasnet_bench.SIZES,
 }
-BETWEEN_TWO: Final = ("latency", "bandwidth", "rate", "object")
+BETWEEN_TWO: Final = ("latency", "bandwidth", "rate", "object", "gasnet")
 UNITS: Final = {"bandwidth": "MB/s", "rate": "thousand/s"}  # of the figures; else "us"
 HELP: Final = "Measure message passing on this machine.\n\n\b\n" + "\n".join(
     f"  {name:<10} {text}" for name, text in KINDS.items()
@@ -86,6 +89,11 @@ def parse_sizes(text: str) -> list[int]:
     help="As for ompy-run; rank 0 has to be on this host.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print every round's figure as JSON.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw bandwidth by size too, for gasnet; the name says as what: SVG, PNG, PDF.",
+)
 def bench(
     kind: str,
     ranks: int,
@@ -94,8 +102,11 @@ def bench(
     mca: list[tuple[str, str]],
     hosts: tuple[str, ...],
     as_json: bool,
+    plot: Path | None,
 ) -> None:
     """Run one kind of measurement and print it."""
+    if plot is not None and kind != "gasnet":
+        raise click.BadParameter("only gasnet has a picture", param_hint="--plot")
     if kind in BETWEEN_TWO and ranks != 2:
         raise click.BadParameter(f"{kind} is measured between 2 ranks", param_hint="-n")
     wanted = parse_sizes(sizes or SIZES[kind])
@@ -113,8 +124,13 @@ def bench(
         "hosts": ",".join(hosts),
         "mca": dict(mca),
         "rounds": rounds,
-        "rows": [{"label": label, "seconds": times} for label, times in result["rows"]],
     }
+    if kind == "gasnet":
+        report |= {"conduit": result["conduit"], "rows": gasnet_bench.rows_of(result)}
+    else:
+        report["rows"] = [{"label": label, "seconds": times} for label, times in result["rows"]]
+    if plot is not None:
+        gasnet_bench.plot(report, plot)
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
@@ -135,7 +151,8 @@ def _measure(
         command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), *where]
         for name, value in mca:
             command += ["--mca", name, value]
-        command += [sys.executable, "-m", "ompy.cli.loops", kind, json.dumps(sizes)]
+        loops = "gasnet_loops" if kind == "gasnet" else "loops"
+        command += [sys.executable, "-m", f"ompy.cli.{loops}", kind, json.dumps(sizes)]
         done = subprocess.run([*command, str(rounds), str(path)], check=False)  # noqa: S603 - ourselves
         if done.returncode:
             sys.exit(done.returncode)
@@ -152,6 +169,9 @@ def _print(report: dict[str, Any]) -> None:
     click.echo(f"# {report['benchmark']}: {report['what']}")
     click.echo(f"# {head}{'; ' + chosen if chosen else ''}; {report['rounds']} rounds")
     kind = report["benchmark"]
+    if kind == "gasnet":
+        gasnet_bench.print_rows(report["rows"])
+        return
     unit = UNITS.get(kind, "us")
     label = "object" if kind == "object" else "bytes"
     click.echo(f"{label:>22} {'median ' + unit:>16} {'best tenth':>12}")

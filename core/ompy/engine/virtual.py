@@ -22,6 +22,7 @@ from ompy.engine.base import Engine
 from ompy.engine.timers import TimerHeap
 
 POLL_COST: Final = 50  # ns of virtual time; arbitrary: any positive number makes spinning end
+CALLBACK_COST: Final = 1_000  # ns; arbitrary: between the looks of a callback that waits
 STEPS_MAX: Final = 5_000_000  # arbitrary: far above any test, far below for ever
 
 
@@ -186,6 +187,8 @@ class VirtualEngine(Engine):
                 return waitable.complete
             if self.arm_pollers():
                 self._block(waitable)
+            elif self._polling:  # a callback waits: there is news that it does not poll
+                self.spend(CALLBACK_COST)
             self.disarm_pollers()
         return True
 

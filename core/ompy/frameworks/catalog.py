@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks import bml, btl, coll, healing, osc, paths, plm, pml
+from ompy.frameworks import bml, btl, coll, conduit, healing, osc, paths, plm, pml
 from ompy.frameworks.nic import base as nic
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.groups import FrameworkInfo
@@ -246,6 +246,12 @@ CATALOG: Final = (
             ),
         ),
         contracts=(osc.OscComponent,),
+    ),
+    FrameworkInfo(
+        "conduit",
+        "Active messages, and reading and writing of other ranks' segments, for GASNet.",
+        conduit.API,
+        contracts=(conduit.ConduitComponent,),
     ),
     FrameworkInfo(
         "plm",

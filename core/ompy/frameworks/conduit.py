@@ -44,6 +44,10 @@ HANDLERS: Final = 256  # reference gasnet.md 1
 CORE_HANDLERS: Final = range(1, 64)  # a conduit's own
 EXTENDED_HANDLERS: Final = range(64, 128)  # of `ompy.gasnet`
 CLIENT_HANDLERS: Final = range(128, 256)
+SECOND: Final = 1_000_000_000  # ns
+EXIT_MIN: Final = 3  # reference gasnet.md 7: EXITTIMEOUT_MIN, s
+EXIT_MAX: Final = 120  # reference gasnet.md 7: EXITTIMEOUT_MAX, s
+EXIT_FACTOR: Final = 0.125  # reference gasnet.md 7: EXITTIMEOUT_FACTOR, s for each rank
 
 
 class Category(Enum):
@@ -115,6 +119,11 @@ class Conduit(Poller):
             `bulk`.
         segments: of all ranks, after `attach`.
         segment: the own one, after `attach`.
+        mapped: after `attach`, by rank, segments that this rank can read and write as its own
+            memory, its own and those of ranks of its host; None for the others, and for all after
+            `exit`. The API has no need to call `put` and `get` for them.
+        on_exit: called from within a poll, once, when another rank has ended the job and all know
+            of it, with the code; by default it raises SystemExit. `exit` need not be called then.
     """
 
     max_medium: int
@@ -128,6 +137,8 @@ class Conduit(Poller):
         self.mode = mode
         self.segments: list[SegmentInfo] = []
         self.segment = memoryview(b"")
+        self.mapped: list[memoryview | None] = []
+        self.on_exit: Callable[[int], object] = _leave
 
     def max_segment(self) -> tuple[int, int]:
         """Bytes of the largest segment this rank, and every rank, could have; before `attach`."""
@@ -160,7 +171,7 @@ class Conduit(Poller):
             category: what kind.
             node: who gets it.
             handler: index of it there.
-            arguments: up to `MAX_ARGS`, 32 bits each.
+            arguments: up to `MAX_ARGS`, 32 bits with a sign each; handlers get them so.
             payload: empty for SHORT.
             offset: into the peer's segment, of a LONG.
 
@@ -195,13 +206,28 @@ class Conduit(Poller):
         """Ranks of this host, by rank, the own one among them."""
         raise NotImplementedError
 
-    def exit(self, code: int) -> None:
-        """End the job with a code; returns when all ranks know, or the time for it is over."""
+    def exit_timeout(self) -> int:
+        """Nanoseconds that ranks which leave wait for the others, before they end the job."""
+        return int(SECOND * min(EXIT_MAX, EXIT_MIN + EXIT_FACTOR * self.context.size))
+
+    def exit(self, code: int) -> int:
+        """End the job with a code; returns when all ranks know, and nothing can be sent any more.
+
+        Where others do not answer in time the job is ended by its launcher, as by
+        `WireUp.abort`. May be called from within a handler.
+
+        Returns:
+            The code of the job: the largest where several ranks end it.
+        """
         raise NotImplementedError
 
     def counters(self) -> dict[str, int]:
         """What it has counted: stalls, retries, messages; for reports."""
         return {}
+
+
+def _leave(code: int) -> None:
+    raise SystemExit(code)
 
 
 class ConduitComponent(Component):

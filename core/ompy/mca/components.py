@@ -262,7 +262,7 @@ class ComponentTable:
             parameters[prefix + parameter.name] = parameter.with_synonyms(synonyms)
         for name, parameter in parameters.items():
             for taken in (name, *(synonym.name for synonym in parameter.synonyms)):
-                if taken in self._variables:
+                if self._variables.is_taken(taken):
                     owner = self._variables.owner(taken)
                     reason = f"its parameter {taken} is already one of {owner}"
                     raise LoadFailure(State.INCOMPATIBLE, reason)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final
 from ompy.mca.base_parameters import version_parameters
 from ompy.mca.component import Component
 from ompy.mca.enumerators import Enumerator
-from ompy.mca.parameter import BASE, INTEGERS, LAYERS, Parameter, Synonym
+from ompy.mca.parameter import (
+    BASE,
+    INTEGERS,
+    LAYERS,
+    Parameter,
+    Synonym,
+    is_known_elsewhere,
+)
 
 if TYPE_CHECKING:
     from ompy.mca.groups import Framework
@@ -110,11 +117,16 @@ def _declaration_faults(framework: str, parameter: Parameter) -> Iterator[str]:
     for synonym in parameter.synonyms:
         if not isinstance(synonym, Synonym):
             yield f"{its} has a synonym that is not a Synonym: {synonym!r}"
-        elif not synonym.name.startswith((f"{framework}_", *LAYERS)) or not _is_word(synonym.name):
+        elif not (_is_ours(framework, synonym.name) and _is_word(synonym.name)):
             yield f"{its} has the synonym {synonym.name}, which does not begin with {framework}_"
     reason = _default_fault(parameter)
     if reason:
         yield f"{its} cannot be {parameter.default!r}, its default: {reason}"
+
+
+def _is_ours(framework: str, name: str) -> bool:
+    """Whether a component of a framework may have this synonym."""
+    return name.startswith((f"{framework}_", *LAYERS)) or is_known_elsewhere(name, framework)
 
 
 def _default_fault(parameter: Parameter) -> str:

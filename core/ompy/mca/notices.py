@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ompy.mca.parameter import Flag, Synonym
+from ompy.mca.errors import did_you_mean
+from ompy.mca.parameter import Flag, Synonym, is_known_elsewhere
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.settings import IMMEDIATE
 
@@ -24,7 +25,8 @@ def notices(variables: VariableTable, *, overridden: bool) -> Iterator[str]:
         variables: the table; only declared names are looked at.
         overridden: also tell of settings the override file wins over.
     """
-    for name in dict.fromkeys(variables.main_name(n) for n in variables.settings if n in variables):
+    used = [name for name in variables.settings if name in variables]
+    for name in dict.fromkeys(main for one in used for main in variables.main_names(one)):
         parameter = variables.get(name).parameter
         deprecated = {s.name: s for s in parameter.synonyms if s.flags & Flag.DEPRECATED}
         counted, ignored = variables.candidates(name)
@@ -61,6 +63,17 @@ def without_effect(
                     f"{setting.origin.place}: {name} has no effect: {record.full_name} is "
                     f"{record.reason}"
                 )
+
+
+def misspelt(variables: VariableTable) -> Iterator[str]:
+    """A sentence for each variable of `KNOWN_ELSEWHERE` that is none, but nearly one."""
+    known = [name for name in variables if is_known_elsewhere(name)]
+    for name, settings in variables.settings.items():
+        if known and name not in variables and is_known_elsewhere(name):
+            near = did_you_mean(name, known)
+            yield from (
+                f"{setting.origin.place} sets nothing{near}" for setting in settings if near
+            )
 
 
 def _deprecation(

@@ -45,6 +45,14 @@ LEVELS: Final = {
 }  # reference openmpi.md 1.6
 BASE: Final = "base"  # reference openmpi.md 1.1: in place of a component, the framework itself
 LAYERS: Final = ("mpi_", "opal_")  # reference openmpi.md 3.9: names that belong to no framework
+# How environment variables begin that users of other systems know, with the framework whose
+# components have them as synonyms. They set a parameter under this very name, and components of
+# that framework may have one in common (seed gasnet-gemini-aries-conduit).
+KNOWN_ELSEWHERE: Final[Mapping[str, str]] = {
+    "GASNET_": "conduit",
+    "GASNETC_": "conduit",
+    "PMI_GNI_": "conduit",
+}
 
 
 class Scope(enum.IntEnum):
@@ -79,12 +87,21 @@ class Synonym(NamedTuple):
     """Another name of a parameter; setting either sets it.
 
     Attributes:
-        name: in full, as `btl_vader_eager_limit`: begins with the framework, or one of `LAYERS`.
+        name: in full, as `btl_vader_eager_limit`: begins with the framework, with one of `LAYERS`
+            or as `KNOWN_ELSEWHERE` says.
         flags: `DEPRECATED` and `INTERNAL` mean something here.
     """
 
     name: str
     flags: Flag = Flag.NONE
+
+
+def is_known_elsewhere(name: str, framework: str = "") -> bool:
+    """Whether a name is one of those of `KNOWN_ELSEWHERE`, of any framework or of this one."""
+    return any(
+        name.startswith(prefix) and framework in ("", owner)
+        for prefix, owner in KNOWN_ELSEWHERE.items()
+    )
 
 
 class Parameter:

@@ -23,7 +23,7 @@ from ompy.mca.diversion import Diversion
 from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
-from ompy.mca.parameter import BASE, LAYERS, Parameter, Values
+from ompy.mca.parameter import BASE, LAYERS, Parameter, Values, is_known_elsewhere
 from ompy.mca.records import WANTING, ComponentRecord, State
 from ompy.mca.selection import LoadErrors, Selection
 from ompy.mca.settings import DEFAULT, STRICT_PLUGINS, Origin, Setting
@@ -210,12 +210,13 @@ class Registry:
 
     def notices(self) -> list[str]:
         """A sentence for each setting that is deprecated, ignored, overridden or without effect."""
-        from ompy.mca.notices import notices, without_effect
+        from ompy.mca.notices import misspelt, notices, without_effect
 
         suppressed = self._variables.get(SUPPRESS_OVERRIDE_WARNING).value
         found = [
             *notices(self._variables, overridden=not suppressed),
             *without_effect(self._variables, self._components.owners),
+            *misspelt(self._variables),
         ]
         return list(dict.fromkeys(found))
 
@@ -240,11 +241,16 @@ class Registry:
 
     def _setting_problems(self, name: str, settings: list[Setting]) -> Iterator[str]:
         if self._is_declared(name):
-            try:
-                self._variables.get(name)
-            except UsageError as error:
-                yield from error.problems
+            for main in self._variables.main_names(name):
+                try:
+                    self._variables.get(main)
+                except UsageError as error:
+                    yield from error.problems
             return
+        if is_known_elsewhere(name):  # another system's variable, which says nothing to ompy
+            settings = [setting for setting in settings if setting.origin.source != "environment"]
+            if not settings:
+                return
         owners = self._components.owners(name)
         # excluded components are not imported; of ours the names can be asked for all the same
         excluded = [record for record in owners if record.component is None]
@@ -266,7 +272,8 @@ class Registry:
                 self._components.load(record)
         if name not in self._variables:  # it may be a synonym, of a component called otherwise
             for framework in self._components.frameworks:
-                if name.startswith((f"{framework}_", *LAYERS)):
+                ours = name.startswith((f"{framework}_", *LAYERS))
+                if ours or is_known_elsewhere(name, framework):
                     self.load(framework)
         return name in self._variables
 

@@ -1,8 +1,8 @@
 """What the user has set, where, and which source wins.
 
 Sources, best first: the override file, the command line (`--mca NAME VALUE`), the environment
-(`OMPY_MCA_NAME=VALUE`), files of `--tune`, parameter sets of `--am`, parameter files. Of several
-files the left-most wins.
+(`OMPY_MCA_NAME=VALUE`, and what `KNOWN_ELSEWHERE` tells of), files of `--tune`, parameter sets of
+`--am`, parameter files. Of several files the left-most wins.
 
 Reference: openmpi.md 1.7. What a file may contain is said in `ompy.mca.files`.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.mca import files as parameter_files
 from ompy.mca.errors import UsageError
+from ompy.mca.parameter import KNOWN_ELSEWHERE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -264,6 +265,11 @@ def _environment_settings(environ: Mapping[str, str]) -> list[Setting]:
         Setting(name, environ[key], Origin("environment", key))
         for key, name in VARIABLES.items()
         if environ.get(key)
+    ]
+    settings += [
+        Setting(key, environ[key], Origin("environment", key))
+        for key in environ
+        if key.startswith(tuple(KNOWN_ELSEWHERE))
     ]
     settings.sort(key=lambda setting: (setting.name, -len(setting.origin.detail)))
     return settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ompy.mca.errors import UsageError
-from ompy.mca.parameter import Flag, Parameter
+from ompy.mca.parameter import Flag, Parameter, is_known_elsewhere
 from ompy.mca.settings import DEFAULT, IMMEDIATE, Origin, Setting
 
 
@@ -96,7 +96,7 @@ class VariableTable:
         self._frozen: set[str] = set()
         self._validated = validated
         self._declared: dict[str, tuple[str, str, Parameter]] = {}
-        self._synonyms: dict[str, str] = {}
+        self._synonyms: dict[str, list[str]] = {}
         self._resolved: dict[str, Variable] = {}
 
     def as_read(self) -> list[tuple[str, list[Setting]]]:
@@ -113,12 +113,16 @@ class VariableTable:
         return sorted(self.settings.items(), key=place)
 
     def declare(self, name: str, framework: str, component: str, parameter: Parameter) -> None:
-        """Add a parameter. None of its names is taken."""
+        """Add a parameter. None of its names is taken, but for those that are known elsewhere."""
         for taken in (name, *(synonym.name for synonym in parameter.synonyms)):
-            assert taken not in self, taken
+            assert not self.is_taken(taken), taken
         self._declared[name] = (framework, component, parameter)
         for synonym in parameter.synonyms:
-            self._synonyms[synonym.name] = name
+            self._synonyms.setdefault(synonym.name, []).append(name)
+
+    def is_taken(self, name: str) -> bool:
+        """Whether no other parameter can have this name or synonym."""
+        return name in self and not is_known_elsewhere(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self._declared or name in self._synonyms
@@ -139,8 +143,12 @@ class VariableTable:
         return ":".join(self._declared[self.main_name(name)][:2])
 
     def main_name(self, name: str) -> str:
-        """The name a synonym stands for; any other name is its own."""
-        return self._synonyms.get(name, name)
+        """The name a synonym stands for, the first of several; any other name is its own."""
+        return self.main_names(name)[0]
+
+    def main_names(self, name: str) -> list[str]:
+        """The names a synonym stands for: one, but for those that are known elsewhere."""
+        return self._synonyms.get(name, [name])
 
     def declaration(self, name: str) -> Parameter:
         """How a declared name or synonym was declared."""
@@ -186,7 +194,8 @@ class VariableTable:
 
     def changed(self) -> dict[str, object]:
         """Values of the declared variables that are not at their default, by main name."""
-        names = dict.fromkeys(self.main_name(name) for name in self.settings if name in self)
+        set_ = (name for name in self.settings if name in self)
+        names = dict.fromkeys(main for name in set_ for main in self.main_names(name))
         names |= dict.fromkeys(self._resolved)
         variables = (self.get(name) for name in names)
         return {v.name: v.value for v in variables if v.origin is not DEFAULT}

@@ -128,15 +128,10 @@ def _guard() -> None:
 
     After the exit hook was registered: see `install_excepthook`.
     """
-    from ompy.runtime.client import AgentClient
+    if _life.world is not None:
+        from ompy.runtime.guard import guard
 
-    client = _life.world.context.wireup if _life.world is not None else None
-    if isinstance(client, AgentClient):
-        from ompy.runtime.guard import install_excepthook, line_buffer_output
-        from ompy.runtime.rank_report import tell_of_error
-
-        line_buffer_output()
-        install_excepthook(client, partial(tell_of_error, current().process))
+        guard(_life.world.process)
 
 
 def _at_exit() -> None:
@@ -152,13 +147,11 @@ def _at_exit() -> None:
 
 def Finalize() -> None:
     """Finalise MPI: what was sent is delivered, then nothing works any more."""
+    from ompy.runtime.world import leave
+
     world = current()
     delete_all(COMM_SELF)
-    world.process.finalize()
-    world.process.registry.close()
-    farewell = getattr(world.context.wireup, "finalized", None)
-    if farewell is not None:
-        farewell()
+    leave(world.process)
     _life.finalized = True
     _close_communicators(world)
 

@@ -517,6 +517,10 @@ class Network:
                 stays until the last of them has unmapped it.
         """
 
+    def memory_size(self) -> int:
+        """Bytes of memory this host has."""
+        raise NotImplementedError
+
     def doorbell(self, local_rank: int) -> Doorbell:
         """The doorbell of a rank of this host."""
         raise NotImplementedError

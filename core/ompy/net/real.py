@@ -172,6 +172,10 @@ class RealNetwork(Network):
         if self._regions is not None:
             self._regions.release(address, pages=pages)
 
+    def memory_size(self) -> int:
+        """What the kernel says."""
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+
     def _of_regions(self) -> Regions:
         if self._regions is None:
             from ompy.net.regions import Regions  # late: with ctypes, only where it is needed

@@ -30,6 +30,7 @@ from ompy.net.base import (
 )
 from ompy.net.virtual_locks import LockTable, VirtualLocks
 
+MEMORY_SIZE: Final = 1 << 26  # bytes; arbitrary: of a host; enough for tests, little to try
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
 
@@ -546,6 +547,10 @@ class VirtualNetwork(Network):
         for key, memory in list(self._fabric.regions.items()):
             if key[0] == self._rank and vm.address_of(memoryview(memory)) == address:
                 del self._fabric.regions[key]
+
+    def memory_size(self) -> int:
+        """The same on every virtual host."""
+        return MEMORY_SIZE
 
     def doorbell(self, local_rank: int) -> Doorbell:
         """The doorbell of the `local_rank`-th rank of this host."""

@@ -6,6 +6,7 @@ import atexit
 import os
 import stat
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -13,10 +14,31 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ompy.runtime.client import AgentClient
+    from ompy.runtime.process import RankProcess
 
 UNCAUGHT: Final = 1  # what Python itself exits with after an uncaught exception
 _TEXT_LIMIT: Final = 500  # characters; arbitrary: the traceback has the rest
 _HARMLESS: Final = (KeyboardInterrupt, SystemExit)
+
+
+_guarded: Final[set[int]] = set()  # processes, by id: a forked child is another
+
+
+def guard(process: RankProcess) -> None:
+    """Guard a launched rank, once: what is uncaught ends the job, lines are written when said.
+
+    Call it after registering exit hooks that may wait for other ranks.
+    """
+    from ompy.runtime.client import AgentClient
+
+    client = process.context.wireup
+    if not isinstance(client, AgentClient) or os.getpid() in _guarded:
+        return
+    from ompy.runtime.rank_report import tell_of_error
+
+    _guarded.add(os.getpid())
+    line_buffer_output()
+    install_excepthook(client, partial(tell_of_error, process))
 
 
 def install_excepthook(

@@ -69,6 +69,22 @@ class LonelyWireUp(WireUp):
         return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
 
+class _Shared:
+    """The rank that this process is.
+
+    Attributes:
+        process: once it has been brought up.
+        client: its agent, if it has one.
+        users: APIs that need it.
+    """
+
+    def __init__(self) -> None:
+        self.process: RankProcess | None = None
+        self.client: AgentClient | None = None
+        self.users = 0
+
+
+_shared: Final = _Shared()
 _given: Callable[[], RankProcess] | None = None
 
 
@@ -96,7 +112,7 @@ def _itself(process: RankProcess) -> RankProcess:
 def bring_up(make: Callable[[RankProcess], T]) -> T:
     """Bring this process up as a rank, and make what the program works with.
 
-    Call once. The caller finalizes the process before the interpreter ends.
+    Called once by each API of the program: they share the rank, and each calls `leave`.
 
     Args:
         make: what is made of the rank; its components may still turn out not to work.
@@ -110,21 +126,57 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
         UsageError: a parameter is wrong, or a component that has to work does not.
         ComponentError: a component asked for by name does not work.
     """
-    from ompy.runtime.client import attach
-
-    if _given is not None:
-        return make(_given())
-    client = attach() or _join()
-    if client is None:
-        return make(_alone())
+    client = _shared.client
     try:
-        return make(_launched(client))
+        if _shared.process is None:
+            client = _shared.client = _find_client()
+            _shared.process = _new(client)
+        elif _shared.process.finalized:
+            raise MPIError(ERR_OTHER, "this process has left its job already")
+        made = make(_shared.process)
     except ComponentError as problem:
+        if client is None:
+            raise
         client.abort(problem.exit_code, str(problem))
     except UsageError as problem:
+        if client is None:
+            raise
         client.abort(problem.exit_code, "\n".join(problem.problems))
     except MPIError as problem:
+        if client is None:
+            raise
         client.abort(START_FAILED, f"MPI cannot be started: {problem.detail or problem}")
+    _shared.users += 1
+    return made
+
+
+def leave(process: RankProcess) -> None:
+    """One of the APIs that brought this process up needs it no more: the last one ends it.
+
+    Raises:
+        MPIError: what was accepted cannot be delivered.
+    """
+    _shared.users -= 1
+    if _shared.users:
+        return
+    process.finalize()
+    process.registry.close()
+    farewell = getattr(process.context.wireup, "finalized", None)
+    if farewell is not None:
+        farewell()
+
+
+def _find_client() -> AgentClient | None:
+    """Who has made this process one of a job, if somebody has."""
+    from ompy.runtime.client import attach
+
+    return None if _given is not None else attach() or _join()
+
+
+def _new(client: AgentClient | None) -> RankProcess:
+    if _given is not None:
+        return _given()
+    return _alone() if client is None else _launched(client)
 
 
 def _join() -> AgentClient | None:

@@ -19,15 +19,21 @@ before the bytes are.
 **Alignment.** A get needs `GET_ALIGNMENT` of the remote address and the length, and of the local
 address too where `local_get_aligned`. A put needs none.
 
+**Progress** is made by reading a completion queue that is empty, and in each round of the rank's
+engine. A rank sleeps when nothing is new: a poller that leaves events in a queue returns how many
+it has taken, so that the engine asks it again.
+
 **Short messages** (SMSG) go to a mailbox per peer with slots of fixed size and credits of its own;
 an event per message comes to the queue of the domain's mailboxes, perhaps in another order than
-the messages, which `smsg_next` has in theirs. The shared message queue (MSGQ) is one mailbox of a
-host for all, of messages up to `MSGQ_MAX` bytes, and not to peers of the own host.
+the messages, which `smsg_next` has in theirs: take all there are at each event. The shared message
+queue (MSGQ) is one mailbox of a host for all, of messages up to `MSGQ_MAX` bytes, and not to peers
+of the own host.
 
 **Order.** Bytes of different posts, and of one post with relaxed ordering, may become visible in
 any order, but a sync flag does after all of its put (`FMA_PUT_W_SYNCFLAG`).
 
-**Threads.** None of the calls may be made while another one runs: users have one big lock.
+**Threads.** None of the calls may be made while another one runs: users have one big lock. The
+engine gives the device its turn with the rank's lock held, so that is the one to take.
 
 Source: seed gasnet-gemini-aries-conduit (Background, RDMA, events); reference gasnet.md 3.
 """
@@ -259,7 +265,12 @@ class Endpoint:
         raise NotImplementedError
 
     def smsg_send(self, header: memoryview, payload: memoryview) -> ReturnCode:
-        """Send a short message, copying both; NOT_DONE when the peer's mailbox has no room."""
+        """Send a short message, copying both.
+
+        Returns:
+            SUCCESS; NOT_DONE when the peer's mailbox has no room; TRANSACTION_ERROR when the peer
+            has ended.
+        """
         raise NotImplementedError
 
     def smsg_next(self) -> tuple[ReturnCode, memoryview | None]:

@@ -1,0 +1,1 @@
+"""Conduits: what GASNet runs over."""

@@ -1,0 +1,1 @@
+"""Conduits `gemini` and `aries`, over an emulated NIC of Cray's."""

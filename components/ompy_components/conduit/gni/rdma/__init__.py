@@ -1,0 +1,1 @@
+"""Put and get over the NIC, for conduits `gemini` and `aries`."""

@@ -1,0 +1,1 @@
+"""nic/gni: an emulated Gemini or Aries NIC."""

@@ -1,0 +1,66 @@
+"""Atomics, which the device of the memory's owner does.
+
+question: command u8 | 8 handle 2 * u64 | 24 offset u64 | 32 operands 2 * u64
+answer:   status u8 | 8 old value u64
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final
+
+from ompy.frameworks.nic.gni import AtomicCommand, MemoryHandle, PostDescriptor, ReturnCode
+
+WORD: Final = 8  # bytes; reference gasnet.md 3: AMOs are on 64-bit words
+QUESTION: Final = Struct("<B7xQQQQQ")
+ANSWER: Final = Struct("<B7xQ")
+assert QUESTION.size == 48
+assert ANSWER.size == 16
+
+_COMMANDS: Final = tuple(AtomicCommand)
+_CODES: Final = tuple(ReturnCode)
+_MASK: Final = (1 << 64) - 1  # reference gasnet.md 3: the same words
+
+_COMPUTE: Final[dict[AtomicCommand, Callable[[int, int, int], int]]] = {
+    AtomicCommand.ADD: lambda old, first, _: old + first,
+    AtomicCommand.AND: lambda old, first, _: old & first,
+    AtomicCommand.OR: lambda old, first, _: old | first,
+    AtomicCommand.XOR: lambda old, first, _: old ^ first,
+    AtomicCommand.SWAP: lambda _, first, __: first,
+    AtomicCommand.CSWAP: lambda old, first, second: second if old == first else old,
+    AtomicCommand.MIN: lambda old, first, _: min(old, first),
+    AtomicCommand.MAX: lambda old, first, _: max(old, first),
+}
+
+
+def ask(post: PostDescriptor) -> bytes:
+    """The question for a post."""
+    assert post.command is not None
+    assert post.remote_handle is not None
+    return QUESTION.pack(
+        _COMMANDS.index(post.command),
+        *post.remote_handle,
+        post.remote_address,
+        post.first_operand & _MASK,
+        post.second_operand & _MASK,
+    )
+
+
+def compute(question: memoryview, find: Callable[[MemoryHandle], memoryview | None]) -> bytes:
+    """Do what a peer asks for in the memory that `find` says, and make the answer."""
+    command, first_word, second_word, offset, first, second = QUESTION.unpack(question)
+    memory = find(MemoryHandle(first_word, second_word))
+    if memory is None or offset + WORD > len(memory):
+        return ANSWER.pack(_CODES.index(ReturnCode.PERMISSION_ERROR), 0)
+    place = memory[offset : offset + WORD]
+    old = int.from_bytes(place, "little")
+    new = _COMPUTE[_COMMANDS[command]](old, first, second) & _MASK
+    place[:] = new.to_bytes(WORD, "little")
+    return ANSWER.pack(_CODES.index(ReturnCode.SUCCESS), old)
+
+
+def read_answer(answer: memoryview) -> tuple[ReturnCode, int]:
+    """Status and old value."""
+    code, old = ANSWER.unpack(answer)
+    return _CODES[code], old

@@ -1,0 +1,312 @@
+"""One rank's part of a communication domain."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.gni import (
+    CommunicationDomain,
+    CompletionQueue,
+    Endpoint,
+    Event,
+    EventKind,
+    MemoryHandle,
+    Ordering,
+    ReturnCode,
+)
+from ompy.mca.parameter import Values
+
+from ompy_components.nic.gni import atomics
+from ompy_components.nic.gni.completions import EventQueue
+from ompy_components.nic.gni.endpoint import GniEndpoint
+from ompy_components.nic.gni.far import FarWire
+from ompy_components.nic.gni.generations import Generation
+from ompy_components.nic.gni.host import HostWire, Kind
+from ompy_components.nic.gni.lateness import Lateness
+from ompy_components.nic.gni.layout import MSGQ_RELEASED
+from ompy_components.nic.gni.mailbox import Mailbox, mailbox_size
+from ompy_components.nic.gni.memory import FarMemory, OwnMemory, PeerMemory
+from ompy_components.nic.gni.posts import Posts
+
+if TYPE_CHECKING:
+    from ompy_components.nic.gni.device import GniDevice
+
+# members of an enum are slow to find
+SUCCESS, SMSG_EVENT = ReturnCode.SUCCESS, EventKind.SMSG
+SMSG, MSGQ, REMOTE, CQWRITE, AMO = (
+    int(kind) for kind in (Kind.SMSG, Kind.MSGQ, Kind.REMOTE, Kind.CQWRITE, Kind.AMO)
+)
+
+
+class GniDomain(CommunicationDomain):
+    """This rank in a communication domain.
+
+    Attributes:
+        generation: which NIC it is.
+        job: protection tag and cookie in one number, never 0.
+        wire: to the peers of the host.
+        far: to those of other hosts, if there are any.
+        memory: what this rank has registered.
+        endpoints: those that are bound, by rank.
+        posts: those under way.
+        unsaid: what peers are to be told and waits for room, by rank: so long no post tells them
+            more.
+        late: what comes later than it has to.
+        msgq_share: messages one peer may have in another's shared queue.
+        refuses_some: posts, messages and registrations are refused now and then.
+        plain: nothing is late, refused or fails by a parameter.
+        news: what has come from peers, or become of posts, in all.
+    """
+
+    def __init__(
+        self,
+        device: GniDevice,
+        context: RankContext,
+        job: int,
+        wire: HostWire,
+        far: FarWire | None,
+        values: Values,
+    ) -> None:
+        self._device = device
+        self._context = context
+        self._values = values
+        self.generation: Generation = device.kind
+        self.job = job
+        self.wire = wire
+        self.far = far
+        self._copy = device.copy
+        self.memory = OwnMemory(context, wire, far, self._copy)
+        self.endpoints: dict[int, GniEndpoint] = {}
+        self.late = Lateness(context.engine, values.late)
+        self.refuses_some = bool(values.refuse_every or values.refuse)
+        self.plain = not (values.late or values.fail or self.refuses_some)
+        self.posts = Posts(self, values.posts)
+        self.msgq_share = 0
+        self.news = 0
+        self._mailbox_queue: EventQueue | None = None
+        self._msgq_queue: EventQueue | None = None
+        self._msgq: deque[tuple[int, bytes]] = deque()
+        self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
+        self.unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
+        self._calls = 0
+        self._refused = False
+        self._inside = False
+        wire.join(job)
+        if far is not None:
+            far.join(job)
+
+    # -- memory and queues
+
+    def register(
+        self,
+        memory: memoryview,
+        ordering: Ordering = Ordering.RELAXED,
+        queue: CompletionQueue | None = None,
+    ) -> tuple[ReturnCode, MemoryHandle | None]:
+        """Register memory, if there is a slot left."""
+        handle = None if self.refuses() else self.memory.add(memory, ordering, queue)
+        code = ReturnCode.SUCCESS if handle is not None else ReturnCode.ERROR_RESOURCE
+        return code, handle
+
+    def deregister(self, handle: MemoryHandle) -> ReturnCode:
+        """Take it back."""
+        found = self.memory.remove(handle)
+        return ReturnCode.SUCCESS if found else ReturnCode.INVALID_PARAM
+
+    def completion_queue(self, depth: int) -> EventQueue:
+        """One with room for `depth` events."""
+        return EventQueue(depth, self.progress)
+
+    def endpoint(self, queue: CompletionQueue | None) -> Endpoint:
+        """An endpoint, not bound yet."""
+        assert queue is None or isinstance(queue, EventQueue), "a queue of another device"
+        return GniEndpoint(self, queue)
+
+    def address_of(self, rank: int) -> int:
+        """Of the NIC that a rank has."""
+        return self._device.address_of(rank)
+
+    def wire_to(self, rank: int) -> HostWire | FarWire | None:
+        """The wire that leads to a rank; None: there is none."""
+        if self.wire.reaches(rank):
+            return self.wire
+        far = self.far
+        return far if far is not None and far.reaches(rank) and far.meet(rank) else None
+
+    def peer_memory(self, rank: int) -> PeerMemory | FarMemory:
+        """What a peer has registered."""
+        if self.far is not None and self.far.reaches(rank):
+            return FarMemory(self.far, rank)
+        proc, wire = self.wire.proc(rank), self.wire
+        return PeerMemory(proc, wire.layout, wire.words, self._copy, self.job)
+
+    # -- short messages
+
+    def mailbox_queue(self, queue: CompletionQueue) -> None:
+        """Say who is told of short messages."""
+        assert isinstance(queue, EventQueue), "a queue of another device"
+        self._mailbox_queue = queue
+
+    def smsg_mailbox_size(self, max_credit: int, max_size: int) -> int:
+        """Bytes of a mailbox."""
+        return mailbox_size(max_credit, max_size)
+
+    def mailbox_opened(self, endpoint: GniEndpoint) -> None:
+        """For the endpoint: what came before the mailbox was there comes now."""
+        for message in self._early.pop(endpoint.rank, []):
+            self._smsg(endpoint.rank, memoryview(message))
+
+    def msgq_init(self, queue: CompletionQueue, slots: int) -> ReturnCode:
+        """Take part in the shared message queue."""
+        assert isinstance(queue, EventQueue), "a queue of another device"
+        if self._msgq_queue is not None:
+            return ReturnCode.INVALID_STATE
+        self._msgq_queue = queue
+        self.msgq_share = max(1, slots // max(1, self._context.size - 1))
+        return ReturnCode.SUCCESS
+
+    def msgq_reaches(self, rank: int) -> bool:
+        """Whether the shared queue leads there: not within a host, unless a parameter says so."""
+        return bool(self._values.msgq_on_host) or not self.wire.reaches(rank)
+
+    def msgq_next(self) -> tuple[ReturnCode, int, bytes]:
+        """The oldest message in the shared queue."""
+        self.progress()
+        if not self._msgq:
+            return ReturnCode.NOT_DONE, -1, b""
+        rank, message = self._msgq.popleft()
+        wire = self.wire_to(rank)
+        assert wire is not None, "it has sent something"
+        wire.release(rank, MSGQ_RELEASED)
+        return ReturnCode.SUCCESS, rank, message
+
+    # -- what runs out
+
+    def refuses(self) -> bool:
+        """Whether this call is one of those that the parameters have refused."""
+        if not self.refuses_some:
+            return False
+        values, chance = self._values, self._context.engine.random
+        self._calls += 1
+        refused = bool(values.refuse_every) and not self._calls % values.refuse_every
+        refused = refused or (bool(values.refuse) and chance.randrange(100) < values.refuse)
+        self._refused |= refused
+        return refused
+
+    def fails(self) -> bool:
+        """Whether this post is one of those that the parameters have fail."""
+        percent = self._values.fail
+        return bool(percent) and self._context.engine.random.randrange(100) < percent
+
+    def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
+        """Send something to a peer; false when there is no room, so try again soon."""
+        wire = self.wire_to(rank)
+        assert wire is not None, "it is bound"
+        if wire.send(rank, kind, word, *parts):
+            return True
+        self._refused = True
+        return False
+
+    def not_now(self) -> ReturnCode:
+        """What a sender is told who is to try again: for want of credit, or of room."""
+        self._refused = True
+        return ReturnCode.NOT_DONE
+
+    def say(self, rank: int, kind: Kind, word: int, payload: bytes = b"") -> None:
+        """Tell a peer's device something, as soon as there is room."""
+        if rank in self.unsaid or not self.send(rank, kind, word, payload):
+            self.unsaid.setdefault(rank, deque()).append((kind, word, payload))
+
+    def _say_on(self) -> None:
+        for rank, waiting in list(self.unsaid.items()):
+            wire = self.wire_to(rank)
+            assert wire is not None, "it was tried before"
+            while waiting and (wire.lost(rank) or wire.send(rank, *waiting[0])):
+                waiting.popleft()
+            if not waiting:
+                del self.unsaid[rank]
+
+    # -- progress
+
+    def progress(self) -> None:
+        """Take in what peers have sent, and do some of what is late."""
+        if self._inside:
+            return  # a queue is asked from within
+        self._inside = True
+        try:
+            if self.unsaid:
+                self._say_on()
+            if len(self.late):
+                self.news += self.late.round()
+            self.news += self.wire.take(self._take)
+            if self.far is not None:
+                self.news += self.far.take(self._take)
+            if self.posts.asks:
+                self.posts.look_for_the_dead()
+        finally:
+            self._inside = False
+
+    def _take(self, rank: int, kind: int, word: int, payload: memoryview) -> None:
+        if kind == SMSG:
+            self._smsg(rank, payload)
+        elif kind == MSGQ:
+            self._msgq.append((rank, bytes(payload)))
+            self._tell(self._msgq_queue, Event(EventKind.MSGQ, rank))
+        elif kind == REMOTE:
+            self._tell(self.memory.queue_of(word), Event(EventKind.REMOTE, rank))
+        elif kind == CQWRITE:
+            first, second = (int.from_bytes(payload[at : at + 8], "little") for at in (0, 8))
+            known = self.memory.find(MemoryHandle(first, second))
+            event = Event(EventKind.CQWRITE, rank, word)
+            self._tell(known.queue if known is not None else None, event)
+        elif kind == AMO:
+            self.say(rank, Kind.AMO_DONE, word, atomics.compute(payload, self._words_of))
+        else:
+            self.posts.answered(word, payload)
+
+    def _words_of(self, handle: MemoryHandle) -> memoryview | None:
+        known = self.memory.find(handle)
+        return known.memory if known is not None else None
+
+    def _smsg(self, rank: int, message: memoryview) -> None:
+        endpoint = self.endpoints.get(rank)
+        if endpoint is None or endpoint.mailbox is None:
+            self._early.setdefault(rank, []).append(bytes(message))
+            return
+        mailbox = endpoint.mailbox
+        arrival = partial(self._arrived, mailbox, mailbox.deliver(message), rank)
+        if self.late.percent:
+            self.late.do(arrival)
+        else:
+            arrival()
+
+    def _arrived(self, mailbox: Mailbox, number: int, rank: int) -> None:
+        mailbox.show(number)
+        if self._mailbox_queue is not None:
+            self._mailbox_queue.push(tuple.__new__(Event, (SMSG_EVENT, rank, 0, None, SUCCESS)))
+
+    def _tell(self, queue: CompletionQueue | None, event: Event) -> None:
+        if isinstance(queue, EventQueue):
+            self.late.do(partial(queue.push, event))
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is late or unsaid, or was refused for the moment since last asked."""
+        refused, self._refused = self._refused, False
+        far = self.far is not None and self.far.waits
+        return refused or far or bool(len(self.late)) or bool(self.unsaid)
+
+    def destroy(self) -> ReturnCode:
+        """Give everything back."""
+        if self.endpoints:
+            return ReturnCode.INVALID_STATE
+        self.late.finish()
+        self.memory.close()
+        self.wire.join(0)
+        if self.far is not None:
+            self.far.join(0)
+        self._device.domain_gone()
+        return ReturnCode.SUCCESS

@@ -1,0 +1,199 @@
+"""The wire between the NICs of one host: rings, counters, a doorbell.
+
+An entry of a ring has a kind, a word and some bytes. A rank that sleeps has said so in its line,
+and whoever has news for it rings its doorbell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+from ompy import raw
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+from ompy.net.base import Doorbell
+from ompy.net.ring import RingReader, RingWriter
+
+from ompy_components.nic.gni.layout import JOB, PARKED, Layout
+
+FEW: Final = 2  # arbitrary: so many rings are looked at sooner than hints
+UNHINTED: Final = 64  # arbitrary: takes; a rank looks at all rings before it sleeps, too
+AWAKE: Final = 0
+ASLEEP: Final = 1
+
+
+class Kind(IntEnum):
+    """What an entry is."""
+
+    SMSG = 1
+    MSGQ = 2
+    REMOTE = 3  # a put into memory that has a queue; the word is its slot
+    CQWRITE = 4  # the word is the data, the bytes the handle
+    AMO = 5  # the word is the post's number
+    AMO_DONE = 6
+    RELEASED = 7  # between hosts: messages released, place << 32 | count
+
+
+class _Peer:
+    """A rank of this host.
+
+    Attributes:
+        proc: it.
+        writer, reader: the rings to it and from it.
+        parked, job: which words say whether it sleeps, and in which communication domain it is.
+        hint: byte that says to it that there is something in our ring.
+        by_them, by_us: the first of the counters of messages it has released, and we have.
+        bell: its doorbell, once it was needed.
+    """
+
+    __slots__ = ("bell", "by_them", "by_us", "hint", "job", "parked", "proc", "reader", "writer")
+
+    def __init__(
+        self, proc: Proc, here: int, layout: Layout, writer: RingWriter, reader: RingReader
+    ) -> None:
+        there = proc.local_rank
+        self.proc = proc
+        self.writer = writer
+        self.reader = reader
+        self.parked = layout.line(there) + PARKED
+        self.job = layout.line(there) + JOB
+        self.hint = layout.hint(there, here)
+        self.by_them = layout.released(there, here)
+        self.by_us = layout.released(here, there)
+        self.bell: Doorbell | None = None
+
+
+class HostWire:
+    """This rank's ends of the rings.
+
+    Attributes:
+        layout, words: of the shared segment.
+        room: bytes one entry carries.
+    """
+
+    def __init__(self, context: RankContext, name: str, layout: Layout, slots: int) -> None:
+        self._context = context
+        self.layout = layout
+        self._memory = context.network.segment(name, layout.size)
+        self.words = self._memory.cast("Q")
+        self._line = layout.line(context.me.local_rank)
+        self._peers: dict[int, _Peer] = {}
+        here, size = context.me.local_rank, layout.slot_size
+        for proc in context.local_procs():
+            if proc is context.me:
+                continue
+            there = proc.local_rank
+            writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
+            reader = RingReader(self._memory, layout.ring(here, there), slots, size)
+            self._peers[proc.rank] = _Peer(proc, here, layout, writer, reader)
+        self._job = 0
+        self._readers = list(self._peers.values())
+        begin = layout.hint(here, 0)
+        self._hints = self._memory[begin : begin + layout.hint(here + 1, 0) - begin]
+        self._no_hints = bytes(len(self._hints))
+        self._takes = 0
+        self.room = size - 16  # the ring's own header of a slot
+        context.network.doorbell(here)  # arms it as what wakes this rank
+
+    def reaches(self, rank: int) -> bool:
+        """Whether it is on this host, and not this one itself."""
+        return rank in self._peers
+
+    def proc(self, rank: int) -> Proc:
+        """A peer."""
+        return self._peers[rank].proc
+
+    def join(self, job: int) -> None:
+        """Say which communication domain this rank is in."""
+        self._job = self.words[self._line + JOB] = job
+
+    def lost(self, rank: int) -> str:
+        """Why a peer cannot be reached any more, empty while it can."""
+        return self._peers[rank].proc.departed
+
+    def job_at(self, rank: int) -> int:
+        """Which word says which communication domain a peer is in, 0 while it is in none."""
+        return self._peers[rank].job
+
+    def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
+        """Put an entry into the ring to a peer; false when there is no room now."""
+        peer = self._peers[rank]
+        at = peer.writer.reserve()
+        if at < 0:
+            return False
+        size = 0
+        for part in parts:
+            length = len(part)
+            if length:
+                raw.copy(self._memory, at + size, part, 0, length)
+                size += length
+        peer.writer.publish(size, 0, kind, word)
+        self._memory[peer.hint] = 1
+        self._wake(peer)
+        return True
+
+    def take(self, taker: Callable[[int, int, int, memoryview], object]) -> int:
+        """Hand over what has come from this job: rank, kind, word, bytes. They last for the call.
+
+        Returns:
+            How many entries there were.
+        """
+        count = 0
+        self._takes += 1
+        if len(self._readers) > FEW:
+            # now and then without one, should a processor have cleared it after it was set again
+            if self._takes % UNHINTED and self._hints.tobytes() == self._no_hints:
+                return 0
+            self._hints[:] = self._no_hints
+        for peer in self._readers:
+            reader = peer.reader
+            while reader.peek():
+                payload = self._memory[reader.payload : reader.payload + reader.length]
+                job = self.words[peer.job]
+                try:
+                    if job in (self._job, 0):  # 0: it has left after it sent this
+                        taker(peer.proc.rank, reader.kind, reader.reference, payload)
+                finally:
+                    reader.release()
+                count += 1
+        return count
+
+    def release(self, rank: int, place: int) -> None:
+        """Tell a peer that one more of its messages has been released.
+
+        Args:
+            rank: the peer.
+            place: which of the counters: `SMSG_RELEASED`, `MSGQ_RELEASED`.
+        """
+        peer = self._peers[rank]
+        self.words[peer.by_us + place] += 1
+        self._wake(peer)
+
+    def released(self, rank: int, place: int) -> int:
+        """How many of our messages a peer has released in all."""
+        released: int = self.words[self._peers[rank].by_them + place]
+        return released
+
+    def wake(self, rank: int) -> None:
+        """Have a peer look, if it sleeps."""
+        self._wake(self._peers[rank])
+
+    def _wake(self, peer: _Peer) -> None:
+        if self.words[peer.parked]:
+            self.words[peer.parked] = AWAKE
+            if peer.bell is None:
+                peer.bell = self._context.network.doorbell(peer.proc.local_rank)
+            peer.bell.ring()
+
+    # -- the rank's sleep
+
+    def arm(self) -> bool:
+        """Say that this rank sleeps, then look once more whether there is something."""
+        self.words[self._line + PARKED] = ASLEEP
+        return not any(peer.reader.pending() for peer in self._peers.values())
+
+    def disarm(self) -> None:
+        """Say that it is awake."""
+        self.words[self._line + PARKED] = AWAKE

@@ -1,0 +1,304 @@
+"""Posts under way: what is done to the peer's memory, when it can be seen, and who is told.
+
+Source: seed gasnet-gemini-aries-conduit (RDMA); reference gasnet.md 3, 6.8.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ompy.frameworks.nic.gni import (
+    CQ_DATA_BITS,
+    GET_ALIGNMENT,
+    RDMA_MAX,
+    AtomicCommand,
+    CqMode,
+    Event,
+    EventKind,
+    Ordering,
+    PostDescriptor,
+    PostType,
+    ReturnCode,
+)
+from ompy.net.memory import address_of
+
+from ompy_components.nic.gni import atomics
+from ompy_components.nic.gni.host import Kind
+from ompy_components.nic.gni.memory import PeerMemory, ordering_of, slot_of
+
+if TYPE_CHECKING:
+    from ompy_components.nic.gni.domain import GniDomain
+    from ompy_components.nic.gni.endpoint import GniEndpoint
+
+PACKET: Final = 64  # arbitrary, as Gemini's: bytes of a put that become visible together
+GETS: Final = frozenset({PostType.FMA_GET, PostType.RDMA_GET})
+PUTS: Final = frozenset({PostType.FMA_PUT, PostType.RDMA_PUT, PostType.FMA_PUT_W_SYNCFLAG})
+AMOS: Final = frozenset({PostType.AMO, PostType.FETCHING_AMO})
+RDMA: Final = frozenset({PostType.RDMA_PUT, PostType.RDMA_GET})
+
+# members of an enum are slow to find, and those of a flag slow to combine
+SUCCESS: Final = ReturnCode.SUCCESS
+FMA_PUT: Final = PostType.FMA_PUT
+FMA_PUT_W_SYNCFLAG: Final = PostType.FMA_PUT_W_SYNCFLAG
+FMA_GET: Final = PostType.FMA_GET
+CQWRITE: Final = PostType.CQWRITE
+POST: Final = EventKind.POST
+REMOTE_EVENT: Final = int(CqMode.REMOTE_EVENT)
+LOCAL_OR_GLOBAL: Final = int(CqMode.LOCAL_EVENT | CqMode.GLOBAL_EVENT)
+
+
+def post_event(rank: int, post: PostDescriptor, code: ReturnCode) -> Event:
+    """A post has ended."""
+    return tuple.__new__(Event, (POST, rank, 0, post, code))
+
+
+class Posts:
+    """The posts of one communication domain.
+
+    Attributes:
+        under_way: how many are.
+    """
+
+    def __init__(self, domain: GniDomain, most: int) -> None:
+        self._domain = domain
+        self._most = most
+        self._plain = domain.plain
+        self._local_aligned = domain.generation.local_get_aligned
+        self._asked: dict[int, tuple[GniEndpoint, PostDescriptor]] = {}
+        self._flags: dict[int, bool] = {}  # those of them that are flags: whether the peer is told
+        self._number = 0
+        self.under_way = 0
+
+    def at_once(self, endpoint: GniEndpoint, post: PostDescriptor) -> bool:
+        """Do a put or get of the processor's within this host, if that is all there is to it.
+
+        Nothing is late then, and nothing is refused. What cannot be done so goes the other way.
+        """
+        type_, memory, handle = post.type, endpoint.memory, post.remote_handle
+        put, flag = type_ is FMA_PUT, type_ is FMA_PUT_W_SYNCFLAG
+        if (
+            not (put or flag or type_ is FMA_GET)
+            or not self._plain
+            or type(memory) is not PeerMemory
+            or handle is None
+            or endpoint.rank in self._domain.unsaid
+            or not (put or flag or self._is_aligned(post))
+            or (flag and memory.check(handle, post.sync_flag_address, atomics.WORD) is not SUCCESS)
+        ):
+            return False
+        code = memory.move(handle, post.remote_address, post.local, put or flag)
+        if flag and code is SUCCESS:
+            word = memoryview(post.sync_flag.to_bytes(atomics.WORD, "little"))
+            code = memory.move(handle, post.sync_flag_address, word, True)
+        mode, queue = int(post.cq_mode), endpoint.queue
+        if mode & REMOTE_EVENT and code is SUCCESS:
+            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(handle))
+        self._domain.news += 1
+        if queue is not None and (mode & LOCAL_OR_GLOBAL or code is not SUCCESS):
+            queue.push(post_event(endpoint.rank, post, code))
+        return True
+
+    def begin(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
+        """Begin a post that `refusal` has nothing against."""
+        domain = self._domain
+        tells = post.type in AMOS or post.type is CQWRITE or int(post.cq_mode) & REMOTE_EVENT
+        congested = tells and endpoint.rank in domain.unsaid
+        if self.under_way >= self._most or congested or domain.refuses():
+            return ReturnCode.ERROR_RESOURCE
+        peer = endpoint.memory
+        size = atomics.WORD if post.type in AMOS else len(post.local)
+        size = 0 if post.type is CQWRITE else size
+        code = peer.check(post.remote_handle, post.remote_address, size)
+        if post.type is PostType.FMA_PUT_W_SYNCFLAG and code is ReturnCode.SUCCESS:
+            code = peer.check(post.remote_handle, post.sync_flag_address, atomics.WORD)
+        if endpoint.stranger:
+            code = ReturnCode.PERMISSION_ERROR
+        if endpoint.wire.lost(endpoint.rank) or domain.fails():
+            code = ReturnCode.TRANSACTION_ERROR
+        self.under_way += 1
+        if code is not ReturnCode.SUCCESS:
+            domain.late.do(partial(self._done, endpoint, post, code))
+        elif post.type in PUTS:
+            self._put(endpoint, post)
+        elif post.type in GETS:
+            domain.late.do(partial(self._get, endpoint, post))
+        elif post.type in AMOS:
+            return self._ask(endpoint, post)
+        else:
+            handle = post.remote_handle
+            assert handle is not None, "it was checked"
+            words = b"".join(word.to_bytes(8, "little") for word in handle)
+            domain.say(endpoint.rank, Kind.CQWRITE, post.cq_data, words)
+            domain.late.do(partial(self._done, endpoint, post, ReturnCode.SUCCESS))
+        return ReturnCode.SUCCESS
+
+    def refusal(self, post: PostDescriptor, *, rdma: bool) -> ReturnCode:
+        """What is wrong with a post, whoever it goes to."""
+        if (post.type in RDMA) is not rdma or post.remote_handle is None:
+            return ReturnCode.INVALID_PARAM
+        if post.type in GETS and not self._is_aligned(post):
+            return ReturnCode.ALIGNMENT_ERROR
+        if rdma:
+            return self._rdma_refusal(post)
+        if post.type in AMOS:
+            return self._amo_refusal(post)
+        if post.type is PostType.CQWRITE and post.cq_data >> CQ_DATA_BITS:
+            return ReturnCode.INVALID_PARAM
+        return ReturnCode.SUCCESS
+
+    def _rdma_refusal(self, post: PostDescriptor) -> ReturnCode:
+        if len(post.local) > RDMA_MAX:
+            return ReturnCode.SIZE_ERROR
+        known = self._domain.memory.find(post.local_handle)
+        registered = known is not None and known.has(post.local)
+        return ReturnCode.SUCCESS if registered else ReturnCode.INVALID_PARAM
+
+    def _amo_refusal(self, post: PostDescriptor) -> ReturnCode:
+        if post.command not in self._domain.generation.commands:
+            return ReturnCode.INVALID_PARAM
+        if post.remote_address % atomics.WORD:
+            return ReturnCode.ALIGNMENT_ERROR
+        if post.type is PostType.FETCHING_AMO and len(post.local) != atomics.WORD:
+            return ReturnCode.INVALID_PARAM
+        return ReturnCode.SUCCESS
+
+    def _is_aligned(self, post: PostDescriptor) -> bool:
+        local = 0
+        if self._domain.generation.local_get_aligned and len(post.local):
+            local = address_of(post.local)
+        return not (post.remote_address | len(post.local) | local) % GET_ALIGNMENT
+
+    # -- puts and gets
+
+    def _put(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+        domain, peer, local = self._domain, endpoint.memory, post.local
+        late = domain.late.percent
+        handle = post.remote_handle
+        assert handle is not None, "it was checked"
+        if isinstance(peer, PeerMemory) and not late:
+            self._landed(endpoint, post, peer.move(handle, post.remote_address, local, True))
+            return
+        fma = post.type is not PostType.RDMA_PUT
+        lets_go = post.cq_mode & CqMode.LOCAL_EVENT and not post.cq_mode & CqMode.GLOBAL_EVENT
+        if (fma and domain.generation.fma_put_is_local) or lets_go:
+            local = memoryview(bytes(local))
+        ordering = ordering_of(handle)
+        if late and ordering is Ordering.RELAXED:
+            self._scatter(endpoint, post, local)
+            return
+        lane = endpoint if ordering is Ordering.STRICT else None
+        landed = partial(self._landed, endpoint, post)
+        domain.late.do(partial(peer.write, handle, post.remote_address, local, landed), lane)
+
+    def _scatter(self, endpoint: GniEndpoint, post: PostDescriptor, local: memoryview) -> None:
+        """Have a put's packets become visible each by itself."""
+        handle, starts = post.remote_handle, range(0, max(len(local), 1), PACKET)
+        assert handle is not None
+        codes: list[ReturnCode] = []
+        domain, tells = self._domain, bool(post.cq_mode & CqMode.REMOTE_EVENT)
+        if tells:
+            domain.late.do(partial(domain.say, endpoint.rank, Kind.REMOTE, slot_of(handle)))
+
+        def landed(code: ReturnCode) -> None:
+            codes.append(code)
+            if len(codes) == len(starts):
+                bad = [other for other in codes if other is not ReturnCode.SUCCESS]
+                self._landed(endpoint, post, bad[0] if bad else ReturnCode.SUCCESS, told=tells)
+            if tells:
+                endpoint.wire.wake(endpoint.rank)  # the event may have come already
+
+        for start in starts:
+            packet, at = local[start : start + PACKET], post.remote_address + start
+            domain.late.do(partial(endpoint.memory.write, handle, at, packet, landed))
+
+    def _landed(
+        self,
+        endpoint: GniEndpoint,
+        post: PostDescriptor,
+        code: ReturnCode,
+        *,
+        told: bool = False,
+    ) -> None:
+        """The peer's memory has a put's bytes, or cannot have them; its flag is next."""
+        ended = partial(self._ended, endpoint, post, told=told)
+        if post.type is not PostType.FMA_PUT_W_SYNCFLAG or code is not ReturnCode.SUCCESS:
+            ended(code)
+            return
+        assert post.remote_handle is not None
+        if endpoint.wire is self._domain.far:
+            self._ask_for_flag(endpoint, post, told=told)
+            return
+        word = memoryview(post.sync_flag.to_bytes(atomics.WORD, "little"))
+        endpoint.memory.write(post.remote_handle, post.sync_flag_address, word, ended)
+
+    def _ask_for_flag(self, endpoint: GniEndpoint, post: PostDescriptor, *, told: bool) -> None:
+        """Between hosts bytes may be seen one by one, but a flag only whole: the peer swaps it."""
+        swap = PostDescriptor(PostType.AMO)
+        swap.command = AtomicCommand.SWAP
+        swap.remote_handle, swap.remote_address = post.remote_handle, post.sync_flag_address
+        swap.first_operand = post.sync_flag
+        self._number += 1
+        self._asked[self._number] = endpoint, post
+        self._flags[self._number] = told
+        self._domain.say(endpoint.rank, Kind.AMO, self._number, atomics.ask(swap))
+
+    def _ended(
+        self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode, *, told: bool
+    ) -> None:
+        """All of a put is there: tell the peer unless it is, then the caller."""
+        if code is ReturnCode.SUCCESS and post.cq_mode & CqMode.REMOTE_EVENT and not told:
+            assert post.remote_handle is not None
+            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(post.remote_handle))
+        self._done(endpoint, post, code)
+
+    def _get(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+        assert post.remote_handle is not None
+        done = partial(self._done, endpoint, post)
+        endpoint.memory.read(post.remote_handle, post.remote_address, post.local, done)
+
+    # -- atomics
+
+    def _ask(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
+        self._number += 1
+        if not self._domain.send(endpoint.rank, Kind.AMO, self._number, atomics.ask(post)):
+            self.under_way -= 1
+            return ReturnCode.ERROR_RESOURCE
+        self._asked[self._number] = endpoint, post
+        return ReturnCode.SUCCESS
+
+    def answered(self, number: int, answer: memoryview) -> None:
+        """The peer's device has done an atomic."""
+        endpoint, post = self._asked.pop(number, (None, None))
+        if endpoint is None or post is None:
+            return  # the peer was taken for lost meanwhile
+        code, old = atomics.read_answer(answer)
+        if number in self._flags:
+            self._ended(endpoint, post, code, told=self._flags.pop(number))
+            return
+        if code is ReturnCode.SUCCESS and post.type is PostType.FETCHING_AMO:
+            post.local[:] = old.to_bytes(atomics.WORD, "little")
+        self._domain.late.do(partial(self._done, endpoint, post, code))
+
+    @property
+    def asks(self) -> bool:
+        """Whether answers are awaited."""
+        return bool(self._asked)
+
+    def look_for_the_dead(self) -> None:
+        """Atomics that were asked of ranks that have ended will not be answered."""
+        for number, (endpoint, post) in list(self._asked.items()):
+            if endpoint.wire.lost(endpoint.rank):
+                del self._asked[number]
+                self._flags.pop(number, None)
+                self._done(endpoint, post, ReturnCode.TRANSACTION_ERROR)
+
+    # -- the end of each
+
+    def _done(self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode) -> None:
+        self.under_way -= 1
+        endpoint.under_way -= 1
+        self._domain.news += 1
+        wanted = int(post.cq_mode) & LOCAL_OR_GLOBAL
+        if endpoint.queue is not None and (wanted or code is not SUCCESS):
+            endpoint.queue.push(post_event(endpoint.rank, post, code))

@@ -1,0 +1,109 @@
+"""What `ompy bench gasnet` prints and draws of the rows its ranks have measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+import click
+
+SIZES: Final = "8,64,128,512,1k,2k,4k,4104,8k,8200,16k,64k,256k,1m"  # around the cut-overs
+COPY: Final = "memory copy"
+FLOODS: Final = ("put flood", "get flood", COPY)
+DASHES: Final = {"in": "-", "out": "--"}
+COLOURS: Final = {"put flood": "#1d6fb8", "get flood": "#e08a1e", COPY: "#64748b"}
+
+Row = Mapping[str, Any]
+
+
+def rows_of(result: Mapping[str, Any]) -> list[Row]:
+    """The rows of a result, as `--json` prints them."""
+    names = ("operation", "local", "bytes", "way", "seconds")
+    return [dict(zip(names, row, strict=True)) for row in result["rows"]]
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """Print a line of each."""
+    columns = "{:>12} {:>8} {:>9} {:>10} {:>12} {:>5}  {}"
+    click.echo(columns.format("operation", "local", "bytes", "median", "best tenth", "", "way"))
+    for row in rows:
+        is_flood = row["operation"] in FLOODS
+        values = (f"{figure(row, of):,.2f}" for of in (median, best))
+        unit = "MB/s" if is_flood else "us"
+        local, way = row["local"] or "-", row["way"] or "-"
+        click.echo(columns.format(row["operation"], local, row["bytes"], *values, unit, way))
+
+
+def best(times: Sequence[float]) -> float:
+    """The tenth of the times that are shorter ends here."""
+    return quantiles(times, n=10, method="inclusive")[0] if len(times) > 1 else times[0]
+
+
+def figure(row: Row, of: Any = median) -> float:
+    """The number to show for a row: a rate for floods, else microseconds."""
+    seconds = of(row["seconds"])
+    if row["operation"] in FLOODS:
+        return float(row["bytes"] / seconds / 1e6)
+    return float(seconds * 1e6)
+
+
+def changes(rows: Sequence[Row]) -> list[tuple[int, str]]:
+    """Sizes at which floods go another way than the size below, each with what they change to."""
+    found: dict[int, list[str]] = {}
+    for operation in FLOODS[:2]:
+        for local in DASHES:
+            course = [r for r in rows if (r["operation"], r["local"]) == (operation, local)]
+            for below, row in pairwise(course):
+                if below["way"] != row["way"]:
+                    found.setdefault(row["bytes"], []).append(row["way"])
+    return [(size, ", ".join(dict.fromkeys(ways))) for size, ways in sorted(found.items())]
+
+
+def plot(report: Mapping[str, Any], path: Path) -> None:
+    """Draw bandwidth by size, with the sizes at which transfers go another way.
+
+    Raises:
+        click.UsageError: there is no matplotlib.
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise click.UsageError("--plot needs matplotlib: pip install 'ompy[plots]'") from None
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rows = report["rows"]
+    figure_, axes = plt.subplots(figsize=(8, 5))
+    for operation in FLOODS:
+        for local, dash in DASHES.items():
+            course = [r for r in rows if (r["operation"], r["local"]) == (operation, local)]
+            if not course:
+                continue
+            where = "" if operation == COPY else f", local memory {local} of the segment"
+            axes.plot(
+                [row["bytes"] for row in course],
+                [figure(row) for row in course],
+                dash,
+                color=COLOURS[operation],
+                label=operation + where.replace("in of", "in"),
+            )
+    for size, way in changes(rows):
+        axes.axvline(size, color="#cbd5e1", linewidth=0.8, zorder=0)
+        place: dict[str, Any] = {
+            "transform": axes.get_xaxis_transform(),
+            "va": "bottom",
+            "ha": "right",
+        }
+        axes.text(size, 0.02, way, rotation=90, fontsize=7, color="#64748b", **place)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("bytes")
+    axes.set_ylabel("MB/s")
+    axes.set_title(f"{report['conduit']}: bandwidth of a flood", fontsize=10)
+    axes.legend(fontsize=7)
+    figure_.tight_layout()
+    figure_.savefig(path)
+    plt.close(figure_)

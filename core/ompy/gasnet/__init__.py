@@ -1,0 +1,146 @@
+"""GASNet: active messages, and reading and writing of each other's memory.
+
+    from ompy import gasnet
+
+    gasnet.init()
+    greet, = gasnet.attach([greeted], segment_size=1 << 20)
+    gasnet.put(1, 0, b"hello")
+    gasnet.am_request_short(1, greet, 42)
+    gasnet.barrier()
+
+The functions are the methods of one `Gasnet`, this interpreter's rank. docs/gasnet.md shows how to
+use them, and what differs from the C interface.
+
+Source: reference gasnet.md 1, 2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.frameworks.conduit import SegmentInfo, ThreadMode, Token
+from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH
+from ompy.gasnet.errors import (
+    BadArgument,
+    BarrierMismatch,
+    GasnetError,
+    NotInitialised,
+    NotReady,
+    ResourceError,
+)
+from ompy.gasnet.handles import HANDLES_MAX, INVALID_HANDLE, Handle
+from ompy.gasnet.here import rank as _rank
+from ompy.gasnet.life import PAGE_SIZE, Gasnet, NodeInfo
+from ompy.gasnet.locks import Hsl
+from ompy.gasnet.segment import Segment
+from ompy.gasnet.values import VALUE_MAX, ValueHandle
+
+BARRIERFLAG_ANONYMOUS: Final = ANONYMOUS
+BARRIERFLAG_MISMATCH: Final = MISMATCH
+
+# the job
+init = _rank.init
+attach = _rank.attach
+exit = _rank.exit  # noqa: A001 - GASNet's own name
+is_init = _rank.is_init
+mynode = _rank.mynode
+nodes = _rank.nodes
+neighbours = _rank.neighbours
+get_node_info = _rank.get_node_info
+getenv = _rank.getenv
+conduit_name = _rank.conduit_name
+counters = _rank.counters
+
+# segments
+get_max_local_segment_size = _rank.get_max_local_segment_size
+get_max_global_segment_size = _rank.get_max_global_segment_size
+get_segment_info = _rank.get_segment_info
+segment = _rank.segment
+
+# active messages
+am_request_short = _rank.am_request_short
+am_request_medium = _rank.am_request_medium
+am_request_long = _rank.am_request_long
+am_request_long_async = _rank.am_request_long_async
+am_reply_short = _rank.am_reply_short
+am_reply_medium = _rank.am_reply_medium
+am_reply_long = _rank.am_reply_long
+am_poll = _rank.am_poll
+am_get_msg_source = _rank.am_get_msg_source
+am_max_args = _rank.am_max_args
+am_max_medium = _rank.am_max_medium
+am_max_long_request = _rank.am_max_long_request
+am_max_long_reply = _rank.am_max_long_reply
+block_until = _rank.block_until
+hsl = _rank.hsl
+hold_interrupts = _rank.hold_interrupts
+resume_interrupts = _rank.resume_interrupts
+
+# put and get
+put = _rank.put
+put_bulk = _rank.put_bulk
+put_nb = _rank.put_nb
+put_nb_bulk = _rank.put_nb_bulk
+put_nbi = _rank.put_nbi
+put_nbi_bulk = _rank.put_nbi_bulk
+put_val = _rank.put_val
+put_nb_val = _rank.put_nb_val
+put_nbi_val = _rank.put_nbi_val
+get = _rank.get
+get_bulk = _rank.get_bulk
+get_nb = _rank.get_nb
+get_nb_bulk = _rank.get_nb_bulk
+get_nbi = _rank.get_nbi
+get_nbi_bulk = _rank.get_nbi_bulk
+get_val = _rank.get_val
+get_nb_val = _rank.get_nb_val
+wait_syncnb_valget = _rank.wait_syncnb_valget
+memset = _rank.memset
+memset_nb = _rank.memset_nb
+memset_nbi = _rank.memset_nbi
+
+# what ends them
+wait_syncnb = _rank.wait_syncnb
+wait_syncnb_all = _rank.wait_syncnb_all
+wait_syncnb_some = _rank.wait_syncnb_some
+try_syncnb = _rank.try_syncnb
+try_syncnb_all = _rank.try_syncnb_all
+try_syncnb_some = _rank.try_syncnb_some
+wait_syncnbi_gets = _rank.wait_syncnbi_gets
+wait_syncnbi_puts = _rank.wait_syncnbi_puts
+wait_syncnbi_all = _rank.wait_syncnbi_all
+try_syncnbi_gets = _rank.try_syncnbi_gets
+try_syncnbi_puts = _rank.try_syncnbi_puts
+try_syncnbi_all = _rank.try_syncnbi_all
+begin_nbi_accessregion = _rank.begin_nbi_accessregion
+end_nbi_accessregion = _rank.end_nbi_accessregion
+
+# barriers
+barrier = _rank.barrier
+barrier_notify = _rank.barrier_notify
+barrier_wait = _rank.barrier_wait
+barrier_try = _rank.barrier_try
+
+__all__ = [
+    "BARRIERFLAG_ANONYMOUS",
+    "BARRIERFLAG_MISMATCH",
+    "HANDLES_MAX",
+    "INVALID_HANDLE",
+    "PAGE_SIZE",
+    "VALUE_MAX",
+    "BadArgument",
+    "BarrierMismatch",
+    "Gasnet",
+    "GasnetError",
+    "Handle",
+    "Hsl",
+    "NodeInfo",
+    "NotInitialised",
+    "NotReady",
+    "ResourceError",
+    "Segment",
+    "SegmentInfo",
+    "ThreadMode",
+    "Token",
+    "ValueHandle",
+]

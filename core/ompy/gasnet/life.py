@@ -1,0 +1,284 @@
+"""The life of GASNet in a rank: init, attach, exit; and what a rank can ask about its job.
+
+Source: reference gasnet.md 1 (Init / exit), 8.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from _thread import get_ident
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, NoReturn
+
+from ompy.data.errors import MPIError
+from ompy.frameworks.conduit import (
+    EXTENDED_HANDLERS,
+    Category,
+    SegmentInfo,
+    ThreadMode,
+    Token,
+)
+from ompy.gasnet.dissemination import ANONYMOUS, Dissemination, Knowledge
+from ompy.gasnet.errors import BadArgument, NotInitialised
+from ompy.gasnet.locks import Locks
+from ompy.gasnet.rank import FindConduit
+from ompy.gasnet.segment import Segment
+from ompy.gasnet.table import Entry, assign
+
+FAREWELL: Final = EXTENDED_HANDLERS[3]
+PAGE_SIZE: Final = mmap.PAGESIZE
+_CODE: Final = 0xFF  # POSIX: a process ends with 8 bits
+
+
+class NodeInfo(NamedTuple):
+    """Where a rank runs.
+
+    Attributes:
+        host: index of its host in the job.
+        hostname: of that.
+    """
+
+    host: int
+    hostname: str
+
+
+def _nothing() -> None:
+    """There is nothing else to end."""
+
+
+class Gasnet(Locks):
+    """GASNet for one rank."""
+
+    def __init__(self, find: FindConduit, leave: Callable[[], object] = _nothing) -> None:
+        """Describe a rank that `init` brings up.
+
+        Args:
+            find: makes its conduit.
+            leave: called when the rank has left GASNet.
+        """
+        super().__init__(find)
+        self._leave_job = leave
+        self._owner = 0
+        self._code = 0
+        self._ended = False
+
+    # --- the beginning
+
+    def init(self, mode: ThreadMode | str = ThreadMode.SEQ) -> None:
+        """Join the job. Ranks are known then, and `exit` works; all else comes with `attach`.
+
+        Args:
+            mode: `seq`: this rank has one thread; `parsync`: several, of which one at a time
+                calls; `par`: several call.
+
+        Raises:
+            BadArgument: it was called already, or there is no such mode.
+            ResourceError: no conduit can be used.
+        """
+        if self._me >= 0:
+            raise BadArgument("init was called already")
+        try:
+            mode = ThreadMode(mode)
+        except ValueError as problem:
+            raise BadArgument(f"{problem}: modes are seq, parsync and par") from None
+        try:
+            conduit = self._find(mode)
+        except MPIError as problem:
+            raise self._failed(problem) from problem
+        self._conduit = conduit
+        self._engine = conduit.context.engine
+        if mode is not ThreadMode.PAR:
+            self._guard = self._engine.lock
+        self._owner = get_ident()
+        self._me = conduit.context.rank
+        conduit.on_exit = self._end
+
+    def attach(self, handlers: Iterable[Entry] = (), segment_size: int = PAGE_SIZE) -> list[int]:
+        """Register handlers, and make the segment. All ranks call it, with their own arguments.
+
+        Args:
+            handlers: functions, or pairs of an index of 128 to 255 and a function; with index 0,
+                or without one, the lowest that is free.
+            segment_size: bytes, a multiple of `PAGE_SIZE`, not more than
+                `get_max_local_segment_size`.
+
+        Returns:
+            The handlers' indices, in their order.
+
+        Raises:
+            NotInitialised: `init` was not called.
+            BadArgument: it was called already, or an argument is wrong.
+            ResourceError: there is no such memory.
+        """
+        self._need_init()
+        if self._attached:
+            raise BadArgument("attach was called already")
+        chosen = assign(handlers)
+        limit = self._conduit.max_segment()[0]
+        if segment_size < 0 or segment_size % PAGE_SIZE or segment_size > limit:
+            raise BadArgument(
+                f"a segment has a multiple of {PAGE_SIZE} bytes and {limit} at most, "
+                f"not {segment_size}"
+            )
+        self._fill_table(chosen)
+        self._prepare_fills()
+        self._prepare_barriers()
+        self._prepare_farewell()
+        try:
+            with self._guard:
+                self._conduit.attach(self._table, segment_size)
+        except MPIError as problem:
+            raise self._failed(problem) from problem
+        self._infos = self._conduit.segments
+        self._segment = Segment(self._conduit.segment, self._infos[self._me].address)
+        self._mapped = self._conduit.mapped
+        self._attached = True
+        return [index for index, _ in chosen]
+
+    # --- the end
+
+    def exit(self, code: int = 0) -> NoReturn:
+        """End the whole job with a code; one rank's call is enough.
+
+        With code 0 the others have time to call it too, as long as the conduit says
+        (`exit_timeout`); then they are ended, by a SystemExit out of whatever call polls.
+
+        In the thread that called `init` this raises SystemExit with the job's code, the largest
+        that was given, so that Python's own exit hooks run; another thread ends the process.
+
+        Raises:
+            NotInitialised: `init` was not called.
+        """
+        self._need_init()
+        self._code = code & _CODE
+        if get_ident() in self._handling:  # the job is ended once the poll has been left
+            raise SystemExit(self._code)
+        self.finish()
+        if get_ident() != self._owner:
+            _end_process(self._code)
+        raise SystemExit(self._code)
+
+    def finish(self) -> None:
+        """Leave the job as `exit` does, unless this rank has: called when the interpreter ends."""
+        if self._me < 0 or self._over:
+            return
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        try:
+            if self._attached and not self._code and not self._ended:
+                self._part()
+            if not self._ended:
+                self._code = self._conduit.exit(self._code)
+        except SystemExit:  # another rank has ended the job meanwhile, and `_end` has its code
+            pass
+        self._over = True
+        self._attached = False
+        self._leave_job()
+
+    def _end(self, code: int) -> NoReturn:
+        """Another rank has ended the job: whatever this one waits for does not come."""
+        self._ended = True
+        self._code = code
+        raise SystemExit(code)
+
+    def _part(self) -> None:
+        """Wait for the others to come here, as long as the conduit says."""
+        machine, engine = self._farewell, self._engine
+        machine.enter(Knowledge(ANONYMOUS, 0))
+        end = engine.now() + self._conduit.exit_timeout()
+        while True:
+            while (message := machine.next_round()) is not None:
+                words = [message.parity, message.number]
+                self._send_request(Category.SHORT, message.peer, FAREWELL, words)
+            left = end - engine.now()
+            if machine.complete() or left <= 0 or not engine.wait_until(machine.has_news, left):
+                return
+
+    def _prepare_farewell(self) -> None:
+        """Have the handler in the table."""
+        self._farewell = Dissemination(self._me, self._conduit.context.size)
+        self._add_handler(FAREWELL, self._on_farewell)
+
+    def _on_farewell(self, _token: Token, _payload: memoryview, words: Sequence[int]) -> None:
+        parity, number = words
+        self._farewell.take(parity, number, Knowledge(ANONYMOUS, 0))
+
+    # --- questions
+
+    def is_init(self) -> bool:
+        """Whether this rank takes part in a job."""
+        return self._me >= 0 and not self._over
+
+    def mynode(self) -> int:
+        """This rank.
+
+        Raises:
+            NotInitialised: `init` was not called.
+        """
+        if self._me < 0:
+            raise NotInitialised("call init first")
+        return self._me
+
+    def nodes(self) -> int:
+        """Ranks of the job. Raises as `mynode`."""
+        if self._me < 0:
+            raise NotInitialised("call init first")
+        return self._conduit.context.size
+
+    def get_max_local_segment_size(self) -> int:
+        """Bytes of the largest segment this rank could have; before `attach`."""
+        self._need_init()
+        return self._conduit.max_segment()[0]
+
+    def get_max_global_segment_size(self) -> int:
+        """Bytes of the largest segment every rank could have; before `attach`."""
+        self._need_init()
+        return self._conduit.max_segment()[1]
+
+    def get_segment_info(self) -> Sequence[SegmentInfo]:
+        """Address and size of all ranks' segments, by rank.
+
+        Raises:
+            NotInitialised: `attach` was not called.
+        """
+        if not self._attached:
+            self._refuse_early()
+        return self._infos
+
+    def segment(self) -> Segment:
+        """The own segment. Raises as `get_segment_info`."""
+        if not self._attached:
+            self._refuse_early()
+        return self._segment
+
+    def get_node_info(self) -> list[NodeInfo]:
+        """Where all ranks run, by rank."""
+        self._need_init()
+        return [NodeInfo(proc.node, proc.hostname) for proc in self._conduit.context.procs]
+
+    def neighbours(self) -> Sequence[int]:
+        """Ranks of this host, this one among them."""
+        self._need_init()
+        return self._conduit.neighbours()
+
+    def conduit_name(self) -> str:
+        """Name of the conduit in use."""
+        self._need_init()
+        return self._conduit.name
+
+    def counters(self) -> dict[str, int]:
+        """What the conduit has counted: messages, stalls, retries."""
+        self._need_init()
+        return self._conduit.counters()
+
+    def getenv(self, name: str) -> str | None:
+        """A variable of the job's environment, or None."""
+        return os.environ.get(name)
+
+
+def _end_process(code: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)

@@ -1,0 +1,140 @@
+"""GASNet between real processes: its tests, its tutorial, how a job ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.effort import THOROUGH
+from tests.support.gasnet_programs import PROGRAMS
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = ROOT / "docs" / "gasnet.md"
+CONDUITS = {
+    f"{conduit}, {messages}": (conduit, messages)
+    for conduit in ("gemini", "aries")
+    for messages in ("smsg", "mailboxes")
+}
+FEW = (("large_transfers", "gemini, smsg"), ("full_bisection", "aries, mailboxes"))
+
+pytestmark = pytest.mark.proc
+
+
+def launch(
+    ranks: int,
+    *program: str,
+    conduit: str = "aries",
+    messages: str = "smsg",
+    pshm: bool = True,
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), "--mca", "conduit", conduit]
+    for name, value in (("messages", messages), ("pshm", str(int(pshm)))):
+        command += ["--mca", f"conduit_{conduit}_{name}", value]
+    path = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    return subprocess.run(
+        [*command, sys.executable, *program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)},
+    )
+
+
+def run(name: str, ranks: int, **how: Any) -> subprocess.CompletedProcess[str]:
+    return launch(ranks, "-m", "tests.support.gasnet_rank", name, **how)
+
+
+@pytest.mark.parametrize(
+    ("program", "conduit"),
+    [(program, conduit) for program in PROGRAMS for conduit in CONDUITS] if THOROUGH else FEW,
+)
+def test_ported(program: str, conduit: str) -> None:
+    ranks = PROGRAMS[program].ranks
+    name, messages = CONDUITS[conduit]
+    done = run(program, ranks, conduit=name, messages=messages, pshm=False)
+    assert done.returncode == 0, done.stderr
+    said = [f"rank {rank} of {ranks} did {program}" for rank in range(ranks)]
+    assert sorted(done.stdout.splitlines()) == said
+
+
+@pytest.mark.parametrize("program", ["threads", "coroutines", "beside_mpi"])
+def test_with_others(program: str) -> None:
+    done = run(program, 2, pshm=program == "threads")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"rank {rank} of 2 did {program}" for rank in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "pshm"),
+    [
+        ("one_exits", 7, False),
+        ("handler_exits", 9, True),
+        ("exits_before_attach", 5, True),
+        ("one_fails", 1, False),
+        ("one_is_killed", 137, True),
+    ],
+)
+def test_ends(program: str, code: int, pshm: bool) -> None:
+    done = run(program, 3, pshm=pshm)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert ("LookupError: nobody catches this" in done.stderr) is (program == "one_fails")
+
+
+def test_all_exit() -> None:
+    """What a rank says before its own exit is seen, whoever came first."""
+    done = run("all_exit", 4)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"rank {rank} is through" for rank in range(4)]
+    assert done.stderr == ""
+
+
+def test_bench() -> None:
+    """Each row has its figure, and says which way its bytes went."""
+    command = [sys.executable, "-m", "ompy.cli.main", "bench", "gasnet", "--rounds", "1", "--json"]
+    command += ["--sizes", "8,8200", "--mca", "conduit", "gemini"]
+    command += ["--mca", "conduit_gemini_pshm", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    ways = {(row["operation"], row["local"], row["bytes"]): row["way"] for row in rows}
+    assert ways["put flood", "out", 8] == "FMA"
+    assert ways["put flood", "out", 8200] == "BTE register"
+    assert ways["get flood", "in", 8200] == "BTE segment"
+    assert ways["get", "out", 8] == "FMA immediate"
+    assert all(row["seconds"][0] > 0 for row in rows)
+
+
+def tutorials() -> list[tuple[str, list[str]]]:
+    """The programs of the page, each with what it prints."""
+    block = r"```python\n(.*?)```\n((?:\n|    [^\n]*\n)*)"
+    blocks = re.findall(block, TUTORIAL.read_text(), re.DOTALL)
+    return [
+        (text, [line[4:] for line in said.splitlines() if line and "$" not in line])
+        for text, said in blocks
+    ]
+
+
+@pytest.mark.parametrize(("number", "ranks"), [(0, 2), (1, 3)])
+def test_the_tutorial(number: int, ranks: int, tmp_path: Path) -> None:
+    text, expected = tutorials()[number]
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    done = launch(ranks, str(path))
+    assert done.returncode == 0, done.stderr
+    assert expected
+    assert sorted(done.stdout.splitlines()) == sorted(expected)
+
+
+def test_the_tutorial_has_no_other_programs() -> None:
+    assert len(tutorials()) == 2
