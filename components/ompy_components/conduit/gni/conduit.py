@@ -381,6 +381,17 @@ class GniConduit(Conduit):
             raise MPIError(ERR_RANK, f"rank {node} has no segment before attach")
         return self._rdma
 
+    def waiting(self) -> list[str]:
+        """Posts, requests without an answer, messages that are not sent, the job's end."""
+        lines = self._rdma.waiting() if self._rdma is not None else []
+        lines += self._messages.waiting()
+        for transport in self._transports:
+            lines += transport.waiting()
+        reduction = self._exit.reduction
+        if reduction.begun and not reduction.complete and not self._left:
+            lines.append(f"others to know that the job ends, with code {reduction.code}")
+        return lines
+
     def counters(self) -> dict[str, int]:
         """What has been counted."""
         return dict(self.resources.counters)
