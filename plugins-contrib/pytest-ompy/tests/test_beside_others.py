@@ -117,7 +117,7 @@ def test_the_debugger_in_the_virtual_world(pytester) -> None:
         """
         import pytest
 
-        @pytest.mark.ompy(n=3, world="virtual", seeds=range(3), timeout=1)
+        @pytest.mark.ompy(n=3, world="virtual", seeds=range(3), timeout=20)
         def test_it(comm):
             assert comm.allgather(comm.rank)[comm.rank] != 1
         """

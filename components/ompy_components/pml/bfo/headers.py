@@ -66,7 +66,7 @@ UNION_SIZE: Final = RGET_SIZE + EXTRA.size  # the largest, a restarted RGET's
 GENERATIONS: Final = 1 << 32  # restart sequence numbers; arbitrary: u32, four billion restarts
 SEQUENCES: Final = 1 << 16  # reference openmpi.md 3.1.1
 
-_LOW: Final = 0xFFFFFFFF  # a word's lower half: a source may be negative
+_LOW: Final = 0xFFFFFFFF  # reference openmpi.md 3.4: a rank has 32 bits
 
 
 def following(generation: int) -> int:
