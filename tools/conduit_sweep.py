@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """10,000 small worlds of the conduits gemini and aries, over NICs that refuse and are late.
 
-    python tools/conduit_sweep.py             all of them: some ten minutes of one core
+    python tools/conduit_sweep.py             all of them: some two minutes of one core
     python tools/conduit_sweep.py --worlds N  the first N
     python tools/conduit_sweep.py --world N   one again
 

@@ -75,3 +75,18 @@ def test_example(path: Path, ranks: int, btl: str) -> None:
     if path.stem == "hello":
         said = [line for line in lines if line.startswith("Hello")]
         assert sorted(said) == sorted(f"Hello from rank {r} of {ranks}" for r in range(ranks))
+
+
+@pytest.mark.skipif(not THOROUGH, reason="half a minute on two cores: part of tools/nightly")
+@pytest.mark.parametrize("past_the_nic", [0, 1])
+@pytest.mark.parametrize("conduit", ["gemini", "aries"])
+@pytest.mark.parametrize("name", ["distributed_array", "distributed_hash_table"])
+def test_gasnet_on_32_ranks(name: str, conduit: str, past_the_nic: int) -> None:
+    settings = {"conduit": conduit, f"conduit_{conduit}_pshm": str(past_the_nic)}
+    options = [word for pair in settings.items() for word in ("--mca", *pair)]
+    command = [sys.executable, "-m", "ompy.cli.run", "-n", "32", *options, sys.executable]
+    path = ROOT / "examples" / f"{name}.py"
+    done = subprocess.run([*command, str(path)], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert LAST_LINE[name] in done.stdout.splitlines()[-1]
+    assert " 32 rank(s)" in done.stdout

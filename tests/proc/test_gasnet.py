@@ -99,6 +99,36 @@ def test_all_exit() -> None:
     assert done.stderr == ""
 
 
+STUCK = """
+import time
+from ompy import gasnet
+
+gasnet.init()
+take, = gasnet.attach([print], gasnet.PAGE_SIZE)
+if gasnet.mynode() == 0:
+    gasnet.barrier(7, 0)
+elif gasnet.mynode() == 1:
+    gasnet.am_request_short(2, take)
+    gasnet.block_until(lambda: False)
+else:
+    time.sleep(60)
+"""
+
+
+def test_a_timeout_says_what_every_rank_waits_for() -> None:
+    command = [sys.executable, "-m", "ompy.cli.run", "-n", "3", "--timeout", "3"]
+    program = [sys.executable, "-c", STUCK]
+    done = subprocess.run([*command, *program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 110
+    said = [done.stderr[done.stderr.index(f"ompy: rank {rank} ") :] for rank in range(3)]
+    said = [text[: text[1:].find("ompy: rank") + 1 or None] for text in said]
+    assert "is at <string>:8 in <module>" in said[0]
+    assert "barrier 7: nothing has come from rank 2 yet" in said[0]
+    assert "the condition of a block_until" in said[1]
+    assert "rank 2 to give 1 credits of requests back" in said[1]
+    assert "has no message that is not complete" in said[2]
+
+
 def test_bench() -> None:
     """Each row has its figure, and says which way its bytes went."""
     command = [sys.executable, "-m", "ompy.cli.main", "bench", "gasnet", "--rounds", "1", "--json"]

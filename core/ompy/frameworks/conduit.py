@@ -221,6 +221,14 @@ class Conduit(Poller):
         """
         raise NotImplementedError
 
+    def waiting(self) -> list[str]:
+        """What is not complete, a line each for people to read, as `Pml.waiting`.
+
+        May be called at any moment, from a signal handler too: it changes nothing, takes no lock
+        and may miss what is just changing.
+        """
+        return []
+
     def counters(self) -> dict[str, int]:
         """What it has counted: stalls, retries, messages; for reports."""
         return {}

@@ -50,6 +50,7 @@ get_node_info = _rank.get_node_info
 getenv = _rank.getenv
 conduit_name = _rank.conduit_name
 counters = _rank.counters
+waiting = _rank.waiting
 
 # segments
 get_max_local_segment_size = _rank.get_max_local_segment_size

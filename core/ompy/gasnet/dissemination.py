@@ -108,6 +108,12 @@ class Dissemination:
         self._merge()
         return self.entered and self._sent == self._merged == self._rounds
 
+    def awaited(self) -> int | None:
+        """The rank whose message is missing; None: none is. Changes nothing."""
+        if not self.entered or self._merged >= self._rounds:
+            return None
+        return (self._rank - (1 << self._merged)) % self._size
+
     def leave(self) -> Knowledge:
         """Leave a barrier that is complete. Returns what is known of its name."""
         assert self.complete(), "the barrier is not complete"

@@ -177,6 +177,19 @@ class ThreadState:
             raise ResourceError(f"a thread may have {HANDLES_MAX} handles that it has not synced")
         self.handles += 1
 
+    def waiting(self) -> list[str]:
+        """What is under way, in words."""
+        lines = [f"{self.handles} handles to be synced"] if self.handles else []
+        kinds = [("implicit operations", self.implicit)]
+        if self.region is not None:
+            kinds.append(("operations of an access region", self.region))
+        lines += [
+            f"{name}: {operations.puts} puts and {operations.gets} gets"
+            for name, operations in kinds
+            if operations.puts or operations.gets
+        ]
+        return lines
+
     def current(self) -> Implicit:
         """Where a new implicit operation is counted."""
         return self.region if self.region is not None else self.implicit

@@ -30,6 +30,7 @@ class _Here:
         process = self._process = start()
         atexit.register(rank.finish)
         guard(process)
+        process.others_waiting = rank.waiting
         try:
             return select_conduit(process, mode)
         except (ComponentError, UsageError) as problem:

@@ -268,6 +268,22 @@ class Gasnet(Locks):
         self._need_init()
         return self._conduit.name
 
+    def waiting(self) -> list[str]:
+        """What is not complete, a line each for people to read. As `Conduit.waiting`."""
+        if self._me < 0 or self._over:
+            return []
+        lines = ["the condition of a block_until"] * self._blocked
+        if self._attached:
+            name, flags = self._barrier_given
+            which = "an anonymous barrier" if flags & ANONYMOUS else f"barrier {name}"
+            for what, machine in ((which, self._barrier), ("the end of all", self._farewell)):
+                missing = machine.awaited()
+                if missing is not None:
+                    lines.append(f"{what}: nothing has come from rank {missing} yet")
+        for state in [*self._states.values()]:
+            lines += state.waiting()
+        return [*lines, *self._conduit.waiting()]
+
     def counters(self) -> dict[str, int]:
         """What the conduit has counted: messages, stalls, retries."""
         self._need_init()

@@ -124,7 +124,11 @@ class Messages(Rank):
             BadArgument: as `am_poll`.
         """
         self._check_free()
-        self._wait_for(predicate)
+        self._blocked += 1
+        try:
+            self._wait_for(predicate)
+        finally:
+            self._blocked -= 1
 
     def am_get_msg_source(self, token: Token) -> int:
         """The rank that sent the message whose handler got this token.

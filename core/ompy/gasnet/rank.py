@@ -38,6 +38,7 @@ class Rank:
         _quiet: threads in a no-interrupt section.
         _states: handles and implicit operations, by thread.
         _guard: held around calls of the conduit.
+        _blocked: calls of `block_until` that have not returned.
         _over: the rank has left.
     """
 
@@ -57,6 +58,7 @@ class Rank:
         self._quiet: set[int] = set()
         self._states: dict[int, ThreadState] = {}
         self._guard: AbstractContextManager[object] = nullcontext()
+        self._blocked = 0
         self._parallel = False
         self._attached = False
         self._over = False

@@ -37,6 +37,7 @@ class RankProcess:
         finalized: true after `finalize`.
         api: what the API above keeps about it.
         before_finalize: called when `finalize` begins, the last one first.
+        others_waiting: as `Pml.waiting`, of what else the rank does.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class RankProcess:
         self.finalized = False
         self.api: Any = None
         self.before_finalize: list[Callable[[], object]] = []
+        self.others_waiting: Callable[[], list[str]] = list
         context.find_healing = partial(_healing, registry)
         self._open_btls()
         self._bml = context.bml = self._select_bml()

@@ -74,7 +74,7 @@ def report(process: RankProcess, frame: FrameType | None, most: int) -> str:
     if process.finalized:
         lines.append("  has finalized MPI")
     else:
-        waiting = process.pml.waiting()
+        waiting = [*process.pml.waiting(), *process.others_waiting()]
         lines.append("  waits for" if waiting else "  has no message that is not complete")
         lines += [f"    {line}" for line in waiting]
     recent = context.trace.recent()[-most:] if most else []

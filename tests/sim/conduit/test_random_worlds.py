@@ -9,7 +9,7 @@ import pytest
 from tests.support.conduit_random import CLASSES, world
 from tests.support.effort import effort
 
-WORLDS = len(CLASSES) * effort(8)
+WORLDS = len(CLASSES) * effort(40)
 
 
 def test_nothing_is_lost_doubled_or_altered_and_no_credit_is_missing() -> None:

@@ -133,3 +133,25 @@ def test_awaiting_needs_real_time() -> None:
         gasnet.barrier()
 
     run(CONDUITS["loopback"], 2, program)
+
+
+def test_what_is_under_way_is_told_to_who_asks() -> None:
+    """For the report of a stuck rank: explicit and implicit operations, and the NIC's work."""
+
+    def program(gasnet: Any) -> None:
+        gasnet.init()
+        gasnet.attach()
+        assert gasnet.waiting() == []
+        if not gasnet.mynode():
+            handle = gasnet.put_nb_bulk(1, 16, bytes(8))
+            gasnet.get_nbi(bytearray(4), 1, 0)
+            told = gasnet.waiting()
+            assert told[:2] == ["1 handles to be synced", "implicit operations: 0 puts and 1 gets"]
+            assert any("put of 8 bytes at offset 16 of rank 1" in line for line in told[2:]), told
+            assert any("get of 4 bytes at offset 0 of rank 1" in line for line in told[2:]), told
+            gasnet.wait_syncnb(handle)
+            gasnet.wait_syncnbi_all()
+            assert gasnet.waiting() == []
+        gasnet.barrier()
+
+    run(CONDUITS["gemini, late"], 2, program)

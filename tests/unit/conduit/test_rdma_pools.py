@@ -127,6 +127,9 @@ class Story(Transfer):
     def get_event(self) -> tuple[ReturnCode, Event | None]:
         return self.events.pop(0) if self.events else (ReturnCode.NOT_DONE, None)
 
+    def count(self) -> int:
+        return len(self.events)
+
     def done(self, *, is_get: bool) -> None:
         self.log.append("COMPLETION_OP")
 

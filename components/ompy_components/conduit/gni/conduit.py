@@ -87,6 +87,7 @@ class GniConduit(Conduit):
         self._limits = joined.limits
         self._hosts = joined.hosts
         self._transports: list[Transport] = [joined.transport]
+        self._by_nic = any(self.resources.endpoints)
         by_node: list[Transport | None] = [joined.transport] * context.size
         by_node[context.rank] = None
         self._exit = Exit(context, timeout(values, context.size), self._tell_exit)
@@ -97,6 +98,7 @@ class GniConduit(Conduit):
             self._transports.append(between)
             for node in between.nodes:
                 by_node[node], depths[node] = between, values.pshm_network_depth
+        self._polled = self._transports if self._by_nic else self._transports[1:]
         self._messages = Messages(self.resources, depths, by_node, self._exit.heard)
         self._rdma: RdmaEngine | None = None
         self._memory: segment.Memory | None = None
@@ -160,7 +162,7 @@ class GniConduit(Conduit):
         self._messages.tell_exit(node, shift, code)
 
     def _exit_progress(self) -> int:
-        for transport in self._transports:
+        for transport in self._polled:
             transport.poll()
         self._messages.flush()
         return self._messages.lines
@@ -202,9 +204,9 @@ class GniConduit(Conduit):
         if self._quiet or self._left:
             return 0
         count = self._messages.flush()
-        if self._rdma is not None:
+        if self._rdma is not None and self._by_nic:
             count += self._rdma.poll_local()
-        for transport in self._transports:
+        for transport in self._polled:
             count += transport.poll()
         if self._exit.asked and not self._exit.reduction.begun:
             self.on_exit(self.exit(0))
@@ -214,7 +216,7 @@ class GniConduit(Conduit):
         """Whether the rank may sleep: the NIC wakes it."""
         if self._quiet or self._left:
             return True
-        if any(transport.ready() for transport in self._transports):
+        if any(transport.ready() for transport in self._polled):
             return False
         if self._rdma is not None and self.resources.local_queue.ready():
             return False
@@ -224,7 +226,7 @@ class GniConduit(Conduit):
 
     def _expects(self) -> bool:
         """Whether the rank has to look again soon, though nothing will wake it."""
-        return bool(self._messages.lines) or any(each.expects() for each in self._transports)
+        return bool(self._messages.lines) or any(each.expects() for each in self._polled)
 
     def _look(self) -> None:
         """It was woken to look again; the polling that comes with it does."""
@@ -378,6 +380,17 @@ class GniConduit(Conduit):
         if self._rdma is None:
             raise MPIError(ERR_RANK, f"rank {node} has no segment before attach")
         return self._rdma
+
+    def waiting(self) -> list[str]:
+        """Posts, requests without an answer, messages that are not sent, the job's end."""
+        lines = self._rdma.waiting() if self._rdma is not None else []
+        lines += self._messages.waiting()
+        for transport in self._transports:
+            lines += transport.waiting()
+        reduction = self._exit.reduction
+        if reduction.begun and not reduction.complete and not self._left:
+            lines.append(f"others to know that the job ends, with code {reduction.code}")
+        return lines
 
     def counters(self) -> dict[str, int]:
         """What has been counted."""

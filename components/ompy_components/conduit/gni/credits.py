@@ -49,6 +49,10 @@ class Credits:
             raise CreditError(f"rank {node} gave back {surplus} credits too many")
         self._left[node] = left
 
+    def taken(self, node: int) -> int:
+        """How many of a peer's are taken."""
+        return self._depths[node] - self._left[node]
+
     def outstanding(self) -> int:
         """How many are taken, of all peers'."""
         return sum(self._depths) - sum(self._left)

@@ -9,7 +9,7 @@ Source: seed gasnet-gemini-aries-conduit (Active Message design, smsg_cq_handle)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -103,6 +103,16 @@ class Messages:
                 if not line:
                     del self._lines[node]
         return count
+
+    def waiting(self) -> Iterator[str]:
+        """Requests that are not answered, and messages that are not sent, in words."""
+        for node in range(len(self._transports)):
+            taken, free = self.credits.taken(node), self.credits.left(node)
+            if taken:
+                left = "" if free else "; there is none for another request"
+                yield f"rank {node} to give {taken} credits of requests back{left}"
+        for node, line in [*self._lines.items()]:
+            yield f"room for {len(line)} messages to rank {node}"
 
     @property
     def lines(self) -> int:

@@ -280,5 +280,9 @@ class MailboxTransport(Transport):
         """Whether flags are missing: they come after the event, and without one of their own."""
         return bool(self._sources)
 
+    def waiting(self) -> list[str]:
+        """Flags that are missing."""
+        return [f"the flag of a message of rank {node}" for node in [*self._sources]]
+
     def close(self) -> None:
         """The queue is given back with the endpoints."""

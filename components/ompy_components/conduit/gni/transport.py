@@ -66,6 +66,10 @@ class Transport:
         """Whether something is to be looked for again soon, though nothing will wake the rank."""
         return False
 
+    def waiting(self) -> list[str]:
+        """What it expects, in words (`Conduit.waiting`)."""
+        return []
+
     def close(self) -> None:
         """Give everything back."""
         raise NotImplementedError

@@ -53,6 +53,10 @@ class EventQueue(CompletionQueue):
             self._progress()
         return bool(self._events)
 
+    def count(self) -> int:
+        """Events in it."""
+        return len(self._events)
+
     def close(self) -> None:
         """Forget what is in it."""
         self._events.clear()

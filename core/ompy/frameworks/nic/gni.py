@@ -230,6 +230,10 @@ class CompletionQueue:
         """Whether there is an event now. A rank that sleeps is woken by news."""
         raise NotImplementedError
 
+    def count(self) -> int:
+        """Events in it. Unlike `ready` this does not make the device look for news."""
+        raise NotImplementedError
+
     def close(self) -> None:
         """Give it back; nothing is bound to it any more."""
         raise NotImplementedError

@@ -104,6 +104,7 @@ class DescriptorPool:
         """Make none yet; `memory` is registered and has `IMMEDIATE_SIZE` bytes for each."""
         self.count = count
         self._memory = memory
+        self._made: list[Descriptor] = []
         # a number stands for a descriptor that was never needed so far
         self._free: list[Descriptor | int] = list(range(count - 1, -1, -1))
 
@@ -125,7 +126,12 @@ class DescriptorPool:
         if isinstance(found, int):
             at = found * IMMEDIATE_SIZE
             found = Descriptor(self._memory[at : at + IMMEDIATE_SIZE])
+            self._made.append(found)
         return found
+
+    def in_use(self) -> list[Descriptor]:
+        """Those that are not free."""
+        return [descriptor for descriptor in [*self._made] if descriptor.flags]
 
     def give(self, descriptor: Descriptor) -> None:
         """Give one back, cleared."""

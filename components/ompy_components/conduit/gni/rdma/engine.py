@@ -150,6 +150,10 @@ class RdmaEngine:
         offset, payload = self._put_all_but_last(node, offset, payload)
         self._put(node, offset, payload, after, bulk=keeps_payload)
 
+    def waiting(self) -> list[str]:
+        """Posts that are not done, in words (`Conduit.waiting`)."""
+        return [f"the NIC to complete {made!r}" for made in self._descriptors.in_use()]
+
     def close(self) -> None:
         """Wait for what is under way, though not for long; what fails now is nobody's concern."""
         now = self._resources.context.engine.now
