@@ -195,11 +195,14 @@ def test_rails_with_different_eager_limits() -> None:
         rdma_world(2, exchange, rails, seed=seed)
 
 
-@pytest.mark.parametrize("flags", [0, PUT, GET])
+@pytest.mark.parametrize(("flags", "rails"), [(0, 1), (PUT, 1), (GET, 1), (0, 2)])
 @pytest.mark.parametrize("pinned", [0, 1])
 @pytest.mark.parametrize("after", [1, 3, 10, 30])
-def test_path_lost_in_the_middle(flags: int, pinned: int, after: int) -> None:
-    """Every request of the peer fails once, and no registration or fragment is left behind."""
+def test_path_lost_in_the_middle(flags: int, pinned: int, after: int, rails: int) -> None:
+    """Every request of the peer fails once, and no registration or fragment is left behind.
+
+    Over another rail the peer may still answer what was given up here: that is no defect.
+    """
 
     def program(process: RankProcess) -> list[int]:
         comm, pml = world(process), process.pml
@@ -217,7 +220,7 @@ def test_path_lost_in_the_middle(flags: int, pinned: int, after: int) -> None:
         return [request.error for request in requests]
 
     rail = RdmaRail(flags=flags, put_limit=3000, get_limit=3000, descriptors=5)
-    job = rdma_world(2, program, [rail], mpi_leave_pinned=pinned)
+    job = rdma_world(2, program, [rail] * rails, mpi_leave_pinned=pinned)
     errors = {error for result in job.results for error in result}
     assert errors <= {0, ERR_PROC_FAILED, ERR_OTHER}
     assert errors != {0}

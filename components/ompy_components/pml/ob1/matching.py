@@ -187,6 +187,8 @@ class RecvRequest(Request):
 
     def story(self) -> str:
         """What is known of it, for messages to people."""
+        if not self.id:
+            return repr(self)
         return (
             f"receive {self.id} from rank {self.source} tag {self.tag} in "
             f"{self.communicator.name}: {self.arrived} of {self.length} bytes"

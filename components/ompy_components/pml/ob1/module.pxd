@@ -45,6 +45,7 @@ cdef class Ob1(Pml):
     cdef Engine _engine
     cdef RankLock _lock
     cdef public Control control
+    cdef public bint gave_up
     cdef public Rdma rdma
     cdef public Receiving receiving
     cdef public Sending sending
@@ -60,6 +61,7 @@ cdef class Ob1(Pml):
     cpdef endpoint(self, proc)
     cpdef Matching matching(self, Communicator communicator)
     cpdef list matchings(self)
+    cpdef unknown(self, int tag, unsigned long long number, what)
     cpdef fail_peer(self, proc, reason)
     cpdef add_communicator(self, Communicator communicator)
     cpdef remove_communicator(self, Communicator communicator)

@@ -122,6 +122,7 @@ class Ob1(Pml):
 
     Attributes:
         control: sends ACK, PUT and FIN.
+        gave_up: a message was given up. Its peer may not know, and go on with it over another rail.
         pending: what waits for BTL resources.
         rdma: what put and get have in common.
         receiving: the receiver's half.
@@ -136,6 +137,7 @@ class Ob1(Pml):
         "_engine",
         "_lock",
         "control",
+        "gave_up",
         "pending",
         "rdma",
         "receiving",
@@ -150,6 +152,7 @@ class Ob1(Pml):
         self._engine = context.engine
         self._lock = context.engine.lock
         self.pending = PendingQueue(context.engine)
+        self.gave_up = False
         self.trace = context.trace
         self.steps = StepTrace(context)
         self.control = self._make_control()
@@ -205,8 +208,26 @@ class Ob1(Pml):
         """The matching state of every communicator."""
         return list(self.receiving.matchings.values())
 
+    def unknown(self, tag: int, number: int, what: str) -> None:
+        """Something came for a message that is not waiting for it.
+
+        Args:
+            tag: of the header.
+            number: id in the header.
+            what: it is the id of.
+
+        Raises:
+            MPIError: ERR_INTERN, unless a message was given up before: rails lose nothing.
+        """
+        if not self.gave_up:
+            detail = f"ob1: {NAMES[tag]} for {what} {number}, which is not waiting for it"
+            raise MPIError(ERR_INTERN, detail)
+        if self.trace.active:
+            self.note("DROPPED", header=NAMES[tag], number=number)
+
     def fail_peer(self, proc: Proc | None, reason: str) -> None:
         """Fail what waits for `proc`, or for anybody when that is None, and let the user know."""
+        self.gave_up = True
         for gone in [proc] if proc is not None else self._context.procs:
             self.sending.fail_peer(gone, reason)
             self.receiving.fail_peer(gone, reason)

@@ -13,7 +13,6 @@ from ompy_components.pml.ob1.headers cimport check, fin_words
 from ompy_components.pml.ob1.states cimport next_rdma_state, next_send_state
 
 # the module's constants, in C
-cdef long long ERR_INTERN
 cdef long long FIN
 cdef long long FIN_SIZE
 

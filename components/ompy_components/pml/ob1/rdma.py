@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.errors import MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.registration import Registration
@@ -194,10 +194,9 @@ class Rdma:
         fragment_id = raw.word(data, 16)
         expected = self._expected.get(fragment_id)
         if expected is None:
-            raise MPIError(
-                ERR_INTERN, f"ob1: FIN for RDMA fragment {fragment_id}, which is not waiting for it"
-            )
-        expected.finished(size)
+            self._ob1.unknown(FIN, fragment_id, "RDMA fragment")
+        else:
+            expected.finished(size)
 
     def send_fin(self, fragment: RdmaFragment, fragment_id: int, size: int) -> None:
         """Tell the peer about its fragment, behind the put on the same rail."""

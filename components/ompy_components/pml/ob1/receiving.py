@@ -284,10 +284,8 @@ class Receiving(ReceiverHalf):
         self.finish_if_here(request)
 
     def unknown(self, tag: int, number: int) -> None:
-        """A sender goes on with a receive that is not waiting: rails lose nothing, so a defect."""
-        raise MPIError(
-            ERR_INTERN, f"ob1: {NAMES[tag]} for receive {number}, which is not waiting for it"
-        )
+        """A sender goes on with a receive that is not waiting."""
+        self._ob1.unknown(tag, number, "receive")
 
     def ask_for_fragments(self, request: RecvRequest, offset: int, size: int) -> None:
         """What RDMA could not bring."""

@@ -20,7 +20,6 @@ from ompy_components.pml.ob1.states cimport next_send_state
 cdef long long UNREACHABLE
 
 # the module's constants, in C
-cdef long long ERR_INTERN
 cdef long long ERR_OTHER
 cdef long long ERR_PROC_FAILED
 cdef long long BTL_OWNERSHIP

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy.data.convertor import Convertor
-from ompy.data.errors import ERR_INTERN, ERR_OTHER, ERR_PROC_FAILED, MPIError
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
 from ompy.data.request import Request
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
@@ -401,10 +401,8 @@ class Sending(SenderHalf):
         self.give_up(request, ERR_PROC_FAILED, detail)
 
     def unknown(self, tag: int, number: int) -> None:
-        """A peer answers to a send that is not waiting for it: rails lose nothing, so a defect."""
-        raise MPIError(
-            ERR_INTERN, f"ob1: {NAMES[tag]} for send {number}, which is not waiting for it"
-        )
+        """A peer answers to a send that is not waiting for it."""
+        self._ob1.unknown(tag, number, "send")
 
     def keep_rest(self, request: SendRequest, sent: int) -> None:
         """Have the bytes of a buffered message kept that are not on their way."""
@@ -412,6 +410,7 @@ class Sending(SenderHalf):
 
     def give_up(self, request: SendRequest, error: int, detail: str) -> None:
         """Fail a message and forget it."""
+        self._ob1.gave_up = True
         if request.id:
             self.requests.pop(request.id, None)
             request.ranges.clear()
