@@ -191,3 +191,10 @@ def test_a_strangers_python_btl_carries_messages() -> None:
     finally:
         module.SelfModule = original
     assert Stranger.sent > 20
+
+
+def test_ompy_info_counts_the_modules_there_are() -> None:
+    """Of both packages, also where an editable installation leaves a folder beside them."""
+    from ompy.cli.forms import hot_modules
+
+    assert len(list(hot_modules())) == sum(path.with_suffix(".py").exists() for _, path in DECLARED)

@@ -50,7 +50,11 @@ def _roots() -> Iterator[str]:
     """Folders of the packages this distribution ships, where Python finds them first."""
     for package in PACKAGES:
         folders = (os.path.join(entry, package) for entry in sys.path)
-        yield from [folder for folder in folders if os.path.isdir(folder)][:1]
+        # an editable installation leaves a folder of this name that only holds the configurations
+        found = [
+            folder for folder in folders if os.path.exists(os.path.join(folder, "__init__.py"))
+        ]
+        yield from found[:1]
 
 
 def _is_compiled(stem: str) -> bool:
