@@ -32,6 +32,11 @@ class WireUp:
         """Return when every process of the job has called it."""
         raise NotImplementedError
 
+    def leaves_shared_memory(self) -> None:
+        """Say that files in /dev/shm whose names begin with this process's number and a colon stay
+        behind if it is killed: whoever started it removes them then. Here, nobody does.
+        """
+
     def abort(self, code: int, reason: str) -> None:
         """End the whole job with exit code `code`; does not return in a launched process."""
         raise NotImplementedError
