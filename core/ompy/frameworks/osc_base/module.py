@@ -65,6 +65,9 @@ class MessageOsc(OscModule):
         self.target = Target(communicator, self._exposed, self._locks, self._listener.wake)
         self._peers: dict[int, Peer] = {}
         self._gone_since: dict[int, int] = {}
+        coll = communicator.coll
+        assert coll is not None, "a window's communicator has its collectives"
+        self._prompt_barrier = coll.prompt_barrier() if communicator.size > 1 else None
         with self._engine.lock:
             if communicator.size > 1:
                 self._listener.listen()
@@ -473,10 +476,13 @@ class MessageOsc(OscModule):
         Raises:
             MPIError: ERR_PROC_FAILED, one of them has ended and will not.
         """
-        coll = self._communicator.coll
-        assert coll is not None, "a window's communicator has its collectives"
         if self._communicator.size == 1:
             return
+        if self._prompt_barrier is not None:
+            self._prompt_barrier()
+            return
+        coll = self._communicator.coll
+        assert coll is not None, "as above"
         everybody = range(self._communicator.size)
         request = coll.begin("barrier", coll.nonblocking_tag())
         if not request.complete:
