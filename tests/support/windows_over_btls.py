@@ -61,8 +61,7 @@ def contended(process: RankProcess) -> int:
         assert was[0] == turn * one[0]
     win.Unlock_all()
     comm.Barrier()
-    right = [TURNS * (number % comm.size + 1) == sum for number, sum in enumerate(memory)]
+    right = [TURNS * (number % comm.size + 1) == total for number, total in enumerate(memory)]
     comm.Barrier()
     win.Free()
     return right.count(True)
-

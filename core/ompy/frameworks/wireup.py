@@ -33,8 +33,10 @@ class WireUp:
         raise NotImplementedError
 
     def leaves_shared_memory(self) -> None:
-        """Say that files in /dev/shm whose names begin with this process's number and a colon stay
-        behind if it is killed: whoever started it removes them then. Here, nobody does.
+        """Say that files in /dev/shm stay behind if this process is killed.
+
+        Their names begin with its number and a colon. Whoever started it removes them then; here,
+        nobody does.
         """
 
     def abort(self, code: int, reason: str) -> None:

@@ -213,7 +213,7 @@ class AgentClient(WireUp):
         self._tell(Kind.CARRIED, {"before": before, "at": at}, body)
 
     def leaves_shared_memory(self) -> None:
-        """Have the agent remove it if this process is killed (`leftovers.py`); waits for nothing."""
+        """Have the agent remove it if this rank is killed (`leftovers.py`); waits for nothing."""
         self._tell(Kind.LEAVES, {})
 
     def _tell(self, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> None:
