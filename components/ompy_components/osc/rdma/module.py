@@ -70,8 +70,10 @@ class RdmaOsc(MessageOsc):
             way = self.ways.find(target, transfer.need, at, len(local), ())
             if way is None:
                 return None
-            pending.follow(transfer.whole)
             self.transfers.begin(transfer, way)
+            if transfer.whole.complete:  # it was a copy; what fails is never known so early
+                return transfer.whole
+            pending.follow(transfer.whole)
             return peer.opened(pending)
 
     def accumulate(self, source: Message, target: int, place: Place, operation: str) -> Request:
