@@ -132,7 +132,7 @@ class WindowState(State):
         """
         self.epochs.free()
         try:
-            self.module.barrier()
+            self.module.meet_to_end()
         finally:
             _end_progress(self.comm, self._progress)
             self.module.close()

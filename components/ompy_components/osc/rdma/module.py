@@ -120,7 +120,7 @@ class RdmaOsc(MessageOsc):
             peer = self.peer(target)
             fetch = into is not None
             way = self.ways.find_atomic(target, change.op, change.kind, fetch=fetch)
-            if peer.written or way is None:
+            if peer.written or peer.awaited or way is None:
                 return None
             changing, pending = Changing(peer, into), Pending()
             if not changing.begin(pending, change, way):
