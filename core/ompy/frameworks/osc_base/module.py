@@ -228,7 +228,8 @@ class MessageOsc(OscModule):
         Args:
             targets: which.
             kind: of command that asks for them.
-            always: tell the others, too; they have nothing to answer.
+            always: also of those that have nothing to answer. An UNLOCK is only told to them;
+                a COMPLETE is known there when this returns, so that `Test` finds it.
 
         Raises:
             MPIError: an operation has failed.
@@ -240,7 +241,7 @@ class MessageOsc(OscModule):
                 self._engine.wait(pending)
             if target == self.rank:
                 continue
-            if peer.written:
+            if peer.written or (always and kind is Kind.COMPLETE):
                 trips.append((peer, self._ask(peer, kind)))
                 peer.written = False
             elif always:  # all is done there: it answered, or a BTL did it
