@@ -57,6 +57,12 @@ UINT32, INT64 and UINT64) on which it was done and its results found right, with
 without. Windows: all programs of `tests/sim/osc` and random ones were right; the cell names what of
 them was the BTL's, all else being messages.
 
+No test over any of them is an expected failure, not `sockets` either. With
+`FI_SOCKETS_PE_WAITTIME=0`, which nic/libfabric sets, and all closed in order, 21 runs of messages,
+windows and features by two or three processes ended well on a busy machine. A process that ends
+without closing is crashed by each of the four (SIGSEGV); so nic/libfabric closes when the
+interpreter ends.
+
 """
 
 
