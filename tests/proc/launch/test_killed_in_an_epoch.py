@@ -92,14 +92,16 @@ def test_over_copies(launch) -> None:
     errors(launch, "rdma,pt2pt", btl="self,sm")
 
 
+def over(provider):
+    return pytest.param({"btl_ofi_provider_include": provider}, id=provider, marks=needs_libfabric)
+
+
+TWIN = pytest.param({"btl_ofi_nic": "ofi_emulated"}, id="emulated")
+FABRICS = [over("shm"), over("tcp;ofi_rxm"), TWIN] if THOROUGH else [over("shm")]
+
+
 @pytest.mark.parametrize("osc", ["rdma,pt2pt", "pt2pt"] if THOROUGH else ["rdma,pt2pt"])
-@pytest.mark.parametrize("provider", ["shm", "tcp;ofi_rxm"] if THOROUGH else ["shm"])
-@needs_libfabric
-def test_over_libfabric(launch, osc, provider) -> None:
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_over_ofi(launch, osc, fabric) -> None:
     """Of `shm`, whose files have names, too: the agent removes those of who was killed."""
-    errors(launch, osc, btl="self,ofi", btl_ofi_provider_include=provider)
-
-
-@pytest.mark.parametrize("osc", ["rdma,pt2pt"] if THOROUGH else [])
-def test_over_the_twin(launch, osc) -> None:
-    errors(launch, osc, btl="self,ofi", btl_ofi_nic="ofi_emulated")
+    errors(launch, osc, btl="self,ofi", **fabric)
