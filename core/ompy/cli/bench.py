@@ -31,6 +31,10 @@ KINDS: Final = {
     "allgather": "time of Allgather, bytes from every rank",
     "alltoall": "time of Alltoall, bytes for every rank",
     "gasnet": "put, get and active messages of GASNet between two ranks, and what way they go",
+    "put": "time of Put and Flush into another rank's window",
+    "get": "time of Get and Flush out of another rank's window",
+    "fetch": "time of Fetch_and_op and Flush on a 64-bit integer of a window",
+    "fence": "time of Put to the next rank and Fence, all ranks",
 }
 SIZES: Final = {
     "latency": "0,8,64,1k,4000,16k,64k,256k,1m,8m",
@@ -44,8 +48,12 @@ SIZES: Final = {
     "allgather": "8,1k,16k,128k,1m",
     "alltoall": "8,1k,16k,128k,1m",
     "gasnet": gasnet_bench.SIZES,
+    "put": "8,1k,16k,256k,1m",
+    "get": "8,1k,16k,256k,1m",
+    "fetch": "",
+    "fence": "8,1k,16k,256k",
 }
-BETWEEN_TWO: Final = ("latency", "bandwidth", "rate", "object", "gasnet")
+BETWEEN_TWO: Final = ("latency", "bandwidth", "rate", "object", "gasnet", "put", "get", "fetch")
 UNITS: Final = {"bandwidth": "MB/s", "rate": "thousand/s"}  # of the figures; else "us"
 HELP: Final = "Measure message passing on this machine.\n\n\b\n" + "\n".join(
     f"  {name:<10} {text}" for name, text in KINDS.items()

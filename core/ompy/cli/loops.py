@@ -206,6 +206,95 @@ def alltoall(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator
         yield f"{size}", times
 
 
+def puts(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Put` and `Flush` from rank 0 into rank 1's window."""
+
+    def put(win: MPI.Win, memory: memoryview) -> None:
+        win.Put(memory, 1)
+        win.Flush(1)
+
+    for size in sizes:
+        times, theirs = _accessed(comm, put, _filled(size, 7), rounds)
+        _check(theirs, 7)
+        yield f"{size}", times
+
+
+def gets(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Get` and `Flush` by rank 0 out of rank 1's window."""
+
+    def get(win: MPI.Win, memory: memoryview) -> None:
+        win.Get(memory, 1)
+        win.Flush(1)
+
+    for size in sizes:
+        memory = _filled(size, 7)
+        times, theirs = _accessed(comm, get, memory, rounds)
+        if comm.rank == 0:
+            _check(memory, 0)  # what a new window has
+        _check(theirs, 0)
+        yield f"{size}", times
+
+
+def fetches(comm: MPI.Intracomm, _sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Fetch_and_op` and `Flush` on a 64-bit integer of rank 1's window."""
+    one, was = array("q", [1]), array("q", [0])
+    calls = 0
+
+    def fetch(win: MPI.Win, _memory: memoryview) -> None:
+        nonlocal calls
+        calls += 1
+        win.Fetch_and_op(one, was, 1)
+        win.Flush(1)
+
+    times, theirs = _accessed(comm, fetch, _filled(one.itemsize, 0), rounds)
+    wanted = comm.bcast(calls, 0)
+    found = theirs.cast("q")[0] if comm.rank else was[0] + 1
+    if found != wanted:
+        raise AssertionError("a sum is wrong")
+    yield "8", times
+
+
+def _accessed(
+    comm: MPI.Intracomm,
+    access: Callable[[MPI.Win, memoryview], None],
+    memory: memoryview,
+    rounds: int,
+) -> tuple[list[float], memoryview]:
+    """Times of rank 0's accesses; rank 1 waits in a barrier. And a copy of rank 1's window."""
+    win = MPI.Win.Allocate(len(memory), 1, comm=comm)
+    win.Lock_all()
+
+    def once() -> None:
+        if comm.rank == 0:
+            access(win, memory)
+
+    times = _rounds(once, rounds, comm)
+    win.Unlock_all()
+    comm.Barrier()
+    theirs = _filled(len(memory), 0)
+    theirs[:] = memoryview(win.tomemory()) if comm.rank == 1 else memory
+    win.Free()
+    return times, theirs
+
+
+def fences(comm: MPI.Intracomm, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Time of `Put` to the next rank and `Fence`, by all ranks."""
+    target = (comm.rank + 1) % comm.size
+    for size in sizes:
+        memory = _filled(size, 1 + comm.rank)
+        win = MPI.Win.Allocate(size, 1, comm=comm)
+        win.Fence()
+
+        def once(win: MPI.Win = win, memory: memoryview = memory) -> None:
+            win.Put(memory, target)
+            win.Fence()
+
+        times = _rounds(once, rounds, comm)
+        _check(memoryview(win.tomemory()), 1 + (comm.rank - 1) % comm.size)
+        win.Free()
+        yield f"{size}", times
+
+
 LOOPS: Final = {
     "latency": latency,
     "bandwidth": bandwidth,
@@ -217,6 +306,10 @@ LOOPS: Final = {
     "bcast": broadcast,
     "allgather": allgather,
     "alltoall": alltoall,
+    "put": puts,
+    "get": gets,
+    "fetch": fetches,
+    "fence": fences,
 }
 
 

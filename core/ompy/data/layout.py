@@ -92,6 +92,8 @@ class Layout:
         """First byte, from the origin, and number of bytes that `count` elements touch."""
         if count <= 0 or not self.size:
             return (0, 0)
+        if self.contiguous:
+            return (0, count * self.size)
         reach = (count - 1) * self.extent
         first = self.true_lower + min(0, reach)
         last = self.true_lower + self.true_extent + max(0, reach)

@@ -219,6 +219,17 @@ class CollModule:
         """The steps of `reduce_scatter`."""
         raise NotImplementedError
 
+    def prompt_barrier(self) -> Callable[[], None] | None:
+        """A barrier that every member leaves with an error when one has ended that has not come.
+
+        In a barrier of messages only those notice that wait for the one, and who waits for them is
+        left alone. All members call this together, and get one, or None.
+
+        Raises:
+            MPIError: a member has ended.
+        """
+        return None
+
     def close(self) -> None:
         """The communicator is freed: give back what the module has of its own."""
 
@@ -268,6 +279,13 @@ class SelectedColl(CollModule):
                     name = f"schedule_{operation}"
                     setattr(self, name, getattr(module, name))
                     break
+
+    def prompt_barrier(self) -> Callable[[], None] | None:
+        """That of the module whose barrier is the communicator's."""
+        for module in self._modules:
+            if module.offers("barrier"):
+                return module.prompt_barrier()
+        return None
 
     def close(self) -> None:
         """Close all modules."""

@@ -146,8 +146,11 @@ class OscModule:
 
     # --- epochs
 
-    def barrier(self) -> None:
-        """Return when all members have called it; raises as `fence` does."""
+    def meet_to_end(self) -> None:
+        """Collective: return when all members have called it, and nothing more comes from them.
+
+        Raises as `fence` does.
+        """
         raise NotImplementedError
 
     def fence(self) -> None:

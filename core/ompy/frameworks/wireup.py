@@ -32,6 +32,13 @@ class WireUp:
         """Return when every process of the job has called it."""
         raise NotImplementedError
 
+    def leaves_shared_memory(self) -> None:
+        """Say that files in /dev/shm stay behind if this process is killed.
+
+        Their names begin with its number and a colon. Whoever started it removes them then; here,
+        nobody does.
+        """
+
     def abort(self, code: int, reason: str) -> None:
         """End the whole job with exit code `code`; does not return in a launched process."""
         raise NotImplementedError

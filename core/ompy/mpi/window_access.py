@@ -1,10 +1,7 @@
 """What is done in a window: operations, and the epochs they need."""
 
-# ruff: noqa: SLF001 - states are private to users, not to this package
-
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from ompy.data.constants import PROC_NULL
@@ -14,10 +11,6 @@ from ompy.mpi.operation import SUM, Op
 from ompy.mpi.request import Request
 
 if TYPE_CHECKING:
-    from ompy.data.message import Message
-    from ompy.data.request import Request as Operation
-    from ompy.frameworks.osc import Place
-    from ompy.mpi.window_messages import Access
     from ompy.mpi.window_state import WindowState
 
 
@@ -39,64 +32,66 @@ class WindowAccess:
             target_rank: the member.
             target: displacement there; or [displacement, count, datatype] or the first of these.
         """
-        _put(self._state(), origin, target_rank, target)
+        state = self._state()
+        state.operations.put(state, origin, target_rank, target)
 
     def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
         """Load a member's memory into a buffer. The arguments are those of `Put`."""
-        _get(self._state(), origin, target_rank, target)
+        state = self._state()
+        state.operations.get(state, origin, target_rank, target)
 
     def Accumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM) -> None:
         """Combine a buffer into a member's memory, each element at once."""
-        _accumulate(self._state(), origin, target_rank, target, op)
+        state = self._state()
+        state.operations.accumulate(state, origin, target_rank, target, op)
 
     def Get_accumulate(
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> None:
         """Combine a buffer into a member's memory, and get what was there before."""
-        _get_accumulate(self._state(), origin, result, target_rank, target, op)
+        state = self._state()
+        state.operations.get_accumulate(state, origin, result, target_rank, target, op)
 
     def Fetch_and_op(
         self, origin: Any, result: Any, target_rank: int, target_disp: int = 0, op: Op = SUM
     ) -> None:
         """The same for one element."""
-        from ompy.mpi.window_messages import single
-
         state = self._state()
-        if target_rank != PROC_NULL:
-            mine = state.call(single, "origin", origin, None, writable=False)
-            state.call(single, "result", result, mine, writable=True)
-            _get_accumulate(state, origin, result, target_rank, target_disp, op)
+        state.operations.fetch(state, origin, result, target_rank, target_disp, op)
 
     def Compare_and_swap(
         self, origin: Any, compare: Any, result: Any, target_rank: int, target_disp: int = 0
     ) -> None:
         """Store an element if what is there equals another, and get what was there."""
-        if target_rank != PROC_NULL:
-            _compare_and_swap(self._state(), origin, compare, result, target_rank, target_disp)
+        state = self._state()
+        state.operations.swap(state, origin, compare, result, target_rank, target_disp)
 
     def Rput(self, origin: Any, target_rank: int, target: Any = None) -> Request:
         """Begin what `Put` does; complete when the buffer may be used again."""
         state = self._state()
-        return _request(state, _put(state, origin, target_rank, target), origin)
+        begun = state.operations.put(state, origin, target_rank, target)
+        return _request(state, begun, origin)
 
     def Rget(self, origin: Any, target_rank: int, target: Any = None) -> Request:
         """Begin what `Get` does."""
         state = self._state()
-        return _request(state, _get(state, origin, target_rank, target), origin)
+        begun = state.operations.get(state, origin, target_rank, target)
+        return _request(state, begun, origin)
 
     def Raccumulate(
         self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> Request:
         """Begin what `Accumulate` does; complete when the buffer may be used again."""
         state = self._state()
-        return _request(state, _accumulate(state, origin, target_rank, target, op), origin)
+        begun = state.operations.accumulate(state, origin, target_rank, target, op)
+        return _request(state, begun, origin)
 
     def Rget_accumulate(
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> Request:
         """Begin what `Get_accumulate` does."""
         state = self._state()
-        begun = _get_accumulate(state, origin, result, target_rank, target, op)
+        begun = state.operations.get_accumulate(state, origin, result, target_rank, target, op)
         return _request(state, begun, (origin, result))
 
     # --- epochs
@@ -201,6 +196,11 @@ class WindowAccess:
         state.world.engine.progress()
 
 
+def _request(state: WindowState, begun: object, keep: object) -> Request:
+    made: Request = state.operations.request(state, begun, keep)
+    return made
+
+
 def _ranks(state: WindowState, group: Group) -> list[int]:
     from ompy.mpi.communicators import ranks_of
 
@@ -215,113 +215,3 @@ def _flush(state: WindowState, rank: int | None, how: str) -> None:
     state.call(state.epochs.passive, rank)
     targets = state.epochs.targets(state.comm.size) if rank is None else (rank,)
     state.call(getattr(state.module, how), targets)
-
-
-def _begun(
-    state: WindowState, given: Access, begin: Callable[[Place], Operation]
-) -> Operation | None:
-    """Begin an operation on a place that can be accessed; None for PROC_NULL."""
-    if given.target == PROC_NULL:
-        return None
-
-    def go() -> Operation:
-        state.reach.check_rank(given.target)
-        place = state.reach.place(given)
-        state.epochs.access(given.target)
-        return begin(place)
-
-    begun: Operation = state.call(go)
-    return begun
-
-
-def _put(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
-    from ompy.mpi.window_messages import access, check_sizes
-
-    given = state.call(access, origin, rank, target, writable=False)
-
-    def begin(place: Place) -> Operation:
-        check_sizes(given.origin, place)
-        return state.module.put(given.origin, given.target, place)
-
-    return _begun(state, given, begin)
-
-
-def _get(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
-    from ompy.mpi.window_messages import access, check_sizes
-
-    given = state.call(access, origin, rank, target, writable=True)
-
-    def begin(place: Place) -> Operation:
-        check_sizes(given.origin, place)
-        return state.module.get(given.origin, given.target, place)
-
-    return _begun(state, given, begin)
-
-
-def _accumulate(
-    state: WindowState, origin: Any, rank: Any, target: Any, op: Op
-) -> Operation | None:
-    from ompy.mpi.window_messages import NO_OP, access, check_sizes, operation
-
-    given = state.call(access, origin, rank, target, writable=False)
-
-    def begin(place: Place) -> Operation:
-        name = operation(op, given.origin, place)
-        check_sizes(given.origin, place)
-        if name == NO_OP:
-            return _done()
-        return state.module.accumulate(given.origin, given.target, place, name)
-
-    return _begun(state, given, begin)
-
-
-def _get_accumulate(
-    state: WindowState, origin: Any, result: Any, rank: Any, target: Any, op: Op
-) -> Operation | None:
-    from ompy.mpi.spec import message
-    from ompy.mpi.window_messages import NO_OP, access, check_sizes, operation
-
-    given = state.call(access, origin, rank, target, writable=False)
-    if given.target == PROC_NULL:
-        return None
-    into: Message = state.call(message, result, True).message
-
-    def begin(place: Place) -> Operation:
-        name = operation(op, given.origin, place)
-        check_sizes(into, place)
-        if name != NO_OP:
-            check_sizes(given.origin, place)
-        source = None if name == NO_OP else given.origin
-        return state.module.fetch(source, into, given.target, place, name)
-
-    return _begun(state, given, begin)
-
-
-def _compare_and_swap(
-    state: WindowState, origin: Any, compare: Any, result: Any, rank: int, displacement: int
-) -> None:
-    from ompy.mpi.window_messages import access, check_compared, single
-
-    mine = state.call(single, "origin", origin, None, writable=False)
-    other = state.call(single, "compare", compare, mine, writable=False)
-    into = state.call(single, "result", result, mine, writable=True)
-    given = state.call(access, origin, rank, displacement, writable=False)
-
-    def begin(place: Place) -> Operation:
-        check_compared(place.layout)
-        return state.module.swap(given.origin, other.message, into.message, given.target, place)
-
-    _begun(state, given, begin)
-
-
-def _request(state: WindowState, begun: Operation | None, keep: object) -> Request:
-    from ompy.mpi.window_state import WindowRequestState
-
-    operation = _done() if begun is None else begun
-    return Request._adopt(WindowRequestState(state, operation, keep))
-
-
-def _done() -> Operation:
-    from ompy.mpi.requeststate import nothing
-
-    return nothing()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from ompy.data.errors import (
@@ -46,6 +47,7 @@ class WindowState(State):
         reach: the members' memory.
         epochs: this rank is in.
         owner: the object whose memory it is, or None.
+        operations: the module with these, which is imported with the first window.
         errhandler: what happens when a call fails.
         attributes: by key, or None.
         info: hints.
@@ -62,6 +64,7 @@ class WindowState(State):
         "info",
         "module",
         "name",
+        "operations",
         "owner",
         "reach",
         "window",
@@ -80,6 +83,7 @@ class WindowState(State):
         self.reach = reach
         self.epochs = Epochs()
         self.owner = owner
+        self.operations = window_operations()
         self.errhandler = comm.world.errors
         self.attributes: dict[int, Any] | None = None
         self.info: dict[str, str] = {}
@@ -128,7 +132,7 @@ class WindowState(State):
         """
         self.epochs.free()
         try:
-            self.module.barrier()
+            self.module.meet_to_end()
         finally:
             _end_progress(self.comm, self._progress)
             self.module.close()
@@ -152,6 +156,13 @@ class WindowRequestState(RequestState):
             self.fill(status)
         if self.operation.error:
             raise self._window.raised(MPIError(self.operation.error, self.operation.detail))
+
+
+def window_operations() -> ModuleType:
+    """It needs the class of this module."""
+    from ompy.mpi import window_operations as found
+
+    return found
 
 
 def make_window(

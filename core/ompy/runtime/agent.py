@@ -130,7 +130,11 @@ def _run(
 
     from ompy.runtime.supervisor import Supervisor
 
-    return Supervisor(connection, decoder, job, ranks, start).run()
+    supervisor = Supervisor(connection, decoder, job, ranks, start)
+    code = supervisor.run()
+    kill_descendants(PATIENCE)
+    supervisor.clean_up()
+    return code
 
 
 def _to_fork(warm: WarmStart | None, app: App, environment: Mapping[str, str]) -> Program | None:

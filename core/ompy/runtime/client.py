@@ -212,6 +212,10 @@ class AgentClient(WireUp):
         body = json.dumps(rows, separators=(",", ":")).encode()
         self._tell(Kind.CARRIED, {"before": before, "at": at}, body)
 
+    def leaves_shared_memory(self) -> None:
+        """Have the agent remove it if this rank is killed (`leftovers.py`); waits for nothing."""
+        self._tell(Kind.LEAVES, {})
+
     def _tell(self, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> None:
         if self._why_closed:
             return

@@ -81,6 +81,7 @@ class Kind(IntEnum):
     PATHS = 61  # a path is lost; body: which rails there were; passed on to L
     RAIL = 62  # what became of a rail; passed on to L
     CARRIED = 63  # what rails have carried, where somebody watches; body: rows; passed on to L
+    LEAVES = 72  # if this process is killed, files of shared memory with its number stay behind
     # A to R
     WELCOME = 64  # body: key and job
     REPLY = 65

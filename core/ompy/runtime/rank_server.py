@@ -18,6 +18,7 @@ from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_PROC_FAILED, ER
 from ompy.engine.reactor import Loop
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import KEY_SIZE, Frame, Kind, encode
+from ompy.runtime.descendants import is_ending
 from ompy.runtime.modex import Answer, ModexStore
 from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
 from ompy.runtime.segments import SharedDescriptors
@@ -110,6 +111,7 @@ class RankServer:
             Kind.PATHS: self._path_lost,
             Kind.RAIL: self._rail,
             Kind.CARRIED: self._carried,
+            Kind.LEAVES: self._leaves,
         }
 
     def add(self, rank: LocalRank) -> None:
@@ -188,6 +190,7 @@ class RankServer:
     def _client_gone(self, rank: AttachedRank) -> None:
         self._forget_paths(rank)
         rank.client = None
+        clean_up_after(rank)
         if rank.stage is not Stage.FINALIZED:
             self._loop.call_later(WRAPPER_GRACE, self._miss, rank)
 
@@ -274,6 +277,9 @@ class RankServer:
     def _carried(self, call: _Call) -> None:
         self._events.rails_carried(call.rank, call.frame)
 
+    def _leaves(self, call: _Call) -> None:
+        call.rank.leaves = True
+
     def _abort(self, call: _Call) -> None:
         reason = call.frame.body.decode(errors="replace")
         self._events.aborted(call.rank, call.header["code"], reason)
@@ -305,6 +311,15 @@ class _Call:
                 self.reply(packed)
 
         return answer
+
+
+def clean_up_after(rank: AttachedRank) -> None:
+    """Remove what an MPI process has left that has ended; one that lives does so itself."""
+    if rank.leaves and is_ending(rank.client_pid):
+        from ompy.runtime.leftovers import remove_left  # late: few ranks leave anything
+
+        rank.leaves = False
+        remove_left(rank.client_pid)
 
 
 def peer_credentials(connection: socket.socket) -> tuple[int, int]:

@@ -31,6 +31,7 @@ class AttachedRank:
         client_pid: of the MPI process, 0 while there is none.
         client: connection to it, None before and after.
         lifeline: write end of a pipe whose other end the MPI process watches.
+        leaves: files of shared memory stay behind if the MPI process is killed (`leftovers.py`).
         exit_status: as `os.waitstatus_to_exitcode` has it, None while it runs or is unknown.
     """
 
@@ -41,6 +42,7 @@ class AttachedRank:
         self.client_pid = 0
         self.client: Channel | None = None
         self.lifeline = -1
+        self.leaves = False
         self.exit_status: int | None = None
 
 

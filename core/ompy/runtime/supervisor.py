@@ -18,7 +18,7 @@ from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.modex import ModexStore
 from ompy.runtime.pipes import Connection
 from ompy.runtime.rank_report import REPORT_SIGNAL
-from ompy.runtime.rank_server import RankServer
+from ompy.runtime.rank_server import RankServer, clean_up_after
 from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
 
 RETRY: Final = (
@@ -53,6 +53,7 @@ class Supervisor:
         self._ranks = {rank.process.pid: rank for rank in ranks}
         self._abort: tuple[AttachedRank, int, str] | None = None
         self._abort_told = False
+        self._failed_ranks: dict[int, str] = {}  # why, of those the others have not been told of
         self._node: int = start.header["node"]
         self._interactive: bool = start.header["interactive"]
         self._job = job
@@ -113,6 +114,11 @@ class Supervisor:
         self._loop.call_soon(self._reap)  # those that ended before there was a handler
         self._loop.run_forever()
         return 0
+
+    def clean_up(self) -> None:
+        """Remove what ranks have left that were killed since `run` returned."""
+        for rank in self._ranks.values():
+            clean_up_after(rank)
 
     def _failed(self, loop: Reactor, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end, the launcher sees the end."""
@@ -242,13 +248,21 @@ class Supervisor:
             "stage": rank.stage,
             "reason": rank.how_it_went(),
         }
+        clean_up_after(rank)  # again: it may have closed its connection before it was killed
         self._launcher.send(Kind.EXITED, header)
         self._departed(rank.rank, rank.how_it_went(), rank.stage is Stage.FINALIZED)
 
     def _departed(self, rank: int, reason: str, finalized: bool) -> None:
+        """Tell the others, of a rank that failed once they have been told to end.
+
+        They mostly have ended before they hear of it, and say nothing; who lives on because it
+        handles SIGTERM waits in no call for what will not come.
+        """
         self._modex.depart(rank, reason)
-        if finalized:
+        if finalized or self._ending:
             self._server.tell_departure(rank, reason)
+        else:
+            self._failed_ranks[rank] = reason
 
     def _signalled(self, number: int) -> None:
         """The launcher passes a signal on. After SIGTSTP it stops, and says nothing for a while."""
@@ -281,6 +295,8 @@ class Supervisor:
             groups = self._signal_groups(signal.SIGTERM)
             signal_descendants(signal.SIGTERM, but_groups=groups)
             self._signal_groups(signal.SIGCONT)  # a stopped process takes no SIGTERM
+            for rank, reason in self._failed_ranks.items():
+                self._server.tell_departure(rank, reason)
             self._loop.call_later(grace_ms / 1000, self._kill)
 
     def _kill(self) -> None:

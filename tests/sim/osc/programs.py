@@ -295,6 +295,26 @@ def wrong_calls(process: RankProcess) -> None:
     fails(ERR_DISP, Win.Allocate, 8, 0, comm=self_of(process))
 
 
+def tested_after_a_barrier(process: RankProcess) -> None:
+    """What an origin has completed before both met, the target's Test finds at once."""
+    comm = world_of(process)
+    win = Win.Create(ints(0), 4, comm=comm)
+    others = win.group.Excl([0])
+    for _ in range(3):
+        if comm.rank == 0:
+            win.Start(others)
+            comm.Barrier()
+            win.Complete()
+            comm.Barrier()
+        else:
+            win.Post(win.group.Incl([0]))
+            assert not win.Test()
+            comm.Barrier()
+            comm.Barrier()
+            assert win.Test()
+    win.Free()
+
+
 def active_targets(process: RankProcess) -> None:
     """Post and Start in any order, of parts of the ranks, several epochs one after the other."""
     comm = world_of(process)
@@ -429,6 +449,7 @@ PROGRAMS = (
     "dynamic",
     "wrong_calls",
     "active_targets",
+    "tested_after_a_barrier",
     "busy_lock",
     "identity",
     "shared",

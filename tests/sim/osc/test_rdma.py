@@ -18,6 +18,8 @@ from ompy.frameworks.btl import (
     RESOURCE_BUSY,
     UNREACHABLE,
 )
+from ompy.frameworks.osc_base.headers import Kind
+from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.osc_base.pending import Pending
 from ompy.mpi.errors import MPIException
 from ompy.mpi.windows import Win
@@ -171,3 +173,41 @@ def test_pieces_of_a_large_put_and_get(begun: list[str]) -> None:
     settings["btl_ofi_get_limit"] = 50_001
     virtual(2, programs.large, btl="self,ofi", osc="rdma,pt2pt", **settings)
     assert {"ofi put", "ofi get"} <= set(begun)
+
+
+def test_who_has_written_nothing_by_messages_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a BTL has done or the target has answered is done: the end of an epoch is only told.
+
+    Before the window is freed all that was told has been taken in.
+    """
+    asked: list[tuple[int, str]] = []
+    ask = MessageOsc._ask
+
+    def noted(self: MessageOsc, peer: Any, kind: Kind) -> Pending:
+        asked.append((self.rank, kind.name))
+        return ask(self, peer, kind)
+
+    def program(process: RankProcess) -> int:
+        comm = world_of(process)
+        memory = array("q", [0, 0])
+        win = Win.Create(memory, 8, comm=comm)
+        if comm.rank:
+            was = array("q", [-1])
+            for operation in (
+                lambda: win.Put(array("q", [5]), 0),
+                lambda: win.Get(was, 0),
+                lambda: win.Fetch_and_op(array("q", [1]), was, 0),
+                lambda: win.Accumulate(array("q", [1]), 0, 1),
+                lambda: win.Get(was, 0, 1),
+            ):
+                win.Lock(0)
+                operation()
+                win.Unlock(0)
+            assert was[0] == 1
+        win.Free()
+        return memory[0]
+
+    monkeypatch.setattr(MessageOsc, "_ask", noted)
+    assert run("sm", 2, program, 1)[0] == 6
+    locks = [name for rank, name in asked if rank == 1]
+    assert locks == ["LOCK", "LOCK", "LOCK", "LOCK", "UNLOCK", "LOCK", "FLUSH"]

@@ -6,6 +6,8 @@ it. Where one of them cannot, all go on with the module of the next priority.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.frameworks.coll import TAG_ALLREDUCE, TAG_BARRIER, TAG_BCAST, TAG_REDUCE, CollModule
@@ -52,6 +54,11 @@ class SmColl(CollModule):
             self._complete(TAG_BARRIER, self._next.schedule_barrier)
         else:
             operations.barrier()
+
+    def prompt_barrier(self) -> Callable[[], None] | None:
+        """The same, if there is memory: who waits there looks at every member."""
+        operations = self._operations or self._ready()
+        return None if operations is None else operations.barrier
 
     def bcast(self, message: Message, root: int) -> None:
         """Copy the root's message to every member."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import Identity, Nic
@@ -16,6 +17,8 @@ from ompy_components.nic.libfabric import infos
 from ompy_components.nic.libfabric.datagrams import LibfabricDatagramNic
 from ompy_components.nic.libfabric.domain import LibfabricDomain
 from ompy_components.nic.libfabric.library import Library
+
+SHARED_MEMORY: Final = "shm"  # libfabric fi_shm(7): its regions are files with our number
 
 
 def make(
@@ -44,6 +47,7 @@ class LibfabricNic(FabricNic):
         super().__init__(Identity.behind(first, "libfabric_0", emulated=False))
         self.library = library
         self._network = context.network
+        self._wireup = context.wireup
         self._addresses = [interface.address for interface in interfaces]
         self._complete = [name for name in values.delivery_complete.split(",") if name]
         self._may_wait: bool = values.wait
@@ -63,6 +67,8 @@ class LibfabricNic(FabricNic):
 
     def opened(self, info: FabricInfo) -> LibfabricDomain:
         """The same."""
+        if info.provider == SHARED_MEMORY:
+            self._wireup.leaves_shared_memory()
         domain = LibfabricDomain(self.library, self._network, info, may_wait=self._may_wait)
         if not self._domains:
             # a provider that is still at work when the process takes its memory away crashes it

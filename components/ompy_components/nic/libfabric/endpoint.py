@@ -30,6 +30,7 @@ ENOMEM: Final = 12  # Linux
 ENOSYS: Final = 38  # Linux
 ENABLE: Final = 6  # libfabric: FI_ENABLE, a command of fi_control
 ANYBODY: Final = (1 << 64) - 1  # libfabric: FI_ADDR_UNSPEC
+WORD: Final = 8  # bytes of the widest operand, 64 bits
 NAME_ROOM: Final = 256  # bytes; arbitrary: more than any provider's names have
 _VALID: Final = {
     AtomicCall.ATOMIC: "writevalid",
@@ -310,6 +311,10 @@ class ShmEndpoint(LibfabricEndpoint):
     A message of no bytes that is sent with DELIVERY_COMPLETE arrives, but never completes, and no
     other is taken after it (seen with 1.17, mended in 2.5). So it goes by `inject`. And a full
     queue is ENOMEM to a receive, not EAGAIN.
+
+    An atomic without a result that is sent with DELIVERY_COMPLETE has its buffer in the target's
+    memory given back by both sides (1.17), so two later ones of different ranks get the same and
+    are made with each other's operands. So it is one with a result, which nobody reads.
     """
 
     def _refused(self, slot: int, result: int, what: str, *buffers: Any) -> bool:
@@ -324,6 +329,20 @@ class ShmEndpoint(LibfabricEndpoint):
         if taken:
             self._queue.own.append(Completion(context))
         return taken
+
+    def atomic(
+        self,
+        operand: memoryview,
+        to: int,
+        address: int,
+        key: int,
+        datatype: Datatype,
+        op: Op,
+        context: object,
+    ) -> bool:
+        """fi_fetch_atomic."""
+        unread = memoryview(bytearray(WORD))
+        return self.fetch_atomic(operand, unread, None, to, address, key, datatype, op, context)
 
 
 class LibfabricScalable(ScalableEndpoint):

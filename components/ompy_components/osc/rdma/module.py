@@ -70,8 +70,10 @@ class RdmaOsc(MessageOsc):
             way = self.ways.find(target, transfer.need, at, len(local), ())
             if way is None:
                 return None
-            pending.follow(transfer.whole)
             self.transfers.begin(transfer, way)
+            if transfer.whole.complete:  # it was a copy; what fails is never known so early
+                return transfer.whole
+            pending.follow(transfer.whole)
             return peer.opened(pending)
 
     def accumulate(self, source: Message, target: int, place: Place, operation: str) -> Request:
@@ -118,7 +120,7 @@ class RdmaOsc(MessageOsc):
             peer = self.peer(target)
             fetch = into is not None
             way = self.ways.find_atomic(target, change.op, change.kind, fetch=fetch)
-            if peer.written or way is None:
+            if peer.written or peer.awaited or way is None:
                 return None
             changing, pending = Changing(peer, into), Pending()
             if not changing.begin(pending, change, way):

@@ -18,7 +18,7 @@ from typing import Final
 from ompy import raw
 from ompy.data.errors import MPIError
 from ompy.data.message import Message
-from ompy.data.packed import to_send
+from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
 from ompy.frameworks.osc import Place, Window
 from ompy.frameworks.osc_base.agreement import all_say
@@ -93,13 +93,23 @@ class SmOsc(MessageOsc):
     def put(self, source: Message, target: int, place: Place) -> Request:
         """Store."""
         self._reach(target)
-        self._members[target].message(place).store(to_send(source))
+        there = self._members[target].message(place)
+        into = in_place(there)
+        if into is not None:
+            into[:] = to_send(source)
+        else:
+            there.store(to_send(source))
         return _done()
 
     def get(self, into: Message, target: int, place: Place) -> Request:
         """Load."""
         self._reach(target)
-        into.store(to_send(self._members[target].message(place)))
+        data = to_send(self._members[target].message(place))
+        room = in_place(into)
+        if room is not None:
+            room[:] = data
+        else:
+            into.store(data)
         return _done()
 
     def accumulate(self, source: Message, target: int, place: Place, operation: str) -> Request:

@@ -9,15 +9,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from ompy.data.constants import ANY_SOURCE
 from ompy.data.convertor import Convertor, GrowingConvertor, contiguous
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.data.request import Request
-from ompy.engine.base import Poller
 from ompy.frameworks.osc import DYNAMIC, OscModule, Place, Window
-from ompy.frameworks.osc_base.exposed import NO_OP, Attached, Exposed, combine, swap
+from ompy.frameworks.osc_base.exposed import Attached, Exposed, combine, swap
 from ompy.frameworks.osc_base.headers import (
     COMMAND_TAG,
     OPERATIONS,
@@ -27,12 +25,12 @@ from ompy.frameworks.osc_base.headers import (
     parsed,
 )
 from ompy.frameworks.osc_base.layouts import encoded
+from ompy.frameworks.osc_base.listener import Listener
 from ompy.frameworks.osc_base.locks import LockQueue
 from ompy.frameworks.osc_base.pending import Peer, Pending
 from ompy.frameworks.osc_base.target import Target
 from ompy.frameworks.pml import STANDARD
 
-BATCH: Final = 64  # commands in one round of polling; arbitrary: others want their turn
 # ns from the news that a rank has ended until what it still owes is given up: what it had sent, or
 # others because of it, may be under way. Arbitrary: much longer than that takes
 GRACE: Final = 5_000_000_000
@@ -61,10 +59,13 @@ class MessageOsc(OscModule):
         self._inline_max = inline_max
         self._exposed = Attached() if window.flavor == DYNAMIC else Exposed(window.memory)
         self._locks = LockQueue()
-        self._listener = _Listener(self)
+        self._listener = Listener(self)
         self.target = Target(communicator, self._exposed, self._locks, self._listener.wake)
         self._peers: dict[int, Peer] = {}
         self._gone_since: dict[int, int] = {}
+        coll = communicator.coll
+        assert coll is not None, "a window's communicator has its collectives"
+        self._prompt_barrier = coll.prompt_barrier() if communicator.size > 1 else None
         with self._engine.lock:
             if communicator.size > 1:
                 self._listener.listen()
@@ -147,7 +148,6 @@ class MessageOsc(OscModule):
                 combine(own, _bytes(source), operation)
                 into.store(before)
             elif into.size:
-                peer.written |= operation != NO_OP
                 tag = self._expect(peer, pending, into)
                 self._command(peer, pending, Kind.FETCH, source, place, operation, tag)
             return peer.opened(pending)
@@ -163,7 +163,6 @@ class MessageOsc(OscModule):
                 own = self._exposed.message(place)
                 into.store(swap(own, to_send(source), to_send(compare)))
             else:
-                peer.written = True
                 tag = self._expect(peer, pending, into)
                 data = bytes(to_send(compare)) + bytes(to_send(source))
                 command = _placed(Kind.SWAP, tag, place, len(data))
@@ -229,7 +228,8 @@ class MessageOsc(OscModule):
         Args:
             targets: which.
             kind: of command that asks for them.
-            always: also of those nothing was sent to.
+            always: also of those that have nothing to answer. An UNLOCK is only told to them;
+                a COMPLETE is known there when this returns, so that `Test` finds it.
 
         Raises:
             MPIError: an operation has failed.
@@ -239,13 +239,25 @@ class MessageOsc(OscModule):
             peer = self.peer(target)
             for pending in list(peer.open):
                 self._engine.wait(pending)
-            if target != self.rank and (always or peer.written):
+            if target == self.rank:
+                continue
+            if peer.written or (always and kind is Kind.COMPLETE):
                 trips.append((peer, self._ask(peer, kind)))
                 peer.written = False
+            elif always:  # all is done there: it answered, or a BTL did it
+                self._tell(peer, kind)
         for peer, trip in trips:
             problem = self._answer(trip)
             peer.problem = peer.problem or problem
         self._raise_first(targets)
+
+    def _tell(self, peer: Peer, kind: Kind) -> None:
+        """Send a command that is not answered. A rank that has ended needs none."""
+        with self._engine.lock, suppress(MPIError):
+            pending = Pending()
+            peer.told = True
+            self._say(peer, pending, Command(kind))
+            pending.begun()
 
     def _ask(self, peer: Peer, kind: Kind) -> Pending:
         """Send a command that is answered with success or an error."""
@@ -256,6 +268,7 @@ class MessageOsc(OscModule):
                 tag = peer.tag()
                 self._await(peer, tag, pending, room)
                 self._say(peer, pending, Command(kind, tag))
+                peer.told = False  # who answers this has taken in all that was said before
                 pending.begun()
         except MPIError as problem:
             with self._engine.lock:
@@ -467,16 +480,26 @@ class MessageOsc(OscModule):
             self._engine.call_later(GRACE, _nothing)  # whoever sleeps looks again then
         return now - self._gone_since[rank] >= GRACE
 
+    def meet_to_end(self) -> None:
+        """A barrier, after which nothing more comes."""
+        told = [peer for peer in self._peers.values() if peer.told]
+        for trip in [self._ask(peer, Kind.FLUSH) for peer in told]:
+            self._answer(trip)  # of who has ended the barrier tells
+        self.barrier()
+
     def barrier(self) -> None:
         """Return when all members have called it.
 
         Raises:
             MPIError: ERR_PROC_FAILED, one of them has ended and will not.
         """
-        coll = self._communicator.coll
-        assert coll is not None, "a window's communicator has its collectives"
         if self._communicator.size == 1:
             return
+        if self._prompt_barrier is not None:
+            self._prompt_barrier()
+            return
+        coll = self._communicator.coll
+        assert coll is not None, "as above"
         everybody = range(self._communicator.size)
         request = coll.begin("barrier", coll.nonblocking_tag())
         if not request.complete:
@@ -491,88 +514,6 @@ class MessageOsc(OscModule):
     def _has_ended(self, rank: int) -> MPIError:
         proc = self._communicator.procs[rank]
         return MPIError(ERR_PROC_FAILED, f"{proc} has ended: {proc.departed}")
-
-
-class _Listener(Poller):
-    """Receives commands and has them executed, from the engine's polling.
-
-    One receive is for all members. Where a PML fails that because it cannot reach one of them,
-    there is a receive for each of the others.
-    """
-
-    def __init__(self, module: MessageOsc) -> None:
-        self._module = module
-        self._communicator = module.window.communicator
-        self._engine = self._communicator.context.engine
-        self._incoming: dict[int, tuple[Request, GrowingConvertor]] = {}
-        self._polled = False
-
-    def listen(self, source: int = ANY_SOURCE) -> None:
-        """Have the next command."""
-        room = GrowingConvertor()
-        request = self._communicator.pml.irecv(self._communicator, room, source, COMMAND_TAG)
-        self._incoming[source] = request, room
-        request.notify(self.wake)
-
-    def wake(self) -> None:
-        """There is something to do in the next round of polling."""
-        if not self._polled:
-            self._polled = True
-            self._engine.add_poller(self)
-
-    def close(self) -> None:
-        """Have no more."""
-        incoming, self._incoming = self._incoming, {}
-        self._engine.remove_poller(self)
-        self._polled = True  # whoever wakes it is too late
-        for request, _ in incoming.values():
-            if not request.complete:
-                self._communicator.pml.cancel(request)
-
-    def poll(self) -> int:
-        """Execute what has come."""
-        handled = 0
-        ready = self._module.target.ready
-        while ready and handled < BATCH:
-            ready.popleft()()
-            handled += 1
-        while handled < BATCH:
-            news = self._news()
-            for source in news:
-                self._take(source)
-            handled += len(news)
-            if not news:
-                break
-        handled += self._module.look_after_departed()
-        if not self._module.watches() and not ready and not self._news():
-            self._polled = False
-            self._engine.remove_poller(self)
-        return handled
-
-    def arm(self) -> bool:
-        """The rank may sleep if nothing has come."""
-        return not self._module.target.ready and not self._news()
-
-    def _news(self) -> list[int]:
-        return [source for source, (request, _) in self._incoming.items() if request.complete]
-
-    def _take(self, source: int) -> None:
-        """Execute a command that has come, and have the next one."""
-        request, room = self._incoming.pop(source)
-        if request.error:
-            if source == ANY_SOURCE:
-                self._listen_to_each()
-            return
-        self.listen(source)
-        view = room.view
-        if view is not None:
-            self._module.heard(request.source, view)
-
-    def _listen_to_each(self) -> None:
-        for rank in range(self._communicator.size):
-            if rank != self._communicator.rank:
-                with suppress(MPIError):  # nothing comes from who cannot be reached
-                    self.listen(rank)
 
 
 def _nothing() -> None:

@@ -52,7 +52,9 @@ class Peer:
         rank, proc: in the window's communicator; the process.
         open: operations that are not complete here.
         awaited: those that wait for an answer, and the receive that it goes to, by tag.
-        written: something was sent there that nothing has been heard of since.
+        written: something was sent there that has no answer of its own, and nothing was heard
+            since.
+        told: something was sent there that is not answered, and nothing that is since.
         problem: what went wrong first since this was asked for last.
         posts: epochs that it has opened for this rank and that have not begun.
         must_post: an epoch has begun, the peer's POST has not been waited for.
@@ -65,6 +67,7 @@ class Peer:
         self.open: set[Pending] = set()
         self.awaited: dict[int, tuple[Pending, Request]] = {}
         self.written = False
+        self.told = False
         self.problem: MPIError | None = None
         self.posts = 0
         self.must_post = False

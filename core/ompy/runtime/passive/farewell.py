@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from ompy.runtime.rank_server import RankServer
+from ompy.runtime.rank_server import RankServer, clean_up_after
 from ompy.runtime.ranks import AttachedRank, Stage
 
 
@@ -44,4 +44,5 @@ class FarewellServer(RankServer):
         """Its process has ended, how is not ours to know."""
         self._forget_paths(rank)
         rank.client = None
+        clean_up_after(rank)
         self._events.lost(rank)

@@ -1,0 +1,44 @@
+"""Windows of real ranks over libfabric's providers and the emulated twin, from one test source."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.effort import THOROUGH
+from tests.support.libfabric_devices import needs_libfabric
+from tests.support.windows_over_btls import contended, counted
+from tests.support.worlds import real
+
+pytestmark = pytest.mark.proc
+
+COUNTED = f"{counted.__module__}:{counted.__name__}"
+CONTENDED = f"{contended.__module__}:{contended.__name__}"
+RANKS = 3
+PROVIDERS = ("tcp;ofi_rxm", "shm", "sockets", "udp;ofi_rxd")
+OWN_THREAD = ("sockets",)  # makes atomics in a thread, beside the rank: they are no accumulates
+TWIN = {"btl": "self,ofi", "btl_ofi_nic": "ofi_emulated"}
+
+
+def over(provider: str) -> dict[str, str]:
+    return {"btl": "self,ofi", "btl_ofi_provider_include": provider}
+
+
+@needs_libfabric
+@pytest.mark.parametrize("provider", PROVIDERS if THOROUGH else PROVIDERS[:2])
+def test_all_promises_over_libfabric(provider: str) -> None:
+    for begun in real(RANKS, COUNTED, settings=over(provider)):
+        assert begun["ofi put"]
+        assert begun["ofi get"]
+        assert ("ofi atomic" in begun) is (provider not in OWN_THREAD)
+
+
+def test_all_promises_over_the_twin() -> None:
+    for begun in real(RANKS, COUNTED, settings=TWIN):
+        assert min(begun[f"ofi {kind}"] for kind in ("put", "get", "atomic"))
+
+
+@needs_libfabric
+@pytest.mark.parametrize("provider", PROVIDERS if THOROUGH else ("shm",))
+def test_no_sum_is_altered_when_all_add_at_once(provider: str) -> None:
+    """shm 1.17 gives the buffer of an atomic without a result to two of them."""
+    assert real(RANKS, CONTENDED, settings=over(provider)) == [2 * RANKS, 0, 0]

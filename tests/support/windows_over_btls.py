@@ -1,0 +1,67 @@
+"""Windows of real ranks whose puts, gets and atomics are to be those of a BTL: how many were."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+
+from ompy.mpi.windows import Win
+from ompy.mpi.world import world_of
+from ompy.runtime.process import RankProcess
+from ompy_components.osc.rdma.changes import Changing
+from ompy_components.osc.rdma.transfers import Transfer, Transfers
+
+from tests.sim.osc import programs
+from tests.support import window_programs
+
+Counts = dict[str, int]
+TURNS = 200
+
+
+def counted(process: RankProcess) -> Counts:
+    """Every promise and some random programs; what this rank began, by BTL and kind."""
+    found: Counter[str] = Counter()
+    begin, change = Transfers.begin, Changing.begin
+
+    def counted_transfer(self: Transfers, transfer: Transfer, way) -> None:  # type: ignore[no-untyped-def]
+        found[f"{way.module.name} {'put' if transfer.puts else 'get'}"] += 1
+        begin(self, transfer, way)
+
+    def counted_change(self: Changing, pending, what, way) -> bool:  # type: ignore[no-untyped-def]
+        found[f"{way.module.name} atomic"] += 1
+        return change(self, pending, what, way)
+
+    Transfers.begin = counted_transfer  # type: ignore[method-assign]
+    Changing.begin = counted_change  # type: ignore[method-assign]
+    try:
+        programs.everything(process)
+        window_programs.seeded(process)
+        window_programs.seeded_allocated(process)
+    finally:
+        Transfers.begin = begin  # type: ignore[method-assign]
+        Changing.begin = change  # type: ignore[method-assign]
+    return dict(found)
+
+
+def contended(process: RankProcess) -> int:
+    """All add to words of rank 0 at the same time, with and without a result: no sum is altered.
+
+    Returns:
+        How many sums rank 0 found right.
+    """
+    comm = world_of(process)
+    memory = array("q", [0] * (2 * comm.size))
+    win = Win.Create(memory, 8, comm=comm)
+    one, was = array("q", [comm.rank + 1]), array("q", [0])
+    win.Lock_all()
+    for turn in range(TURNS):
+        win.Accumulate(one, 0, comm.rank)
+        win.Fetch_and_op(one, was, 0, comm.size + comm.rank)
+        win.Flush(0)
+        assert was[0] == turn * one[0]
+    win.Unlock_all()
+    comm.Barrier()
+    right = [TURNS * (number % comm.size + 1) == total for number, total in enumerate(memory)]
+    comm.Barrier()
+    win.Free()
+    return right.count(True)
