@@ -80,7 +80,7 @@ class End:
             if not done:
                 os.sched_yield()
             for one in done:
-                if one.errno:
+                if one.error:
                     raise RuntimeError(one.detail)
                 count -= 1
 
