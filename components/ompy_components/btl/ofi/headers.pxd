@@ -4,10 +4,10 @@ from ompy cimport raw
 
 # the module's constants, in C
 cdef long long FIRST
-cdef long long HEADER_SIZE
 cdef long long MAC_SIZE
 cdef long long SECOND
 cdef unsigned long long _HALF
+cdef long long _WHOLE
 
 cdef class Header:
     cdef public unsigned long long acknowledged

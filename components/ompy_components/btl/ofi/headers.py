@@ -17,6 +17,7 @@ from ompy import raw
 from ompy.net.seal import MAC_SIZE, PacketSeal
 
 HEADER_SIZE: Final = 32
+_WHOLE: Final = HEADER_SIZE
 FIRST: Final = MAC_SIZE  # byte where rank and number are
 SECOND: Final = MAC_SIZE + 8  # where the rest is
 assert SECOND + 8 == HEADER_SIZE
@@ -85,7 +86,7 @@ class Seal:
         first = header.rank | header.number << 32
         second = header.acknowledged | header.generation << 32 | header.kind << 48
         words = raw.two_words(first, second | header.tag << 56)
-        raw.copy(message, FIRST, words, 0, HEADER_SIZE - FIRST)
+        raw.copy(message, FIRST, words, 0, _WHOLE - FIRST)
         if self._whole:
             self._seal.seal(message, _SALT.pack(to))
             return
@@ -104,7 +105,7 @@ class Seal:
         Raises:
             BadMessage: it is not of the job, not for us, or cut short.
         """
-        if raw.size(message) < HEADER_SIZE:
+        if raw.size(message) < _WHOLE:
             self.refused += 1
             raise BadMessage("it is too short")
         first = raw.word(message, FIRST)

@@ -30,6 +30,7 @@ KEY: Final = 0  # byte of a handle where the key is
 BASE: Final = 8
 _SIZE: Final = 16
 _REST: Final = 24
+_WHOLE: Final = HANDLE_SIZE
 _MAGIC: Final = 0x464F  # arbitrary: "OF" in little-endian order
 _KEY_SIZE: Final = 8  # bytes; libfabric: keys have 64 bits
 _PROTOCOL: Final = b"btl.ofi.keys"
@@ -51,7 +52,7 @@ def allows(handle: bytes, rank: int, offset: int, size: int, access: int) -> boo
 
     As `remote_of` and `Remote.allows`, without an object: for every put and get.
     """
-    if len(handle) != HANDLE_SIZE:
+    if len(handle) != _WHOLE:
         return False
     rest, whole = raw.word(handle, _REST), raw.word(handle, _SIZE)
     if rest >> 48 != _MAGIC or rest & 0xFFFF_FFFF != rank or not rest >> 32 & 0xFFFF & access:

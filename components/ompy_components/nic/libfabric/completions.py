@@ -16,6 +16,7 @@ from ompy.net.base import LinkError, Readiness, Source
 
 from ompy_components.nic.libfabric import direct
 from ompy_components.nic.libfabric.contexts import Contexts, Work
+from ompy_components.nic.libfabric.direct import EAGAIN
 
 if TYPE_CHECKING:
     from ompy_components.nic.libfabric.domain import LibfabricDomain
@@ -26,7 +27,6 @@ FORMAT_MSG: Final = 2  # libfabric: FI_CQ_FORMAT_MSG
 WAIT_NONE: Final = 0  # libfabric: FI_WAIT_NONE
 WAIT_FD: Final = 3  # libfabric: FI_WAIT_FD
 GETWAIT: Final = 5  # libfabric: FI_GETWAIT, a command of fi_control
-EAGAIN: Final = 11  # Linux
 EAVAIL: Final = 259  # libfabric: FI_EAVAIL
 USUAL: Final = 64  # entries read at once; reference ofi.md A1: num_cq_read
 ERROR_ROOM: Final = 256  # bytes; arbitrary: longer than any libfabric's fi_cq_err_entry

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ompy_components.nic.libfabric.library import Library
 
+EAGAIN: Final = 11  # Linux
 ENOSYS: Final = 38  # Linux
 
 

@@ -23,8 +23,9 @@ from ompy.frameworks.nic.fabric import (
 )
 
 from ompy_components.nic.libfabric import direct
-from ompy_components.nic.libfabric.completions import EAGAIN, LibfabricQueue
+from ompy_components.nic.libfabric.completions import LibfabricQueue
 from ompy_components.nic.libfabric.contexts import Work
+from ompy_components.nic.libfabric.direct import EAGAIN, ENOSYS
 
 if TYPE_CHECKING:
     from ompy_components.nic.libfabric.domain import LibfabricDomain
@@ -67,7 +68,7 @@ def _made(domain: LibfabricDomain, fid: Any, slot: str, what: str, *arguments: A
 
 def _missing(*_: object) -> int:
     """What a provider has no function for."""
-    return -direct.ENOSYS
+    return -ENOSYS
 
 
 class LibfabricEndpoint(FabricEndpoint):
