@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from functools import partial
@@ -25,7 +24,7 @@ from ompy.runtime.process import RankProcess
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p.programs import buffer, send, world
-from tests.support.rounds import ROUNDS, measured
+from tests.support.rounds import ROUNDS, measured, pause_for
 
 TAG = 0x50  # of no framework
 MESSAGE = 8  # bytes of a fragment
@@ -54,6 +53,7 @@ class Loop(CompletionCallback):
         self.arrivals = Arrivals()
         process.context.active_messages.register(TAG, self.arrivals)
         self._open = self._heard = 0
+        self._pause = pause_for(module.info.progress)
 
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
@@ -63,7 +63,7 @@ class Loop(CompletionCallback):
 
     def poll(self) -> None:
         if not self.module.poll():
-            os.sched_yield()
+            self._pause()
 
     def move(self, call, local: memoryview, key: bytes, count: int) -> None:  # type: ignore[no-untyped-def]
         """So many puts or gets, one after the other."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
 from typing import Final
+
+from ompy.frameworks.nic.fabric import Progress
 
 ROUNDS: Final = 7  # arbitrary: a median of some
 ROUND_TIME: Final = 0.05  # s; arbitrary: long beside one operation
@@ -33,3 +36,13 @@ def measured(act: Callable[[int], None], rounds: int = ROUNDS) -> tuple[float, f
         act(count)
         times.append((time.perf_counter() - begun) / count)
     return min(times), statistics.median(times)
+
+
+def pause_for(progress: Progress) -> Callable[[], None]:
+    """What a loop over a fabric does when it finds nothing: give way where others need it."""
+    threads = progress is not Progress.MANUAL
+    return os.sched_yield if threads or (os.cpu_count() or 1) < 2 else _nothing
+
+
+def _nothing() -> None:
+    """Look again at once."""

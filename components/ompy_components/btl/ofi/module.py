@@ -29,7 +29,6 @@ from ompy.frameworks.btl import (
     CompletionCallback,
     Descriptor,
     Endpoint,
-    ReceiveCallback,
 )
 from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, Progress

@@ -28,7 +28,10 @@ cdef inline object lend_writable(ffi, memory):
     return view
 
 cdef inline void take_back(ffi, lent):
-    lent.release()
+    if isinstance(lent, memoryview):
+        lent.release()
+    else:  # of an atomic, which cffi calls
+        ffi.release(lent)
 
 cdef inline Py_ssize_t send(unsigned long long function, unsigned long long endpoint, lent, unsigned long long descriptor, unsigned long long to, unsigned long long context) except? -1:
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(lent)

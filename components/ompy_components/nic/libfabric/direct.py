@@ -20,7 +20,7 @@ def entry(library: Library, name: str, table: Any, slot: str) -> Any:
     return library.often(name, table, slot)
 
 
-def place(ffi: Any, pointer: Any) -> Any:
+def place(ffi: Any, pointer: Any) -> Any:  # noqa: ARG001 - C needs it
     """An object of libfabric's, or an array, for the calls below."""
     return pointer
 

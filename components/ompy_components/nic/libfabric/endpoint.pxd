@@ -27,8 +27,8 @@ cdef class LibfabricEndpoint(FabricEndpoint):
     cdef unsigned long long _receiver
     cdef object _rx
     cdef unsigned long long _sender
-    cdef object _tx
     cdef object _whole
+    cdef public object fid
     cdef bint _refused(self, Work work, long long result, what, tuple lent) except -1
     cdef bint _is_full(self, long long result) except -1
     @cython.locals(work=Work, number="unsigned long long", result="long long")

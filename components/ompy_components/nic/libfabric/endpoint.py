@@ -72,7 +72,11 @@ def _missing(*_: object) -> int:
 
 
 class LibfabricEndpoint(FabricEndpoint):
-    """An endpoint, or a transmit and a receive context of a scalable one."""
+    """An endpoint, or a transmit and a receive context of a scalable one.
+
+    Attributes:
+        fid: libfabric's object; of the two contexts the one that transmits.
+    """
 
     __slots__ = (
         "_contexts",
@@ -91,8 +95,8 @@ class LibfabricEndpoint(FabricEndpoint):
         "_receiver",
         "_rx",
         "_sender",
-        "_tx",
         "_whole",
+        "fid",
     )
 
     def __init__(
@@ -110,23 +114,23 @@ class LibfabricEndpoint(FabricEndpoint):
         self._contexts = queue.contexts
         self._ffi = domain.library.ffi
         self._whole = whole
-        self._tx: Any = None
+        self.fid: Any = None
         self._rx: Any = None
         domain.opened.add(self)  # what is made before an error is closed with the domain
         if whole is None:
             made = _made(domain, domain.fid, "endpoint", "an endpoint", domain.native)
-            self._tx = self._rx = made
-            self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND | Caps.RECV, "a queue")
-            self._library.bind(self._tx.fid, vector.fid, 0, "an address vector")
+            self.fid = self._rx = made
+            self._library.bind(self.fid.fid, queue.fid.fid, Caps.SEND | Caps.RECV, "a queue")
+            self._library.bind(self.fid.fid, vector.fid, 0, "an address vector")
         else:
-            self._tx = whole.made("tx_ctx", index)
-            self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND, "a queue")
+            self.fid = whole.made("tx_ctx", index)
+            self._library.bind(self.fid.fid, queue.fid.fid, Caps.SEND, "a queue")
             self._rx = whole.made("rx_ctx", index)
             self._library.bind(self._rx.fid, queue.fid.fid, Caps.RECV, "a queue")
 
     def enable(self) -> None:
         """Enable it, and bind the functions of its tables."""
-        library, tx, rx = self._library, self._tx, self._rx
+        library, tx, rx = self._library, self.fid, self._rx
         null = library.ffi.NULL
         library.control(tx.fid, ENABLE, null, f"enabling an endpoint of {self._domain.name}")
         if rx != tx:
@@ -246,7 +250,7 @@ class LibfabricEndpoint(FabricEndpoint):
         buffer = self._ffi.from_buffer(operand)
         work = self._contexts.take()
         at = work.address
-        result = self._fi_atomic(self._tx, buffer, 1, 0, to, address, key, datatype, op, at)
+        result = self._fi_atomic(self.fid, buffer, 1, 0, to, address, key, datatype, op, at)
         if result:
             return self._refused(work, result, "fi_atomic", (buffer,))
         self._contexts.posted(work, context, buffer, None, False)
@@ -270,7 +274,7 @@ class LibfabricEndpoint(FabricEndpoint):
         number = 0 if descriptor is None else descriptor.number
         work = self._contexts.take()
         place = (to, address, key, datatype, op, work.address)
-        refusal = self._fi_fetch(self._tx, buffer, 1, 0, old, number, *place)
+        refusal = self._fi_fetch(self.fid, buffer, 1, 0, old, number, *place)
         if refusal:
             return self._refused(work, refusal, "fi_fetch_atomic", (buffer, old))
         self._contexts.posted(work, context, (buffer, old), descriptor, False)
@@ -296,7 +300,7 @@ class LibfabricEndpoint(FabricEndpoint):
         number = 0 if descriptor is None else descriptor.number
         work = self._contexts.take()
         place = (to, address, key, datatype, op, work.address)
-        refusal = self._fi_compare(self._tx, buffer, 1, 0, with_it, 0, old, number, *place)
+        refusal = self._fi_compare(self.fid, buffer, 1, 0, with_it, 0, old, number, *place)
         if refusal:
             lent = (buffer, with_it, old)
             return self._refused(work, refusal, "fi_compare_atomic", lent)
@@ -305,19 +309,19 @@ class LibfabricEndpoint(FabricEndpoint):
 
     def atomic_valid(self, call: AtomicCall, datatype: Datatype, op: Op) -> bool:
         """fi_atomicvalid, fi_fetch_atomicvalid, fi_compare_atomicvalid."""
-        valid = self._library.slot_or_none(self._tx.atomic, _VALID[call])
+        valid = self._library.slot_or_none(self.fid.atomic, _VALID[call])
         if valid is None:
             return False
         count = self._library.ffi.new("size_t *")
-        return bool(valid(self._tx, datatype, op, count) == 0 and count[0] >= 1)
+        return bool(valid(self.fid, datatype, op, count) == 0 and count[0] >= 1)
 
     def name(self) -> bytes:
         """fi_getname."""
-        return _name(self._domain, self._tx) if self._whole is None else self._whole.name()
+        return _name(self._domain, self.fid) if self._whole is None else self._whole.name()
 
     def close(self) -> None:
         """Give it back; harmless the second time."""
-        tx, rx, self._tx, self._rx = self._tx, self._rx, None, None
+        tx, rx, self.fid, self._rx = self.fid, self._rx, None, None
         self._domain.opened.discard(self)
         if rx is not None and rx != tx:
             self._library.close(rx.fid, "a receive context")
