@@ -36,6 +36,7 @@ cdef class OfiModule(BtlModule):
     cdef list _handlers
     cdef long long _look
     cdef bint _missing
+    cdef object _news
     cdef list _queues
     cdef int _read_max
     cdef bint _reading

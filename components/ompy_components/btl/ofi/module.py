@@ -90,6 +90,7 @@ class OfiModule(BtlModule):
         "_handlers",
         "_look",
         "_missing",
+        "_news",
         "_queues",
         "_read_max",
         "_reading",
@@ -126,6 +127,7 @@ class OfiModule(BtlModule):
         mode, info = opened.mode, opened.info
         super().__init__("ofi", opened.context, values, _abilities(mode, info.delivery_complete))
         self.nic = opened.nic
+        self._news = opened.nic.news
         self.info = info
         self.interface = opened.interface
         self.mode = mode
@@ -379,7 +381,7 @@ class OfiModule(BtlModule):
         """Take in what has come, tell what is owed, look after what is broken."""
         if self._finalized:
             return 0
-        if self.nic.eventful:
+        if self._news:
             self._take_events()
         events = self.failover.settle() if self.failover.unsettled else 0
         if not self.dead:
@@ -478,7 +480,7 @@ class OfiModule(BtlModule):
         """Sleep until the device has news, where it can tell; else for a moment."""
         if self._finalized:
             return True
-        if self.failover.pressing or self.nic.eventful:
+        if self.failover.pressing or self._news:
             return False
         if self._departed():
             self._missing = True
