@@ -67,6 +67,7 @@ class Loop(CompletionCallback):
 
     def move(self, call, local: memoryview, key: bytes, count: int) -> None:  # type: ignore[no-untyped-def]
         """So many puts or gets, one after the other."""
+        poll, pause = self.module.poll, self._pause
         for _ in range(count):
             self._open += 1
             while (
@@ -75,7 +76,8 @@ class Loop(CompletionCallback):
                 self.poll()
             assert result == QUEUED, result
             while self._open:
-                self.poll()
+                if not poll():
+                    pause()
 
     def say(self, data: bytes) -> None:
         """Send a fragment."""

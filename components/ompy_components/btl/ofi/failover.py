@@ -98,6 +98,19 @@ class Failover:
         counted: paths broken so far, and mended.
     """
 
+    __slots__ = (
+        "_answers",
+        "_closed",
+        "_condemned",
+        "_doomed",
+        "_draining",
+        "_menders",
+        "_module",
+        "begun",
+        "counted",
+        "unsettled",
+    )
+
     def __init__(self, module: OfiModule) -> None:
         self._module = module
         self._condemned: dict[OfiEndpoint, str] = {}

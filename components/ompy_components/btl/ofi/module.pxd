@@ -6,6 +6,7 @@ from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endp
 from ompy.frameworks.nic.fabric cimport Completion, CompletionQueue, FabricEndpoint
 from ompy.frameworks.transfers cimport unsuitable
 from ompy_components.btl.ofi.endpoint cimport OfiEndpoint
+from ompy_components.btl.ofi.failover cimport Failover
 from ompy_components.btl.ofi.guard cimport Guard
 from ompy_components.btl.ofi.receiving cimport ReceiveEngine
 from ompy_components.btl.ofi.records cimport OfiFragment, Operation, ReceiveBuffer, fragment_in, operation_on
@@ -31,7 +32,7 @@ cdef long long REMOTE_WRITE
 cdef long long SEND_ALWAYS_CALLBACK
 
 cdef class OfiModule(BtlModule):
-    cdef object _domain
+    cdef public object domain
     cdef bint _finalized
     cdef list _handlers
     cdef long long _look
@@ -49,7 +50,7 @@ cdef class OfiModule(BtlModule):
     cdef public object contexts
     cdef public object dead
     cdef public dict endpoints
-    cdef public object failover
+    cdef public Failover failover
     cdef public FabricEndpoint first
     cdef public Guard guard
     cdef public object info
@@ -86,8 +87,10 @@ cdef class OfiModule(BtlModule):
     @cython.locals(count=int, queue=CompletionQueue, found=list, completion=Completion)
     cpdef int read_completions(self) except -1
     cdef _handle(self, Completion completion)
-    @cython.locals(endpoint=OfiEndpoint, window=Window, soon=bint)
+    @cython.locals(sending=SendEngine)
     cdef _tend(self, bint idle)
+    @cython.locals(sending=SendEngine, endpoint=OfiEndpoint, window=Window, pressing=bint)
+    cdef _acknowledge(self, bint soon)
     cdef int _look_after(self) except -1
     @cython.locals(soon=bint)
     cpdef bint arm(self) except -1

@@ -73,6 +73,7 @@ class OfiModule(BtlModule):
     Attributes:
         nic: the device, open.
         info: the provider.
+        domain: of it, open.
         interface: the network interface behind it; without an address where there is none.
         contexts: endpoint and completion queues.
         mode: one-sided, two-sided or both.
@@ -85,7 +86,6 @@ class OfiModule(BtlModule):
     """
 
     __slots__ = (
-        "_domain",
         "_finalized",
         "_handlers",
         "_look",
@@ -102,6 +102,7 @@ class OfiModule(BtlModule):
         "atomics",
         "contexts",
         "dead",
+        "domain",
         "endpoints",
         "failover",
         "first",
@@ -138,7 +139,7 @@ class OfiModule(BtlModule):
         self._several = len(opened.contexts) > 1
         self._handlers = opened.context.active_messages.handlers
         self.size = opened.context.size
-        self._domain = opened.domain
+        self.domain = opened.domain
         self.endpoints: dict[int, OfiEndpoint] = {}
         self.atomics: dict[tuple[AtomicOp, AtomicType], bool] = {}
         self.dead = ""
@@ -435,13 +436,19 @@ class OfiModule(BtlModule):
             self.receiving.repost()
         except NicError as problem:
             self.failover.doom(str(problem))
-        if not self.sending.owing:
-            return
-        for endpoint in list(self.sending.owing):
+        sending = self.sending
+        if sending.owing and (sending.pressed or (idle and sending.keeping)):
+            self._acknowledge(idle and sending.keeping)
+
+    def _acknowledge(self, soon: bool) -> None:
+        """Tell those peers it is time for, or all that are owed something."""
+        sending = self.sending
+        sending.pressed = False
+        for endpoint in list(sending.owing):
             window = endpoint.window
-            soon = idle and self.sending.keeping
-            if soon or endpoint.farewell or 2 * window.owed() >= window.size:
-                self.sending.acknowledge(endpoint)
+            pressing = bool(endpoint.farewell) or 2 * window.owed() >= window.size
+            if (soon or pressing) and not sending.acknowledge(endpoint):
+                sending.pressed = True
 
     def _take_events(self) -> None:
         for event in self.nic.events():
@@ -549,7 +556,7 @@ class OfiModule(BtlModule):
         self.receiving.close()
         self.contexts.close()
         self.memory.close()
-        self._domain.close()
+        self.domain.close()
         self.nic.close()
 
     def _have_parted(self, talked: Sequence[OfiEndpoint]) -> bool:

@@ -150,6 +150,8 @@ class ReceiveEngine:
             self._stale += 1
             return
         module.sending.owing[endpoint] = None
+        if kind == _BYE or endpoint.farewell or 2 * endpoint.window.owed() >= endpoint.window.size:
+            module.sending.pressed = True
         if kind == _BYE:
             endpoint.farewell = header.number
         elif kind == _FRAGMENT and header.tag < TAGS:

@@ -28,6 +28,7 @@ cdef class SendEngine:
     cdef public long long outstanding
     cdef public dict owing
     cdef public MessagePool pool
+    cdef public bint pressed
     @cython.locals(window=Window, result=int)
     cpdef int offer(self, OfiEndpoint endpoint, OfiFragment fragment, int tag) except? -99
     cpdef release(self, OfiFragment fragment)

@@ -35,6 +35,7 @@ class SendEngine:
         outstanding: messages the device has.
         pool: memory for messages.
         owing: endpoints whose peers have to be told what was taken.
+        pressed: one of them has waited long enough for that.
         fragments, injected, acknowledgements: messages sent, by kind.
     """
 
@@ -50,6 +51,7 @@ class SendEngine:
         "outstanding",
         "owing",
         "pool",
+        "pressed",
     )
 
     def __init__(self, module: OfiModule, seal: Seal, pool: MessagePool, inject_size: int) -> None:
@@ -59,7 +61,7 @@ class SendEngine:
         self._seal = seal
         self._inject_size = inject_size
         self.pool = pool
-        self.keeping = False
+        self.keeping = self.pressed = False
         self.outstanding = 0
         self.owing: dict[OfiEndpoint, None] = {}
         self.fragments = self.injected = self.acknowledgements = 0

@@ -1,12 +1,14 @@
 # The functions of direct.py, in C, for the modules that are compiled. Keep the two alike.
+# The interpreter's lock is kept: none of the calls waits, and to let go of it and take it again
+# costs as much as reading an empty queue.
 
 from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 
-ctypedef Py_ssize_t (*SendCall)(void *, const void *, size_t, void *, unsigned long long, void *) noexcept nogil
-ctypedef Py_ssize_t (*InjectCall)(void *, const void *, size_t, unsigned long long) noexcept nogil
-ctypedef Py_ssize_t (*MoveCall)(void *, void *, size_t, void *, unsigned long long, unsigned long long, unsigned long long, void *) noexcept nogil
-ctypedef Py_ssize_t (*ReadCall)(void *, void *, size_t) noexcept nogil
+ctypedef Py_ssize_t (*SendCall)(void *, const void *, size_t, void *, unsigned long long, void *) noexcept
+ctypedef Py_ssize_t (*InjectCall)(void *, const void *, size_t, unsigned long long) noexcept
+ctypedef Py_ssize_t (*MoveCall)(void *, void *, size_t, void *, unsigned long long, unsigned long long, unsigned long long, void *) noexcept
+ctypedef Py_ssize_t (*ReadCall)(void *, void *, size_t) noexcept
 
 cdef inline unsigned long long entry(library, str name, table, str slot):
     function = library.slot_or_none(table, slot)
@@ -37,16 +39,14 @@ cdef inline Py_ssize_t send(unsigned long long function, unsigned long long endp
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(lent)
     cdef Py_ssize_t result = -38  # ENOSYS
     if function:
-        with nogil:
-            result = (<SendCall><size_t>function)(<void *><size_t>endpoint, inside.buf, <size_t>inside.len, <void *><size_t>descriptor, to, <void *><size_t>context)
+        result = (<SendCall><size_t>function)(<void *><size_t>endpoint, inside.buf, <size_t>inside.len, <void *><size_t>descriptor, to, <void *><size_t>context)
     return result
 
 cdef inline Py_ssize_t inject(unsigned long long function, unsigned long long endpoint, lent, unsigned long long to) except? -1:
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(lent)
     cdef Py_ssize_t result = -38  # ENOSYS
     if function:
-        with nogil:
-            result = (<InjectCall><size_t>function)(<void *><size_t>endpoint, inside.buf, <size_t>inside.len, to)
+        result = (<InjectCall><size_t>function)(<void *><size_t>endpoint, inside.buf, <size_t>inside.len, to)
     return result
 
 cdef inline Py_ssize_t receive(unsigned long long function, unsigned long long endpoint, lent, unsigned long long descriptor, unsigned long long whence, unsigned long long context) except? -1:
@@ -56,12 +56,8 @@ cdef inline Py_ssize_t move(unsigned long long function, unsigned long long endp
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(lent)
     cdef Py_ssize_t result = -38  # ENOSYS
     if function:
-        with nogil:
-            result = (<MoveCall><size_t>function)(<void *><size_t>endpoint, inside.buf, <size_t>inside.len, <void *><size_t>descriptor, to, address, key, <void *><size_t>context)
+        result = (<MoveCall><size_t>function)(<void *><size_t>endpoint, inside.buf, <size_t>inside.len, <void *><size_t>descriptor, to, address, key, <void *><size_t>context)
     return result
 
 cdef inline Py_ssize_t completions(unsigned long long function, unsigned long long queue, unsigned long long entries, size_t most) except? -1:
-    cdef Py_ssize_t result
-    with nogil:
-        result = (<ReadCall><size_t>function)(<void *><size_t>queue, <void *><size_t>entries, most)
-    return result
+    return (<ReadCall><size_t>function)(<void *><size_t>queue, <void *><size_t>entries, most)
