@@ -7,11 +7,10 @@ Two processes of this host. The binding opens everything; the loops then call li
 through cffi, as one would write it by hand: one buffer, one context, one array for completions, all
 made before. `write`, `read` and `fetch-add` are one operation after the other from rank 0, whose
 peer only reads its queue; `send` is half a round trip of a ping-pong, by `fi_inject` what fits it.
-Who finds an empty queue gives way to others where the provider has threads or the host one processor
-(`pause_for`), else looks again at once. Microseconds: minimum and median of the rounds, each a
-mean over its operations. Writes are posted with DELIVERY_COMPLETE unless `--local` is given, and no
-queue has a descriptor unless `--wait` is. With a compiled tree the functions are those of
-`tools/fabric_calls.py`.
+Who finds an empty queue looks again at once, or gives way where the provider has threads or the
+host one processor. Microseconds: minimum and median of the rounds, each a mean over its operations.
+Writes are posted with DELIVERY_COMPLETE unless `--local` is given, and no queue has a descriptor
+unless `--wait` is. With a compiled tree the functions are those of `tools/fabric_calls.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from sweep import ROOT
 
 sys.path.insert(0, str(ROOT))  # for the rounds, which the loops of btl/ofi have too
 
-from tests.support.rounds import measured, pause_for
+from tests.support.rounds import keep_apart, measured, pause_for
 
 PROVIDERS: Final = "shm,tcp;ofi_rxm,udp;ofi_rxd,sockets"
 SIZES: Final = "8,4096,65536,1048576"
@@ -125,6 +124,7 @@ class End:
 def serve(peer: Connection, provider: str, flags: Caps, wait: bool) -> None:
     """The other process: reads its queue until it is told something else."""
     end = End(peer, provider, flags, wait=wait)
+    keep_apart(1)
     while True:
         while not peer.poll():
             for _ in range(GLANCES):
@@ -208,6 +208,7 @@ def measure(provider: str, sizes: list[int], flags: Caps, *, wait: bool) -> list
     server.start()
     there.close()
     end = End(here, provider, flags, wait=wait)
+    keep_apart(0)
     found: list[dict[str, object]] = []
 
     def note(operation: str, size: int, act: Callable[[int], None], share: int = 1) -> None:

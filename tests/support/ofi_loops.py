@@ -24,7 +24,7 @@ from ompy.runtime.process import RankProcess
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p.programs import buffer, send, world
-from tests.support.rounds import ROUNDS, measured, pause_for
+from tests.support.rounds import ROUNDS, keep_apart, measured, pause_for
 
 TAG = 0x50  # of no framework
 MESSAGE = 8  # bytes of a fragment
@@ -112,6 +112,7 @@ def loops(process: RankProcess) -> dict[str, float]:
     comm, pml = world(process), process.pml
     (module,) = [one for one in process.context.btls if isinstance(one, OfiModule)]
     loop = Loop(process, module)
+    keep_apart(comm.rank)
     if comm.rank == 1:
         exposed = bytearray(max(SIZES))
         handle = module.register_mem(None, memoryview(exposed), ACCESS_ANY)

@@ -38,6 +38,13 @@ def measured(act: Callable[[int], None], rounds: int = ROUNDS) -> tuple[float, f
     return min(times), statistics.median(times)
 
 
+def keep_apart(rank: int) -> None:
+    """Give each of two processes a processor of its own; on one, two that spin take turns by ms."""
+    processors = sorted(os.sched_getaffinity(0))
+    if len(processors) > 1:
+        os.sched_setaffinity(0, {processors[rank]})
+
+
 def pause_for(progress: Progress) -> Callable[[], None]:
     """What a loop over a fabric does when it finds nothing: give way where others need it."""
     threads = progress is not Progress.MANUAL
