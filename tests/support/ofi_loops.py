@@ -35,6 +35,8 @@ TRIPS = 300  # of a round of ping-pong; arbitrary
 class Arrivals(ReceiveCallback):
     """Counts fragments."""
 
+    __slots__ = ("count",)
+
     def __init__(self) -> None:
         self.count = 0
 
@@ -44,6 +46,8 @@ class Arrivals(ReceiveCallback):
 
 class Loop(CompletionCallback):
     """One rank's end of everything that is measured."""
+
+    __slots__ = ("_heard", "_open", "_pause", "arrivals", "endpoint", "module")
 
     def __init__(self, process: RankProcess, module: OfiModule) -> None:
         self.module = module

@@ -1,3 +1,5 @@
+cimport cython
+
 from ompy.frameworks.btl cimport CompletionCallback, Descriptor
 from ompy_components.btl.ofi.endpoint cimport OfiEndpoint
 
@@ -35,5 +37,7 @@ cdef class MessagePool:
     cpdef take(self, long long size)
     cpdef give_back(self, memory)
 
+@cython.locals(made=OfiFragment)
 cpdef OfiFragment fragment_in(message, int flags, int order)
+@cython.locals(made=Operation)
 cpdef Operation operation_on(OfiEndpoint endpoint, local, int flags, int order, CompletionCallback callback, context)

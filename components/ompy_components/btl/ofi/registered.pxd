@@ -4,6 +4,7 @@ from ompy cimport raw
 
 # the module's constants, in C
 cdef long long _MAGIC
+cdef unsigned long long _RANK
 cdef long long _REST
 cdef long long _SIZE
 cdef long long _WHOLE

@@ -30,6 +30,7 @@ KEY: Final = 0  # byte of a handle where the key is
 BASE: Final = 8
 _SIZE: Final = 16
 _REST: Final = 24
+_RANK: Final = 0xFFFF_FFFF  # of the rest: a u32
 _WHOLE: Final = HANDLE_SIZE
 _MAGIC: Final = 0x464F  # arbitrary: "OF" in little-endian order
 _KEY_SIZE: Final = 8  # bytes; libfabric: keys have 64 bits
@@ -55,7 +56,7 @@ def allows(handle: bytes, rank: int, offset: int, size: int, access: int) -> boo
     if len(handle) != _WHOLE:
         return False
     rest, whole = raw.word(handle, _REST), raw.word(handle, _SIZE)
-    if rest >> 48 != _MAGIC or rest & 0xFFFF_FFFF != rank or not rest >> 32 & 0xFFFF & access:
+    if rest >> 48 != _MAGIC or rest & _RANK != rank or not rest >> 32 & 0xFFFF & access:
         return False
     return 0 <= offset <= whole and size <= whole - offset
 

@@ -13,6 +13,7 @@ cdef long long EAVAIL
 
 cdef class LibfabricQueue(CompletionQueue):
     cdef object _bytes
+    cdef list _closing
     cdef object _descriptor
     cdef object _domain
     cdef object _entries

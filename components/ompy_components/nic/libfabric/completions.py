@@ -43,6 +43,7 @@ class LibfabricQueue(CompletionQueue):
 
     __slots__ = (
         "_bytes",
+        "_closing",
         "_descriptor",
         "_domain",
         "_entries",
@@ -67,6 +68,7 @@ class LibfabricQueue(CompletionQueue):
         self.contexts = Contexts(library.ffi)
         self.own: list[Completion] = []
         self._domain = domain
+        self._closing = domain.closing
         self._library = library
         self._descriptor = -1
         self._readiness: Readiness | None = None
@@ -157,7 +159,7 @@ class LibfabricQueue(CompletionQueue):
                 made.detail = ""
                 made.context = contexts.ended(work)
                 done.append(made)
-        if self._domain.closing:
+        if self._closing:
             self._domain.close_regions()
         return done
 
