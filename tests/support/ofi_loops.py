@@ -29,6 +29,7 @@ from tests.support.rounds import ROUNDS, keep_apart, measured, pause_for
 TAG = 0x50  # of no framework
 MESSAGE = 8  # bytes of a fragment
 SIZES = (8, 4096, 1 << 20)
+COUNTED = 1000  # operations of each kind; arbitrary: what is done once does not count
 TRIPS = 300  # of a round of ping-pong; arbitrary
 
 
@@ -109,6 +110,26 @@ class Loop(CompletionCallback):
             self.hear()
             if not first:
                 self.say(data)
+
+
+def counted(process: RankProcess) -> None:
+    """`COUNTED` puts and gets, and fragments each way: for `tools/ofi_instructions.py`."""
+    comm, pml = world(process), process.pml
+    (module,) = [one for one in process.context.btls if isinstance(one, OfiModule)]
+    loop = Loop(process, module)
+    exposed = bytearray(MESSAGE)
+    handle = module.register_mem(None, memoryview(exposed), ACCESS_ANY)
+    if comm.rank == 1:
+        pml.send(comm, send(bytes(handle)), 0, 1, STANDARD)  # type: ignore[call-overload]
+        loop.hear()
+    else:
+        memory, room = buffer(module.registration_handle_size)
+        pml.recv(comm, room, 1, 1)
+        for call in (module.put, module.get):
+            loop.move(call, memoryview(exposed), bytes(memory), COUNTED)
+        loop.say(b"over")
+    loop.pong(COUNTED, first=comm.rank == 0)
+    module.deregister_mem(handle)
 
 
 def loops(process: RankProcess) -> dict[str, float]:

@@ -64,7 +64,6 @@ class LibfabricQueue(CompletionQueue):
 
     def __init__(self, domain: LibfabricDomain, depth: int) -> None:
         library = domain.library
-        self.fid: Any = None
         self.contexts = Contexts(library.ffi)
         self.own: list[Completion] = []
         self._domain = domain
@@ -108,7 +107,7 @@ class LibfabricQueue(CompletionQueue):
         opens = self._library.slot(domain.ops, "cq_open")
         result = opens(domain, attributes, made, ffi.NULL)
         self._library.check(result, f"a completion queue of {self._domain.name}")
-        self.fid = made[0]
+        self.fid: Any = made[0]
 
     def _find_descriptor(self) -> None:
         ffi = self._library.ffi
