@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from ompy.frameworks.device_memory import DeviceMemoryTable
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.libfabric_devices import needs_libfabric
@@ -35,6 +36,14 @@ def test_nothing_is_left_over_the_twin(pml: str) -> None:
     program = partial(left_of, count=effort(SIMULATED))
     found = virtual(2, program, btl="self,ofi", pml=pml).results
     assert [too_much({**one, "objects": 0}) for one in found] == [{}, {}]
+
+
+def test_a_registration_that_is_not_given_back_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DeviceMemoryTable, "remove", lambda *_: None)
+    found = virtual(2, partial(left_of, count=30), btl="self,ofi").results
+    # of rank 0, for each put and get one
+    assert [one["registrations"] for one in found] == [60, 0]
+    assert [one["of the device"] for one in found] == [60, 0]
 
 
 @pytest.mark.parametrize("kind", ["registrations", "objects", "failed"])

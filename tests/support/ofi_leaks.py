@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from ompy.engine.real import RealEngine
 from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import (
     ACCESS_ANY,
@@ -34,7 +35,6 @@ COUNT: Final = 10_000  # of each kind
 WINDOW: Final = 8  # operations under way at once; arbitrary: fewer than a window of fragments
 SIZE: Final = 64  # bytes of an operation; arbitrary
 LARGE_EACH: Final = 50  # fragments; one of them is as large as may be; arbitrary
-IDLE: Final = 50_000_000  # ns; arbitrary: longer than a rank polls before it sleeps
 OBJECTS_MAX: Final = 1500  # blocks of Python's; arbitrary: far less than one for each operation
 
 
@@ -193,7 +193,9 @@ def left_of(process: RankProcess, count: int) -> dict[str, int]:
         end.fragments(each)
         meet()
         end.engine.wait_until(lambda: not module.sending.outstanding)
-        end.engine.wait_until(lambda: False, IDLE)  # the rank sleeps: what that needs is there
+        if isinstance(end.engine, RealEngine):
+            # before and after there is what a rank has that sleeps for long
+            end.engine.hub().sleep(0.001)
         return held(end)
 
     before = all_kinds(2 * LARGE_EACH)
