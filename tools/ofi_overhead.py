@@ -46,36 +46,7 @@ TRIPS: Final = 500  # of fi_pingpong; arbitrary
 PATIENCE: Final = 120  # s; arbitrary: for any of the four
 PINGPONG_PATIENCE: Final = 10  # s; arbitrary: over udp;ofi_rxd it often never ends
 PROGRAM: Final = f"{loops.__module__}:{loops.__name__}"
-REASONS: Final = """\
-## What the overhead is
-
-The raw loop does as little as Python can: its buffer, its context and its array for completions are
-made before it begins, it has one operation under way, counts nothing and tells nobody. A put of
-8 bytes over `shm` takes it 2 us: libfabric's own share of that is less than the calls into it. So the
-quotient there compares a handful of calls with what the contract asks for, and is the largest; over
-`tcp;ofi_rxm` the provider's system calls hide most of it.
-
-`python tools/ofi_instructions.py --tree build/o2` counts; over `shm`, of libfabric 1.17, one put:
-
-| instructions | what |
-|---|---|
-| 1,290 | btl/ofi: limits, key, bounds and access of the handle; the record, counted as outstanding |
-| 1,500 | nic/libfabric (the view that holds the buffer, the slot, what is kept with it) and libfabric |
-| 920 | the completion's record: told once, taken off the peer's operations |
-| 2,570 | the callback: Python in this loop, compiled in a PML |
-
-A fragment has memory and record of its own (2,800), its number, seal and window (1,900 without the
-device), and at the receiver the proof, the window and the callback (5,200); then its buffer is posted
-again (1,600). The raw ping-pong has one buffer at each end and proves nothing.
-
-An empty poll takes 0.20 us, and reading the empty queue through cffi 0.24 us: the provider gets to
-move things as often in both.
-
-At 1 MiB the provider copies, and nothing of the above is seen. Tables before this one had reading
-1 MiB over `shm` at 1.9 times the raw loop. Nothing in the BTL was found that would do so: there is one
-call, one completion and no copy of ours. Times of that copy differ as much from run to run in either
-loop; with each process on a processor of its own, medians of five rounds were alike (1.04).
-"""
+REASONS: Final = "## What the overhead is"  # written by hand; what follows it is kept
 
 Figures = dict[str, float]  # microseconds, by operation and size
 
@@ -233,11 +204,11 @@ def main() -> None:
             "|---" * 4 + "|",
             *(row for provider in providers for row in whole_rows(provider, found[provider])),
             "",
-            REASONS,
         ]
     )
     if options.write:
-        options.write.write_text(text)
+        there = options.write.read_text() if options.write.exists() else ""
+        options.write.write_text(text + "".join(there.partition("\n" + REASONS)[1:]))
     else:
         print(text, end="")
 

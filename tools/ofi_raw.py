@@ -40,7 +40,7 @@ from sweep import ROOT
 
 sys.path.insert(0, str(ROOT))  # for the rounds, which the loops of btl/ofi have too
 
-from tests.support.rounds import keep_apart, measured, pause_for
+from tests.support.rounds import keep_apart, measured, pages, pause_for
 
 PROVIDERS: Final = "shm,tcp;ofi_rxm,udp;ofi_rxd,sockets"
 SIZES: Final = "8,4096,65536,1048576"
@@ -74,7 +74,7 @@ class End:
         self.queue: Any = domain.completion_queue()
         endpoint: Any = domain.endpoint(vector, self.queue)
         endpoint.enable()
-        self.memory = memoryview(bytearray(LARGEST))
+        self.memory = pages(LARGEST)
         access = Caps.READ | Caps.WRITE | Caps.REMOTE_READ | Caps.REMOTE_WRITE
         region = domain.register(self.memory, access, 77)
         peer.send((endpoint.name(), region.base, region.key))

@@ -24,7 +24,7 @@ from ompy.runtime.process import RankProcess
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p.programs import buffer, send, world
-from tests.support.rounds import ROUNDS, keep_apart, measured, pause_for
+from tests.support.rounds import ROUNDS, keep_apart, measured, pages, pause_for
 
 TAG = 0x50  # of no framework
 MESSAGE = 8  # bytes of a fragment
@@ -139,8 +139,7 @@ def loops(process: RankProcess) -> dict[str, float]:
     loop = Loop(process, module)
     keep_apart(comm.rank)
     if comm.rank == 1:
-        exposed = bytearray(max(SIZES))
-        handle = module.register_mem(None, memoryview(exposed), ACCESS_ANY)
+        handle = module.register_mem(None, pages(max(SIZES)), ACCESS_ANY)
         pml.send(comm, send(bytes(handle)), 0, 1, STANDARD)  # type: ignore[call-overload]
         loop.hear()
         module.deregister_mem(handle)
@@ -150,7 +149,7 @@ def loops(process: RankProcess) -> dict[str, float]:
     memory, room = buffer(module.registration_handle_size)
     pml.recv(comm, room, 1, 1)
     found = {}
-    local = memoryview(bytearray(max(SIZES)))
+    local = pages(max(SIZES))
     for size in SIZES:
         for name, call in (("write", module.put), ("read", module.get)):
             act = partial(loop.move, call, local[:size], bytes(memory))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import statistics
 import time
@@ -36,6 +37,16 @@ def measured(act: Callable[[int], None], rounds: int = ROUNDS) -> tuple[float, f
         act(count)
         times.append((time.perf_counter() - begun) / count)
     return min(times), statistics.median(times)
+
+
+def pages(size: int) -> memoryview:
+    """Memory that begins with a page and has been written to.
+
+    How fast the kernel copies depends on where both ends begin; pages nobody wrote to are all one.
+    """
+    made = memoryview(mmap.mmap(-1, size))
+    made[:] = b"\x5a" * size
+    return made
 
 
 def keep_apart(rank: int) -> None:

@@ -16,12 +16,12 @@ from typing import Final
 from ompy import raw
 from ompy.net.seal import MAC_SIZE, PacketSeal
 
-HEADER_SIZE: Final = 32
+HEADER_SIZE: Final = 32  # arbitrary: the fields above
 _WHOLE: Final = HEADER_SIZE
 FIRST: Final = MAC_SIZE  # byte where rank and number are
 SECOND: Final = MAC_SIZE + 8  # where the rest is
 assert SECOND + 8 == HEADER_SIZE
-_HALF: Final = 0xFFFF_FFFF  # a u32
+_HALF: Final = 0xFFFF_FFFF  # arbitrary: the header has u32s
 
 PROTOCOL: Final = b"btl.ofi"
 _RANK: Final = Struct("<I")

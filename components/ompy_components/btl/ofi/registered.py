@@ -26,11 +26,11 @@ from ompy.net.seal import PacketSeal
 _HANDLE: Final = Struct("<QQQIHH")
 HANDLE_SIZE: Final = _HANDLE.size
 assert HANDLE_SIZE == 32
-KEY: Final = 0  # byte of a handle where the key is
-BASE: Final = 8
-_SIZE: Final = 16
-_REST: Final = 24
-_RANK: Final = 0xFFFF_FFFF  # of the rest: a u32
+KEY: Final = 0  # byte of a handle; arbitrary: the layout above
+BASE: Final = 8  # arbitrary: see KEY
+_SIZE: Final = 16  # arbitrary: see KEY
+_REST: Final = 24  # arbitrary: see KEY
+_RANK: Final = 0xFFFF_FFFF  # arbitrary: a u32 of the rest
 _WHOLE: Final = HANDLE_SIZE
 _MAGIC: Final = 0x464F  # arbitrary: "OF" in little-endian order
 _KEY_SIZE: Final = 8  # bytes; libfabric: keys have 64 bits
