@@ -27,6 +27,7 @@ HOT_SUITES = (
     "tests/sim/p2p",
     "tests/sim/rdma",
     "tests/sim/bfo",
+    "tests/sim/ofi/test_module.py",
     "tests/sim/test_tcp_connections.py",
     "tests/property/ob1",
     "tests/unit/engine",

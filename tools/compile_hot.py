@@ -28,7 +28,7 @@ DIRECTIVES = {
     "binding": True,
     "infer_types": True,
 }
-INLINE = ("__init__", "borrowed", "elements", "entries", "raw", "vm", "wire")
+INLINE = ("__init__", "borrowed", "direct", "elements", "entries", "raw", "vm", "wire")
 SOURCES = (ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
 
 

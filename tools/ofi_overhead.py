@@ -2,12 +2,14 @@
 """What btl/ofi costs over the raw loop, provider by provider; writes `docs/ofi-overhead.md`.
 
     python tools/ofi_overhead.py [--rounds 9] [--tree build/compiled] [--write docs/ofi-overhead.md]
+                                 [--providers shm,tcp;ofi_rxm] [--loops]
 
 Four things beside each other in every round, two processes each: libfabric's own `fi_pingpong`,
-`tools/ofi_raw.py` (Python over the binding and nothing else), btl/ofi alone
-(`tests/support/ofi_loops.py`) and `ompy bench latency`. Raw loop and BTL have the same provider,
-DELIVERY_COMPLETE and descriptors to sleep on; both poll without sleeping. A round's figure is a
-median; the table has the median of the rounds, and of their quotients.
+`tools/ofi_raw.py` (cffi and nothing else), btl/ofi alone (`tests/support/ofi_loops.py`) and
+`ompy bench latency`; with `--loops` the two loops only. Raw loop and BTL have the same provider,
+DELIVERY_COMPLETE and descriptors to sleep on; both poll without sleeping, each process on a
+processor of its own. A round's figure is a median; the table has the median of the rounds, and of
+their quotients.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -42,6 +46,7 @@ TRIPS: Final = 500  # of fi_pingpong; arbitrary
 PATIENCE: Final = 120  # s; arbitrary: for any of the four
 PINGPONG_PATIENCE: Final = 10  # s; arbitrary: over udp;ofi_rxd it often never ends
 PROGRAM: Final = f"{loops.__module__}:{loops.__name__}"
+REASONS: Final = "## What the overhead is"  # written by hand; what follows it is kept
 
 Figures = dict[str, float]  # microseconds, by operation and size
 
@@ -112,10 +117,12 @@ def pingpong(provider: str, size: int) -> Figures:
     return {f"fi_pingpong {size}": float(lines[-1][lines[0].index("usec/xfer")])}
 
 
-def one_round(provider: str) -> Figures:
+def one_round(provider: str, *, loops_only: bool) -> Figures:
     """All four; what cannot be has no figure."""
     found: Figures = {}
-    parts = [raw, btl, whole, *(lambda name, size=size: pingpong(name, size) for size in LIMITS)]
+    parts: list[Callable[[str], Figures]] = [raw, btl]
+    if not loops_only:
+        parts += [whole, *(partial(pingpong, size=size) for size in LIMITS)]
     for part in parts:
         try:
             found.update(part(provider))
@@ -164,6 +171,7 @@ def main() -> None:
     parser.add_argument("--providers", default=",".join(PROVIDERS))
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--tree", type=Path, help="made by tools/compile_hot.py")
+    parser.add_argument("--loops", action="store_true", help="neither MPI nor fi_pingpong")
     parser.add_argument("--write", type=Path, help="file for the table, instead of the output")
     options = parser.parse_args()
     if options.tree:
@@ -172,13 +180,13 @@ def main() -> None:
     found: dict[str, list[Figures]] = {provider: [] for provider in providers}
     for _ in range(options.rounds):
         for provider in providers:
-            found[provider].append(one_round(provider))
+            found[provider].append(one_round(provider, loops_only=options.loops))
     loads = ", ".join(f"{load:.1f}" for load in os.getloadavg())
     text = "\n".join(
         [
             "# btl/ofi over the raw loop",
             "",
-            "    python tools/ofi_overhead.py",
+            "    python tools/ofi_overhead.py --tree build/o2 --write docs/ofi-overhead.md",
             "",
             f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit_name()}, "
             f"{'compiled' if options.tree else 'interpreted'}, {os.cpu_count()} cores, Linux "
@@ -199,7 +207,8 @@ def main() -> None:
         ]
     )
     if options.write:
-        options.write.write_text(text)
+        there = options.write.read_text() if options.write.exists() else ""
+        options.write.write_text(text + "".join(there.partition("\n" + REASONS)[1:]))
     else:
         print(text, end="")
 

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""How fast libfabric is from Python with nothing above the binding: the baseline for btl/ofi.
+"""How fast libfabric is from Python with cffi and nothing else: the baseline for btl/ofi.
 
     tools/ofi_raw.py [--providers shm,tcp;ofi_rxm] [--sizes 8,4096,1048576] [--json FILE]
 
-Two processes of this host. `write`, `read` and `fetch-add` are one operation after the other from
-rank 0, whose peer only reads its queue; `send` is half a round trip of a ping-pong. Microseconds:
-minimum and median of the rounds, each a mean over its operations. Writes are posted with
-DELIVERY_COMPLETE unless `--local` is given, and no queue has a descriptor unless `--wait` is.
+Two processes of this host. The binding opens everything; the loops then call libfabric's functions
+through cffi, as one would write it by hand: one buffer, one context, one array for completions, all
+made before. `write`, `read` and `fetch-add` are one operation after the other from rank 0, whose
+peer only reads its queue; `send` is half a round trip of a ping-pong, by `fi_inject` what fits it.
+Who finds an empty queue looks again at once, or gives way where the provider has threads or the
+host one processor. Microseconds: minimum and median of the rounds, each a mean over its operations.
+Writes are posted with DELIVERY_COMPLETE unless `--local` is given, and no queue has a descriptor
+unless `--wait` is. With a compiled tree the functions are those of `tools/fabric_calls.py`.
 """
 
 from __future__ import annotations
@@ -14,10 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Callable
+from errno import EAGAIN
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,16 +40,20 @@ from sweep import ROOT
 
 sys.path.insert(0, str(ROOT))  # for the rounds, which the loops of btl/ofi have too
 
-from tests.support.rounds import measured
+from tests.support.rounds import keep_apart, measured, pages, pause_for
 
 PROVIDERS: Final = "shm,tcp;ofi_rxm,udp;ofi_rxd,sockets"
 SIZES: Final = "8,4096,65536,1048576"
 LARGEST: Final = 1 << 22  # bytes of each side's memory
+ENTRIES: Final = 8  # completions read at once; arbitrary
+SLOT: Final = 64  # bytes of a context; libfabric: sizeof(struct fi_context2)
+ANYBODY: Final = (1 << 64) - 1  # libfabric: FI_ADDR_UNSPEC
+GLANCES: Final = 500  # arbitrary: so often the queue is read before the pipe is looked at
 LOOPBACK: Final = Interface("lo", "127.0.0.1", 8, loopback=True)
 
 
 class End:
-    """One process's endpoint, and its peer's memory."""
+    """One process's endpoint, and its peer's memory; what the loops need of it by name."""
 
     def __init__(self, peer: Connection, provider: str, flags: Caps, *, wait: bool) -> None:
         from ompy_components.nic.libfabric.device import make
@@ -64,101 +72,129 @@ class End:
         domain = self.nic.domain(infos[0])
         vector = domain.address_vector()
         self.queue: Any = domain.completion_queue()
-        self.endpoint = domain.endpoint(vector, self.queue)
-        self.endpoint.enable()
-        self.memory = memoryview(bytearray(LARGEST))
+        endpoint: Any = domain.endpoint(vector, self.queue)
+        endpoint.enable()
+        self.memory = pages(LARGEST)
         access = Caps.READ | Caps.WRITE | Caps.REMOTE_READ | Caps.REMOTE_WRITE
         region = domain.register(self.memory, access, 77)
-        peer.send((self.endpoint.name(), region.base, region.key))
+        peer.send((endpoint.name(), region.base, region.key))
         name, self.base, self.key = peer.recv()
         self.to = vector.insert(name)
+        self.inject_size = infos[0].inject_size
+        self.pause = pause_for(infos[0].progress)
+        self.ffi = library.ffi
+        self.fid = endpoint.fid
+        self._bind(library)
 
-    def take(self, count: int = 1) -> None:
-        """Read the queue until so many have completed."""
-        while count:
-            done = self.queue.read(8)
-            if not done:
-                os.sched_yield()
-            for one in done:
-                if one.errno:
-                    raise RuntimeError(one.detail)
-                count -= 1
+    def _bind(self, library: Any) -> None:
+        """The functions, the contexts and the array."""
+        ffi, fid = self.ffi, self.fid
+        self.slots = ffi.new("char[]", 3 * SLOT)
+        first = int(ffi.cast("uintptr_t", self.slots))
+        self.slot, self.posted = first + -first % SLOT, first + -first % SLOT + SLOT
+        self.entries = ffi.new("struct fi_cq_msg_entry[]", ENTRIES)
+        self.read_queue = library.often("cq", self.queue.fid.ops, "read")
+        self.send = library.often("msg", fid.msg, "send")
+        self.inject = library.often("msg", fid.msg, "inject")
+        self.receive = library.often("msg", fid.msg, "recv")
+        self.moves = {
+            "write": library.often("rma", fid.rma, "write"),
+            "read": library.often("rma", fid.rma, "read"),
+        }
+        self.fetch = library.often("atomic", fid.atomic, "readwrite")
 
-    def post(self, call: Callable[..., bool], *arguments: object) -> int:
-        """Post until it is taken; how many others completed meanwhile."""
-        others = 0
-        while not call(*arguments):
-            others += len(self.queue.read(8))
-        return others
+    def glance(self) -> int:
+        """Read the queue once; how many have completed."""
+        count: int = self.read_queue(self.queue.fid, self.entries, ENTRIES)
+        if count > 0:
+            return count
+        if count != -EAGAIN:
+            raise RuntimeError(f"reading the queue: {count}")
+        self.pause()
+        return 0
 
-    def one(self, operation: str, view: memoryview) -> None:
-        """One operation from beginning to end."""
-        end = self.endpoint
-        if operation == "write":
-            self.post(end.write, view, None, self.to, self.base, self.key, 0)
-        elif operation == "read":
-            self.post(end.read, view, None, self.to, self.base, self.key, 0)
-        else:
-            word = (Datatype.UINT64, Op.SUM, 0)
-            old = self.memory[64:72]
-            self.post(end.fetch_atomic, view, old, None, self.to, self.base, self.key, *word)
-        self.take()
+    def post(self, call: Callable[..., int], *arguments: object) -> None:
+        """Post until it is taken; nothing else may be under way."""
+        while result := call(self.fid, *arguments):
+            if result != -EAGAIN:
+                raise RuntimeError(f"posting: {result}")
+            self.glance()
 
 
 def serve(peer: Connection, provider: str, flags: Caps, wait: bool) -> None:
     """The other process: reads its queue until it is told something else."""
     end = End(peer, provider, flags, wait=wait)
+    keep_apart(1)
     while True:
         while not peer.poll():
-            end.queue.read(8)
-            os.sched_yield()
+            for _ in range(GLANCES):
+                end.glance()
         what = peer.recv()
         if what is None:
             break
         size, count = what
-        end.post(end.endpoint.receive, end.memory[LARGEST // 2 :][:size], None, 0)
+        back = end.ffi.from_buffer(end.memory[LARGEST // 2 :][:size])
+        end.post(end.receive, back, size, 0, ANYBODY, end.posted)
         peer.send("ready")
         play(end, size, count, first=False)
     end.nic.close()
 
 
 def play(end: End, size: int, count: int, *, first: bool) -> None:
-    """A ping-pong: who is first sends and then receives."""
-    out, back = end.memory[:size], end.memory[LARGEST // 2 :][:size]
-    sent = received = 0
-    posted = 1
-    while sent < count or received < count:
-        may_send = sent < count and (sent <= received if first else sent < received)
-        if may_send and end.endpoint.send(out, None, end.to, "sent"):
-            sent += 1
-        done = end.queue.read(8)
-        if not done:
-            os.sched_yield()
-        for one in done:
-            if one.context != "sent":
+    """A ping-pong: who is first sends and then receives. A receive is posted."""
+    out = end.ffi.from_buffer(end.memory[:size])
+    back = end.ffi.from_buffer(end.memory[LARGEST // 2 :][:size])
+    entries, posted, slot = end.entries, end.posted, end.slot
+    small = size <= end.inject_size
+    sent = received = sending = 0
+    while received < count or sent < count or sending:
+        if not sending and sent < count and (sent <= received if first else sent < received):
+            if small:
+                result = end.inject(end.fid, out, size, end.to)
+            else:
+                result = end.send(end.fid, out, size, 0, end.to, slot)
+                sending = not result
+            if result and result != -EAGAIN:
+                raise RuntimeError(f"sending: {result}")
+            sent += not result
+        for index in range(end.glance()):
+            if entries[index].op_context == posted:
                 received += 1
-                if posted < count:
-                    posted += 1
-                    while not end.endpoint.receive(back, None, 0):
-                        pass
-    end_of_sends = time.monotonic() + 1  # their completions, before something else is counted
-    while end.queue.contexts.held and time.monotonic() < end_of_sends:
-        end.queue.read(8)
+                if received < count:
+                    end.post(end.receive, back, size, 0, ANYBODY, posted)
+            else:
+                sending = 0
 
 
 def repeat(end: End, operation: str, view: memoryview, count: int) -> None:
     """So many operations, one after the other."""
+    buffer = end.ffi.from_buffer(view)
+    read_queue, queue, entries, fid = end.read_queue, end.queue.fid, end.entries, end.fid
+    place, pause = (end.to, end.base, end.key), end.pause
+    if operation == "fetch-add":
+        call, old = end.fetch, end.ffi.from_buffer(end.memory[64:72])
+        arguments = (buffer, 1, 0, old, 0, *place, Datatype.UINT64, Op.SUM, end.slot)
+    else:
+        call = end.moves[operation]
+        arguments = (buffer, len(view), 0, *place, end.slot)
     for _ in range(count):
-        end.one(operation, view)
+        while result := call(fid, *arguments):
+            if result != -EAGAIN:
+                raise RuntimeError(f"posting: {result}")
+            end.glance()
+        while (result := read_queue(queue, entries, ENTRIES)) <= 0:
+            if result != -EAGAIN:
+                raise RuntimeError(f"reading the queue: {result}")
+            pause()
 
 
 def pong(end: End, peer: Connection, size: int, count: int) -> None:
     """So many messages each way."""
-    end.post(end.endpoint.receive, end.memory[LARGEST // 2 :][:size], None, 0)
+    back = end.ffi.from_buffer(end.memory[LARGEST // 2 :][:size])
+    end.post(end.receive, back, size, 0, ANYBODY, end.posted)
     peer.send((size, count))
     while not peer.poll():
-        end.queue.read(8)
-        os.sched_yield()
+        end.glance()
     peer.recv()
     play(end, size, count, first=True)
 
@@ -172,6 +208,7 @@ def measure(provider: str, sizes: list[int], flags: Caps, *, wait: bool) -> list
     server.start()
     there.close()
     end = End(here, provider, flags, wait=wait)
+    keep_apart(0)
     found: list[dict[str, object]] = []
 
     def note(operation: str, size: int, act: Callable[[int], None], share: int = 1) -> None:
@@ -191,7 +228,7 @@ def measure(provider: str, sizes: list[int], flags: Caps, *, wait: bool) -> list
     here.send(None)
     deadline = time.monotonic() + 5
     while server.is_alive() and time.monotonic() < deadline:
-        end.queue.read(8)
+        end.glance()
     end.nic.close()
     return found
 

@@ -81,7 +81,7 @@ def survivor(peer: Connection) -> list[Any]:
     assert side.engine.wait_until(lambda: len(side.done) == posted, 20 * SECOND)
     took = time.monotonic() - begun
     once = [one.context for one in side.done] == list(range(posted))
-    errors = sorted({one.errno for one in side.done})
+    errors = sorted({one.error for one in side.done})
     while not told:
         try:
             side.endpoint.write(side.memory[:8], None, side.to, 0, 0, "more")

@@ -137,7 +137,7 @@ class Side(Poller):
     def good(self, context: object) -> Completion:
         """Wait for it, and see that it went well."""
         found = self.finished(context)
-        assert found.errno == 0, found
+        assert found.error == 0, found
         return found
 
     # -- work

@@ -122,7 +122,7 @@ class Stream:
         side.wait(lambda: bool(side.done), "random work")
         done, side.done = side.done, []
         for one in done:
-            assert one.errno == 0, one
+            assert one.error == 0, one
             begin, data = self._wanted.pop(one.context)
             assert bytes(side.memory[begin : begin + len(data)]) == data, one
             self._free.append(one.context[1])  # type: ignore[index]

@@ -65,7 +65,7 @@ def survivor(peer: Connection, provider: str, child: Any, patience: float) -> ob
             side.poll()
         except FabricError as problem:
             errors.add(problem.errno)
-        errors |= {one.errno for one in side.done if one.errno}
+        errors |= {one.error for one in side.done if one.error}
         time.sleep(0.01)
     took = time.monotonic() - begun
     side.close()

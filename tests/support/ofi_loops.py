@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from functools import partial
@@ -25,16 +24,19 @@ from ompy.runtime.process import RankProcess
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p.programs import buffer, send, world
-from tests.support.rounds import ROUNDS, measured
+from tests.support.rounds import ROUNDS, keep_apart, measured, pages, pause_for
 
 TAG = 0x50  # of no framework
 MESSAGE = 8  # bytes of a fragment
 SIZES = (8, 4096, 1 << 20)
+COUNTED = 1000  # operations of each kind; arbitrary: what is done once does not count
 TRIPS = 300  # of a round of ping-pong; arbitrary
 
 
 class Arrivals(ReceiveCallback):
     """Counts fragments."""
+
+    __slots__ = ("count",)
 
     def __init__(self) -> None:
         self.count = 0
@@ -46,6 +48,8 @@ class Arrivals(ReceiveCallback):
 class Loop(CompletionCallback):
     """One rank's end of everything that is measured."""
 
+    __slots__ = ("_heard", "_open", "_pause", "arrivals", "endpoint", "module")
+
     def __init__(self, process: RankProcess, module: OfiModule) -> None:
         self.module = module
         (endpoint,) = module.add_procs([process.context.procs[1 - process.context.rank]])
@@ -54,6 +58,7 @@ class Loop(CompletionCallback):
         self.arrivals = Arrivals()
         process.context.active_messages.register(TAG, self.arrivals)
         self._open = self._heard = 0
+        self._pause = pause_for(module.info.progress)
 
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
@@ -63,10 +68,11 @@ class Loop(CompletionCallback):
 
     def poll(self) -> None:
         if not self.module.poll():
-            os.sched_yield()
+            self._pause()
 
     def move(self, call, local: memoryview, key: bytes, count: int) -> None:  # type: ignore[no-untyped-def]
         """So many puts or gets, one after the other."""
+        poll, pause = self.module.poll, self._pause
         for _ in range(count):
             self._open += 1
             while (
@@ -75,7 +81,8 @@ class Loop(CompletionCallback):
                 self.poll()
             assert result == QUEUED, result
             while self._open:
-                self.poll()
+                if not poll():
+                    pause()
 
     def say(self, data: bytes) -> None:
         """Send a fragment."""
@@ -105,14 +112,34 @@ class Loop(CompletionCallback):
                 self.say(data)
 
 
+def counted(process: RankProcess) -> None:
+    """`COUNTED` puts and gets, and fragments each way: for `tools/ofi_instructions.py`."""
+    comm, pml = world(process), process.pml
+    (module,) = [one for one in process.context.btls if isinstance(one, OfiModule)]
+    loop = Loop(process, module)
+    exposed = bytearray(MESSAGE)
+    handle = module.register_mem(None, memoryview(exposed), ACCESS_ANY)
+    if comm.rank == 1:
+        pml.send(comm, send(bytes(handle)), 0, 1, STANDARD)  # type: ignore[call-overload]
+        loop.hear()
+    else:
+        memory, room = buffer(module.registration_handle_size)
+        pml.recv(comm, room, 1, 1)
+        for call in (module.put, module.get):
+            loop.move(call, memoryview(exposed), bytes(memory), COUNTED)
+        loop.say(b"over")
+    loop.pong(COUNTED, first=comm.rank == 0)
+    module.deregister_mem(handle)
+
+
 def loops(process: RankProcess) -> dict[str, float]:
     """Median microseconds of a put and a get of each size, and of a small fragment one way."""
     comm, pml = world(process), process.pml
     (module,) = [one for one in process.context.btls if isinstance(one, OfiModule)]
     loop = Loop(process, module)
+    keep_apart(comm.rank)
     if comm.rank == 1:
-        exposed = bytearray(max(SIZES))
-        handle = module.register_mem(None, memoryview(exposed), ACCESS_ANY)
+        handle = module.register_mem(None, pages(max(SIZES)), ACCESS_ANY)
         pml.send(comm, send(bytes(handle)), 0, 1, STANDARD)  # type: ignore[call-overload]
         loop.hear()
         module.deregister_mem(handle)
@@ -122,7 +149,7 @@ def loops(process: RankProcess) -> dict[str, float]:
     memory, room = buffer(module.registration_handle_size)
     pml.recv(comm, room, 1, 1)
     found = {}
-    local = memoryview(bytearray(max(SIZES)))
+    local = pages(max(SIZES))
     for size in SIZES:
         for name, call in (("write", module.put), ("read", module.get)):
             act = partial(loop.move, call, local[:size], bytes(memory))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ompy.conformance.driver import SECOND, Driver
 from ompy.conformance.remote_memory import EXPOSED, Mover, expose
 from ompy.conformance.suite import Worlds
 from ompy.conformance.world import World
-from ompy.frameworks.nic.fabric import Completion, FabricError
+from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricError
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual import Rail
 from ompy_components.btl.ofi.component import COMPONENT
@@ -60,6 +60,36 @@ def world(
     )
 
 
+Reading = Callable[[int], list[Completion]]
+
+
+class Between(CompletionQueue):
+    """In the place of a module's first completion queue, which it gives to reading.
+
+    Attributes:
+        queue: it stands in front of.
+    """
+
+    def __init__(self, module: OfiModule, read: Callable[[Reading, int], list[Completion]]) -> None:
+        """From now on `read` is asked, with the queue's own reading and how many are wanted."""
+        self._places = module.contexts.queues
+        self.queue = self._places[0]
+        self._asked = read
+        self._places[0] = self
+
+    def read(self, most: int) -> list[Completion]:
+        """What the test makes of it."""
+        return self._asked(self.queue.read, most)
+
+    def arm(self) -> bool | None:
+        """As the queue."""
+        return self.queue.arm()
+
+    def undo(self) -> None:
+        """The queue takes its place again."""
+        self._places[0] = self.queue
+
+
 class Hand:
     """Between a module and its contexts: fails completions, or reading them.
 
@@ -76,15 +106,14 @@ class Hand:
         self.lost = 0
         self.delivered = 0
         self._seen = 0
-        self._read = module.contexts.read
-        module.contexts.read = self.read  # type: ignore[method-assign]
+        Between(module, self._read)
 
-    def read(self, most: int) -> list[Completion]:
+    def _read(self, read: Reading, most: int) -> list[Completion]:
         """What the device has, some of it turned into errors."""
         if self.lost:
             self.delivered += 1
             raise FabricError(self.lost, "the test says so")
-        return [self._pass(done) for done in self._read(most)]
+        return [self._pass(done) for done in read(most)]
 
     def _pass(self, done: Completion) -> Completion:
         if not isinstance(done.context, self.kind):
@@ -94,7 +123,18 @@ class Hand:
         if not number:
             return done
         self.delivered += 1
-        return done._replace(errno=number, detail="the test says so")
+        return Completion(done.context, done.size, number, "the test says so")
 
 
-__all__ = ["EXPOSED", "SECOND", "Driver", "Hand", "Mover", "expose", "ofi", "world"]
+__all__ = [
+    "EXPOSED",
+    "SECOND",
+    "Between",
+    "Driver",
+    "Hand",
+    "Mover",
+    "Reading",
+    "expose",
+    "ofi",
+    "world",
+]

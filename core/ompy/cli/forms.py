@@ -14,6 +14,7 @@ import ompy
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
 INLINE = (
     "borrowed",
+    "direct",
     "elements",
     "entries",
     "raw",

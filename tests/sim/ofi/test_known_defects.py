@@ -20,7 +20,7 @@ from ompy.frameworks.btl import (
 from ompy_components.btl.ofi.contexts import READ_MAX
 from ompy_components.btl.ofi.records import OfiFragment
 
-from tests.support.ofi_worlds import SECOND, Driver, Hand, expose, ofi, world
+from tests.support.ofi_worlds import SECOND, Between, Driver, Hand, expose, ofi, world
 
 
 def test_a0_1_the_default_finds_a_provider() -> None:
@@ -58,8 +58,7 @@ def test_a0_6_every_call_of_progress_progresses() -> None:
         driver.quiesce()
         assert len(driver.inbox) == 1
         reads: list[int] = []
-        read = module.contexts.read
-        module.contexts.read = lambda most: reads.append(most) or read(most)  # type: ignore[method-assign, func-returns-value]
+        Between(module, lambda read, most: reads.append(most) or read(most))  # type: ignore[func-returns-value]
         with driver.calling("poll"):
             module.poll()
             module.poll()
@@ -203,8 +202,7 @@ def test_a1_completions_read_at_a_time_are_bounded() -> None:
 
     def program(driver: Driver) -> None:
         module = ofi(driver)
-        read = module.contexts.read
-        module.contexts.read = lambda most: asked.append(most) or read(most)  # type: ignore[method-assign, func-returns-value]
+        Between(module, lambda read, most: asked.append(most) or read(most))  # type: ignore[func-returns-value]
         driver.send(1 - driver.rank, driver.data(10))
         driver.quiesce()
 

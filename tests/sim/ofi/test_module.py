@@ -20,7 +20,7 @@ from ompy_components.btl.ofi.records import OfiFragment, Operation
 from ompy_components.nic.ofi_emulated.providers import PROVIDERS, UNUSABLE
 
 from tests.support.effort import effort
-from tests.support.ofi_worlds import SECOND, Driver, Hand, expose, ofi, world
+from tests.support.ofi_worlds import SECOND, Between, Driver, Hand, Reading, expose, ofi, world
 
 USABLE = [
     provider
@@ -140,7 +140,7 @@ def test_an_error_of_the_path(number: int, failover: bool) -> None:
             assert [error.rank for error in driver.errors] == [1]
             assert driver.errors[0].flags == (ERROR_NONFATAL if failover else ERROR_FATAL)
             offered = mover.offer(False, bytearray(64), 0, other.key)
-            assert offered.result == UNREACHABLE or module.endpoints[1].usable
+            assert offered.result == UNREACHABLE or module.endpoints[1].usable()
         if failover:
             driver.wait(lambda: len(driver.healed) == 1, "the path to be healed", 5 * SECOND)
             driver.world.meet(driver)
@@ -227,7 +227,7 @@ def test_memory_that_may_not_be_used(what: str) -> None:
             driver.wait(lambda: offered.done, "its end")
             assert offered.result == BAD_PARAM or offered.statuses == [BAD_PARAM]
             assert not driver.errors
-            assert module.endpoints[1].usable
+            assert module.endpoints[1].usable()
             driver.send(1, driver.data(100))
         driver.quiesce()
 
@@ -319,7 +319,7 @@ def test_fragments_have_no_completion_of_the_device_where_they_need_none() -> No
         driver.send(1 - driver.rank, driver.data(small))
         assert not posted
         driver.send(1 - driver.rank, driver.data(small + 1))
-        (one,) = [fragment for fragment in posted if fragment.kind is Kind.FRAGMENT]
+        (one,) = [fragment for fragment in posted if fragment.kind == Kind.FRAGMENT]
         assert one.segment.obj is one.message.obj
         driver.quiesce()
 
@@ -335,16 +335,15 @@ def test_an_error_of_no_work_breaks_nothing(number: int) -> None:
         driver.send(1 - driver.rank, driver.data(10))
         driver.quiesce()
         module = ofi(driver)
-        read = module.contexts.read
 
-        def read_more(most: int) -> list[Completion]:
+        def read_more(read: Reading, most: int) -> list[Completion]:
             told.append(number)
             return [Completion(None, 0, number, "odd"), *read(most)]
 
-        module.contexts.read = read_more  # type: ignore[method-assign]
+        between = Between(module, read_more)
         driver.send(1 - driver.rank, driver.data(10))
         driver.quiesce()
-        module.contexts.read = read  # type: ignore[method-assign]
+        between.undo()
         everything(driver)
 
     world().run(program)

@@ -49,7 +49,7 @@ def test_the_nth_work_ends_with_an_error(number: int) -> None:
             side.memory[:80] = bytes([1]) * 80
             for index in range(6):
                 side.write(8 * index, 8, 8 * index, index)
-            found = [one.errno for one in sorted(drain(side, 6), key=lambda one: str(one.context))]
+            found = [one.error for one in sorted(drain(side, 6), key=lambda one: str(one.context))]
             assert rank.script is not None
         side.meet()
         if rank.rank == 1:
@@ -73,7 +73,7 @@ def test_work_that_is_refused_at_random() -> None:
         before = side.again
         for index in range(50):
             side.write(8 * index, 8, 8 * index, index)
-        assert [one.errno for one in drain(side, 50)] == [0] * 50
+        assert [one.error for one in drain(side, 50)] == [0] * 50
         again = side.again - before
         side.meet()
         side.close()
@@ -147,7 +147,7 @@ def test_a_peer_that_ends_in_the_middle() -> None:
         found = drain(side, 20)
         took = rank.engine.now() - begun
         assert [one.context for one in found] == list(range(20))
-        codes = [one.errno for one in found]
+        codes = [one.error for one in found]
         with pytest.raises(FabricError) as told:
             side.write(0, 8, 0, "more")
         with pytest.raises(FabricError) as again:
@@ -178,7 +178,7 @@ def test_a_black_hole(failover: bool) -> None:
             begun = rank.engine.now()
             for index in range(3):
                 side.write(0, 8, 0, index)
-            codes = [one.errno for one in drain(side, 3)]
+            codes = [one.error for one in drain(side, 3)]
             found = codes, (rank.engine.now() - begun) // MS
         rank.engine.wait_until(lambda: False, 2 * SECOND - rank.engine.now())
         if rank.rank == 0:
@@ -207,7 +207,7 @@ def test_a_busy_peer_is_no_dead_one() -> None:
         else:
             side.write(0, 8, 0, "write")
             side.read(0, 100_000, 0, "read")
-            assert [one.errno for one in drain(side, 2)] == [0, 0]
+            assert [one.error for one in drain(side, 2)] == [0, 0]
             assert rank.engine.now() >= 5 * SECOND
         side.meet()
         side.close()
@@ -226,7 +226,7 @@ def test_the_link_goes_down(what: str) -> None:
         for _ in range(200):
             side.post(lambda: side.endpoint.write(*work(side), 1))
             side.poll()
-            codes = {one.errno for one in side.done if one.errno}
+            codes = {one.error for one in side.done if one.error}
             if codes:
                 break
             rank.engine.wait_until(lambda: False, MS)
@@ -295,7 +295,7 @@ def test_a_message_of_which_the_rest_never_comes() -> None:
             (link,) = side.domain.links  # type: ignore[attr-defined]
             assert link.state is State.CONNECTED
             link.broken(errno.EIO, "as the test wants it")
-            assert side.finished("long").errno == errno.EIO
+            assert side.finished("long").error == errno.EIO
             side.memory[:5] = b"short"
             side.send(0, 5, "short")
             side.good("short")

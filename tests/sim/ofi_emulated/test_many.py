@@ -66,7 +66,7 @@ def test_everybody_with_everybody(seed: int) -> None:
         assert sorted(one.context for one in done) == sorted(
             (what, peer) for what in ("receive", "write", "send") for peer in range(ranks)
         )
-        assert not any(one.errno for one in done)
+        assert not any(one.error for one in done)
         assert sorted(room[::8]) == [1, 2, 3, 4], "a message of each"
         for peer in range(ranks):
             assert set(memory[peer * size : (peer + 1) * size]) == {peer + 1}
@@ -130,10 +130,10 @@ def test_who_waits_for_a_receive_hears_when_the_endpoint_closes() -> None:
             for index in range(4):
                 side.send(0, 8, index)
             # what waits at the peer is never received; what waits here is refused
-            found = [side.finished(index).errno for index in (2, 3)]
+            found = [side.finished(index).error for index in (2, 3)]
             assert found == [errno.ENOTCONN] * 2
             side.read(0, 8, 0, "read")
-            assert side.finished("read").errno == errno.ENOTCONN
+            assert side.finished("read").error == errno.ENOTCONN
             rank.engine.remove_poller(side)
         else:
             rank.engine.wait_until(lambda: False, 5 * MS)

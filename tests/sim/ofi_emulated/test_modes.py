@@ -179,7 +179,7 @@ def test_scalable_endpoints() -> None:
         assert rank.engine.wait_until(all_here, 10**9)
         for index, done in enumerate(found):
             assert sorted(one.context for one in done) == [("r", index), ("s", index)]
-            assert all(one.errno == 0 for one in done)
+            assert all(one.error == 0 for one in done)
         rank.engine.wait_until(lambda: bool(queues[0].read(1)), 10**8)  # the peer is not done yet
         for context in contexts:
             context.close()

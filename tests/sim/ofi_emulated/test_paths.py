@@ -42,7 +42,7 @@ def test_an_idle_end_is_told_and_the_path_is_made_again(seed: int) -> None:
         domain: Any = side.domain
         assert domain.epoch_of(1 - rank.rank) == 1
         side.close()
-        return [(one.context, one.errno) for one in told]
+        return [(one.context, one.error) for one in told]
 
     job, _ = run(program, seed=seed)
     told = [(None, errno.ECONNRESET)]
@@ -68,7 +68,7 @@ def test_both_ends_work_while_it_breaks(seed: int) -> None:
         until(rank, 100 * MS)
         works = [one.context for one in side.done if one.context is not None]
         assert works == list(range(posted))
-        errors = {one.errno for one in side.done}
+        errors = {one.error for one in side.done}
         assert errno.ECONNRESET in errors <= {0, errno.ECONNRESET}
         side.done.clear()
         side.meet()
@@ -121,7 +121,7 @@ def test_a_link_that_goes_down_is_told_at_both_ends() -> None:
         side = rank.side()
         side.meet()
         until(rank, 50 * MS)
-        told = [(one.context, one.errno) for one in side.done]
+        told = [(one.context, one.error) for one in side.done]
         rank.engine.remove_poller(side)
         return told
 

@@ -57,8 +57,8 @@ def attempt(side: Side, kind: str, at: int, key: int, size: int) -> int:
     }[kind]
     side.post(call)
     found = side.finished(kind)
-    assert bool(found.detail) is bool(found.errno)
-    return found.errno
+    assert bool(found.detail) is bool(found.error)
+    return found.error
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -102,7 +102,7 @@ def test_a_region_that_is_closed_under_a_write() -> None:
         if rank.rank == 0:
             side.memory[:200_000] = bytes([1]) * 200_000
             side.write(0, 200_000, 0, "write")
-            found = side.finished("write").errno
+            found = side.finished("write").error
         else:
             found = 0
             side.wait(lambda: side.memory[0] == 1, "its first byte")
@@ -129,11 +129,11 @@ def test_what_had_completed_already_ends_the_connection() -> None:
         found = []
         if rank.rank == 0:
             side.write(0, 8, 0, "bad", key=5)
-            assert side.finished("bad").errno == 0
+            assert side.finished("bad").error == 0
             side.read(0, 100_000, 0, "read")
-            found.append(side.finished("read").errno)
+            found.append(side.finished("read").error)
             side.read(0, 8, 0, "again")
-            found.append(side.finished("again").errno)
+            found.append(side.finished("again").error)
             side.write(0, 8, 0, "bad", key=5)
             side.good("bad")
             rank.engine.wait_until(lambda: False, 10_000_000)
@@ -167,7 +167,7 @@ def test_a_message_that_is_too_long(early: bool) -> None:
             side.receive(0, 100, "cut")
             side.receive(200, 100, "whole")
             cut = side.finished("cut")
-            assert (cut.errno, cut.size) == (ETRUNC, 100)
+            assert (cut.error, cut.size) == (ETRUNC, 100)
             assert side.good("whole").size == 10
             assert bytes(side.memory[:300]) == bytes(100) + CANARY[:100] + bytes(10) + CANARY[:90]
         side.meet()

@@ -215,7 +215,7 @@ def test_memory_and_context_live_until_the_completion(end: End) -> None:
     assert seen() is not None
     (done,) = end.until(1)
     assert done.context is seen()
-    assert done.errno == 0
+    assert done.error == 0
     memory.append(1)
     del done
     gc.collect()
@@ -297,7 +297,7 @@ def test_a_scalable_endpoint_has_contexts_of_its_own() -> None:
     def wait(index: int, what: object) -> None:
         def look() -> bool:
             for found, queue in zip(done, queues, strict=True):
-                found += [(one.context, one.errno) for one in queue.read(8)]
+                found += [(one.context, one.error) for one in queue.read(8)]
             return (what, 0) in done[index]
 
         assert engine.wait_until(look, 20 * 10**9), done

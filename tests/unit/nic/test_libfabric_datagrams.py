@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 from ompy.engine.real import RealEngine
@@ -114,9 +115,8 @@ def test_what_the_provider_does_not_take_now_goes_later(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two.right.buffers(3)
-    taken = two.left.pair._endpoint
-    for call in ("send", "inject"):
-        monkeypatch.setattr(taken, call, lambda *_: False)
+    full = SimpleNamespace(send=lambda *_: False, inject=lambda *_: False)
+    monkeypatch.setattr(two.left.pair, "_endpoint", full)
     memory = bytearray(b"inline")
     to = two.right.pair.address
     two.left.pair.post_send(memoryview(b"first"), to, 0)
@@ -135,7 +135,7 @@ def test_a_refusal_is_a_link_that_is_down(two: Two, monkeypatch: pytest.MonkeyPa
         raise FabricError(101, "no network")
 
     card = two.left
-    monkeypatch.setattr(card.pair._endpoint, "send", refuse)
+    monkeypatch.setattr(card.pair, "_endpoint", SimpleNamespace(send=refuse))
     card.pair.post_send(memoryview(b"lost"), two.right.pair.address, "gone")
     (done,) = card.queue.read(10)
     assert (done.status, done.context) == (Status.LINK_DOWN, "gone")

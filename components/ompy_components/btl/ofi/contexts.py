@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from typing import Final
 
 from ompy.frameworks.nic.fabric import (
-    Completion,
     CompletionQueue,
     FabricDomain,
     FabricEndpoint,
@@ -28,6 +27,7 @@ class Contexts:
     Attributes:
         first: the context that receives.
         vector: of the peers.
+        queues: one of each context, in order.
     """
 
     def __init__(self, domain: FabricDomain, count: int, *, scalable: bool, receives: int) -> None:
@@ -46,20 +46,20 @@ class Contexts:
         with ExitStack() as undo:
             self.vector = domain.address_vector()
             undo.callback(self.vector.close)
-            self._queues: list[CompletionQueue] = []
+            self.queues: list[CompletionQueue] = []
             for index in range(count):
-                self._queues.append(domain.completion_queue(depth if not index else 0))
-                undo.callback(self._queues[-1].close)
+                self.queues.append(domain.completion_queue(depth if not index else 0))
+                undo.callback(self.queues[-1].close)
             self._whole: ScalableEndpoint | None = None
             if scalable:
                 self._whole = domain.scalable_endpoint(self.vector, count)
                 undo.callback(self._whole.close)
                 self._whole.enable()
                 self._endpoints = [
-                    self._whole.context(index, queue) for index, queue in enumerate(self._queues)
+                    self._whole.context(index, queue) for index, queue in enumerate(self.queues)
                 ]
             else:
-                self._endpoints = [domain.endpoint(self.vector, self._queues[0])]
+                self._endpoints = [domain.endpoint(self.vector, self.queues[0])]
             for endpoint in self._endpoints:
                 undo.callback(endpoint.close)
                 endpoint.enable()
@@ -82,15 +82,9 @@ class Contexts:
         self._turn = (self._turn + 1) % len(self._endpoints)
         return self._endpoints[self._turn]
 
-    def read(self, most: int) -> list[Completion]:
-        """Up to `most` completions of each context. Raises NicError when the device is lost."""
-        if len(self._queues) == 1:
-            return self._queues[0].read(most)
-        return [done for queue in self._queues for done in queue.read(most)]
-
     def arm(self) -> bool | None:
         """As `CompletionQueue.arm`, of all queues."""
-        answers = [queue.arm() for queue in self._queues]
+        answers = [queue.arm() for queue in self.queues]
         if False in answers:
             return False
         return None if None in answers else True

@@ -74,17 +74,14 @@ class OfiEndpoint(Endpoint):
         """The path, for people."""
         return f"ofi {self.record.provider} {self.record.address}".rstrip()
 
-    @property
     def usable(self) -> bool:
         """Something can be sent."""
         return not self.broken and not self.proc.departed
 
-    @property
     def left(self) -> bool:
         """The peer has said BYE, and everything it sent before that is here."""
         return bool(self.farewell) and self.window.taken == self.farewell
 
-    @property
     def busy(self) -> bool:
         """Something is to be completed."""
         return bool(self.posted or self.kept or self.operations)

@@ -94,8 +94,22 @@ class Failover:
 
     Attributes:
         begun: a PML has asked for failover: failures are not fatal, and paths are mended.
-        broken: paths broken so far, and mended.
+        unsettled: `settle` may have something to do.
+        counted: paths broken so far, and mended.
     """
+
+    __slots__ = (
+        "_answers",
+        "_closed",
+        "_condemned",
+        "_doomed",
+        "_draining",
+        "_menders",
+        "_module",
+        "begun",
+        "counted",
+        "unsettled",
+    )
 
     def __init__(self, module: OfiModule) -> None:
         self._module = module
@@ -104,7 +118,7 @@ class Failover:
         self._draining: dict[OfiEndpoint, None] = {}
         self._menders: dict[OfiEndpoint, Mender] = {}
         self._answers: dict[OfiEndpoint, Timer] = {}
-        self._closed = False
+        self._closed = self.unsettled = False
         self.begun = False
         self.counted = {"paths_broken": 0, "paths_healed": 0}
 
@@ -116,14 +130,16 @@ class Failover:
             self.doom(str(problem))
         elif not endpoint.broken:
             self._condemned.setdefault(endpoint, str(problem))
+            self.unsettled = True
 
     def doom(self, reason: str) -> None:
         """The device has failed: have all fail with the next poll."""
         self._doomed = self._doomed or reason
+        self.unsettled = True
 
     def work_failed(self, endpoint: OfiEndpoint, completion: Completion, fault: Blame) -> None:
         """Work to a peer has ended badly."""
-        reason = completion.detail or errno.errorcode.get(completion.errno, str(completion.errno))
+        reason = completion.detail or errno.errorcode.get(completion.error, str(completion.error))
         if fault is Blame.DEVICE:
             self.device_failed(reason)
         else:
@@ -135,7 +151,7 @@ class Failover:
         Where there is one path only, and that in order until now, it is known.
         """
         peers = self._module.peers()
-        idle = [one for one in peers if one.usable and not one.farewell and not one.busy]
+        idle = [one for one in peers if one.usable() and not one.farewell and not one.busy()]
         if len(peers) == len(idle) == 1:
             self.fail(idle[0], reason)
             return
@@ -178,12 +194,13 @@ class Failover:
                 tell_of_failure(module, endpoint, endpoint.generation)
             if not module.dead and module.two_sided:
                 module.sending.say(endpoint, Kind.GONE)
-        if module.error_callback is not None and (endpoint.busy or not expected):
+        if module.error_callback is not None and (endpoint.busy() or not expected):
             mendable = self.begun and not expected
             flags = ERROR_NONFATAL if mendable else ERROR_FATAL
             module.error_callback.failed(module, flags, proc, reason)
         endpoint.abandon_at = module.context.engine.now() + ABANDON
         self._draining[endpoint] = None
+        self.unsettled = True
         self._end_fragments(endpoint)
         if self._mendable(endpoint):
             self._mender(endpoint).broke()
@@ -198,7 +215,7 @@ class Failover:
             if fragment.acknowledged:
                 module.sending.complete(fragment, 0)
         for fragment in lost:
-            if fragment.told or fragment.kind is not Kind.FRAGMENT:
+            if fragment.told or fragment.kind != Kind.FRAGMENT:
                 continue
             if fragment.immediate and module.error_callback is not None and self.begun:
                 module.error_callback.returned(
@@ -240,6 +257,7 @@ class Failover:
                 elif now >= endpoint.abandon_at:
                     self._abandon(endpoint)
                     events += 1
+        self.unsettled = self.pressing or bool(self._draining)
         return events
 
     @property

@@ -39,6 +39,8 @@ class _Doubt:
 class Guard:
     """Of one module."""
 
+    __slots__ = ("_closed", "_doubts", "_module", "_silence", "_timer")
+
     def __init__(self, module: OfiModule, silence_ms: int) -> None:
         """After `silence_ms` without news a path is asked about; 0: never."""
         self._module = module
@@ -49,7 +51,7 @@ class Guard:
 
     def watch_over(self) -> None:
         """Something is under way: look now and then whether something is heard."""
-        if self._silence:
+        if self._silence and self._timer is None:
             self._later(self._silence // LOOKS)
 
     def _later(self, delay: int) -> None:
@@ -90,9 +92,9 @@ class Guard:
 
     def _look(self, endpoint: OfiEndpoint, now: int) -> bool:
         """Whether something is under way; breaks the path when it is known to be dead."""
-        if endpoint.refused and endpoint.usable:  # one of ours tells what has become of it
+        if endpoint.refused and endpoint.usable():  # one of ours tells what has become of it
             endpoint.refused = not self._module.sending.say(endpoint, Kind.ACK)
-        if endpoint.broken or not (endpoint.busy or _unsure(endpoint)):
+        if endpoint.broken or not (endpoint.busy() or _unsure(endpoint)):
             self.trust(endpoint)
             return False
         doubt = self._doubts.get(endpoint)
@@ -132,7 +134,7 @@ class Guard:
 
 def _unsure(endpoint: OfiEndpoint) -> bool:
     """Injected fragments may wait in the provider, and farewells for an answer."""
-    waits = endpoint.window.full or (endpoint.parted and endpoint.window.open)
+    waits = endpoint.window.full() or (endpoint.parted and endpoint.window.open())
     return bool(waits or endpoint.refused)
 
 

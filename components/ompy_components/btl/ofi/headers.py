@@ -10,15 +10,18 @@ all of the other end's have been taken. A number is 32 bits and wraps around.
 from __future__ import annotations
 
 from enum import IntEnum
-from hmac import compare_digest
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
+from ompy import raw
 from ompy.net.seal import MAC_SIZE, PacketSeal
 
-_HEADER: Final = Struct("<IIIHBB")
-HEADER_SIZE: Final = MAC_SIZE + _HEADER.size
-assert HEADER_SIZE == 32
+HEADER_SIZE: Final = 32  # arbitrary: the fields above
+_WHOLE: Final = HEADER_SIZE
+FIRST: Final = MAC_SIZE  # byte where rank and number are
+SECOND: Final = MAC_SIZE + 8  # where the rest is
+assert SECOND + 8 == HEADER_SIZE
+_HALF: Final = 0xFFFF_FFFF  # arbitrary: the header has u32s
 
 PROTOCOL: Final = b"btl.ofi"
 _RANK: Final = Struct("<I")
@@ -38,15 +41,20 @@ class Kind(IntEnum):
     BYE = 6
 
 
-class Header(NamedTuple):
+class Header:
     """What stands behind the seal."""
 
-    rank: int
-    number: int
-    acknowledged: int
-    generation: int
-    kind: int
-    tag: int
+    __slots__ = ("acknowledged", "generation", "kind", "number", "rank", "tag")
+
+    def __init__(
+        self, rank: int, number: int, acknowledged: int, generation: int, kind: int, tag: int
+    ) -> None:
+        self.rank = rank
+        self.number = number
+        self.acknowledged = acknowledged
+        self.generation = generation
+        self.kind = kind
+        self.tag = tag
 
 
 class BadMessage(Exception):
@@ -75,14 +83,17 @@ class Seal:
 
     def close(self, message: memoryview, to: int, header: Header) -> None:
         """Write header and seal into the first bytes of a message for rank `to`."""
-        _HEADER.pack_into(message, MAC_SIZE, *header)
+        first = header.rank | header.number << 32
+        second = header.acknowledged | header.generation << 32 | header.kind << 48
+        words = raw.two_words(first, second | header.tag << 56)
+        raw.copy(message, FIRST, words, 0, _WHOLE - FIRST)
         if self._whole:
             self._seal.seal(message, _SALT.pack(to))
             return
         token = self._tokens.get(to)
         if token is None:
             token = self._tokens[to] = self._token(self._own, to)
-        message[:MAC_SIZE] = token
+        raw.copy(message, 0, token, 0, MAC_SIZE)
 
     def open(self, message: memoryview, size: int) -> Header:
         """The header of a message of the job for us.
@@ -94,22 +105,33 @@ class Seal:
         Raises:
             BadMessage: it is not of the job, not for us, or cut short.
         """
-        if len(message) < HEADER_SIZE:
+        if raw.size(message) < _WHOLE:
             self.refused += 1
             raise BadMessage("it is too short")
-        header = Header(*_HEADER.unpack_from(message, MAC_SIZE))
-        if header.rank >= size or header.rank == self._own or not self._proves(message, header):
+        first = raw.word(message, FIRST)
+        second = raw.word(message, SECOND)
+        rank = first & _HALF
+        if rank >= size or rank == self._own or not self._proves(message, rank):
             self.refused += 1
             raise BadMessage("its seal is not right")
-        return header
+        made = Header.__new__(Header)
+        made.rank = rank
+        made.number = first >> 32
+        made.acknowledged = second & _HALF
+        made.generation = second >> 32 & 0xFFFF
+        made.kind = second >> 48 & 0xFF
+        made.tag = second >> 56
+        return made
 
-    def _proves(self, message: memoryview, header: Header) -> bool:
+    def _proves(self, message: memoryview, rank: int) -> bool:
         if self._whole:
             return self._seal.genuine(message, _SALT.pack(self._own))
-        expected = self._expected.get(header.rank)
+        expected = self._expected.get(rank)
         if expected is None:
-            expected = self._expected[header.rank] = self._token(header.rank, self._own)
-        return compare_digest(message[:MAC_SIZE], expected)
+            expected = self._expected[rank] = self._token(rank, self._own)
+        # all of it whatever it is, so that the time tells nothing
+        first = raw.word(message, 0) ^ raw.word(expected, 0)
+        return not first | raw.word(message, 8) ^ raw.word(expected, 8)
 
     def _token(self, sender: int, receiver: int) -> bytes:
         return self._seal.mac(_RANK.pack(sender), _SALT.pack(receiver))

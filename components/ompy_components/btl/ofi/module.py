@@ -6,6 +6,7 @@ import errno
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from ompy import raw
 from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.atomics import SUPPORTS_OWNER, AtomicOp, AtomicOperation, AtomicType
@@ -30,7 +31,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.nic.base import EventKind, NicError
-from ompy.frameworks.nic.fabric import Completion, FabricError, Progress
+from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, Progress
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
@@ -43,7 +44,14 @@ from ompy_components.btl.ofi.guard import Guard
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind, Seal
 from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode
 from ompy_components.btl.ofi.receiving import ReceiveEngine
-from ompy_components.btl.ofi.records import MessagePool, OfiFragment, Operation, ReceiveBuffer
+from ompy_components.btl.ofi.records import (
+    MessagePool,
+    OfiFragment,
+    Operation,
+    ReceiveBuffer,
+    fragment_in,
+    operation_on,
+)
 from ompy_components.btl.ofi.registered import HANDLE_SIZE, MemoryTable
 from ompy_components.btl.ofi.sending import SendEngine
 from ompy_components.btl.ofi.transfers import TransferEngine
@@ -65,6 +73,7 @@ class OfiModule(BtlModule):
     Attributes:
         nic: the device, open.
         info: the provider.
+        domain: of it, open.
         interface: the network interface behind it; without an address where there is none.
         contexts: endpoint and completion queues.
         mode: one-sided, two-sided or both.
@@ -72,7 +81,43 @@ class OfiModule(BtlModule):
         endpoints: by rank.
         atomics: whether the provider can do an operation on a type, as far as it was asked.
         dead: why the device can never be used again; empty while it can.
+        first: the context that receives, and transmits fragments.
+        size: ranks of the job.
     """
+
+    __slots__ = (
+        "_finalized",
+        "_handlers",
+        "_look",
+        "_missing",
+        "_news",
+        "_queues",
+        "_read_max",
+        "_reading",
+        "_rounds",
+        "_several",
+        "_starved",
+        "_timer",
+        "_window",
+        "atomics",
+        "contexts",
+        "dead",
+        "domain",
+        "endpoints",
+        "failover",
+        "first",
+        "guard",
+        "info",
+        "interface",
+        "memory",
+        "mode",
+        "nic",
+        "receiving",
+        "sending",
+        "size",
+        "transfers",
+        "two_sided",
+    )
 
     def __init__(self, opened: Opened, values: Values) -> None:
         """Take an open domain into use.
@@ -83,12 +128,18 @@ class OfiModule(BtlModule):
         mode, info = opened.mode, opened.info
         super().__init__("ofi", opened.context, values, _abilities(mode, info.delivery_complete))
         self.nic = opened.nic
+        self._news = opened.nic.news
         self.info = info
         self.interface = opened.interface
         self.mode = mode
         self.two_sided = mode is not BtlMode.ONE_SIDED
         self.contexts = opened.contexts
-        self._domain = opened.domain
+        self.first = opened.contexts.first
+        self._queues = opened.contexts.queues
+        self._several = len(opened.contexts) > 1
+        self._handlers = opened.context.active_messages.handlers
+        self.size = opened.context.size
+        self.domain = opened.domain
         self.endpoints: dict[int, OfiEndpoint] = {}
         self.atomics: dict[tuple[AtomicOp, AtomicType], bool] = {}
         self.dead = ""
@@ -162,7 +213,7 @@ class OfiModule(BtlModule):
         """The names of both ends' endpoints, in an order both agree on."""
         assert isinstance(endpoint, OfiEndpoint)
         ends = sorted((self.contexts.name, endpoint.record.name))
-        return b"-".join(end.hex().encode() for end in ends)
+        return b"-".join([end.hex().encode() for end in ends])
 
     def begin_failover(self) -> bool:
         """From now on fragments are complete when the peer has them, and broken paths mended."""
@@ -179,8 +230,8 @@ class OfiModule(BtlModule):
     def counters(self) -> dict[str, int]:
         """What it has counted."""
         counted = {
-            **self.sending.counted,
-            **self.transfers.counted,
+            **self.sending.counters(),
+            **self.transfers.counters(),
             **self.failover.counted,
             "refused": self.receiving.refused,
             "failed_receives": self.receiving.failed,
@@ -192,14 +243,14 @@ class OfiModule(BtlModule):
     def has_room(self, endpoint: Endpoint) -> bool:
         """Whether the peer has a buffer for one more; where it is gone, `send` says so."""
         assert isinstance(endpoint, OfiEndpoint)
-        return not endpoint.window.full or not endpoint.usable
+        return not endpoint.window.full() or not endpoint.usable()
 
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """A fragment with room for our header in front of it."""
         if not self.has_room(endpoint):
             self.waits_for_room()
             return None
-        return OfiFragment(self.sending.pool.take(HEADER_SIZE + size), flags, order)
+        return fragment_in(self.sending.pool.take(HEADER_SIZE + size), flags, order)
 
     def free(self, descriptor: Descriptor) -> None:
         """Give the memory back."""
@@ -226,13 +277,13 @@ class OfiModule(BtlModule):
     ) -> int:
         """Copy it and send it; with failover, if it is lost `returned` says so."""
         assert isinstance(endpoint, OfiEndpoint)
-        if not self.two_sided or not endpoint.usable or endpoint.window.full:
+        if not self.two_sided or not endpoint.usable() or endpoint.window.full():
             return NOT_AVAILABLE
         size = HEADER_SIZE + len(header) + payload_size
         flags = flags & ~SEND_ALWAYS_CALLBACK | BTL_OWNERSHIP
-        fragment = OfiFragment(self.sending.pool.take(size), flags, order)
+        fragment = fragment_in(self.sending.pool.take(size), flags, order)
         fragment.immediate = True
-        fragment.segment[: len(header)] = header
+        raw.copy(fragment.message, HEADER_SIZE, header, 0, len(header))
         if payload_size:
             convertor.pack(0, fragment.segment[len(header) :])
         if self.sending.offer(endpoint, fragment, tag) < 0:
@@ -268,8 +319,7 @@ class OfiModule(BtlModule):
         if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
             return NOT_AVAILABLE
         assert isinstance(endpoint, OfiEndpoint)
-        one = Operation(endpoint, local, flags, order)
-        one.callback, one.context = callback, context
+        one = operation_on(endpoint, local, flags, order, callback, context)
         return self.transfers.move(
             REMOTE_WRITE, endpoint, one, remote_address, local_handle, remote_handle
         )
@@ -292,8 +342,7 @@ class OfiModule(BtlModule):
         if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
             return NOT_AVAILABLE
         assert isinstance(endpoint, OfiEndpoint)
-        one = Operation(endpoint, local, flags, order)
-        one.callback, one.context = callback, context
+        one = operation_on(endpoint, local, flags, order, callback, context)
         return self.transfers.move(
             REMOTE_READ, endpoint, one, remote_address, local_handle, remote_handle
         )
@@ -314,10 +363,18 @@ class OfiModule(BtlModule):
 
     def flush(self, endpoint: Endpoint | None) -> None:
         """Progress until nothing of put, get and atomics is under way to the peer, or to any."""
-        concerned = self.peers() if endpoint is None else [endpoint]
-        self.context.engine.wait_until(
-            lambda: not any(one.operations for one in concerned)  # type: ignore[attr-defined]
-        )
+        concerned = self.peers()
+        if endpoint is not None:
+            assert isinstance(endpoint, OfiEndpoint)
+            concerned = [endpoint]
+        self._wait_for_operations(concerned)
+
+    def _wait_for_operations(self, concerned: list[OfiEndpoint]) -> None:
+        self.context.engine.wait_until(lambda: not any(one.operations for one in concerned))
+
+    def context_for_next(self) -> FabricEndpoint:
+        """The context for the next put, get or atomic."""
+        return self.contexts.next() if self._several else self.first
 
     # -- progress
 
@@ -325,13 +382,13 @@ class OfiModule(BtlModule):
         """Take in what has come, tell what is owed, look after what is broken."""
         if self._finalized:
             return 0
-        if self.nic.eventful:
+        if self._news:
             self._take_events()
-        events = self.failover.settle()
+        events = self.failover.settle() if self.failover.unsettled else 0
         if not self.dead:
             events += self.read_completions()
             events += self.receiving.deliver()
-            self._tend(idle=not events)
+            self._tend(not events)
         events += self._look_after()
         if events:
             self._look = LOOK_FIRST
@@ -342,10 +399,13 @@ class OfiModule(BtlModule):
         if self._reading or self.dead:
             return 0
         self._reading = True
+        count = 0
         try:
-            found = self.contexts.read(self._read_max)
-            for completion in found:
-                self._handle(completion)
+            for queue in self._queues:
+                found = queue.read(self._read_max)
+                for completion in found:
+                    self._handle(completion)
+                count += len(found)
         except FabricError as problem:
             if problem.errno != errno.EINTR:
                 self.failover.doom(str(problem))
@@ -355,32 +415,40 @@ class OfiModule(BtlModule):
             return 0
         finally:
             self._reading = False
-        return len(found)
+        return count
 
     def _handle(self, completion: Completion) -> None:
         record = completion.context
-        if isinstance(record, OfiFragment):
-            self.sending.done(record, completion)
+        if isinstance(record, ReceiveBuffer):
+            self.receiving.done(record, completion)
         elif isinstance(record, Operation):
             self.transfers.done(record, completion)
-        elif isinstance(record, ReceiveBuffer):
-            self.receiving.done(record, completion)
-        elif completion.errno and blame(completion.errno) is Blame.PATH:
-            self.failover.suspect(completion.detail or f"errno {completion.errno}")
+        elif isinstance(record, OfiFragment):
+            self.sending.done(record, completion)
+        elif completion.error and blame(completion.error) is Blame.PATH:
+            self.failover.suspect(completion.detail or f"errno {completion.error}")
         else:  # no work of ours: what a stranger may have caused breaks nothing
-            self.note("UNASKED", errno=completion.errno, detail=completion.detail)
+            self.note("UNASKED", errno=completion.error, detail=completion.detail)
 
-    def _tend(self, *, idle: bool) -> None:
+    def _tend(self, idle: bool) -> None:
         """Post receive buffers again, tell peers what was taken."""
         try:
             self.receiving.repost()
         except NicError as problem:
             self.failover.doom(str(problem))
-        for endpoint in list(self.sending.owing):
+        sending = self.sending
+        if sending.owing and (sending.pressed or (idle and sending.keeping)):
+            self._acknowledge(idle and sending.keeping)
+
+    def _acknowledge(self, soon: bool) -> None:
+        """Tell those peers it is time for, or all that are owed something."""
+        sending = self.sending
+        sending.pressed = False
+        for endpoint in list(sending.owing):
             window = endpoint.window
-            soon = idle and self.sending.keeping
-            if soon or endpoint.farewell or 2 * window.owed >= window.size:
-                self.sending.acknowledge(endpoint)
+            pressing = bool(endpoint.farewell) or 2 * window.owed() >= window.size
+            if (soon or pressing) and not sending.acknowledge(endpoint):
+                sending.pressed = True
 
     def _take_events(self) -> None:
         for event in self.nic.events():
@@ -404,7 +472,7 @@ class OfiModule(BtlModule):
         return [
             endpoint
             for endpoint in self.endpoints.values()
-            if endpoint.proc.departed and not endpoint.broken and endpoint.busy
+            if endpoint.proc.departed and not endpoint.broken and endpoint.busy()
         ]
 
     def waits_for_room(self) -> None:
@@ -419,7 +487,7 @@ class OfiModule(BtlModule):
         """Sleep until the device has news, where it can tell; else for a moment."""
         if self._finalized:
             return True
-        if self.failover.pressing or self.nic.eventful:
+        if self.failover.pressing or self._news:
             return False
         if self._departed():
             self._missing = True
@@ -462,8 +530,16 @@ class OfiModule(BtlModule):
 
     def finalize(self) -> None:
         """Wait until the peers have everything, part from them, and close."""
-        if self._finalized:
-            return
+        if not self._finalized:
+            self._part_and_close()
+
+    def dispatch(self, endpoint: Endpoint, tag: int, fragment: memoryview) -> None:
+        """Hand a fragment that has arrived to whoever registered for its tag."""
+        handler = self._handlers[tag]
+        assert handler is not None, f"nobody registered for tag {tag}"
+        handler.received(self, endpoint, tag, fragment)
+
+    def _part_and_close(self) -> None:
         engine = self.context.engine
         self.failover.ending()
         engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in self.endpoints.values()))
@@ -480,7 +556,7 @@ class OfiModule(BtlModule):
         self.receiving.close()
         self.contexts.close()
         self.memory.close()
-        self._domain.close()
+        self.domain.close()
         self.nic.close()
 
     def _have_parted(self, talked: Sequence[OfiEndpoint]) -> bool:
@@ -489,21 +565,21 @@ class OfiModule(BtlModule):
 
     def _part(self, endpoint: OfiEndpoint) -> bool:
         """Say BYE behind everything; whether the peer has taken it all, or never will."""
-        if not endpoint.usable:
+        if not endpoint.usable():
             return True
         if not endpoint.parted:
             endpoint.parted = self.sending.say(endpoint, Kind.BYE)
             self.watch_over()
             return False
-        return not endpoint.window.open
+        return not endpoint.window.open()
 
 
 def _is_idle(endpoint: OfiEndpoint) -> bool:
-    return not endpoint.busy
+    return not endpoint.busy()
 
 
 def _has_left(endpoint: OfiEndpoint) -> bool:
-    return endpoint.left or not endpoint.usable
+    return endpoint.left() or not endpoint.usable()
 
 
 def _abilities(mode: BtlMode, delivery_complete: bool) -> int:

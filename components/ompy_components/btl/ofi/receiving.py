@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # arbitrary: of a peer, not numbered, that may be on the way at once: two ACKs, each for half of a
 # window, HELLO, WELCOME and GONE; and BYE
 UNNUMBERED: Final = 6
+_FRAGMENT: Final = int(Kind.FRAGMENT)
+_ACK: Final = int(Kind.ACK)
+_BYE: Final = int(Kind.BYE)
 ROUND_MAX: Final = 256  # arbitrary: messages one poll hands out
 
 
@@ -52,6 +55,8 @@ class ReceiveEngine:
         failed: receives that ended with an error.
     """
 
+    __slots__ = ("_arrived", "_idle", "_module", "_seal", "_stale", "failed")
+
     def __init__(self, module: OfiModule, seal: Seal, count: int, size: int) -> None:
         """Post `count` buffers for messages with up to `size` bytes behind the header.
 
@@ -60,7 +65,7 @@ class ReceiveEngine:
         """
         self._module = module
         self._seal = seal
-        self._arrived: deque[tuple[ReceiveBuffer, int]] = deque()
+        self._arrived: deque[ReceiveBuffer] = deque()
         self._idle = [ReceiveBuffer(HEADER_SIZE + size) for _ in range(count)]
         self._stale = 0
         self.failed = 0
@@ -78,17 +83,18 @@ class ReceiveEngine:
 
     def done(self, buffer: ReceiveBuffer, completion: Completion) -> None:
         """A buffer has a message, or never will have one."""
-        if completion.errno:
+        if completion.error:
             self.failed += 1
             self._idle.append(buffer)
         else:
-            self._arrived.append((buffer, completion.size))
+            buffer.filled = completion.size
+            self._arrived.append(buffer)
 
     def repost(self) -> None:
         """Post the buffers that have been read. Raises NicError when the device is lost."""
         while self._idle:
             buffer = self._idle[-1]
-            if not self._module.contexts.first.receive(buffer.memory, None, buffer):
+            if not self._module.first.receive(buffer.memory, None, buffer):
                 return
             self._idle.pop()
 
@@ -96,30 +102,34 @@ class ReceiveEngine:
         """Hand out what has arrived, a bounded amount of it. Returns how many messages."""
         count = min(len(self._arrived), ROUND_MAX)
         for _ in range(count):
-            buffer, size = self._arrived.popleft()
+            buffer = self._arrived.popleft()
             try:
-                self._take(buffer.memory[:size])
+                self._take(buffer.memory[: buffer.filled])
             finally:
                 self._idle.append(buffer)
         return count
 
     def _take(self, message: memoryview) -> None:
+        module = self._module
         try:
-            header = self._seal.open(message, self._module.context.size)
-            endpoint = self._module.reach(self._module.context.procs[header.rank])
+            header = self._seal.open(message, module.size)
+            endpoint = module.endpoints.get(header.rank)
+            if endpoint is None:
+                endpoint = module.reach(module.context.procs[header.rank])
         except (BadMessage, MPIError):
             return  # a stranger, or a rank that has ended
         if endpoint is None:
             return
-        if header.kind in (Kind.HELLO, Kind.WELCOME, Kind.GONE):
-            self._module.failover.told(endpoint, Kind(header.kind), header.generation)
+        kind = header.kind
+        if kind != _FRAGMENT and kind in (Kind.HELLO, Kind.WELCOME, Kind.GONE):
+            module.failover.told(endpoint, Kind(kind), header.generation)
             return
         if header.generation != endpoint.generation or endpoint.broken:
             if header.generation != endpoint.proposed:
                 self._stale += 1
                 return
             # it speaks the generation that we have asked for: its WELCOME was overtaken
-            self._module.failover.told(endpoint, Kind.WELCOME, header.generation)
+            module.failover.told(endpoint, Kind.WELCOME, header.generation)
             if endpoint.broken:
                 return
         self._hear(endpoint, header, message[HEADER_SIZE:])
@@ -133,15 +143,18 @@ class ReceiveEngine:
         except ValueError as problem:
             module.failover.fail(endpoint, f"the peer confuses numbers: {problem}")
             return
-        if header.kind == Kind.ACK:
+        kind = header.kind
+        if kind == _ACK:
             return
         if not endpoint.window.accept(header.number):
             self._stale += 1
             return
         module.sending.owing[endpoint] = None
-        if header.kind == Kind.BYE:
+        if kind == _BYE or endpoint.farewell or 2 * endpoint.window.owed() >= endpoint.window.size:
+            module.sending.pressed = True
+        if kind == _BYE:
             endpoint.farewell = header.number
-        elif header.kind == Kind.FRAGMENT and header.tag < TAGS:
+        elif kind == _FRAGMENT and header.tag < TAGS:
             module.dispatch(endpoint, header.tag, fragment)
 
     def close(self) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, Descriptor
+from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, CompletionCallback, Descriptor
 
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind
 
 if TYPE_CHECKING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
 
+_FRAGMENT: Final = int(Kind.FRAGMENT)
 _KEPT_MAX: Final = 64  # arbitrary: large buffers that wait for their next use
 
 
@@ -20,7 +21,7 @@ class OfiFragment(Descriptor):
     Attributes:
         message: header and segment.
         endpoint: it is sent to; None before.
-        kind: what it is; only FRAGMENT is somebody else's than ours.
+        kind: a number of `Kind`; only FRAGMENT is somebody else's than ours.
         number: on the wire.
         posted: the device has it.
         acknowledged: the peer has taken it.
@@ -42,18 +43,29 @@ class OfiFragment(Descriptor):
     )
 
     def __init__(self, message: memoryview, flags: int, order: int) -> None:
-        super().__init__(message[HEADER_SIZE:], flags, order)
+        self.begin(message, flags, order)
+
+    def begin(self, message: memoryview, flags: int, order: int) -> None:
+        """Set what it begins with."""
+        self.prepare(message[HEADER_SIZE:], flags, order)
         self.message = message
         self.endpoint: OfiEndpoint | None = None
-        self.kind = Kind.FRAGMENT
+        self.kind = _FRAGMENT
         self.number = 0
         self.posted = self.acknowledged = self.immediate = self.told = self.freed = False
 
 
+def fragment_in(message: memoryview, flags: int, order: int) -> OfiFragment:
+    """A fragment of the PML's in memory for header and segment."""
+    made = OfiFragment.__new__(OfiFragment)
+    made.begin(message, flags, order)
+    return made
+
+
 def own_message(kind: Kind) -> OfiFragment:
     """A message of this BTL, without payload."""
-    made = OfiFragment(memoryview(bytearray(HEADER_SIZE)), BTL_OWNERSHIP, NO_ORDER)
-    made.kind = kind
+    made = fragment_in(memoryview(bytearray(HEADER_SIZE)), BTL_OWNERSHIP, NO_ORDER)
+    made.kind = int(kind)
     return made
 
 
@@ -69,11 +81,31 @@ class Operation(Descriptor):
     __slots__ = ("endpoint", "told", "words")
 
     def __init__(self, endpoint: OfiEndpoint, local: memoryview, flags: int, order: int) -> None:
-        super().__init__(local, flags, order)
+        self.begin(endpoint, local, flags, order)
+
+    def begin(self, endpoint: OfiEndpoint, local: memoryview, flags: int, order: int) -> None:
+        """Set what it begins with."""
+        self.prepare(local, flags, order)
         self.endpoint = endpoint
         self.payload_size = len(local)
         self.words: tuple[memoryview, ...] = ()
         self.told = False
+
+
+def operation_on(
+    endpoint: OfiEndpoint,
+    local: memoryview,
+    flags: int,
+    order: int,
+    callback: CompletionCallback,
+    context: object,
+) -> Operation:
+    """An operation that is about to be posted, and whom to tell when it is done."""
+    made = Operation.__new__(Operation)
+    made.begin(endpoint, local, flags, order)
+    made.callback = callback
+    made.context = context
+    return made
 
 
 class ReceiveBuffer:
@@ -81,12 +113,14 @@ class ReceiveBuffer:
 
     Attributes:
         memory: of it.
+        filled: bytes of the message that is in it.
     """
 
-    __slots__ = ("memory",)
+    __slots__ = ("filled", "memory")
 
     def __init__(self, size: int) -> None:
         self.memory = memoryview(bytearray(size))
+        self.filled = 0
 
 
 class MessagePool:

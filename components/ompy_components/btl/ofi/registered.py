@@ -26,6 +26,12 @@ from ompy.net.seal import PacketSeal
 _HANDLE: Final = Struct("<QQQIHH")
 HANDLE_SIZE: Final = _HANDLE.size
 assert HANDLE_SIZE == 32
+KEY: Final = 0  # byte of a handle; arbitrary: the layout above
+BASE: Final = 8  # arbitrary: see KEY
+_SIZE: Final = 16  # arbitrary: see KEY
+_REST: Final = 24  # arbitrary: see KEY
+_RANK: Final = 0xFFFF_FFFF  # arbitrary: a u32 of the rest
+_WHOLE: Final = HANDLE_SIZE
 _MAGIC: Final = 0x464F  # arbitrary: "OF" in little-endian order
 _KEY_SIZE: Final = 8  # bytes; libfabric: keys have 64 bits
 _PROTOCOL: Final = b"btl.ofi.keys"
@@ -40,6 +46,19 @@ def remote_of(handle: bytes, rank: int) -> Remote | None:
     if magic != _MAGIC or owner != rank:
         return None
     return Remote(key, base, size, access)
+
+
+def allows(handle: bytes, rank: int, offset: int, size: int, access: int) -> bool:
+    """Whether a handle is one of `rank`, and its memory may be used so.
+
+    As `remote_of` and `Remote.allows`, without an object: for every put and get.
+    """
+    if len(handle) != _WHOLE:
+        return False
+    rest, whole = raw.word(handle, _REST), raw.word(handle, _SIZE)
+    if rest >> 48 != _MAGIC or rest & _RANK != rank or not rest >> 32 & 0xFFFF & access:
+        return False
+    return 0 <= offset <= whole and size <= whole - offset
 
 
 class MemoryTable(DeviceMemoryTable[MemoryRegion]):

@@ -5,8 +5,9 @@ Source: reference ofi.md A5, A7; the window is ours.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ompy import raw
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     OUT_OF_RESOURCE,
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.module import OfiModule
 
+_BYE: Final = int(Kind.BYE)
+
 
 class SendEngine:
     """Of one module.
@@ -32,39 +35,64 @@ class SendEngine:
         outstanding: messages the device has.
         pool: memory for messages.
         owing: endpoints whose peers have to be told what was taken.
-        counted: messages sent, by kind.
+        pressed: one of them has waited long enough for that.
+        fragments, injected, acknowledgements: messages sent, by kind.
     """
+
+    __slots__ = (
+        "_inject_size",
+        "_module",
+        "_rank",
+        "_seal",
+        "acknowledgements",
+        "fragments",
+        "injected",
+        "keeping",
+        "outstanding",
+        "owing",
+        "pool",
+        "pressed",
+    )
 
     def __init__(self, module: OfiModule, seal: Seal, pool: MessagePool, inject_size: int) -> None:
         """Messages of up to `inject_size` bytes need no completion."""
         self._module = module
+        self._rank = module.context.rank
         self._seal = seal
         self._inject_size = inject_size
         self.pool = pool
-        self.keeping = False
+        self.keeping = self.pressed = False
         self.outstanding = 0
         self.owing: dict[OfiEndpoint, None] = {}
-        self.counted = {"fragments": 0, "injected": 0, "acknowledgements": 0}
+        self.fragments = self.injected = self.acknowledgements = 0
+
+    def counters(self) -> dict[str, int]:
+        """Messages sent, by kind."""
+        return {
+            "fragments": self.fragments,
+            "injected": self.injected,
+            "acknowledgements": self.acknowledgements,
+        }
 
     # -- fragments
 
     def offer(self, endpoint: OfiEndpoint, fragment: OfiFragment, tag: int) -> int:
         """Send a fragment, or say why not; then it is the caller's as it was."""
         window = endpoint.window
-        if not endpoint.usable:
+        if not endpoint.usable():
             return UNREACHABLE
-        if window.full:
+        if window.full():
             self._module.waits_for_room()
             return OUT_OF_RESOURCE
         fragment.tag = tag
         fragment.endpoint = endpoint
         fragment.number = window.next()
-        result = self._post(endpoint, fragment, fragment.number)
+        result = self._post(endpoint, fragment, fragment.number, endpoint.generation)
         if result < 0:
             fragment.endpoint = None
             return result
         window.sent = fragment.number
-        self.counted["fragments"] += 1
+        self.fragments += 1
         if self.keeping:
             endpoint.kept.append(fragment)
             self._module.watch_over()
@@ -111,9 +139,11 @@ class SendEngine:
         message.endpoint = endpoint
         window = endpoint.window
         if kind is Kind.BYE:
-            if window.full:
+            if window.full():
                 return False
             message.number = window.next()
+        if generation is None:
+            generation = endpoint.generation
         if self._post(endpoint, message, message.number, generation) < 0:
             return False
         if message.number:
@@ -124,10 +154,10 @@ class SendEngine:
 
     def acknowledge(self, endpoint: OfiEndpoint) -> bool:
         """Tell a peer what has been taken of its fragments. Whether nothing is owed any more."""
-        if endpoint.usable and endpoint.window.owed:
+        if endpoint.usable() and endpoint.window.owed():
             if not self.say(endpoint, Kind.ACK):
-                return not endpoint.usable
-            self.counted["acknowledgements"] += 1
+                return not endpoint.usable()
+            self.acknowledgements += 1
         self.owing.pop(endpoint, None)
         return True
 
@@ -144,35 +174,35 @@ class SendEngine:
         endpoint: OfiEndpoint,
         fragment: OfiFragment,
         number: int,
-        generation: int | None = None,
+        generation: int,
     ) -> int:
         """Hand it to the device. `QUEUED`, or what is wrong: then nothing has changed."""
         module, window = self._module, endpoint.window
-        header = Header(
-            module.context.rank,
-            number,
-            window.taken,
-            endpoint.generation if generation is None else generation,
-            fragment.kind,
-            fragment.tag,
-        )
+        header = Header.__new__(Header)
+        header.rank = self._rank
+        header.number = number
+        header.acknowledged = window.taken
+        header.generation = generation
+        header.kind = fragment.kind
+        header.tag = fragment.tag
         self._seal.close(fragment.message, endpoint.proc.rank, header)
-        inject = len(fragment.message) <= self._inject_size and fragment.kind is not Kind.BYE
+        inject = raw.size(fragment.message) <= self._inject_size and fragment.kind != _BYE
         fragment.posted = not inject
         if not inject:  # before it is posted: nobody may think that everything is over
             self.outstanding += 1
             endpoint.posted[fragment] = None
         result = OUT_OF_RESOURCE
         try:
-            context = module.contexts.first
+            context = module.first
             if inject:
                 taken = context.inject(fragment.message, endpoint.address)
             else:
                 taken = context.send(fragment.message, None, endpoint.address, fragment)
             if taken:
                 window.tell()
-                self.owing.pop(endpoint, None)
-                self.counted["injected"] += inject
+                if self.owing:
+                    self.owing.pop(endpoint, None)
+                self.injected += inject
                 return QUEUED
             module.waits_for_room()
             endpoint.refused = True  # who asked may not ask again, and the path may be broken
@@ -201,10 +231,10 @@ class SendEngine:
         self._forget(endpoint, fragment)  # unless it was given up before
         if fragment.freed:
             self.pool.give_back(fragment.message)
-        if completion.errno:
+        if completion.error:
             if not fragment.told:
                 module = self._module
-                module.failover.work_failed(endpoint, completion, blame(completion.errno))
+                module.failover.work_failed(endpoint, completion, blame(completion.error))
                 self.complete(fragment, UNREACHABLE)
             return
         endpoint.heard += 1

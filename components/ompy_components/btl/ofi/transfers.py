@@ -1,17 +1,17 @@
 """Put, get and atomics.
 
-All have one shape: check what can be checked here, make the record, count it, post it; what the
-provider has no room for is undone and OUT_OF_RESOURCE.
+All have one shape: check what can be checked here, make the record, count it (`_open`), post it,
+and see what came of that (`_posted`): what the provider has no room for is undone and
+OUT_OF_RESOURCE. Put and get are on the way of messages, and make no object beside the record.
 
 Source: reference ofi.md A5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy import raw
 from ompy.frameworks.atomics import WIDTH, AtomicOp, AtomicOperation
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -29,15 +29,14 @@ from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, 
 
 from ompy_components.btl.ofi import atomic_words
 from ompy_components.btl.ofi.failover import Blame, blame
-from ompy_components.btl.ofi.records import Operation
-from ompy_components.btl.ofi.registered import remote_of
+from ompy_components.btl.ofi.records import Operation, operation_on
+from ompy_components.btl.ofi.registered import BASE, KEY, allows, remote_of
 
 if TYPE_CHECKING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.module import OfiModule
 
 _NOTHING: Final = memoryview(bytearray())
-Post = Callable[[FabricEndpoint, Operation], bool]
 
 
 class TransferEngine:
@@ -45,8 +44,10 @@ class TransferEngine:
 
     Attributes:
         outstanding: operations the device has.
-        counted: operations begun, by kind.
+        puts, gets, atomics: how many were begun.
     """
+
+    __slots__ = ("_module", "_plain", "_threshold", "atomics", "gets", "outstanding", "puts")
 
     def __init__(self, module: OfiModule, threshold: int) -> None:
         """With `threshold` operations outstanding a new one reads completions first."""
@@ -54,7 +55,11 @@ class TransferEngine:
         self._threshold = threshold
         self._plain = module.info.delivery_complete
         self.outstanding = 0
-        self.counted = {"puts": 0, "gets": 0, "atomics": 0}
+        self.puts = self.gets = self.atomics = 0
+
+    def counters(self) -> dict[str, int]:
+        """How many were begun, by kind."""
+        return {"puts": self.puts, "gets": self.gets, "atomics": self.atomics}
 
     def move(
         self,
@@ -66,21 +71,30 @@ class TransferEngine:
         remote_handle: bytes,
     ) -> int:
         """Put (`REMOTE_WRITE`) from, or get (`REMOTE_READ`) into, the operation's segment."""
-        local = operation.segment
-        if not len(local):
+        size = operation.payload_size
+        if not size:
             return NOT_AVAILABLE
-        there = remote_of(remote_handle, endpoint.proc.rank)
-        if there is None or not there.allows(offset, len(local), access):
+        if not allows(remote_handle, endpoint.proc.rank, offset, size, access):
             return BAD_PARAM
-        region = local_handle.region if isinstance(local_handle, RegisteredMemory) else None
+        region = None
+        if local_handle is not None and isinstance(local_handle, RegisteredMemory):
+            region = local_handle.region
         descriptor = region.descriptor if region is not None else None
-        at = there.base + offset
-
-        def post(context: FabricEndpoint, record: Operation) -> bool:
-            call = context.write if access == REMOTE_WRITE else context.read
-            return call(local, descriptor, endpoint.address, at, there.key, record)
-
-        return self._begin(endpoint, operation, post, "puts" if access == REMOTE_WRITE else "gets")
+        at, key = raw.word(remote_handle, BASE) + offset, raw.word(remote_handle, KEY)
+        if not self._open(endpoint, operation):
+            return UNREACHABLE
+        local, to = operation.segment, endpoint.address
+        context = self._module.context_for_next()
+        try:
+            if access == REMOTE_WRITE:
+                taken = context.write(local, descriptor, to, at, key, operation)
+                self.puts += taken
+            else:
+                taken = context.read(local, descriptor, to, at, key, operation)
+                self.gets += taken
+        except FabricError as problem:
+            return self._post_failed(operation, problem)
+        return self._posted(operation, taken)
 
     def change(
         self,
@@ -99,20 +113,23 @@ class TransferEngine:
         if asked.remote_address % width or (asked.local is not None and len(asked.local) != width):
             return BAD_PARAM
         local = asked.local if asked.local is not None else _NOTHING
-        operation = Operation(endpoint, local, 0, NO_ORDER)
-        operation.callback, operation.context = callback, context
+        operation = operation_on(endpoint, local, 0, NO_ORDER, callback, context)
         operand = atomic_words.word(kind, asked.operand)
         if asked.op is AtomicOp.CSWAP:
             compare = atomic_words.word(kind, asked.compare)
-            result = _result(asked, width)
-            operation.words = (operand, compare, result)
-            return self._begin(endpoint, operation, partial(_compare, asked, there), "atomics")
-        if asked.local is None and self._plain:
+            operation.words = (operand, compare, _result(asked, width))
+        elif asked.local is None and self._plain:
             operation.words = (operand,)
-            return self._begin(endpoint, operation, partial(_plain, asked, there), "atomics")
-        # that the old value is here is what tells that the word has been changed
-        operation.words = (operand, _result(asked, width))
-        return self._begin(endpoint, operation, partial(_fetch, asked, there), "atomics")
+        else:  # that the old value is here is what tells that the word has been changed
+            operation.words = (operand, _result(asked, width))
+        if not self._open(endpoint, operation):
+            return UNREACHABLE
+        try:
+            taken = _post(asked, there, self._module.context_for_next(), operation)
+        except FabricError as problem:
+            return self._post_failed(operation, problem)
+        self.atomics += taken
+        return self._posted(operation, taken)
 
     def _able(self, asked: AtomicOperation) -> bool:
         key = (asked.op, asked.type)
@@ -123,30 +140,33 @@ class TransferEngine:
             self._module.atomics[key] = known
         return known
 
-    def _begin(self, endpoint: OfiEndpoint, operation: Operation, post: Post, counter: str) -> int:
-        module = self._module
-        if not endpoint.usable:
-            return UNREACHABLE
+    def _open(self, endpoint: OfiEndpoint, operation: Operation) -> bool:
+        """Count it, before it is posted: a flush must not miss it. False: there is no path."""
+        if not endpoint.usable():
+            return False
         if self.outstanding >= self._threshold:
-            module.read_completions()
-            if not endpoint.usable:
-                return UNREACHABLE
-        self.outstanding += 1  # before it is posted: a flush must not miss it
+            self._module.read_completions()
+            if not endpoint.usable():
+                return False
+        self.outstanding += 1
         endpoint.operations[operation] = None
-        try:
-            if post(module.contexts.next(), operation):
-                self.counted[counter] += 1
-                module.watch_over()
-                return QUEUED
-        except FabricError as problem:
-            self._forget(operation)
-            if blame(problem.errno) is Blame.ARGUMENT:
-                return BAD_PARAM
-            module.failover.post_failed(endpoint, problem)
-            return UNREACHABLE
+        return True
+
+    def _posted(self, operation: Operation, taken: bool) -> int:
+        module = self._module
+        if taken:
+            module.watch_over()
+            return QUEUED
         self._forget(operation)
         module.waits_for_room()
         return OUT_OF_RESOURCE
+
+    def _post_failed(self, operation: Operation, problem: FabricError) -> int:
+        self._forget(operation)
+        if blame(problem.errno) is Blame.ARGUMENT:
+            return BAD_PARAM
+        self._module.failover.post_failed(operation.endpoint, problem)
+        return UNREACHABLE
 
     def _forget(self, operation: Operation) -> None:
         if operation in operation.endpoint.operations:
@@ -159,8 +179,8 @@ class TransferEngine:
         if operation.told:
             return
         status = 0
-        if completion.errno:
-            fault = blame(completion.errno)
+        if completion.error:
+            fault = blame(completion.error)
             status = BAD_PARAM if fault is Blame.ARGUMENT else UNREACHABLE
             if fault is not Blame.ARGUMENT:
                 self._module.failover.work_failed(endpoint, completion, fault)
@@ -183,38 +203,18 @@ def _result(asked: AtomicOperation, width: int) -> memoryview:
     return asked.local if asked.local is not None else memoryview(bytearray(width))
 
 
-def _target(asked: AtomicOperation, there: Remote) -> tuple[int, int]:
-    return there.base + asked.remote_address, there.key
-
-
-def _plain(
+def _post(
     asked: AtomicOperation, there: Remote, context: FabricEndpoint, operation: Operation
 ) -> bool:
-    (operand,) = operation.words
-    at, key = _target(asked, there)
+    """The call of the three that the words are for."""
+    words = operation.words
+    to, at = operation.endpoint.address, there.base + asked.remote_address
     kind = atomic_words.DATATYPES[asked.type]
-    to = operation.endpoint.address
-    return context.atomic(operand, to, at, key, kind, atomic_words.OPS[asked.op], operation)
-
-
-def _fetch(
-    asked: AtomicOperation, there: Remote, context: FabricEndpoint, operation: Operation
-) -> bool:
-    operand, result = operation.words
-    at, key = _target(asked, there)
-    kind = atomic_words.DATATYPES[asked.type]
+    if asked.op is AtomicOp.CSWAP:
+        place = (None, to, at, there.key, kind, Op.CSWAP, operation)
+        return context.compare_atomic(words[0], words[1], words[2], *place)
     op = atomic_words.OPS[asked.op]
-    to = operation.endpoint.address
-    return context.fetch_atomic(operand, result, None, to, at, key, kind, op, operation)
-
-
-def _compare(
-    asked: AtomicOperation, there: Remote, context: FabricEndpoint, operation: Operation
-) -> bool:
-    operand, compare, result = operation.words
-    at, key = _target(asked, there)
-    kind = atomic_words.DATATYPES[asked.type]
-    to = operation.endpoint.address
-    return context.compare_atomic(
-        operand, compare, result, None, to, at, key, kind, Op.CSWAP, operation
-    )
+    if len(words) == 1:
+        return context.atomic(words[0], to, at, there.key, kind, op, operation)
+    place = (None, to, at, there.key, kind, op, operation)
+    return context.fetch_atomic(words[0], words[1], *place)

@@ -31,17 +31,14 @@ class Window:
         self._beyond: set[int] = set()
         self.sent = self.acknowledged = self.taken = self.told = 0
 
-    @property
     def open(self) -> int:
         """Fragments that were sent and are not acknowledged."""
         return (self.sent - self.acknowledged) & _MASK
 
-    @property
     def full(self) -> bool:
         """No fragment may be sent now."""
-        return self.open >= self.size
+        return self.open() >= self.size
 
-    @property
     def owed(self) -> int:
         """Fragments taken that the peer has not been told of."""
         return (self.taken - self.told) & _MASK
@@ -76,7 +73,7 @@ class Window:
         more = (number - self.acknowledged) & _MASK
         if more > _MASK // 2:
             return 0  # an older message, that was overtaken
-        if more > self.open:
+        if more > self.open():
             raise ValueError(f"{number} is acknowledged, and {self.sent} is the last one sent")
         self.acknowledged = number
         return more

@@ -267,9 +267,9 @@ class FarWire:
         for done in completions:
             work = done.context
             if isinstance(work, _Work):
-                work.told(_code(done.errno))
+                work.told(_code(done.error))
             elif isinstance(work, memoryview):
-                if not done.errno and done.size >= HEADER.size:
+                if not done.error and done.size >= HEADER.size:
                     self._frame(work[: done.size], taker)
                 self._receive(work)
         for peer in self._peers.values():

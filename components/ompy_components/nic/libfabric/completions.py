@@ -1,30 +1,32 @@
 """Completion queues.
 
-Entries are read into one array, so many at a time, and taken apart as bytes. The order of fields is
-that of `struct fi_cq_msg_entry`: context, flags, length.
+Entries are read into one array, so many at a time, and taken apart word by word. The order of
+fields is that of `struct fi_cq_msg_entry`: context, flags, length.
 
 Source: reference ofi.md A6, B1.
 """
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy import raw
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricError
 from ompy.net.base import LinkError, Readiness, Source
 
-from ompy_components.nic.libfabric.contexts import Contexts
+from ompy_components.nic.libfabric import direct
+from ompy_components.nic.libfabric.contexts import Contexts, Work
+from ompy_components.nic.libfabric.direct import EAGAIN
 
 if TYPE_CHECKING:
     from ompy_components.nic.libfabric.domain import LibfabricDomain
 
-ENTRY: Final = Struct("=QQQ")  # libfabric: struct fi_cq_msg_entry
+ENTRY: Final = 24  # bytes; libfabric: struct fi_cq_msg_entry
+LENGTH: Final = 16  # bytes; libfabric: where in it the length is
 FORMAT_MSG: Final = 2  # libfabric: FI_CQ_FORMAT_MSG
 WAIT_NONE: Final = 0  # libfabric: FI_WAIT_NONE
 WAIT_FD: Final = 3  # libfabric: FI_WAIT_FD
 GETWAIT: Final = 5  # libfabric: FI_GETWAIT, a command of fi_control
-EAGAIN: Final = 11  # Linux
 EAVAIL: Final = 259  # libfabric: FI_EAVAIL
 USUAL: Final = 64  # entries read at once; reference ofi.md A1: num_cq_read
 ERROR_ROOM: Final = 256  # bytes; arbitrary: longer than any libfabric's fi_cq_err_entry
@@ -39,13 +41,33 @@ class LibfabricQueue(CompletionQueue):
         own: completions of work for which the provider has none.
     """
 
-    fid: Any
+    __slots__ = (
+        "_bytes",
+        "_closing",
+        "_descriptor",
+        "_domain",
+        "_entries",
+        "_error",
+        "_library",
+        "_place",
+        "_read",
+        "_readerr",
+        "_readiness",
+        "_room",
+        "_source",
+        "_strerror",
+        "_where",
+        "contexts",
+        "fid",
+        "own",
+    )
 
     def __init__(self, domain: LibfabricDomain, depth: int) -> None:
         library = domain.library
         self.contexts = Contexts(library.ffi)
         self.own: list[Completion] = []
         self._domain = domain
+        self._closing = domain.closing
         self._library = library
         self._descriptor = -1
         self._readiness: Readiness | None = None
@@ -55,7 +77,8 @@ class LibfabricQueue(CompletionQueue):
         self._open(depth)
         operations = self.fid.ops
         library.slot(operations, "read")  # an error where there is none
-        self._read = library.often("cq", operations, "read")
+        self._place = direct.place(library.ffi, self.fid)
+        self._read = direct.entry(library, "cq", operations, "read")
         self._readerr = library.slot(operations, "readerr")
         self._strerror = library.slot_or_none(operations, "strerror")
 
@@ -84,7 +107,7 @@ class LibfabricQueue(CompletionQueue):
         opens = self._library.slot(domain.ops, "cq_open")
         result = opens(domain, attributes, made, ffi.NULL)
         self._library.check(result, f"a completion queue of {self._domain.name}")
-        self.fid = made[0]
+        self.fid: Any = made[0]
 
     def _find_descriptor(self) -> None:
         ffi = self._library.ffi
@@ -106,7 +129,7 @@ class LibfabricQueue(CompletionQueue):
         if self.own:
             done, self.own = self.own[:most], self.own[most:]
             return done
-        count = self._read(self.fid, self._entries, most)
+        count = direct.completions(self._read, self._place, self._where, most)
         if count > 0:
             return self._taken(count)
         if count == -EAGAIN or not count:
@@ -118,19 +141,24 @@ class LibfabricQueue(CompletionQueue):
     def _make_room(self, most: int) -> None:
         ffi = self._library.ffi
         self._entries: Any = ffi.new("struct fi_cq_msg_entry[]", most)
-        self._bytes = memoryview(ffi.buffer(self._entries))
+        self._bytes = memoryview(ffi.buffer(self._entries)).cast("B")
+        self._where = direct.place(ffi, self._entries)
         self._room = most
 
     def _taken(self, count: int) -> list[Completion]:
         contexts = self.contexts
-        done = []
-        for at in range(0, count * ENTRY.size, ENTRY.size):
-            slot, _, size = ENTRY.unpack_from(self._bytes, at)
-            held = contexts.held.pop(slot, None)
-            if held is not None:
-                contexts.free.append(slot)
-                done.append(Completion(held[0], size if held[3] else 0))
-        if self._domain.closing:
+        done: list[Completion] = []
+        for index in range(count):
+            at = index * ENTRY
+            work: Work | None = contexts.held.pop(raw.word(self._bytes, at), None)
+            if work is not None:
+                made = Completion.__new__(Completion)
+                made.size = raw.word(self._bytes, at + LENGTH) if work.receives else 0
+                made.error = 0
+                made.detail = ""
+                made.context = contexts.ended(work)
+                done.append(made)
+        if self._closing:
             self._domain.close_regions()
         return done
 
@@ -145,10 +173,8 @@ class LibfabricQueue(CompletionQueue):
                 raise self._library.error(count, f"the errors of {self._domain.name}")
             if count <= 0:
                 break
-            held = self.contexts.held.pop(entry.op_context, None)
-            if held is not None:
-                self.contexts.free.append(entry.op_context)
-            context = None if held is None else held[0]
+            work = self.contexts.held.pop(entry.op_context, None)
+            context = None if work is None else self.contexts.ended(work)
             done.append(Completion(context, 0, entry.err, self._words(entry)))
         if self._domain.closing:
             self._domain.close_regions()

@@ -300,10 +300,10 @@ class LibfabricPair(QueuePair):
             entry = done.context
             if not isinstance(entry, Entry):
                 continue  # an error that belongs to no work
-            if not done.errno:
+            if not done.error:
                 size = done.size if entry.work is Work.RECEIVE else entry.size
                 self._finish(entry, Status.OK, size)
-            elif done.errno == TRUNCATED:
+            elif done.error == TRUNCATED:
                 self._finish(entry, Status.TRUNCATED, entry.size)
             else:
                 self._domain.nic.failed(done.detail)
@@ -323,7 +323,7 @@ class LibfabricPair(QueuePair):
         for waiting in self._waiting:
             self._finish(waiting.entry, Status.FLUSHED, 0)
         self._waiting.clear()
-        held = [work[0] for work in self._fabric_queue.contexts.held.values()]
+        held = [work.context for work in self._fabric_queue.contexts.held.values()]
         self._endpoint.close()
         self._fabric_queue.close()
         for entry in held:

@@ -112,7 +112,8 @@ class LibfabricDomain(FabricDomain):
 
     def close_regions(self) -> None:
         """Close the regions nothing is under way in any more."""
-        waiting, self.closing = self.closing, []
+        waiting = list(self.closing)
+        self.closing.clear()
         for region in waiting:
             region.close()
 

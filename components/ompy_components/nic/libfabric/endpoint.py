@@ -1,7 +1,8 @@
 """Endpoints: the calls that post work, with their functions bound when the endpoint is enabled.
 
 Posting takes a slot of the queue's contexts, hands the provider its address, and keeps what the
-work was posted with beside it. A refusal gives the slot back.
+work was posted with beside it. A refusal gives the slot back. Messages, puts and gets go through
+`direct.py`, which is C where this module is compiled; atomics through cffi.
 
 Source: reference ofi.md A5, B1, B2.
 """
@@ -21,13 +22,15 @@ from ompy.frameworks.nic.fabric import (
     ScalableEndpoint,
 )
 
-from ompy_components.nic.libfabric.completions import EAGAIN, LibfabricQueue
+from ompy_components.nic.libfabric import direct
+from ompy_components.nic.libfabric.completions import LibfabricQueue
+from ompy_components.nic.libfabric.contexts import Work
+from ompy_components.nic.libfabric.direct import EAGAIN, ENOSYS
 
 if TYPE_CHECKING:
     from ompy_components.nic.libfabric.domain import LibfabricDomain
 
 ENOMEM: Final = 12  # Linux
-ENOSYS: Final = 38  # Linux
 ENABLE: Final = 6  # libfabric: FI_ENABLE, a command of fi_control
 ANYBODY: Final = (1 << 64) - 1  # libfabric: FI_ADDR_UNSPEC
 WORD: Final = 8  # bytes of the widest operand, 64 bits
@@ -69,7 +72,32 @@ def _missing(*_: object) -> int:
 
 
 class LibfabricEndpoint(FabricEndpoint):
-    """An endpoint, or a transmit and a receive context of a scalable one."""
+    """An endpoint, or a transmit and a receive context of a scalable one.
+
+    Attributes:
+        fid: libfabric's object; of the two contexts the one that transmits.
+    """
+
+    __slots__ = (
+        "_contexts",
+        "_domain",
+        "_ffi",
+        "_fi_atomic",
+        "_fi_compare",
+        "_fi_fetch",
+        "_fi_inject",
+        "_fi_read",
+        "_fi_recv",
+        "_fi_send",
+        "_fi_write",
+        "_library",
+        "_queue",
+        "_receiver",
+        "_rx",
+        "_sender",
+        "_whole",
+        "fid",
+    )
 
     def __init__(
         self,
@@ -84,89 +112,88 @@ class LibfabricEndpoint(FabricEndpoint):
         self._library = domain.library
         self._queue = queue
         self._contexts = queue.contexts
-        self._from_buffer = domain.library.ffi.from_buffer
+        self._ffi = domain.library.ffi
         self._whole = whole
-        self._tx: Any = None
+        self.fid: Any = None
         self._rx: Any = None
         domain.opened.add(self)  # what is made before an error is closed with the domain
         if whole is None:
             made = _made(domain, domain.fid, "endpoint", "an endpoint", domain.native)
-            self._tx = self._rx = made
-            self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND | Caps.RECV, "a queue")
-            self._library.bind(self._tx.fid, vector.fid, 0, "an address vector")
+            self.fid = self._rx = made
+            self._library.bind(self.fid.fid, queue.fid.fid, Caps.SEND | Caps.RECV, "a queue")
+            self._library.bind(self.fid.fid, vector.fid, 0, "an address vector")
         else:
-            self._tx = whole.made("tx_ctx", index)
-            self._library.bind(self._tx.fid, queue.fid.fid, Caps.SEND, "a queue")
+            self.fid = whole.made("tx_ctx", index)
+            self._library.bind(self.fid.fid, queue.fid.fid, Caps.SEND, "a queue")
             self._rx = whole.made("rx_ctx", index)
             self._library.bind(self._rx.fid, queue.fid.fid, Caps.RECV, "a queue")
 
     def enable(self) -> None:
         """Enable it, and bind the functions of its tables."""
-        library = self._library
+        library, tx, rx = self._library, self.fid, self._rx
         null = library.ffi.NULL
-        library.control(self._tx.fid, ENABLE, null, f"enabling an endpoint of {self._domain.name}")
-        if self._rx != self._tx:
-            library.control(self._rx.fid, ENABLE, null, "enabling a receive context")
-        tx = self._tx
+        library.control(tx.fid, ENABLE, null, f"enabling an endpoint of {self._domain.name}")
+        if rx != tx:
+            library.control(rx.fid, ENABLE, null, "enabling a receive context")
+        self._sender = direct.place(library.ffi, tx)
+        self._receiver = direct.place(library.ffi, rx)
+        self._fi_send = direct.entry(library, "msg", tx.msg, "send")
+        self._fi_inject = direct.entry(library, "msg", tx.msg, "inject")
+        self._fi_recv = direct.entry(library, "msg", rx.msg, "recv")
+        self._fi_write = direct.entry(library, "rma", tx.rma, "write")
+        self._fi_read = direct.entry(library, "rma", tx.rma, "read")
+        self._fi_atomic = library.often("atomic", tx.atomic, "write") or _missing
+        self._fi_fetch = library.often("atomic", tx.atomic, "readwrite") or _missing
+        self._fi_compare = library.often("atomic", tx.atomic, "compwrite") or _missing
 
-        def slot(table: str, name: str, of: Any = tx) -> Any:
-            return library.often(table, getattr(of, table), name) or _missing
-
-        self._fi_send = slot("msg", "send")
-        self._fi_inject = slot("msg", "inject")
-        self._fi_recv = slot("msg", "recv", self._rx)
-        self._fi_write = slot("rma", "write")
-        self._fi_read = slot("rma", "read")
-        self._fi_atomic = slot("atomic", "write")
-        self._fi_fetch = slot("atomic", "readwrite")
-        self._fi_compare = slot("atomic", "compwrite")
-
-    def _refused(self, slot: int, result: int, what: str, *buffers: Any) -> bool:
+    def _refused(self, work: Work, result: int, what: str, lent: tuple[Any, ...]) -> bool:
         """False when it can be tried again.
 
         Before an error the buffers are released: it keeps the frames below, and a memoryview that
         is exported crashes Python before 3.11.10 when the garbage collector finds it in a cycle.
         """
-        self._contexts.free.append(slot)
-        if result == -EAGAIN:
+        self._contexts.free.append(work)
+        if self._is_full(result):
             return False
-        for buffer in buffers:
-            self._library.ffi.release(buffer)
+        for one in lent:
+            direct.take_back(self._ffi, one)
         raise self._library.error(result, f"{what} over {self._domain.name}")
+
+    def _is_full(self, result: int) -> bool:
+        return result == -EAGAIN
 
     def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
         """fi_send."""
-        contexts = self._contexts
-        buffer = self._from_buffer(memory)
+        lent = direct.lend(self._ffi, memory)
         number = 0 if descriptor is None else descriptor.number
-        slot = contexts.free.pop() if contexts.free else contexts.more()
-        result = self._fi_send(self._tx, buffer, len(buffer), number, to, slot)
+        work = self._contexts.take()
+        result = direct.send(self._fi_send, self._sender, lent, number, to, work.address)
         if result:
-            return self._refused(slot, result, "fi_send", buffer)
-        contexts.held[slot] = (context, buffer, descriptor, False)
+            return self._refused(work, result, "fi_send", (lent,))
+        self._contexts.posted(work, context, lent, descriptor, False)
         return True
 
     def inject(self, memory: memoryview, to: int) -> bool:
         """fi_inject."""
-        buffer = self._from_buffer(memory)
-        result = self._fi_inject(self._tx, buffer, len(buffer), to)
+        lent = direct.lend(self._ffi, memory)
+        result = direct.inject(self._fi_inject, self._sender, lent, to)
         if not result:
             return True
         if result == -EAGAIN:
             return False
-        self._library.ffi.release(buffer)
+        direct.take_back(self._ffi, lent)
         raise self._library.error(result, f"fi_inject over {self._domain.name}")
 
     def receive(self, memory: memoryview, descriptor: Any, context: object) -> bool:
         """fi_recv."""
-        contexts = self._contexts
-        buffer = self._from_buffer(memory, require_writable=True)
+        lent = direct.lend_writable(self._ffi, memory)
         number = 0 if descriptor is None else descriptor.number
-        slot = contexts.free.pop() if contexts.free else contexts.more()
-        result = self._fi_recv(self._rx, buffer, len(buffer), number, ANYBODY, slot)
+        work = self._contexts.take()
+        at = work.address
+        result = direct.receive(self._fi_recv, self._receiver, lent, number, ANYBODY, at)
         if result:
-            return self._refused(slot, result, "fi_recv", buffer)
-        contexts.held[slot] = (context, buffer, descriptor, True)
+            return self._refused(work, result, "fi_recv", (lent,))
+        self._contexts.posted(work, context, lent, descriptor, True)
         return True
 
     def write(
@@ -179,14 +206,14 @@ class LibfabricEndpoint(FabricEndpoint):
         context: object,
     ) -> bool:
         """fi_write."""
-        contexts = self._contexts
-        buffer = self._from_buffer(memory)
+        lent = direct.lend(self._ffi, memory)
         number = 0 if descriptor is None else descriptor.number
-        slot = contexts.free.pop() if contexts.free else contexts.more()
-        result = self._fi_write(self._tx, buffer, len(buffer), number, to, address, key, slot)
+        work = self._contexts.take()
+        at = work.address
+        result = direct.move(self._fi_write, self._sender, lent, number, to, address, key, at)
         if result:
-            return self._refused(slot, result, "fi_write", buffer)
-        contexts.held[slot] = (context, buffer, descriptor, False)
+            return self._refused(work, result, "fi_write", (lent,))
+        self._contexts.posted(work, context, lent, descriptor, False)
         return True
 
     def read(
@@ -199,14 +226,14 @@ class LibfabricEndpoint(FabricEndpoint):
         context: object,
     ) -> bool:
         """fi_read."""
-        contexts = self._contexts
-        buffer = self._from_buffer(memory, require_writable=True)
+        lent = direct.lend_writable(self._ffi, memory)
         number = 0 if descriptor is None else descriptor.number
-        slot = contexts.free.pop() if contexts.free else contexts.more()
-        result = self._fi_read(self._tx, buffer, len(buffer), number, to, address, key, slot)
+        work = self._contexts.take()
+        at = work.address
+        result = direct.move(self._fi_read, self._sender, lent, number, to, address, key, at)
         if result:
-            return self._refused(slot, result, "fi_read", buffer)
-        contexts.held[slot] = (context, buffer, descriptor, False)
+            return self._refused(work, result, "fi_read", (lent,))
+        self._contexts.posted(work, context, lent, descriptor, False)
         return True
 
     def atomic(
@@ -220,13 +247,13 @@ class LibfabricEndpoint(FabricEndpoint):
         context: object,
     ) -> bool:
         """fi_atomic, of one word."""
-        contexts = self._contexts
-        buffer = self._from_buffer(operand)
-        slot = contexts.free.pop() if contexts.free else contexts.more()
-        result = self._fi_atomic(self._tx, buffer, 1, 0, to, address, key, datatype, op, slot)
+        buffer = self._ffi.from_buffer(operand)
+        work = self._contexts.take()
+        at = work.address
+        result = self._fi_atomic(self.fid, buffer, 1, 0, to, address, key, datatype, op, at)
         if result:
-            return self._refused(slot, result, "fi_atomic", buffer)
-        contexts.held[slot] = (context, buffer, None, False)
+            return self._refused(work, result, "fi_atomic", (buffer,))
+        self._contexts.posted(work, context, buffer, None, False)
         return True
 
     def fetch_atomic(
@@ -242,17 +269,15 @@ class LibfabricEndpoint(FabricEndpoint):
         context: object,
     ) -> bool:
         """fi_fetch_atomic, of one word."""
-        contexts = self._contexts
-        buffer = self._from_buffer(operand)
-        old = self._from_buffer(result, require_writable=True)
+        buffer = self._ffi.from_buffer(operand)
+        old = self._ffi.from_buffer(result, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
-        slot = contexts.free.pop() if contexts.free else contexts.more()
-        refusal = self._fi_fetch(
-            self._tx, buffer, 1, 0, old, number, to, address, key, datatype, op, slot
-        )
+        work = self._contexts.take()
+        place = (to, address, key, datatype, op, work.address)
+        refusal = self._fi_fetch(self.fid, buffer, 1, 0, old, number, *place)
         if refusal:
-            return self._refused(slot, refusal, "fi_fetch_atomic", buffer, old)
-        contexts.held[slot] = (context, (buffer, old), descriptor, False)
+            return self._refused(work, refusal, "fi_fetch_atomic", (buffer, old))
+        self._contexts.posted(work, context, (buffer, old), descriptor, False)
         return True
 
     def compare_atomic(
@@ -269,35 +294,34 @@ class LibfabricEndpoint(FabricEndpoint):
         context: object,
     ) -> bool:
         """fi_compare_atomic, of one word."""
-        contexts = self._contexts
-        buffer = self._from_buffer(operand)
-        with_it = self._from_buffer(compare)
-        old = self._from_buffer(result, require_writable=True)
+        buffer = self._ffi.from_buffer(operand)
+        with_it = self._ffi.from_buffer(compare)
+        old = self._ffi.from_buffer(result, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
-        slot = contexts.free.pop() if contexts.free else contexts.more()
-        refusal = self._fi_compare(
-            self._tx, buffer, 1, 0, with_it, 0, old, number, to, address, key, datatype, op, slot
-        )
+        work = self._contexts.take()
+        place = (to, address, key, datatype, op, work.address)
+        refusal = self._fi_compare(self.fid, buffer, 1, 0, with_it, 0, old, number, *place)
         if refusal:
-            return self._refused(slot, refusal, "fi_compare_atomic", buffer, with_it, old)
-        contexts.held[slot] = (context, (buffer, with_it, old), descriptor, False)
+            lent = (buffer, with_it, old)
+            return self._refused(work, refusal, "fi_compare_atomic", lent)
+        self._contexts.posted(work, context, (buffer, with_it, old), descriptor, False)
         return True
 
     def atomic_valid(self, call: AtomicCall, datatype: Datatype, op: Op) -> bool:
         """fi_atomicvalid, fi_fetch_atomicvalid, fi_compare_atomicvalid."""
-        valid = self._library.slot_or_none(self._tx.atomic, _VALID[call])
+        valid = self._library.slot_or_none(self.fid.atomic, _VALID[call])
         if valid is None:
             return False
         count = self._library.ffi.new("size_t *")
-        return bool(valid(self._tx, datatype, op, count) == 0 and count[0] >= 1)
+        return bool(valid(self.fid, datatype, op, count) == 0 and count[0] >= 1)
 
     def name(self) -> bytes:
         """fi_getname."""
-        return _name(self._domain, self._tx) if self._whole is None else self._whole.name()
+        return _name(self._domain, self.fid) if self._whole is None else self._whole.name()
 
     def close(self) -> None:
         """Give it back; harmless the second time."""
-        tx, rx, self._tx, self._rx = self._tx, self._rx, None, None
+        tx, rx, self.fid, self._rx = self.fid, self._rx, None, None
         self._domain.opened.discard(self)
         if rx is not None and rx != tx:
             self._library.close(rx.fid, "a receive context")
@@ -317,14 +341,16 @@ class ShmEndpoint(LibfabricEndpoint):
     are made with each other's operands. So it is one with a result, which nobody reads.
     """
 
-    def _refused(self, slot: int, result: int, what: str, *buffers: Any) -> bool:
-        again = -EAGAIN if result == -ENOMEM else result
-        return super()._refused(slot, again, what, *buffers)
+    __slots__ = ()
+
+    def _is_full(self, result: int) -> bool:
+        return result in (-EAGAIN, -ENOMEM)
 
     def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
         """fi_send, or fi_inject where there is nothing to send."""
         if len(memory):
-            return super().send(memory, descriptor, to, context)
+            # compiled, `super()` does not find a C function
+            return LibfabricEndpoint.send(self, memory, descriptor, to, context)
         taken = self.inject(memory, to)
         if taken:
             self._queue.own.append(Completion(context))

@@ -99,13 +99,14 @@ class Nic:
         identity: which it is.
         link: state of its port.
         gone: why it can never be used again; empty while it can.
+        news: what `events` would return, for those who look often.
     """
 
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         self.link = LinkState.UP
         self.gone = ""
-        self._events: deque[NicEvent] = deque()
+        self.news: deque[NicEvent] = deque()
 
     def open(self) -> None:
         """Take the device into use.
@@ -119,14 +120,14 @@ class Nic:
 
     def events(self) -> list[NicEvent]:
         """The events since the last call, oldest first."""
-        found = list(self._events)
-        self._events.clear()
+        found = list(self.news)
+        self.news.clear()
         return found
 
     @property
     def eventful(self) -> bool:
         """Whether `events` would return any."""
-        return bool(self._events)
+        return bool(self.news)
 
     def report_link(self, state: LinkState, reason: str) -> None:
         """For the device: its port went up or down. A state it has already is no news."""
@@ -134,18 +135,18 @@ class Nic:
             return
         self.link = state
         kind = EventKind.LINK_UP if state is LinkState.UP else EventKind.LINK_DOWN
-        self._events.append(NicEvent(kind, reason))
+        self.news.append(NicEvent(kind, reason))
 
     def report(self, kind: EventKind, reason: str, subject: object = None) -> None:
         """For the device: something happened that changes neither link nor device."""
-        self._events.append(NicEvent(kind, reason, subject))
+        self.news.append(NicEvent(kind, reason, subject))
 
     def report_fatal(self, reason: str) -> None:
         """For the device: it is gone, and stays so."""
         if not self.gone:
             self.gone = reason
             self.link = LinkState.DOWN
-            self._events.append(NicEvent(EventKind.DEVICE_FATAL, reason))
+            self.news.append(NicEvent(EventKind.DEVICE_FATAL, reason))
 
 
 class NicComponent(Component):

@@ -203,20 +203,23 @@ class FabricInfo(NamedTuple):
     native: object
 
 
-class Completion(NamedTuple):
+class Completion:
     """One piece of work that is done.
 
     Attributes:
         context: what it was posted with; None with an error that belongs to no work.
         size: bytes received; of other work 0.
-        errno: 0, or what went wrong (positive).
+        error: 0, or what went wrong (positive).
         detail: libfabric's and the provider's own words about an error; else empty.
     """
 
-    context: object
-    size: int = 0
-    errno: int = 0
-    detail: str = ""
+    __slots__ = ("context", "detail", "error", "size")
+
+    def __init__(self, context: object, size: int = 0, error: int = 0, detail: str = "") -> None:
+        self.context = context
+        self.size = size
+        self.error = error
+        self.detail = detail
 
 
 class MemoryRegion:
@@ -262,6 +265,8 @@ class AddressVector:
 class CompletionQueue:
     """Where the work of endpoints ends."""
 
+    __slots__ = ()
+
     def read(self, most: int) -> list[Completion]:
         """Up to `most` completions, good and bad; makes the provider move things.
 
@@ -286,6 +291,8 @@ class CompletionQueue:
 
 class FabricEndpoint:
     """What sends and receives: an endpoint, or one context of a scalable endpoint."""
+
+    __slots__ = ()
 
     def send(self, memory: memoryview, descriptor: object, to: int, context: object) -> bool:
         """Send one message to a peer's posted receive."""
