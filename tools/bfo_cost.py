@@ -31,7 +31,7 @@ from sweep import commit_name
 
 DRAWS: Final = 10_000  # arbitrary: the interval's ends are steady in the third digit
 SIZES: Final = {8: 100, 1024: 100, 1 << 20: 8, 16 << 20: 1}  # bytes, and round trips of a batch
-BATCHES: Final = 12  # arbitrary: short ones, of which one is undisturbed
+BATCHES: Final = 60  # arbitrary: short ones, of which some are undisturbed
 LIMITS: Final = {8: 1.05, 1024: 1.05, 1 << 20: 1.03, 16 << 20: 1.03}  # what the project promises
 LABELS: Final = {8: "8 B", 1024: "1 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB"}
 ACKNOWLEDGING: Final = "send,put,inplace,need-ack,need-csum,rdma-completion,hetero-rdma,failover"
