@@ -45,6 +45,7 @@ from ompy_components.pml.ob1.module import Ob1
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.control import Control
+    from ompy_components.pml.ob1.explaining import Explaining
     from ompy_components.pml.ob1.rdma import Rdma
 
 
@@ -136,6 +137,11 @@ class Bfo(Ob1):
 
     def _make_errors(self) -> ErrorCallback:
         return self.rails
+
+    def _make_explaining(self, endpoint: BmlEndpoint) -> Explaining:
+        from ompy_components.pml.bfo.explaining import BfoExplaining
+
+        return BfoExplaining(self, endpoint)
 
     def check_limits(self, module: BtlModule) -> None:
         """As ob1; some headers are longer here."""
