@@ -111,6 +111,10 @@ class Rails(ErrorCallback):
             self.bfo.bml.remove_rail(proc, module)
             self.bfo.rail_gone(proc, module)
             return
+        event = self._lost[proc.rank, module]
+        event.last, event.messages, event.bytes, event.pause = True, 0, 0, 0  # they only wanted to
+        self._latest.pop(proc.rank, None)
+        self.bfo.context.tell_rail(event)
         self.bfo.bml.remove_rail(proc, module)
         self.bfo.fail_peer(proc, f"the last rail, BTL {module.name}, lost its path: {reason}")
 
