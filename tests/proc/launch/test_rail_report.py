@@ -50,7 +50,9 @@ def test_report(launch, program, tmp_path, shown: str) -> None:
         assert not lines
         return
     assert lines[-2].endswith("rails broke 1 time, 1 healed (each rank counts its end of a rail):")
-    assert "3 messages or pieces went again, with 70000 bytes already sent, the first 2.0" in lines[-1]
+    assert (
+        "3 messages or pieces went again, with 70000 bytes already sent, the first 2.0" in lines[-1]
+    )
     assert len(lines) == (4 if shown == "live" else 2)
 
 
