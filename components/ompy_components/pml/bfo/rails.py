@@ -67,6 +67,7 @@ class Rails(ErrorCallback):
         self.bfo.bml.add_rail(proc, module)
         self.bfo.recovery.later(partial(self.bfo.rail_back, proc))
         event.healed = self.bfo.engine.now()
+        self.bfo.trace_rail("healed", module, proc)
         self.bfo.context.tell_rail(event)
 
     def refused(self, rail: Rail) -> None:
@@ -93,6 +94,7 @@ class Rails(ErrorCallback):
         )
         self._lost[proc.rank, module] = self._latest[proc.rank] = event
         self.bfo.context.rail_events.append(event)
+        self.bfo.trace_rail("broke", module, proc)
         self.bfo.context.tell_rail(event)
         if len(rails) > 1:
             self.bfo.bml.remove_rail(proc, module)
