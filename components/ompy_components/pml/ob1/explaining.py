@@ -246,8 +246,8 @@ class Explaining:
             )
         depth, most = self._ob1.sending.streaming.limits
         yield Limit(f"FRAGs under way: {depth} at a time", (self._own("send_pipeline_depth"),))
-        names = (self._own("max_send_per_range"),)
-        yield Limit(f"rails of a range of FRAGs: {most} at most", names)
+        text = f"rails of a range of FRAGs: {most} at most"
+        yield Limit(text, (self._own("max_send_per_range"),))
         yield from self._rdma_limits(protocol)
 
     def _rdma_limits(self, protocol: Protocol) -> Iterator[Limit]:
