@@ -13,12 +13,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from typing import Final
 
 from sweep import ROOT
 
 sys.path.insert(0, str(ROOT))  # for the cells, which are the tests' own
 
 from tests.support import fault_matrix
+
+TOLD: Final = 100  # cells between two lines of progress; arbitrary
 
 
 def main() -> None:
@@ -30,13 +33,17 @@ def main() -> None:
     passed: Counter[tuple[str, str]] = Counter()
     delivered: Counter[tuple[str, str]] = Counter()
     reasons: Counter[str] = Counter()
-    for cell in fault_matrix.cells():
+    every = list(fault_matrix.cells())
+    total = sum(not fault_matrix.impossible(cell) for cell in every)
+    for cell in every:
         why = fault_matrix.impossible(cell)
         place = cell.fragment, cell.fault
         if why:
             reasons[why] += 1
             continue
         possible[place] += 1
+        if possible.total() % TOLD == 0:
+            print(f"cell {possible.total()} of {total}", file=sys.stderr, flush=True)
         try:
             delivered[place] += fault_matrix.run(cell)
             passed[place] += 1

@@ -85,7 +85,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("name", nargs="?", help="part of a name, such as Sending.unknown")
     name = parser.parse_args().name
-    for found in overrides():
+    every = list(overrides())
+    if name is not None and not any(name in found.name for found in every):
+        known = ", ".join(found.name for found in every)
+        parser.error(f"bfo makes nothing called {name!r} otherwise; there are {known}")
+    for found in every:
         if name is None:
             print(f"{'+' if found.adds else '='} {found.name:<34} {found.derived}")
         elif name in found.name:

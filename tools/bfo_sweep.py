@@ -28,7 +28,14 @@ HEADING: Final = """\
 # bfo under random faults
 
 Every message arrived once, in order, with all its bytes; no rank hung, and nothing was left behind.
-`tests/support/failing_worlds.py` says what a world is."""
+`tests/support/failing_worlds.py` says what a world is. Faults that struck: *lost*, a fragment did
+not arrive and completed with an error when the path broke; *error but delivered*, it arrived and
+completed with an error all the same; *late*, it completed with an error and arrived long
+afterwards; *twice*, it arrived two times; *refused*, the path broke while it was offered. What
+followed: *rail events*, times that a rank noticed a rail break; *NOTIFY*, *RECVERRNOTIFY*, *NACK*,
+messages of the dance that were sent (README of pml/bfo); *dropped*, fragments that came for what
+was over, or a second time, and changed nothing; *all rails gone*, worlds in which ranks lost each
+other for good, with an error."""
 COLUMNS: Final = {  # heading: counters that are summed
     "worlds": ("worlds",),
     "messages": ("messages",),

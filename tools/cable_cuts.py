@@ -19,9 +19,10 @@ nobody says so).
 Every value received is checked. Then the rail is healed, for a transfer in the middle of a message
 too; the time until it carries again is taken from the kernel's counters.
 
-Prints Markdown, and writes `docs/cable-cuts.md` when it has made all of 200 cuts or more. What is
-done is kept in `build/`: a run that was cut off goes on where it stopped, at the same commit. Needs
-root, iproute2, openssh-server and nftables.
+A line on standard error for each cut; then Markdown, which is also written to `docs/cable-cuts.md`
+when it has all of 200 cuts or more. What is done is kept in `build/`: a run that was cut off goes
+on where it stopped, at the same commit and with the same options. Needs root, iproute2,
+openssh-server and nftables.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ import json
 import os
 import platform
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import product
@@ -47,7 +49,7 @@ from typing import Any, Final
 from sweep import ROOT, commit_name
 
 sys.path.insert(0, str(ROOT / "tools" / "lab"))
-from laboratory import Laboratory
+from laboratory import LabError, Laboratory, why_not
 
 NAME: Final = "cuts"
 RUN: Final = [sys.executable, "-m", "ompy.cli.run"]
@@ -64,6 +66,12 @@ MOVING: Final = 20_000_000  # bytes; arbitrary: a message of 1 GB is under way, 
 SAMPLE: Final = 0.002  # s; arbitrary: a tenth of the shortest pause that matters
 PROMISED: Final = 200  # cuts; what the project promises
 ALONE_EVERY: Final = 25  # cuts between two jobs that have one rail; arbitrary
+COLUMNS: Final = """\
+*noticed*: from the cut until the first rank gave the rail up. *pause*: how long the program stood
+still: of `allreduce` the longest round, of `transfer` the time from the cut until what was lost
+with the rail was under way over the other one, finding out included. *silence*: the longest time
+after the cut in which nothing came over the rail that survives. *carries again*: from the healing
+until bytes come over the rail."""
 FIGURES: Final = ROOT / "docs" / "cable-cuts.md"
 ALLREDUCE: Final = """
 import sys, time
@@ -331,21 +339,26 @@ def _p99(values: Sequence[float]) -> float:
     return quantiles(values, n=100, method="inclusive")[98] if len(values) > 1 else values[0]
 
 
-def report(trials: Sequence[dict[str, Any]], alone: Sequence[float], commit: str) -> str:
-    """The page."""
+def report(
+    trials: Sequence[dict[str, Any]], alone: Sequence[float], commit: str, command: str
+) -> str:
+    """The page; when and under what load is that of the last cut, whenever it was made."""
+    last = trials[-1]
     again = sum(trial["messages"] for trial in trials)
     size = sum(trial["bytes"] for trial in trials)
     lines = [
         "# Rails cut under a running job",
         "",
-        "    python tools/cable_cuts.py",
+        f"    {command}",
         "",
-        f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit}, interpreted, {cpu_count()} cores, "
+        f"{last['date']}, ompy at {commit}, interpreted, {cpu_count()} cores, "
         f"Linux {platform.release()}, Python {platform.python_version()}; load averages at the end "
-        f"{', '.join(f'{load:.1f}' for load in os.getloadavg())}. {len(trials)} cuts, every value "
+        f"{', '.join(f'{load:.1f}' for load in last['load'])}. {len(trials)} cuts, every value "
         f"received checked; {again:,} messages or pieces went again, {size:,} bytes. Times in ms: "
         "p50, p99 and the longest, from the cut or, for *carries again*, from the healing. What is "
         "measured stands at the top of the tool.",
+        "",
+        COLUMNS,
         "",
         *table(trials, alone),
         "",
@@ -356,14 +369,42 @@ def report(trials: Sequence[dict[str, Any]], alone: Sequence[float], commit: str
     return "\n".join(lines)
 
 
+def some_of(choices: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """What makes words out of an option's value, and says which there are."""
+
+    def words(text: str) -> tuple[str, ...]:
+        found = tuple(text.split(","))
+        for word in found:
+            if word not in choices:
+                known = ", ".join(choices)
+                raise argparse.ArgumentTypeError(f"there is no {word!r}; choose from {known}")
+        return found
+
+    return words
+
+
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     found.add_argument("--cuts", type=int, default=PROMISED, help="in all")
-    found.add_argument("--kind", default=",".join(KINDS))
-    found.add_argument("--program", default=",".join(PROGRAMS))
+    for name, choices in (("--kind", KINDS), ("--program", PROGRAMS)):
+        words = ",".join(choices)
+        found.add_argument(name, type=some_of(choices), default=choices, help=f"some of {words}")
     found.add_argument("--size", type=int, default=1_000_000_000, help="bytes of a message")
     found.add_argument("--name", default=NAME, help="of the laboratory")
     return found
+
+
+def record(options: argparse.Namespace, commit: str) -> Path:
+    """Where the cuts of these options are kept, however many they are."""
+    words = ["+".join(options.program), "+".join(options.kind), str(options.size), options.name]
+    return ROOT / "build" / f"cable-cuts-{commit}-{'-'.join(words)}.jsonl"
+
+
+def progress(trials: Sequence[dict[str, Any]], cuts: int) -> str:
+    """The last cut, in a line."""
+    last = trials[-1]
+    times = ", ".join(f"{key} {1000 * last[key]:.0f} ms" for key in TIMES)
+    return f"{len(trials)} of {cuts}: {last['program']}, {last['kind']}: {times}"
 
 
 def run(options: argparse.Namespace, kept: Path) -> tuple[list[dict[str, Any]], list[float]]:
@@ -371,7 +412,11 @@ def run(options: argparse.Namespace, kept: Path) -> tuple[list[dict[str, Any]], 
     rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     trials = [row for row in rows if "alone" not in row]
     alone = [row["alone"] for row in rows if "alone" in row]
-    kinds = list(product(options.program.split(","), options.kind.split(",")))
+    if rows:
+        print(f"{len(trials)} cuts were made before: {kept}", file=sys.stderr)
+    if len(trials) >= options.cuts:
+        return trials, alone
+    kinds = list(product(options.program, options.kind))
     cuts = Cuts(options.name, options.size)
 
     def keep(row: dict[str, Any]) -> None:
@@ -385,18 +430,27 @@ def run(options: argparse.Namespace, kept: Path) -> tuple[list[dict[str, Any]], 
                 alone.append(cuts.alone())
                 keep({"alone": alone[-1]})
             told = {"program": program, "kind": kind, "seed": len(trials) // len(kinds)}
-            trials.append({**told, **cuts.trial(program, kind, told["seed"])})
+            found = cuts.trial(program, kind, told["seed"])
+            circumstances = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "load": os.getloadavg()}
+            trials.append({**told, **found, **circumstances})
             keep(trials[-1])
+            print(progress(trials, options.cuts), file=sys.stderr, flush=True)
     return trials, alone
 
 
 def main() -> None:
     options = parser().parse_args()
+    if problem := why_not():
+        sys.exit(f"cable_cuts: {problem}")
     commit = commit_name()
-    kept = ROOT / "build" / f"cable-cuts-{commit}.jsonl"
+    kept = record(options, commit)
     kept.parent.mkdir(exist_ok=True)
-    trials, alone = run(options, kept)
-    page = report(trials, alone, commit)
+    try:
+        trials, alone = run(options, kept)
+    except LabError as error:
+        sys.exit(f"cable_cuts: {error}")
+    command = shlex.join(["python", "tools/cable_cuts.py", *sys.argv[1:]])
+    page = report(trials, alone, commit, command)
     print(page)
     if len(trials) >= PROMISED:
         FIGURES.write_text(page)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What each rail of a job carried over time, with the breaks: a picture of a record.
 
-    pip install -e '.[dev,plots]' && python tools/plot_rails.py rails.jsonl rails.svg
+    pip install -e '.[plots]' && python tools/plot_rails.py rails.jsonl rails.svg
 
 The record is what `ompy-run --record-rails rails.jsonl` has written. The kind of picture is what
 its name says: SVG, PNG, PDF.
@@ -88,11 +88,12 @@ def plot(found: Course, target: Path, title: str) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    totals = found.totals
+    sums = [rate / MEGA for rate in totals]  # an area, behind: one rail alone would hide a line
+    axes.fill_between(found.times, sums, color="#e4e7eb", lw=0, zorder=0, label="all together")
     for number, (name, rates) in enumerate(found.rates.items()):
         colour = COLOURS[number % len(COLOURS)]
         axes.plot(found.times, [rate / MEGA for rate in rates], color=colour, label=name, lw=1.8)
-    totals = found.totals
-    axes.plot(found.times, [rate / MEGA for rate in totals], color="#9aa5b1", lw=1.2, label="all")
     _mark(axes, found)
     busy = [time for time, rate in zip(found.times, totals, strict=True) if rate > SMALL]
     if busy:
@@ -132,7 +133,13 @@ def main() -> int:
     if not found.rates:
         print(f"plot_rails: {options.record}: no rail carried anything", file=sys.stderr)
         return 1
-    plot(found, target, options.title)
+    try:
+        plot(found, target, options.title)
+    except ModuleNotFoundError as missing:
+        if missing.name != "matplotlib":
+            raise
+        print("plot_rails: this needs matplotlib: pip install -e '.[plots]'", file=sys.stderr)
+        return 1
     for rail, since, until in found.broken():
         print(f"{rail}: broken from {since:.2f} to {until:.2f} s")
     went = f"{found.resent} message(s) went again"

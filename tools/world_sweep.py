@@ -81,6 +81,18 @@ def main(what: WorldSweep, description: str, words: Sequence[str] | None = None)
     if options.worlds >= what.worlds or options.record:
         what.figures.write_text(document(what, commit, seconds, sums))
         print(f"written to {what.figures}")
+    print(passed(what, sums))
+
+
+def passed(what: WorldSweep, sums: Sums) -> str:
+    """That no world has failed, and what they have seen."""
+    total = sum(sums.values(), Counter[str]())
+    seen = [
+        f"{sum(total[one] for one in names):,} {heading}"
+        for heading, names in what.columns.items()
+        if heading != "worlds"
+    ]
+    return f"all {total['worlds']:,} worlds passed: {', '.join(seen)}"
 
 
 def run_all(what: WorldSweep, worlds: int, kept: Path) -> tuple[float, Sums]:

@@ -71,6 +71,13 @@ def test_all_worlds_and_their_figures(folder: Path) -> None:
     assert text.endswith("| even | 5 | 40 |\n| odd | 5 | 50 |\n| **all** | 10 | 90 |\n")
 
 
+def test_the_last_line_says_that_all_passed_and_what_they_saw(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world_sweep.main(Worlds().sweep, "Toys.", ["--worlds", "4"])
+    assert capsys.readouterr().out.endswith("all 4 worlds passed: 12 twice\n")
+
+
 def test_a_world_that_fails_ends_it_and_the_next_run_goes_on(folder: Path) -> None:
     worlds = Worlds(bad=6)
     with pytest.raises(SystemExit, match=r"world 6 FAILED; again: .*toy_sweep.py --world 6"):

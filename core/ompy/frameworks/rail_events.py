@@ -20,10 +20,12 @@ class RailEvent:
         rail: the BTL and its interface, in the BTL's words.
         cause: why it was given up, in words.
         noticed: when, ns of the rank's engine.
-        messages: sent again over other rails, in whole or in part.
+        messages: of them, and pieces of them, those sent again over other rails, in whole or in
+            part, or asked for again.
         bytes: of them that had been sent over this rail, or may have been, and went again.
         pause: ns until the first of those messages went on, 0 when nothing was under way.
         healed: when it could be used again, ns of the rank's engine; 0 while it cannot.
+        last: no other was left, so what was under way failed and nothing went again.
     """
 
     rank: int
@@ -35,3 +37,4 @@ class RailEvent:
     bytes: int = 0
     pause: int = 0
     healed: int = 0
+    last: bool = False

@@ -30,6 +30,7 @@ FIELDS: Final = (
     "pause_ns",
     "healed_ns",
     "began_ns",
+    "last",
 )  # of an event as it travels and in the file; healed_ns is 0 while the rail is not; began_ns is
 # when the rank came up, on its host's monotonic clock: what the other times are counted from
 
@@ -53,6 +54,7 @@ def plain(event: RailEvent, began: int) -> dict[str, Any]:
         event.pause,
         healed,
         began,
+        event.last,
     )
     return dict(zip(FIELDS, values, strict=True))
 
@@ -119,7 +121,8 @@ class RailTally:
         if not self._events:
             return []
         broken, healed = len(self._events), sum(bool(e["healed_ns"]) for e in self.events)
-        head = f"rails broke {broken} time{'' if broken == 1 else 's'}, {healed} healed:"
+        times = f"{broken} time{'' if broken == 1 else 's'}"
+        head = f"rails broke {times}, {healed} healed (each rank counts its end of a rail):"
         return [head, *(f"  {line(event)}" for event in self.events)]
 
     def document(self) -> str:
@@ -129,18 +132,24 @@ class RailTally:
 
 def line(event: Mapping[str, Any]) -> str:
     """What became of one rail, in a line."""
-    went = "nothing was under way"
-    if event["messages"]:
-        plural = "" if event["messages"] == 1 else "s"
-        went = (
-            f"{event['messages']} message{plural} went again, {event['bytes']} bytes, after "
-            f"{event['pause_ns'] / MS:.1f} ms"
-        )
     healed = f"healed at {event['healed_ns'] / MS:.1f} ms" if event["healed_ns"] else "not healed"
     return (
         f"rank {event['rank']} to {event['peer']}, {event['rail']}, at "
-        f"{event['noticed_ns'] / MS:.1f} ms: {event['cause']}; {went}; {healed}"
+        f"{event['noticed_ns'] / MS:.1f} ms: {event['cause']}; {_went(event)}; {healed}"
     )
+
+
+def _went(event: Mapping[str, Any]) -> str:
+    """What became of the messages that were under way."""
+    if event["last"]:
+        return "no other rail was left, and what was under way failed"
+    count = event["messages"]
+    if not count:
+        return "nothing had to go again"
+    size = event["bytes"]
+    again = f"with {size} bytes already sent" if size else "with no bytes already sent from here"
+    what = "1 message or piece" if count == 1 else f"{count} messages or pieces"
+    return f"{what} went again, {again}, the first {event['pause_ns'] / MS:.1f} ms later"
 
 
 def healed_line(event: Mapping[str, Any]) -> str:

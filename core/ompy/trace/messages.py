@@ -7,6 +7,7 @@ a side belongs to the next message of that name.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -16,6 +17,10 @@ from ompy.trace.sink import Event
 SEND: Final = "send"
 RECEIVE: Final = "receive"
 FIRST: Final = ("MATCH", "RNDV", "RGET")  # headers that begin a message
+NOTIFY: Final = "RNDVRESTARTNOTIFY"
+# what is said between two tries to bring a message over; source: seed bfo-design
+DANCE: Final = (NOTIFY, "RECVERRNOTIFY", "RNDVRESTARTACK", "RNDVRESTARTNACK")
+BROKE: Final = ("RAIL", "broke")  # an event, and what it tells of
 
 
 class Kind(Enum):
@@ -62,6 +67,7 @@ class Message:
         sends: the sender's events in order.
         receives: the receiver's events in order.
         posted: the event of posting the receive; None when the message was there before.
+        breaks: events of rails between the two that broke meanwhile, where one of them is lost.
     """
 
     def __init__(self, context: int, receiver: int, sequence: int) -> None:
@@ -75,11 +81,27 @@ class Message:
         self.sends: list[Event] = []
         self.receives: list[Event] = []
         self.posted: Event | None = None
+        self.breaks: list[Event] = []
 
     @property
     def start(self) -> int:
         """When the first thing happened, posting apart."""
         return min(event.time for event in (*self.sends, *self.receives))
+
+    @property
+    def end(self) -> int:
+        """When the last thing happened."""
+        return max(event.time for event in (*self.sends, *self.receives))
+
+    @property
+    def restarts(self) -> list[Event]:
+        """First fragments that the sender sent again, after something had failed."""
+        return [event for event in self.sends if event.name in FIRST][1:]
+
+    @property
+    def failed_over(self) -> bool:
+        """Whether something went again, or was to."""
+        return bool(self.restarts) or any(event.name in DANCE for event in self.events())
 
     def events(self) -> list[Event]:
         """Both sides' events, in order."""
@@ -87,7 +109,7 @@ class Message:
 
     def add(self, event: Event, fields: dict[str, Any]) -> None:
         """Take in an event of either side."""
-        self.tag = fields["tag"]
+        self.tag = fields.get("tag", self.tag)
         peer = fields.get("peer")
         if fields["side"] == SEND:
             self.sender = event.rank
@@ -137,6 +159,8 @@ class _Pairs:
         name, offset, size = event.name, _value(event, "offset"), _value(event, "size")
         if name in FIRST:
             self._sent(name, True, event)
+        elif name in DANCE:
+            self._dance(event, to_receiver=name == NOTIFY)
         elif name == "FRAG":
             self._sent(name, True, event, offset)
         elif name in {"ACK", "PUT"}:
@@ -154,6 +178,8 @@ class _Pairs:
         name, offset, size = event.name, _value(event, "offset"), _value(event, "size")
         if name in FIRST:
             self._arrived(name, True, event)
+        elif name in DANCE:
+            self._dance(event, to_receiver=name == NOTIFY)
         elif name == "FRAG":
             self._arrived(name, True, event, offset)
         elif name in {"ACK", "PUT"}:
@@ -166,6 +192,10 @@ class _Pairs:
         elif name == "FIN":
             self._arrived(name, True, event, offset)
 
+    def _dance(self, event: Event, *, to_receiver: bool) -> None:
+        take = self._sent if _value(event, "what") == "sent" else self._arrived
+        take(event.name, to_receiver, event, _value(event, "restart"))
+
     def _sent(self, name: str, to_receiver: bool, event: Event, *common: Any) -> None:
         self._out.append((name, to_receiver, event, common))
 
@@ -173,10 +203,23 @@ class _Pairs:
         self._in.setdefault((name, to_receiver, common), []).append(event)
 
     def matched(self) -> Iterator[tuple[str, bool, Event, Event | None]]:
-        """Name, direction, both events; equals are matched in their order."""
-        for name, to_receiver, sent, common in self._out:
-            waiting = self._in.get((name, to_receiver, common))
-            yield name, to_receiver, sent, waiting.pop(0) if waiting else None
+        """Name, direction, both events; equals are matched in their order.
+
+        Where one was sent more often than it arrived, an arrival is that of the last one sent
+        before it: the others were lost.
+        """
+        left = Counter((name, way, common) for name, way, _, common in self._out)
+        later: dict[tuple[str, bool, tuple[Any, ...]], list[int]] = {}
+        for name, way, sent, common in self._out:
+            later.setdefault((name, way, common), []).append(sent.time)
+        for name, way, sent, common in self._out:
+            key = (name, way, common)
+            waiting = self._in.get(key, [])
+            left[key] -= 1
+            later[key].pop(0)
+            spare = left[key] >= len(waiting) and name in (*FIRST, "FRAG", *DANCE)
+            lost = spare and bool(waiting) and waiting[0].time >= later[key][0]
+            yield name, way, sent, waiting.pop(0) if waiting and not lost else None
 
 
 def _value(event: Event, name: str) -> Any:
@@ -195,7 +238,8 @@ def messages(events: Iterable[Event]) -> list[Message]:
     found: dict[tuple[int, int, int, int, int], Message] = {}
     done: dict[tuple[int, int, int, int, str], int] = {}
     posts: dict[tuple[int, int, int], Event] = {}
-    for event in events:
+    told = list(events)
+    for event in told:
         fields = dict(event.fields)
         side: Any = fields.get("side")
         if event.name == "POST":
@@ -206,6 +250,8 @@ def messages(events: Iterable[Event]) -> list[Message]:
         context, sequence = _number(fields, "context"), _number(fields, "sequence")
         name = (context, _number(fields, "source"), receiver, sequence)
         generation = done.get((*name, side), 0)
+        if event.name in DANCE and generation and (*name, generation) not in found:
+            generation -= 1  # an answer to who has not heard yet that all is there
         message = found.get((*name, generation))
         if message is None:
             message = found[(*name, generation)] = Message(context, receiver, sequence)
@@ -214,7 +260,22 @@ def messages(events: Iterable[Event]) -> list[Message]:
             done[(*name, side)] = generation + 1
             if fields.get("posted"):
                 message.posted = posts.get((event.rank, context, _number(fields, "posted")))
+    _note_breaks(found.values(), told)
     return sorted(found.values(), key=lambda message: message.start)
+
+
+def _note_breaks(found: Iterable[Message], events: Iterable[Event]) -> None:
+    """Give the messages that failed over the rails that broke meanwhile."""
+    breaks = [event for event in events if (event.name, _value(event, "what")) == BROKE]
+    for message in found:
+        if breaks and message.failed_over:
+            message.breaks = [event for event in breaks if _concerns(event, message)]
+
+
+def _concerns(event: Event, message: Message) -> bool:
+    """Whether a rail between the two broke while a message was under way."""
+    ends = {event.rank, _value(event, "peer")}
+    return message.start <= event.time <= message.end and ends == {message.sender, message.receiver}
 
 
 def _number(fields: dict[str, Any], name: str) -> int:

@@ -181,13 +181,24 @@ def _message(
         if event.name == "COMPLETE":
             side = "send" if _field(event, "side") == SEND else "receive"
             at(event, f"{side} complete{several}")
+    for event in message.breaks:
+        at(event, f"rail {_field(event, 'rail')} broke")
     shown, hidden = _thin(message.arrows())
-    pairs = [_ends(arrow, origin, at, several) for arrow in shown]
+    known = message.failed_over and message.sends and message.receives
+    missing = "not received" if known else ""
+    pairs = [_ends(_told(arrow, message), origin, at, several, missing) for arrow in shown]
     for own in (message.sends, [e for e in events if _field(e, "side") == RECEIVE]):
         _chain([points[id(event)] for event in own if id(event) in points])
     gaps = [_gap(arrow, count, size, origin) for arrow, count, size in hidden]
     extra = [entry for _, _, *both in pairs for entry in both]
     return list(dict.fromkeys((*points.values(), *extra, *gaps))), pairs
+
+
+def _told(arrow: Arrow, message: Message) -> Arrow:
+    """A first fragment that goes again says so."""
+    if any(arrow.sent is event for event in message.restarts):
+        return arrow._replace(name=f"{arrow.name} (restart)")
+    return arrow
 
 
 def _chain(entries: list[_Entry]) -> None:
@@ -203,9 +214,12 @@ def _gap(arrow: Arrow, count: int, size: int, origin: int) -> _Entry:
 
 
 def _ends(
-    arrow: Arrow, origin: int, at: Callable[..., _Entry], several: str
+    arrow: Arrow, origin: int, at: Callable[..., _Entry], several: str, missing: str
 ) -> tuple[Arrow, str, _Entry, _Entry]:
-    """The two points of an arrow. What a put or get does at the other side is nobody's event."""
+    """The two points of an arrow. What a put or get does at the other side is nobody's event.
+
+    `missing` is what stands at the end of one that has not arrived.
+    """
     amount = f" {byte_count(arrow.size)}" if arrow.size else ""
     rail = _field(arrow.sent, "rail")
     over = f" over {rail}" if rail and arrow.kind is Kind.RDMA else ""
@@ -223,7 +237,8 @@ def _ends(
         return arrow, text, start, end
     start = at(arrow.sent)
     if arrow.arrived is None:
-        return arrow, text, start, _Entry(Point(arrow.target, arrow.sent.time - origin), [start])
+        nowhere = Point(arrow.target, arrow.sent.time - origin, text=missing)
+        return arrow, text, start, _Entry(nowhere, [start])
     end = at(arrow.arrived)
     end.after.append(start)
     return arrow, text, start, end

@@ -28,7 +28,7 @@ FONT: Final = "system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
 # along an arrow, where its label may be; arbitrary: the middle is best
-PLACES: Final = (0.5, 0.35, 0.65, 0.25, 0.75)
+PLACES: Final = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78)
 
 
 class _Box(NamedTuple):

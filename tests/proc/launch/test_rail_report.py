@@ -49,8 +49,10 @@ def test_report(launch, program, tmp_path, shown: str) -> None:
     if shown == "none":
         assert not lines
         return
-    assert lines[-2].endswith("rails broke 1 time, 1 healed:")
-    assert "3 messages went again, 70000 bytes, after 2.0 ms; healed at" in lines[-1]
+    assert lines[-2].endswith("rails broke 1 time, 1 healed (each rank counts its end of a rail):")
+    assert (
+        "3 messages or pieces went again, with 70000 bytes already sent, the first 2.0" in lines[-1]
+    )
     assert len(lines) == (4 if shown == "live" else 2)
 
 

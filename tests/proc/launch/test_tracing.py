@@ -190,3 +190,7 @@ def test_explain(launch) -> None:
     assert "btl_sm_eager_limit below 9056: RDMA Direct Get" in shown.stdout
     assert ompy("explain", "--size", "many").returncode == 2
     assert shown.returncode == 0
+    words = ("--size", "1m", "--mca", "pml", "bfo", "--mca", "btl", "self,tcp")
+    other = ompy("explain", *words, "--mca", "pml_bfo_send_pipeline_depth", "5")
+    assert "pml_bfo_send_pipeline_depth = 5 (--mca" in other.stdout
+    assert "pml_ob1" not in other.stdout

@@ -6,6 +6,8 @@ from collections import Counter
 from typing import Any
 
 from ompy.frameworks.pml import STANDARD
+from ompy.trace.messages import messages
+from ompy.trace.sequence import arrange
 
 from tests.sim.p2p.programs import buffer, pattern, send, world
 from tests.support.failing_rails import US, FailingRail, Fault, failing_world
@@ -42,7 +44,7 @@ def test_the_dance_is_seen_and_nothing_is_sent_again_blindly() -> None:
     told = [
         (event.name, event.rank, dict(event.fields))
         for event in job.events()
-        if event.layer == "pml.bfo" and event.name not in ("FAREWELL", "DROPPED")
+        if event.layer == "pml.bfo" and event.name not in ("FAREWELL", "DROPPED", "RAIL")
     ]
     steps = [(name, rank, about["what"]) for name, rank, about in told if name != "DANCE"]
     assert steps == [
@@ -62,3 +64,26 @@ def test_the_dance_is_seen_and_nothing_is_sent_again_blindly() -> None:
     (event,) = job.processes[0].context.rail_events
     assert event.messages == 1
     assert event.bytes <= SIZES[STRUCK]
+
+
+def test_the_picture_of_a_message_that_failed_over_shows_why_and_how() -> None:
+    job = failing_world([program] * 2, [RAIL] * 2, [Fault("lost", "FRAG", 3)], trace=True)
+    found = messages(job.events())
+    (struck,) = [message for message in found if message.failed_over]
+    assert len(found) == len(SIZES), "the dance belongs to the message it is about"
+    arrows = struck.arrows()
+    (notify,) = [arrow for arrow in arrows if arrow.name == "RNDVRESTARTNOTIFY"]
+    (answer,) = [arrow for arrow in arrows if arrow.name == "RNDVRESTARTACK"]
+    assert (notify.source, notify.target) == (answer.target, answer.source) == (0, 1)
+    assert notify.arrived is not None
+    assert answer.arrived is not None
+    (restart,) = struck.restarts
+    for arrow in arrows:  # what went before the restart has not arrived after it
+        if arrow.sent.time < restart.time and arrow.arrived is not None:
+            assert arrow.arrived.time <= restart.time
+    diagram = arrange([struck], {})
+    texts = [line.text for line in diagram.lines]
+    assert sum("(restart)" in text for text in texts) == 1
+    lost = [line.text for line in diagram.lines if line.end.text == "not received"]
+    assert any(text.startswith("FRAG ") for text in lost)
+    assert {"rail rail0 broke", "rail rail1 broke"} & {point.text for point in diagram.points}

@@ -329,6 +329,8 @@ def test_all_rails_gone_is_a_clean_error(begin: Any) -> None:
     job = failing_world([_lost(begin)] * 2, [STREAM] * 2, faults, lossy=True)
     assert job.results == [ERR_PROC_FAILED] * 2
     assert job.conductor.time < 10_000 * US
+    last = [event for event in job.processes[0].context.rail_events if event.last]
+    assert [(event.messages, event.bytes, event.pause) for event in last] == [(0, 0, 0)]
 
 
 def test_a_rail_without_the_obligations_ends_as_in_ob1() -> None:

@@ -7,10 +7,12 @@ import itertools
 import pytest
 from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
+from ompy_components.pml.bfo.component import BfoComponent
 
 from tests.sim.ob1.programs import one_message
 from tests.sim.p2p.programs import world
 from tests.support.effort import THOROUGH
+from tests.support.failing_rails import FailingRail, failing_world
 from tests.support.rdma_btl import RdmaRail, rdma_world
 
 RAILS = {
@@ -66,6 +68,26 @@ def test_asking_changes_nothing(kind: str) -> None:
     rdma_world(2, program, RAILS[kind][:1])
     assert found[0] == found[1]
     assert found[0].changes
+
+
+def test_another_pml_explains_with_its_own_parameters() -> None:
+    """bfo builds on ob1, whose parameters do not exist in a job that has bfo."""
+    found = []
+
+    def program(process) -> None:
+        if process.context.rank == 0:
+            comm = world(process)
+            found.append(process.pml.explain(comm, 1, 50_000, STANDARD, True))
+
+    rails = [FailingRail(flags=PUT)] * 2
+    failing_world([program] * 2, rails)
+    (said,) = found
+    parts = (*said.branches, *said.limits, *said.changes)
+    names = {name for part in parts for name in part.parameters if name.startswith("pml_")}
+    own = {parameter.name for parameter in BfoComponent.parameters}
+    assert {name.removeprefix("pml_bfo_") for name in names} <= own
+    assert {"pml_bfo_leave_pinned", "pml_bfo_send_pipeline_depth", "pml_bfo_piece_ms"} <= names
+    assert any("in 200 ms" in limit.text for limit in said.limits)
 
 
 def test_what_would_change_it_does() -> None:

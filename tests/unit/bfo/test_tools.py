@@ -1,4 +1,4 @@
-"""The tools that say whether ob1 has changed, and what bfo makes otherwise."""
+"""The tools around bfo: what they answer, and how they answer what they do not understand."""
 
 from __future__ import annotations
 
@@ -6,13 +6,33 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import bfo_overrides  # noqa: E402 - a tool, not a package
+import cable_cuts  # noqa: E402
 import ob1_changed  # noqa: E402
+import plot_rails  # noqa: E402
+import pull_the_cable  # noqa: E402
 
 sys.path.pop(0)
+
+CUT = {
+    "program": "transfer",
+    "kind": "link",
+    "seed": 0,
+    "messages": 1,
+    "bytes": 100,
+    "noticed": 0.003,
+    "pause": 0.02,
+    "silence": 0.008,
+    "back": 0.2,
+    "goodput": [1e8],
+    "date": "2026-01-02",
+    "load": [0.1, 0.2, 0.3],
+}
 
 
 def test_a_change_of_ob1_is_seen(tmp_path: Path) -> None:
@@ -42,3 +62,73 @@ def test_a_method_is_shown_as_a_difference() -> None:
     assert "--- ob1 Sending.unknown" in shown
     assert "+++ bfo BfoSending.unknown" in shown
     assert "-        self._ob1.unknown(" in shown
+
+
+def test_a_method_that_there_is_not_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bfo_overrides.py", "nonsense"])
+    with pytest.raises(SystemExit) as ended:
+        bfo_overrides.main()
+    assert ended.value.code == 2
+    assert "'nonsense'" in (text := capsys.readouterr().err)
+    assert "Sending.unknown" in text
+
+
+def test_cuts_with_other_options_are_other_cuts() -> None:
+    """Those of a longer run with the same options go on from the same record."""
+    more = (
+        [],
+        ["--program", "transfer"],
+        ["--kind", "link,hole"],
+        ["--name", "x"],
+        ["--size", "9"],
+    )
+    kept = {cable_cuts.record(cable_cuts.parser().parse_args(words), "abc") for words in more}
+    assert len(kept) == len(more)
+    assert cable_cuts.record(cable_cuts.parser().parse_args(["--cuts", "3"]), "abc") in kept
+
+
+@pytest.mark.parametrize("words", [["--kind", "link,lnk"], ["--program", "lnk"]])
+def test_a_kind_of_cut_that_there_is_not(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cable_cuts.parser().parse_args(words)
+    assert "there is no 'lnk'; choose from" in capsys.readouterr().err
+
+
+def test_the_page_of_cuts_says_how_and_when_they_were_made() -> None:
+    text = cable_cuts.report([CUT], [1e8], "abc", "python tools/cable_cuts.py --cuts 1")
+    assert "    python tools/cable_cuts.py --cuts 1\n" in text
+    assert "2026-01-02" in text
+    assert "load averages at the end 0.1, 0.2, 0.3." in text
+    line = cable_cuts.progress([CUT], 7)
+    assert line == ("1 of 7: transfer, link: noticed 3 ms, pause 20 ms, silence 8 ms, back 200 ms")
+
+
+def test_a_parameter_of_the_user_stands_in_place_of_the_tools() -> None:
+    include = ["--mca", "btl_tcp_if_include", "rail1,rail2"]
+    for btls, more in (("self,usnic", []), ("self,openib,tcp", include)):
+        words = ["--mca", "btl", btls, "--tag-output"]
+        assert pull_the_cable.parameters(words) == ["--mca", "pml", "bfo", *more]
+    ours = ["--mca", "btl", "self,tcp", *include]
+    assert pull_the_cable.parameters(["--mca", "pml", "ob1"]) == ours
+    assert pull_the_cable.parameters([])[:6] == ["--mca", "pml", "bfo", "--mca", "btl", "self,tcp"]
+
+
+def test_an_option_that_is_misspelt_is_answered() -> None:
+    own = pull_the_cable.parser()
+    assert pull_the_cable.misspelt(own, ["--afer", "2"]) == "there is no --afer; is --after meant?"
+    fine = ["--record-rails", "rails.jsonl", "--mca", "btl", "self,usnic", "--timeout", "9"]
+    assert not pull_the_cable.misspelt(own, fine)
+
+
+def test_a_picture_without_matplotlib_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    record = ROOT / "docs" / "figures" / "pull-the-cable.jsonl"
+    monkeypatch.setattr(sys, "argv", ["plot_rails.py", str(record), str(tmp_path / "a.svg")])
+    assert plot_rails.main() == 1
+    assert "pip install -e '.[plots]'" in capsys.readouterr().err

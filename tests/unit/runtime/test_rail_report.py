@@ -32,8 +32,20 @@ def test_an_event_is_shown_when_it_breaks_and_when_it_heals_and_once_at_the_end(
     (healed,) = told(tally, event)
     assert healed.endswith("healed at 900.0 ms")
     head, line = tally.lines()
-    assert head == "rails broke 1 time, 1 healed:"
-    assert "2 messages went again, 70000 bytes, after 3.5 ms; healed at 900.0 ms" in line
+    assert head == "rails broke 1 time, 1 healed (each rank counts its end of a rail):"
+    went = "2 messages or pieces went again, with 70000 bytes already sent, the first 3.5 ms later"
+    assert f"{went}; healed at 900.0 ms" in line
+
+
+def test_what_went_again_is_said_only_where_something_could() -> None:
+    """A receiver asks again for what others sent; where no rail is left nothing goes."""
+    (asked,) = told(RailTally(), RailEvent(**{**vars(EVENT), "messages": 1, "pause": 2_000_000}))
+    assert "1 message or piece went again, with no bytes already sent from here" in asked
+    (idle,) = told(RailTally(), RailEvent(**vars(EVENT)))
+    assert "nothing had to go again" in idle
+    (last,) = told(RailTally(), RailEvent(**{**vars(EVENT), "last": True}))
+    assert "no other rail was left, and what was under way failed" in last
+    assert "again" not in last
 
 
 def test_the_file_has_all_of_it() -> None:

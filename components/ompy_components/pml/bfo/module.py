@@ -45,6 +45,7 @@ from ompy_components.pml.ob1.module import Ob1
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.control import Control
+    from ompy_components.pml.ob1.explaining import Explaining
     from ompy_components.pml.ob1.rdma import Rdma
 
 
@@ -57,7 +58,7 @@ class Steps(ReceiveCallback):
     def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         """Hand a message to the half that it is for."""
         bfo, step = self.bfo, parse_step(tag, data)
-        bfo.trace_step("arrived", step)
+        bfo.trace_step("arrived", step, endpoint.proc)
         if tag == NOTIFY:
             bfo.receiving.notified(step)
         elif tag == RECV_ERR:
@@ -137,6 +138,11 @@ class Bfo(Ob1):
     def _make_errors(self) -> ErrorCallback:
         return self.rails
 
+    def _make_explaining(self, endpoint: BmlEndpoint) -> Explaining:
+        from ompy_components.pml.bfo.explaining import BfoExplaining
+
+        return BfoExplaining(self, endpoint)
+
     def check_limits(self, module: BtlModule) -> None:
         """As ob1; some headers are longer here."""
         Ob1.check_limits(self, module)
@@ -153,7 +159,7 @@ class Bfo(Ob1):
 
     def step(self, endpoint: BmlEndpoint, step: Step) -> None:
         """Send a message of the dance over any rail, as soon as there is room."""
-        self.trace_step("sent", step)
+        self.trace_step("sent", step, endpoint.proc)
         self.control.send(endpoint, step.pack(), step.tag)
 
     def control_lost(self, proc: Proc, tag: int, message: bytes) -> None:
@@ -179,19 +185,34 @@ class Bfo(Ob1):
         if self.trace.active:
             self.trace.record("pml.bfo", "DROPPED", header=name, number=number)
 
-    def trace_step(self, what: str, step: Step) -> None:
-        """Note a message of the dance that was sent or has arrived."""
+    def trace_step(self, what: str, step: Step, proc: Proc) -> None:
+        """Note a message of the dance that was sent to `proc`, or has arrived from it."""
         if self.trace.active:
+            about: dict[str, object] = {}
+            communicator = self.communicator(step.context_id)
+            if step.tag != FAREWELL and communicator is not None:  # that is about no message
+                sender = (step.tag == NOTIFY) == (what == "sent")
+                here, there = communicator.rank, communicator.procs.index(proc)
+                about["side"] = "send" if sender else "receive"
+                about["source"] = here if sender else there  # of the message, not of the step
             self.trace.record(
                 "pml.bfo",
                 RESTART_NAMES[step.tag],
                 what=what,
+                **about,
+                peer=proc.rank,
                 context=step.context_id,
                 sequence=step.sequence,
                 restart=step.generation,
                 send=step.send_id,
                 receive=step.receive_id,
             )
+
+    def trace_rail(self, what: str, module: BtlModule, proc: Proc) -> None:
+        """Note that a rail to `proc` broke, or was healed."""
+        if self.trace.active:
+            rail = self.steps.rail_name(module)
+            self.trace.record("pml.bfo", "RAIL", what=what, rail=rail, peer=proc.rank)
 
     def trace_dance(self, side: str, request: Request, before: str, event: str, now: str) -> None:
         """Note a step of a machine."""

@@ -67,6 +67,7 @@ class Rails(ErrorCallback):
         self.bfo.bml.add_rail(proc, module)
         self.bfo.recovery.later(partial(self.bfo.rail_back, proc))
         event.healed = self.bfo.engine.now()
+        self.bfo.trace_rail("healed", module, proc)
         self.bfo.context.tell_rail(event)
 
     def refused(self, rail: Rail) -> None:
@@ -93,6 +94,7 @@ class Rails(ErrorCallback):
         )
         self._lost[proc.rank, module] = self._latest[proc.rank] = event
         self.bfo.context.rail_events.append(event)
+        self.bfo.trace_rail("broke", module, proc)
         self.bfo.context.tell_rail(event)
         if len(rails) > 1:
             self.bfo.bml.remove_rail(proc, module)
@@ -111,6 +113,10 @@ class Rails(ErrorCallback):
             self.bfo.bml.remove_rail(proc, module)
             self.bfo.rail_gone(proc, module)
             return
+        event = self._lost[proc.rank, module]
+        event.last, event.messages, event.bytes, event.pause = True, 0, 0, 0  # they only wanted to
+        self._latest.pop(proc.rank, None)
+        self.bfo.context.tell_rail(event)
         self.bfo.bml.remove_rail(proc, module)
         self.bfo.fail_peer(proc, f"the last rail, BTL {module.name}, lost its path: {reason}")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import GET, PUT, SEND_INPLACE, BtlModule
@@ -60,7 +60,13 @@ class Asked(NamedTuple):
 
 
 class Explaining:
-    """Explains for one peer. Call with the rank's lock held; nothing may be under way."""
+    """Explains for one peer. Call with the rank's lock held; nothing may be under way.
+
+    Attributes:
+        pml: the PML whose parameters decide; one that builds on ob1 has its own.
+    """
+
+    pml: ClassVar[str] = "ob1"
 
     def __init__(self, ob1: Ob1, endpoint: BmlEndpoint) -> None:
         self._ob1 = ob1
@@ -97,6 +103,10 @@ class Explaining:
         if not asked.contiguous:
             return []
         return heaviest_first(self._ob1.rdma.rails.direct(self._endpoint, asked.size, GET | PUT))
+
+    def _own(self, name: str) -> str:
+        """The full name of a parameter of the PML."""
+        return f"pml_{self.pml}_{name}"
 
     # the way through the rule
 
@@ -171,7 +181,7 @@ class Explaining:
             f"{size} and min_rdma_pipeline_size {module.min_rdma_pipeline_size}",
             (
                 _parameter(module, "flags"),
-                "pml_ob1_leave_pinned",
+                self._own("leave_pinned"),
                 _parameter(module, "min_rdma_pipeline_size"),
             ),
         )
@@ -235,8 +245,9 @@ class Explaining:
                 (_parameter(rail.module, "max_send_size"),),
             )
         depth, most = self._ob1.sending.streaming.limits
-        yield Limit(f"FRAGs under way: {depth} at a time", ("pml_ob1_send_pipeline_depth",))
-        yield Limit(f"rails of a range of FRAGs: {most} at most", ("pml_ob1_max_send_per_range",))
+        yield Limit(f"FRAGs under way: {depth} at a time", (self._own("send_pipeline_depth"),))
+        text = f"rails of a range of FRAGs: {most} at most"
+        yield Limit(text, (self._own("max_send_per_range"),))
         yield from self._rdma_limits(protocol)
 
     def _rdma_limits(self, protocol: Protocol) -> Iterator[Limit]:
@@ -285,8 +296,8 @@ class Explaining:
             yield text, parameter, module, "eager_limit", needed - 1
         rails = self._ob1.rdma.rails
         pinned = not rails.leave_pinned
-        text = f"pml_ob1_leave_pinned {int(pinned)}"
-        yield text, "pml_ob1_leave_pinned", rails, "leave_pinned", pinned
+        parameter = self._own("leave_pinned")
+        yield f"{parameter} {int(pinned)}", parameter, rails, "leave_pinned", pinned
         for own in dict.fromkeys(rail.module for rail in self._endpoint.send.rails):
             yield from self._flag_settings(own)
             parameter = _parameter(own, "min_rdma_pipeline_size")

@@ -64,6 +64,8 @@ from ompy_components.pml.ob1.steptrace import StepTrace
 if TYPE_CHECKING:
     from ompy.frameworks.explanation import Explanation
 
+    from ompy_components.pml.ob1.explaining import Explaining
+
 HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN)
 # for the flight recorder; what begins a message is noted where its header is read
 ARRIVED = {tag: f"< {NAMES[tag]}" for tag in (ACK, FRAG, PUT, FIN)}
@@ -368,11 +370,16 @@ class Ob1(Pml):
         self, communicator: Communicator, target: int, size: int, mode: int, contiguous: bool
     ) -> Explanation:
         """Ask the rule about a message, and about others a little different."""
-        from ompy_components.pml.ob1.explaining import Asked, Explaining
+        from ompy_components.pml.ob1.explaining import Asked
 
         with self._lock:
             endpoint = self.endpoint(communicator.procs[target])
-            return Explaining(self, endpoint).explain(Asked(mode, size, contiguous))
+            return self._make_explaining(endpoint).explain(Asked(mode, size, contiguous))
+
+    def _make_explaining(self, endpoint: BmlEndpoint) -> Explaining:
+        from ompy_components.pml.ob1.explaining import Explaining
+
+        return Explaining(self, endpoint)
 
     def waiting(self) -> list[str]:
         """Sends and receives that are not complete."""
