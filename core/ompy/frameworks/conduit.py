@@ -217,7 +217,8 @@ class Conduit(Poller):
         """End the job with a code; returns when all ranks know, and nothing can be sent any more.
 
         Where others do not answer in time, which is `exit_limit` or else `exit_timeout`, the job
-        is ended by its launcher, as by `WireUp.abort`, and never with 0. May be called from within a handler.
+        is ended by its launcher, as by `WireUp.abort`, and never with 0. May be called from within
+        a handler.
 
         Returns:
             The code of the job: the largest where several ranks end it.

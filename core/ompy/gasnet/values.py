@@ -37,7 +37,7 @@ class Values(Transfers):
     """put and get of values."""
 
     def put_val(self, node: int, offset: int, value: int, size: int = VALUE_MAX) -> None:
-        """Write an integer of `size` bytes into a rank's segment; negative ones as two's complement.
+        """Write an integer of `size` bytes into a segment; negative ones in two's complement.
 
         Raises:
             BadArgument, ResourceError: as `put`; or the size is not 1 to 8, or the integer does
