@@ -134,7 +134,7 @@ def plot(report: Mapping[str, Any], path: Path) -> None:
                 color=COLOURS[operation],
                 label=operation + where.replace("in of", "in"),
             )
-    place = {"transform": axes.get_xaxis_transform(), "va": "bottom", "ha": "right"}
+    place: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "va": "bottom", "ha": "right"}
     for size, way in changes(rows):
         axes.axvline(size, color="#cbd5e1", linewidth=0.8, zorder=0)
         axes.text(size, 0.02, way, rotation=90, fontsize=7, color="#64748b", **place)
