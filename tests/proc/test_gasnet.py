@@ -91,6 +91,24 @@ def test_ends(program: str, code: int, pshm: bool) -> None:
     assert ("LookupError: nobody catches this" in done.stderr) is (program == "one_fails")
 
 
+def test_an_end_of_pythons_own() -> None:
+    """`sys.exit` with a code ends the job at once: who waits is told that code, not 0."""
+    done = run("one_leaves", 3)
+    assert done.returncode == 5, done.stderr
+    said = [f"rank {rank} was ended with 5" for rank in (0, 2)]
+    assert sorted(done.stdout.splitlines()) == said
+
+
+def test_one_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended, said by number, and that is no success."""
+    monkeypatch.setenv("GASNET_EXITTIMEOUT", "1")
+    done = run("one_is_silent", 2)
+    assert done.returncode == 1, done.stderr
+    said = " ".join(done.stderr.split())  # it is wrapped
+    assert "has ended GASNet with code 0" in said
+    assert "Nothing has come from: 1" in said
+
+
 def test_all_exit() -> None:
     """What a rank says before its own exit is seen, whoever came first."""
     done = run("all_exit", 4)

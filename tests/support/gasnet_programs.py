@@ -10,6 +10,7 @@ Source: reference gasnet.md 11, 12.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from ctypes import py_object
 from typing import Any, NamedTuple
 
 from ompy.gasnet import (
@@ -329,16 +330,17 @@ def gasnet_room(gasnet: Any) -> int:
 
 
 def values(gasnet: Any) -> None:
-    """Numbers of 1 to 8 bytes; bits beyond are cut off (testval)."""
+    """Numbers of 1 to 8 bytes (testval, but that what does not fit is refused)."""
     start(gasnet)
     right = (gasnet.mynode() + 1) % gasnet.nodes()
     number = 0xFEDC_BA98_7654_3210
     for size in range(1, 9):
         cut = number & ((1 << 8 * size) - 1)
         gasnet.put_val(right, 8, 0)
-        gasnet.put_val(right, 8, number, size)
+        gasnet.put_val(right, 8, cut, size)
         assert gasnet.get_val(right, 8) == cut
-        handle = gasnet.put_nb_val(right, 32, number, size)
+        raises(BadArgument, gasnet.put_val, right, 8, 1 << 8 * size, size)
+        handle = gasnet.put_nb_val(right, 32, cut, size)
         gasnet.wait_syncnb(handle)
         gasnet.put_nbi_val(right, 64, -1, size)
         gasnet.wait_syncnbi_puts()
@@ -592,6 +594,30 @@ def forbidden_in_handlers(gasnet: Any) -> None:
     gasnet.barrier()
 
 
+def _mistaken(gasnet: Any, node: int) -> list[tuple[Any, ...]]:
+    """Calls with what is no number, no buffer of numbers, no function or no handle."""
+    return [
+        (gasnet.put, node, "a", b"x"),
+        (gasnet.put, node, 1.0, b"x"),
+        (gasnet.put, "0", 0, b"x"),
+        (gasnet.put_nb, node, 0, (py_object * 1)(gasnet)),
+        (gasnet.am_request_short, None, 200),
+        (gasnet.memset, node, 0, 0, "a"),
+        (gasnet.memset, node, 0, None, 1),
+        (gasnet.put_val, node, 0, 1 << 64),
+        (gasnet.put_val, node, 0, 300, 1),
+        (gasnet.put_nbi_val, node, 0, -129, 1),
+        (gasnet.put_nb_val, node, 0, 1.5),
+        (gasnet.block_until, None),
+        (gasnet.exit, "x"),
+        (gasnet.wait_syncnb, None),
+        (gasnet.try_syncnb, 5),
+        (gasnet.wait_syncnb_all, 5),
+        (gasnet.try_syncnb_some, [None]),
+        (gasnet.wait_syncnb_valget, None),
+    ]
+
+
 def wrong_arguments(gasnet: Any) -> None:
     """What cannot be meant is refused before anything is sent."""
 
@@ -625,8 +651,16 @@ def wrong_arguments(gasnet: Any) -> None:
     raises(BadArgument, gasnet.wait_syncnbi_all)
     raises(BadArgument, gasnet.try_syncnbi_puts)
     gasnet.wait_syncnb(gasnet.end_nbi_accessregion())
+    for call in _mistaken(gasnet, right):
+        raises(BadArgument, *call)
+    value = gasnet.get_nb_val(right, 0)
+    raises(BadArgument, gasnet.wait_syncnb, value)
+    raises(BadArgument, gasnet.try_syncnb_all, [value])
+    assert gasnet.wait_syncnb_valget(value) == 0
     handle = gasnet.put_nb(right, 0, bytes(8))
     if gasnet.nodes() > 1:
+        raises(BadArgument, gasnet.wait_syncnb_valget, handle)
+        raises(BadArgument, gasnet.wait_syncnb_all, (handle,))
         raises(BadArgument, gasnet.wait_syncnb_all, [handle, handle])
         gasnet.wait_syncnb(handle)
         raises(BadArgument, gasnet.wait_syncnb, handle)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from typing import Any
 
 from ompy.gasnet import INVALID_HANDLE, PAGE_SIZE, BadArgument
@@ -156,6 +157,33 @@ def one_exits(gasnet: Any) -> None:
     gasnet.block_until(lambda: False)
 
 
+def one_leaves(gasnet: Any) -> None:
+    """As Python programs do, after an end that it thought better of; the others learn the code."""
+    gasnet.init()
+    gasnet.attach([], PAGE_SIZE)
+    try:
+        sys.exit(9)
+    except SystemExit:
+        assert gasnet.exit.__self__._code == 0
+    gasnet.barrier()
+    if gasnet.mynode() == 1:
+        sys.exit(5)
+    try:
+        gasnet.block_until(lambda: False)
+    except SystemExit as end:
+        sys.stdout.write(f"rank {gasnet.mynode()} was ended with {end.code}\n")
+        raise
+
+
+def one_is_silent(gasnet: Any) -> None:
+    """Neither ends nor polls, when the others have ended."""
+    gasnet.init()
+    gasnet.attach([], PAGE_SIZE)
+    gasnet.barrier()
+    if gasnet.mynode() == 1:
+        time.sleep(60)
+
+
 def handler_exits(gasnet: Any) -> None:
     """In a handler, while its rank waits."""
 
@@ -210,6 +238,8 @@ REAL = {
         coroutines,
         beside_mpi,
         one_exits,
+        one_leaves,
+        one_is_silent,
         handler_exits,
         one_fails,
         one_is_killed,

@@ -117,6 +117,8 @@ def bench(
         raise click.BadParameter("only gasnet has a picture", param_hint="--plot")
     if kind in BETWEEN_TWO and ranks != 2:
         raise click.BadParameter(f"{kind} is measured between 2 ranks", param_hint="-n")
+    if plot is not None:
+        gasnet_bench.check_plot(plot)
     wanted = parse_sizes(sizes or SIZES[kind])
     where = [word for host in hosts for word in ("--host", host)]
     result = _measure(kind, ranks, wanted, rounds, mca, where)

@@ -124,6 +124,8 @@ class Conduit(Poller):
             `exit`. The API has no need to call `put` and `get` for them.
         on_exit: called from within a poll, once, when another rank has ended the job and all know
             of it, with the code; by default it raises SystemExit. `exit` need not be called then.
+        exit_limit: nanoseconds that `exit` waits for the others where the API has waited for them
+            already; None: as `exit_timeout` says.
     """
 
     max_medium: int
@@ -139,6 +141,7 @@ class Conduit(Poller):
         self.segment = memoryview(b"")
         self.mapped: list[memoryview | None] = []
         self.on_exit: Callable[[int], object] = _leave
+        self.exit_limit: int | None = None
 
     def max_segment(self) -> tuple[int, int]:
         """Bytes of the largest segment this rank, and every rank, could have; before `attach`."""
@@ -213,8 +216,9 @@ class Conduit(Poller):
     def exit(self, code: int) -> int:
         """End the job with a code; returns when all ranks know, and nothing can be sent any more.
 
-        Where others do not answer in time the job is ended by its launcher, as by
-        `WireUp.abort`. May be called from within a handler.
+        Where others do not answer in time, which is `exit_limit` or else `exit_timeout`, the job
+        is ended by its launcher, as by `WireUp.abort`, and never with 0. May be called from within
+        a handler.
 
         Returns:
             The code of the job: the largest where several ranks end it.

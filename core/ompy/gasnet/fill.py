@@ -15,6 +15,7 @@ from ompy.frameworks.conduit import EXTENDED_HANDLERS, Category, Token, Transfer
 from ompy.gasnet.errors import BadArgument
 from ompy.gasnet.handles import INVALID_HANDLE, Handle
 from ompy.gasnet.messages import LARGEST
+from ompy.gasnet.rank import check_integers
 from ompy.gasnet.values import Values
 
 FILL: Final = EXTENDED_HANDLERS[0]
@@ -65,6 +66,7 @@ class Fills(Values):
 
     def _filled_here(self, node: int, offset: int, value: int, size: int) -> bool:
         """Whether nobody else is needed; it has been done then."""
+        check_integers(value, size)
         if size < 0:
             raise BadArgument(f"{size} bytes cannot be filled")
         self._check_place(node, offset, size)

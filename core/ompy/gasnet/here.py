@@ -1,9 +1,13 @@
 """GASNet of this interpreter's rank."""
 
+# ruff: noqa: SLF001 - ranks are private to users, not to this package
+
 from __future__ import annotations
 
 import atexit
-from typing import Final
+import sys
+from _thread import get_ident
+from typing import Final, NoReturn
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.conduit import Conduit, ThreadMode
@@ -13,6 +17,24 @@ from ompy.runtime.conduit_selection import select_conduit
 from ompy.runtime.guard import guard
 from ompy.runtime.process import RankProcess
 from ompy.runtime.world import leave, start
+
+
+class _Ending(SystemExit):
+    """What `sys.exit` raises in a rank.
+
+    Python tells its exit hooks no code. But it drops what ends it before it calls them, when no
+    frame runs any more; one that the program has caught is dropped by a frame. If somebody keeps
+    it the job ends as with code 0: after the others had time to come.
+    """
+
+    def __del__(self) -> None:
+        if sys._getframe().f_back is None and get_ident() == rank._owner:
+            rank._ends_with(self.code)
+
+
+def _exit(status: object = None, /) -> NoReturn:
+    """As `sys.exit`."""
+    raise _Ending(status)
 
 
 class _Here:
@@ -29,6 +51,7 @@ class _Here:
         """
         process = self._process = start()
         atexit.register(rank.finish)
+        sys.exit = _exit
         guard(process)
         process.others_waiting = rank.waiting
         try:

@@ -23,13 +23,14 @@ from ompy.frameworks.conduit import (
 from ompy.gasnet.dissemination import ANONYMOUS, Dissemination, Knowledge
 from ompy.gasnet.errors import BadArgument, NotInitialised
 from ompy.gasnet.locks import Locks
-from ompy.gasnet.rank import FindConduit
+from ompy.gasnet.rank import FindConduit, check_integers
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
 
 FAREWELL: Final = EXTENDED_HANDLERS[3]
 PAGE_SIZE: Final = mmap.PAGESIZE
 _CODE: Final = 0xFF  # POSIX: a process ends with 8 bits
+_LAST: Final = 4  # arbitrary: a fourth of the exit's timeout is for telling those who only poll
 
 
 class NodeInfo(NamedTuple):
@@ -146,12 +147,15 @@ class Gasnet(Locks):
         (`exit_timeout`); then they are ended, by a SystemExit out of whatever call polls.
 
         In the thread that called `init` this raises SystemExit with the job's code, the largest
-        that was given, so that Python's own exit hooks run; another thread ends the process.
+        that was given, so that Python's own exit hooks run; another thread ends the process. A
+        program that ends with `sys.exit(code)` does the same.
 
         Raises:
             NotInitialised: `init` was not called.
+            BadArgument: the code is no integer.
         """
         self._need_init()
+        check_integers(code)
         self._code = code & _CODE
         if get_ident() in self._handling:  # the job is ended once the poll has been left
             raise SystemExit(self._code)
@@ -177,6 +181,11 @@ class Gasnet(Locks):
         self._attached = False
         self._leave_job()
 
+    def _ends_with(self, code: object) -> None:
+        """The interpreter ends with what a SystemExit was given, and `finish` has yet to run."""
+        if code is not None:
+            self._code = code & _CODE if isinstance(code, int) else 1  # as Python itself does
+
     def _end(self, code: int) -> NoReturn:
         """Another rank has ended the job: whatever this one waits for does not come."""
         self._ended = True
@@ -187,13 +196,17 @@ class Gasnet(Locks):
         """Wait for the others to come here, as long as the conduit says."""
         machine, engine = self._farewell, self._engine
         machine.enter(Knowledge(ANONYMOUS, 0))
-        end = engine.now() + self._conduit.exit_timeout()
+        timeout = self._conduit.exit_timeout()
+        end = engine.now() + timeout - timeout // _LAST
         while True:
             while (message := machine.next_round()) is not None:
                 words = [message.parity, message.number]
                 self._send_request(Category.SHORT, message.peer, FAREWELL, words)
             left = end - engine.now()
-            if machine.complete() or left <= 0 or not engine.wait_until(machine.has_news, left):
+            if machine.complete():
+                return
+            if left <= 0 or not engine.wait_until(machine.has_news, left):
+                self._conduit.exit_limit = timeout // _LAST
                 return
 
     def _prepare_farewell(self) -> None:

@@ -121,9 +121,11 @@ class Messages(Rank):
         """Poll until `predicate` is true, which handlers see to; it must not communicate.
 
         Raises:
-            BadArgument: as `am_poll`.
+            BadArgument: as `am_poll`; or it is no function.
         """
         self._check_free()
+        if not callable(predicate):
+            raise BadArgument(f"{predicate!r} cannot be called: block_until takes a function")
         self._blocked += 1
         try:
             self._wait_for(predicate)

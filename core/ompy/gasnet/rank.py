@@ -5,6 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from operator import index as as_index
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ompy import raw
@@ -100,6 +101,7 @@ class Rank:
     def _check_node(self, node: int) -> None:
         """See that there is such a rank, and that this thread may communicate."""
         self._check_free()
+        check_integers(node)
         if not 0 <= node < len(self._infos):
             raise BadArgument(f"there is no node {node}: they are 0 to {len(self._infos) - 1}")
 
@@ -107,6 +109,8 @@ class Rank:
         """See that bytes lie in a rank's segment, and that this thread may communicate."""
         if not self._attached or self._handling or self._held or self._quiet:
             self._check_free()
+        if node.__class__ is not int or offset.__class__ is not int:
+            check_integers(node, offset)
         if not 0 <= node < len(self._infos):
             self._check_node(node)
         if not 0 <= offset <= self._infos[node].size - size:
@@ -134,6 +138,15 @@ class Rank:
             self._engine.wait_until(predicate)
 
 
+def check_integers(*numbers: Any) -> None:
+    """Raises: BadArgument: one of these is no integer."""
+    for number in numbers:
+        try:
+            as_index(number)
+        except TypeError:
+            raise BadArgument(f"{number!r} is no integer: ranks, offsets, sizes are") from None
+
+
 def readable(buffer: Any) -> memoryview:
     """The bytes of a contiguous buffer.
 
@@ -145,6 +158,8 @@ def readable(buffer: Any) -> memoryview:
         return view
     try:
         view = memoryview(buffer)
+        if "O" in "".join(view.format.split(":")[::2]):  # PEP 3118: names stand between colons
+            raise TypeError("its elements are Python objects, which mean nothing elsewhere")
         return view.cast("B") if view.nbytes else memoryview(b"")
     except (TypeError, BufferError, ValueError) as problem:
         raise BadArgument(

@@ -14,7 +14,7 @@ from collections.abc import MutableSequence
 from ompy.data.request import Waitable
 from ompy.gasnet.errors import BadArgument
 from ompy.gasnet.fill import Fills
-from ompy.gasnet.handles import INVALID_HANDLE, Handle
+from ompy.gasnet.handles import INVALID_HANDLE, Handle, ThreadState
 
 
 class Syncs(Fills):
@@ -26,11 +26,11 @@ class Syncs(Fills):
         """Wait for an operation; the handle is used up.
 
         Raises:
-            BadArgument: it has been synced already, belongs to another thread, or this thread may
-                not wait now.
+            BadArgument: it has been synced already, belongs to another thread, is none or that of
+                a value, or this thread may not wait now.
         """
         self._check_free()
-        handle._check(self._state())
+        _check(handle, self._state())
         if not handle.complete:
             self._engine.wait(handle)
         handle._release()
@@ -38,7 +38,7 @@ class Syncs(Fills):
     def try_syncnb(self, handle: Handle) -> bool:
         """Whether an operation is complete; the handle is used up then. Raises as `wait_syncnb`."""
         self._check_free()
-        handle._check(self._state())
+        _check(handle, self._state())
         if not handle.complete:
             self._engine.progress()
             if not handle.complete:
@@ -138,9 +138,11 @@ class Syncs(Fills):
 
     def _check_handles(self, handles: MutableSequence[Handle]) -> None:
         self._check_free()
+        if not isinstance(handles, MutableSequence):
+            raise BadArgument(f"{type(handles).__name__} is no list, whose places can be used up")
         state = self._state()
         for handle in handles:
-            handle._check(state)
+            _check(handle, state)
         real = [id(handle) for handle in handles if handle is not INVALID_HANDLE]
         if len(set(real)) != len(real):
             raise BadArgument("a handle is there twice: it can be synced once")
@@ -163,6 +165,15 @@ class Syncs(Fills):
         self._check_free()
         if self._state().region is not None:
             raise BadArgument("an access region is open: end it, and sync its handle")
+
+
+def _check(handle: Handle, state: ThreadState) -> None:
+    """Raises: BadArgument: this is no handle that this thread may sync here."""
+    if handle.__class__ is not Handle:
+        if isinstance(handle, Handle):
+            raise BadArgument("this handle is that of a value: wait_syncnb_valget is for it")
+        raise BadArgument(f"{handle!r} is no handle")
+    handle._check(state)
 
 
 def _use_up(handles: MutableSequence[Handle], place: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ompy.gasnet.errors import BadArgument
 from ompy.gasnet.handles import Handle, ThreadState
+from ompy.gasnet.rank import check_integers
 from ompy.gasnet.transfers import Transfers
 
 VALUE_MAX: Final = 8  # reference gasnet.md 2: bytes of a value
@@ -36,10 +37,11 @@ class Values(Transfers):
     """put and get of values."""
 
     def put_val(self, node: int, offset: int, value: int, size: int = VALUE_MAX) -> None:
-        """Write the `size` low bytes of an integer into a rank's segment.
+        """Write an integer of `size` bytes into a segment; negative ones in two's complement.
 
         Raises:
-            BadArgument, ResourceError: as `put`; or the size is not 1 to 8.
+            BadArgument, ResourceError: as `put`; or the size is not 1 to 8, or the integer does
+                not fit.
         """
         self.put(node, offset, bytes_of(value, size))
 
@@ -79,9 +81,11 @@ class Values(Transfers):
         """Wait for a value that is being read, and return it.
 
         Raises:
-            BadArgument: it has been synced already, or belongs to another thread.
+            BadArgument: it has been synced already, belongs to another thread, or is none.
         """
         self._check_free()
+        if handle.__class__ is not ValueHandle:
+            raise BadArgument(f"this is no handle of a value but {handle!r}: wait_syncnb is for it")
         handle._check(self._state())
         if not handle.complete:
             self._engine.wait(handle)
@@ -90,12 +94,15 @@ class Values(Transfers):
 
 
 def bytes_of(value: int, size: int) -> bytes:
-    """The low bytes of an integer.
+    """The bytes of an integer.
 
     Raises:
-        BadArgument: the size is not 1 to 8.
+        BadArgument: the size is not 1 to 8, or the integer has more.
     """
     check_value_size(size)
+    check_integers(value)
+    if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+        raise BadArgument(f"{value} does not fit into {size} bytes")
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, _ORDER)
 
 

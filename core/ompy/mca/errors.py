@@ -50,11 +50,17 @@ class ComponentError(Exception):
         self.traceback = traceback
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate a misspelt word is most likely meant to be, or None if none is near."""
+def nearest(word: str, candidates: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The candidate a misspelt word is most likely meant to be, or None if none is near.
+
+    Args:
+        word: as it was written.
+        candidates: what there is.
+        likeness: of 0 to 1, from which a candidate is near (difflib's ratio, and its default).
+    """
     from difflib import get_close_matches
 
-    matches = get_close_matches(word, sorted(candidates), n=1)
+    matches = get_close_matches(word, sorted(candidates), n=1, cutoff=likeness)
     return matches[0] if matches else None
 
 

@@ -6,16 +6,19 @@ Reference: openmpi.md 1.8.10 and 1.8.11, flags of 1.6.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ompy.mca.errors import did_you_mean
-from ompy.mca.parameter import Flag, Synonym, is_known_elsewhere
+from ompy.mca.errors import nearest
+from ompy.mca.parameter import WITHOUT_MEANING, Flag, Synonym, is_known_elsewhere
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.settings import IMMEDIATE
 
 if TYPE_CHECKING:
     from ompy.mca.settings import Setting
     from ompy.mca.variables import VariableTable
+
+
+NEARLY: Final = 0.85  # arbitrary: such names begin alike, and most that are none are no mistakes
 
 
 def notices(variables: VariableTable, *, overridden: bool) -> Iterator[str]:
@@ -28,10 +31,9 @@ def notices(variables: VariableTable, *, overridden: bool) -> Iterator[str]:
     used = [name for name in variables.settings if name in variables]
     for name in dict.fromkeys(main for one in used for main in variables.main_names(one)):
         parameter = variables.get(name).parameter
-        deprecated = {s.name: s for s in parameter.synonyms if s.flags & Flag.DEPRECATED}
         counted, ignored = variables.candidates(name)
         for setting in counted:
-            yield from _deprecation(name, setting, parameter.flags, deprecated)
+            yield from _deprecation(name, setting, parameter.flags, parameter.synonyms)
         for setting in ignored:
             yield f"{setting.origin.place}: {why_ignored(setting, parameter.flags)}"
         if overridden and counted and counted[0].origin.source == "override file":
@@ -66,20 +68,27 @@ def without_effect(
 
 
 def misspelt(variables: VariableTable) -> Iterator[str]:
-    """A sentence for each variable of `KNOWN_ELSEWHERE` that is none, but nearly one."""
+    """A sentence for each variable of `KNOWN_ELSEWHERE` that is none here, or nearly one."""
     known = [name for name in variables if is_known_elsewhere(name)]
     for name, settings in variables.settings.items():
         if known and name not in variables and is_known_elsewhere(name):
-            near = did_you_mean(name, known)
-            yield from (
-                f"{setting.origin.place} sets nothing{near}" for setting in settings if near
-            )
+            if name in WITHOUT_MEANING:
+                what = "is GASNet's, and has no meaning here"
+            elif near := nearest(name, known, NEARLY):
+                what = f"sets nothing; did you mean {near}?"
+            else:
+                continue
+            yield from (f"{setting.origin.place} {what}" for setting in settings)
 
 
 def _deprecation(
-    name: str, setting: Setting, flags: Flag, deprecated: dict[str, Synonym]
+    name: str, setting: Setting, flags: Flag, synonyms: tuple[Synonym, ...]
 ) -> Iterator[str]:
+    deprecated = {synonym.name for synonym in synonyms if synonym.flags & Flag.DEPRECATED}
     if setting.name in deprecated:
+        others = (synonym.name for synonym in synonyms if synonym.name not in deprecated)
+        if is_known_elsewhere(setting.name):  # of all parameters that it sets
+            name = next((one for one in others if is_known_elsewhere(one)), name)
         yield f"{setting.origin.place}: {setting.name} is deprecated; its name is {name} now"
     elif flags & Flag.DEPRECATED:
         yield f"{setting.origin.place}: {setting.name} is deprecated and will go away"

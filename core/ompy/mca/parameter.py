@@ -55,6 +55,41 @@ KNOWN_ELSEWHERE: Final[Mapping[str, str]] = {
 }
 
 
+# Variables of those systems that mean something there and nothing here, without their beginning.
+# Source: GASNet's top-level README (Recognized environment variables).
+WITHOUT_MEANING: Final = frozenset(
+    f"GASNET_{name}"
+    for name in (
+        "BACKTRACE",
+        "BACKTRACE_NODES",
+        "BACKTRACE_TYPE",
+        "COLL_ENABLE_SEARCH",
+        "COLL_TUNING_FILE",
+        "DISABLE_ENVDECRYPT",
+        "FREEZE",
+        "FREEZE_ON_ERROR",
+        "MALLOCFILE",
+        "QUIET",
+        "SPAWNFN",
+        "SSH_CMD",
+        "SSH_NODEFILE",
+        "SSH_OPTIONS",
+        "SSH_SERVERS",
+        "STATSFILE",
+        "STATSMASK",
+        "STATSNODES",
+        "TMPDIR",
+        "TRACEFILE",
+        "TRACEFLUSH",
+        "TRACELOCAL",
+        "TRACEMASK",
+        "TRACENODES",
+        "TRACENUMERIC",
+        "VERBOSEENV",
+    )
+)
+
+
 class Scope(enum.IntEnum):
     """Where and when a value may change (reference openmpi.md 1.6)."""
 

@@ -36,7 +36,13 @@ def select_conduit(process: RankProcess, mode: ThreadMode) -> Conduit:
         if made is not None:
             registry.select_over(component, components[index + 1 :])
             return made
-    raise MPIError(ERR_OTHER, "no conduit can be used: see ompy-info --plugins for the reasons")
+    reasons = [
+        f"{record.name}: {record.reason}"
+        for record in registry.records_of("conduit")
+        if record.reason
+    ]
+    why = "; ".join(dict.fromkeys(reasons)) or "none is selected, see ompy-info --why conduit"
+    raise MPIError(ERR_OTHER, f"no conduit can be used: {why}")
 
 
 def _conduit(component: ConduitComponent, process: RankProcess, mode: ThreadMode) -> Conduit:

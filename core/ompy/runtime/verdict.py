@@ -133,16 +133,16 @@ class Verdict:
             if not rank.exited or rank.stage is Stage.FINALIZED:
                 continue
             if rank.stage is Stage.INITIALIZED:
-                what = "after MPI_Init, without MPI_Finalize"
+                what = "after MPI_Init or gasnet.init, without MPI_Finalize or gasnet.exit"
                 advice = (
-                    "A rank that uses MPI has to finalize it before it ends; os._exit() and exec "
-                    "skip that. Other ranks might wait for it for ever."
+                    "A rank that uses MPI or GASNet has to leave it before it ends; os._exit() and "
+                    "exec skip that. Other ranks might wait for it for ever."
                 )
             elif initialized:
-                what = "without MPI_Init, while other ranks called it"
+                what = "without MPI_Init or gasnet.init, while other ranks called it"
                 advice = (
-                    "Either all ranks of a job use MPI or none. Look for a branch that leaves the "
-                    "program early, or for a program that is not the one you meant."
+                    "Either all ranks of a job use MPI, or GASNet, or none. Look for a branch that "
+                    "leaves the program early, or for a program that is not the one you meant."
                 )
             else:
                 continue

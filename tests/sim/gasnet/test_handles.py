@@ -26,7 +26,7 @@ def test_as_many_as_there_may_be() -> None:
         data = bytes(1)
         state = gasnet._state()
         state.handles = HANDLES_MAX - 3  # as if so many had been begun
-        handles = [gasnet.put_nb(1, 0, data), gasnet.get_nb_val(1, 0)]
+        handles, value = [gasnet.put_nb(1, 0, data)], gasnet.get_nb_val(1, 0)
         gasnet.begin_nbi_accessregion()
         for _ in range(10):
             gasnet.put_nbi(1, 0, data)
@@ -42,6 +42,7 @@ def test_as_many_as_there_may_be() -> None:
         raises(ResourceError, gasnet.end_nbi_accessregion)
         assert gasnet.counters()["gets"] == before["gets"]
         gasnet.wait_syncnb_all(handles)
+        assert gasnet.wait_syncnb_valget(value) == 0
         gasnet.wait_syncnb(gasnet.end_nbi_accessregion())  # it had stayed open
         assert state.handles == HANDLES_MAX - 3
         gasnet.put(1, 0, data)
@@ -97,13 +98,13 @@ def test_whose_they_are() -> None:
         gasnet.init("par")
         gasnet.attach()
         if gasnet.mynode() == 0:
-            handles = [gasnet.put_nb(1, 0, bytes(8)), gasnet.get_nb_val(1, 0)]
+            handles, value = [gasnet.put_nb(1, 0, bytes(8))], gasnet.get_nb_val(1, 0)
             said: list[str] = []
 
             def other() -> None:
                 said.append(raises(BadArgument, gasnet.wait_syncnb, handles[0]))
                 said.append(raises(BadArgument, gasnet.try_syncnb_all, handles))
-                said.append(raises(BadArgument, gasnet.wait_syncnb_valget, handles[1]))
+                said.append(raises(BadArgument, gasnet.wait_syncnb_valget, value))
                 raises(BadArgument, gasnet.end_nbi_accessregion)
 
             gasnet.begin_nbi_accessregion()
@@ -114,6 +115,7 @@ def test_whose_they_are() -> None:
             assert all("thread" in text for text in said)
             assert len(said) == 3
             gasnet.wait_syncnb_all(handles)
+            gasnet.wait_syncnb_valget(value)
         gasnet.barrier()
 
     run(CONDUITS["loopback"], 2, program)

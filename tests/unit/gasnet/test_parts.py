@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from array import array
+from ctypes import Structure, c_int, py_object
 
 import pytest
 from ompy import gasnet
@@ -63,12 +64,25 @@ def test_words() -> None:
         assert whole(*halves(number)) == number
 
 
+class Mixed(Structure):
+    """Numbers and an object; the name of a field says nothing about its kind."""
+
+    _fields_ = (("O", c_int), ("number", py_object))
+
+
+class Plain(Structure):
+    """Numbers only."""
+
+    _fields_ = (("O", c_int), ("Other", c_int))
+
+
 def test_buffers() -> None:
+    assert len(readable(Plain())) == 8
     assert bytes(readable(array("i", [1, 2]))) == array("i", [1, 2]).tobytes()
     assert len(readable(array("d"))) == 0
     two = memoryview(bytearray(12)).cast("B", (3, 4))
     assert len(writable(two)) == 12
-    for wrong in (5, "text", memoryview(bytes(8))[::2], None):
+    for wrong in (5, "text", memoryview(bytes(8))[::2], None, (py_object * 2)(), Mixed()):
         with pytest.raises(errors.BadArgument):
             readable(wrong)
     with pytest.raises(errors.BadArgument):

@@ -26,7 +26,7 @@ from ompy.mca.parameter import Values
 from ompy_components.conduit.gni import headers, segment
 from ompy_components.conduit.gni.bootstrap import Bootstrap
 from ompy_components.conduit.gni.dispatch import NO_BYTES, Messages
-from ompy_components.conduit.gni.exit import Exit, timeout
+from ompy_components.conduit.gni.exit import UNANSWERED, Exit, timeout
 from ompy_components.conduit.gni.headers import Command
 from ompy_components.conduit.gni.joining import join, neighbourhood
 from ompy_components.conduit.gni.locking import nic_lock
@@ -150,11 +150,15 @@ class GniConduit(Conduit):
         if self._left:
             return self._exit.reduction.code
         self._messages.deaf = True
-        known = self._exit.run(code, self._exit_progress, self._pause)
+        known = self._exit.run(code, self._exit_progress, self._pause, self.exit_limit)
         agreed = self._exit.reduction.code
         if not known:
-            text = f"rank {self.context.rank} ends the job, and others do not answer in time"
-            self.context.wireup.abort(agreed, text)
+            missing = ", ".join(map(str, sorted(self._exit.reduction.awaited())))
+            text = (
+                f"it has ended GASNet with code {agreed}; ranks that neither end nor poll within "
+                f"the exit's timeout are ended. Nothing has come from: {missing}"
+            )
+            self.context.wireup.abort(agreed or UNANSWERED, text)
         self._close()
         return agreed
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ompy.mca.parameter import Values
 
 SECOND: Final = 1_000_000_000  # ns; reference gasnet.md 7: timeouts are seconds
+UNANSWERED: Final = 1  # arbitrary: a job whose ranks had to be ended did not end well
 SHORTEST: Final = 1_000  # ns between looks; arbitrary: about what a message takes
 LONGEST: Final = 1_000_000  # arbitrary: nobody minds a millisecond at the end
 
@@ -56,19 +57,26 @@ class Exit:
         self.asked = True
         self.reduction.heard(shift, code)
 
-    def run(self, code: int, progress: Callable[[], int], pause: Callable[[int], object]) -> bool:
+    def run(
+        self,
+        code: int,
+        progress: Callable[[], int],
+        pause: Callable[[int], object],
+        limit: int | None = None,
+    ) -> bool:
         """Take part, and return when all codes are known or the time is over.
 
         Args:
             code: this rank's.
             progress: sends and takes messages; returns how much there still is to be sent.
             pause: lets time go by, so many nanoseconds at most.
+            limit: how long to wait for others, ns; None: as long as at other ends.
 
         Returns:
             Whether they are known.
         """
         self.reduction.begin(code)
-        end = self._engine.now() + self._limit
+        end = self._engine.now() + (self._limit if limit is None else limit)
         waited = SHORTEST
         while (progress() or not self.reduction.complete) and self._engine.now() < end:
             pause(waited)

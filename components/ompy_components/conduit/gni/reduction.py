@@ -48,6 +48,11 @@ class Reduction:
         """Whether `code` is that of all."""
         return self.begun and self.round == self.rounds
 
+    def awaited(self) -> list[int]:
+        """Ranks that have not told what this one needs: they have not come, or wait themselves."""
+        missing = (shift for shift in range(self.rounds) if shift not in self._heard)
+        return [(self._rank - (1 << shift)) % self._size for shift in missing]
+
     def begin(self, code: int) -> None:
         """Take part with a code; the second time it does nothing."""
         if self.begun:

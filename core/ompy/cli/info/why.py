@@ -11,6 +11,7 @@ from ompy.mca.records import ComponentRecord, State
 from ompy.mca.registry import Registry
 from ompy.mca.settings import DEFAULT, Setting
 
+BY_INIT: Final = "gasnet.init takes the usable one with the highest priority"
 NOT_BY_ITSELF: Final = "a job uses it only when the parameter names it"
 
 
@@ -68,7 +69,8 @@ def component_stories(registry: Registry, full_names: Iterable[str]) -> list[Com
             emulated = getattr(record.component, "emulated", False)
             reserved = emulated or getattr(record.component, "on_request", False)
             if reserved and not _is_named(registry, record):
-                what = f"an emulation: {NOT_BY_ITSELF}" if emulated else NOT_BY_ITSELF
+                when = BY_INIT if record.framework == "conduit" else NOT_BY_ITSELF
+                what = f"an emulation: {when}" if emulated else when
                 record.remark = record.remark or what
         framework, name = offers[0].framework, offers[0].name
         text, source = _selection(registry, framework)
