@@ -56,7 +56,7 @@ KNOWN_ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 # Variables of those systems that mean something there and nothing here, without their beginning.
-# Source: GASNet's top-level README (Recognized environment variables).
+# Source: the sources and launchers of GASNet-1, which ask for these; not all there are.
 WITHOUT_MEANING: Final = frozenset(
     f"GASNET_{name}"
     for name in (
@@ -65,7 +65,8 @@ WITHOUT_MEANING: Final = frozenset(
         "BACKTRACE_TYPE",
         "COLL_ENABLE_SEARCH",
         "COLL_TUNING_FILE",
-        "DISABLE_ENVDECRYPT",
+        "DISABLE_ARGDECODE",
+        "DISABLE_ENVDECODE",
         "FREEZE",
         "FREEZE_ON_ERROR",
         "MALLOCFILE",
