@@ -62,7 +62,9 @@ class End:
         defaults = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
         values = Values({**defaults, "wait": wait})
         library = load(values.library, values.sockets_waittime, values.compiled)
-        context: Any = SimpleNamespace(network=RealNetwork(RealEngine(1), 0, LonelyWireUp()))
+        wireup = LonelyWireUp()
+        network = RealNetwork(RealEngine(1), 0, wireup)
+        context: Any = SimpleNamespace(network=network, wireup=wireup)
         self.nic: Any = make(context, library, [LOOPBACK], values)[0]
         offered = MrMode.VIRT_ADDR | MrMode.ALLOCATED | MrMode.PROV_KEY
         needed = Caps.MSG | Caps.RMA | Caps.ATOMIC
