@@ -55,26 +55,25 @@ def _place(state: WindowState, given: Access) -> Place:
     return place
 
 
-@_told
-def put(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
-    """Begin a put; None for PROC_NULL."""
-    given = access(origin, rank, target, writable=False)
+def _begin(move: Callable[[Any, int, Place], T], state: WindowState, given: Access) -> T | None:
+    """Have the module move bytes as a put or get wants it; None for PROC_NULL."""
     if given.target == PROC_NULL:
         return None
     place = _place(state, given)
     check_sizes(given.origin, place)
-    return state.module.put(given.origin, given.target, place)
+    return move(given.origin, given.target, place)
+
+
+@_told
+def put(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
+    """Begin a put; None for PROC_NULL."""
+    return _begin(state.module.put, state, access(origin, rank, target, writable=False))
 
 
 @_told
 def get(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
     """Begin a get; None for PROC_NULL."""
-    given = access(origin, rank, target, writable=True)
-    if given.target == PROC_NULL:
-        return None
-    place = _place(state, given)
-    check_sizes(given.origin, place)
-    return state.module.get(given.origin, given.target, place)
+    return _begin(state.module.get, state, access(origin, rank, target, writable=True))
 
 
 @_told

@@ -30,7 +30,6 @@ from ompy.frameworks.registration import Registration, RegistrationTable
 
 from ompy_components.btl.tcp.framing import (
     DONE,
-    FRAME,
     GET,
     GOT,
     LANDED,
@@ -39,6 +38,7 @@ from ompy_components.btl.tcp.framing import (
     REMOTE,
     REMOTE_SIZE,
     FrameReader,
+    frame_word,
 )
 
 if TYPE_CHECKING:
@@ -236,6 +236,6 @@ def _frame(
     `taken` is how many fragments it acknowledges.
     """
     length = REMOTE_SIZE + sum(len(piece) for piece in payload)
-    header = FRAME.pack(0, kind, taken, length)
+    header = frame_word(0, kind, taken, length)
     header += REMOTE.pack(number, identity, offset, size, status)
     return [memoryview(header), *payload]

@@ -228,8 +228,7 @@ def parse_step(tag: int, data: memoryview) -> Step:
 def _fields(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:
     """The fields behind the type."""
     _check(tag, header.size, data)
-    _, *fields = header.unpack_from(data)
-    return tuple(fields)
+    return header.unpack_from(data)[1:]
 
 
 def _check(tag: int, size: int, data: memoryview) -> None:
