@@ -21,7 +21,7 @@ cdef class Engine:
     cpdef long long now(self) except -1
     cpdef add_poller(self, Poller poller)
     cpdef remove_poller(self, Poller poller)
-    @cython.locals(events=int)
+    @cython.locals(events=int, now="long long")
     cpdef int poll_all(self) except -1
     @cython.locals(poller=Poller, events=int)
     cpdef int poll_these(self, list pollers) except -1

@@ -97,11 +97,13 @@ class Engine:
             return 0
         events = self.poll_these(self._pollers)
         if self._timers.armed:
-            self._polling = True
-            try:
-                events += self._timers.run(self.now())
-            finally:
-                self._polling = False
+            now = self.now()
+            if now >= self._timers.due:
+                self._polling = True
+                try:
+                    events += self._timers.run(now)
+                finally:
+                    self._polling = False
         return events
 
     def poll_these(self, pollers: list[Poller]) -> int:

@@ -7,6 +7,7 @@ cdef class TimerHeap:
     cdef list _heap
     cdef long long _added
     cdef public bint armed
+    cdef public long long due
     cpdef Timer add(self, long long deadline, callback)
     cpdef list pending(self)
     cpdef next_deadline(self)

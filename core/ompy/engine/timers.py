@@ -30,20 +30,23 @@ class TimerHeap:
 
     Attributes:
         armed: true while a timer may be pending: the engine asks this before the clock.
+        due: no timer is due before; an engine that polls compares it with its clock in every round.
     """
 
-    __slots__ = ("_added", "_heap", "armed")
+    __slots__ = ("_added", "_heap", "armed", "due")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._added = 0
         self.armed = False
+        self.due = 0
 
     def add(self, deadline: int, callback: Callable[[], object]) -> Timer:
         """Call `callback` at `deadline` (engine clock, nanoseconds)."""
         timer = Timer(deadline, callback)
         self._added += 1
         heapq.heappush(self._heap, (deadline, self._added, timer))
+        self.due = self._heap[0][0]
         self.armed = True
         return timer
 
@@ -57,7 +60,10 @@ class TimerHeap:
         while heap and heap[0][2].callback is None:
             heapq.heappop(heap)
         self.armed = bool(heap)
-        return heap[0][0] if heap else None
+        if not heap:
+            return None
+        self.due = heap[0][0]
+        return heap[0][0]
 
     def run(self, now: int) -> int:
         """Call what is due at `now`. Returns how many were called."""

@@ -4,8 +4,8 @@ from ompy cimport raw
 from ompy.engine.base cimport Engine, Poller
 from ompy.frameworks.btl cimport Descriptor
 from ompy_components.btl.tcp.endpoint cimport TcpEndpoint
+from ompy_components.btl.tcp.fifo cimport Fifo
 from ompy_components.btl.tcp.framing cimport FrameReader, frame_word
-from ompy_components.btl.tcp.kept cimport Kept
 
 # the module's constants, in C
 cdef long long ASKS
@@ -24,6 +24,7 @@ cdef long long NUMBER_SIZE
 
 cdef class AcknowledgingReader(FrameReader):
     cdef bint _asks
+    cdef bint _counted
     cdef public long long acknowledged
     cdef public bint closed
     cdef public long long taken
@@ -35,12 +36,12 @@ cdef class AcknowledgingReader(FrameReader):
 
 cdef class Acknowledger(Poller):
     cdef Engine _engine
-    cdef public list owing
+    cdef public Fifo owing
     cdef public long long delay
     cdef public long long bytes_max
     cdef public long long kept_max
     cdef public bint guarded
-    @cython.locals(endpoint=FailoverEndpoint, paid=int)
+    @cython.locals(endpoint=FailoverEndpoint, paid=int, _=Py_ssize_t)
     cpdef int poll(self) except -1
     cdef long long now(self) except -1
     @cython.locals(endpoint=FailoverEndpoint, owing=list)
@@ -55,7 +56,7 @@ cdef class FailoverEndpoint(TcpEndpoint):
     cdef public long long _told_bytes
     cdef public long long acked
     cdef public object bulk
-    cdef public Kept kept
+    cdef public Fifo kept
     cdef public long long kept_bytes
     cdef public bint leaving
     cdef public bint mending

@@ -26,6 +26,7 @@ from ompy_components.btl.tcp.endpoint import (
     Outgoing,
     TcpEndpoint,
 )
+from ompy_components.btl.tcp.fifo import Fifo
 from ompy_components.btl.tcp.framing import (
     ACK,
     ASKS,
@@ -37,7 +38,6 @@ from ompy_components.btl.tcp.framing import (
     FrameReader,
     frame_word,
 )
-from ompy_components.btl.tcp.kept import Entry, Kept
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from ompy_components.btl.tcp.guard import Guard
     from ompy_components.btl.tcp.module import TcpModule
 
+Entry = Descriptor | bytes  # what is kept; of a frame that `sendi` has made there are only the bytes
+
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
 KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
-UNCOUNTED: Final = bytes(2)  # where a header counts nothing
 NUMBER_SIZE: Final = 4  # bytes of a nonce that are the connection's number
 
 
@@ -63,13 +64,14 @@ class AcknowledgingReader(FrameReader):
         wanted: the sender waits for the acknowledgement of one of them; whoever says it clears it.
     """
 
-    __slots__ = ("_asks", "acknowledged", "closed", "taken", "taken_bytes", "wanted")
+    __slots__ = ("_asks", "_counted", "acknowledged", "closed", "taken", "taken_bytes", "wanted")
 
     def __init__(self, largest: int) -> None:
         super().__init__(largest)
         self.acknowledged = self.taken = self.taken_bytes = 0
         self.closed = self.wanted = False
         self._asks = False  # the frame does whose header was seen last
+        self._counted = False  # what that header acknowledges: counted once, when its frame comes in parts
 
     def presses(self) -> bool:
         """Whether the sender waits; not while a put comes in, whose answer will carry it."""
@@ -85,25 +87,23 @@ class AcknowledgingReader(FrameReader):
             return False
         while self._end - self._begin >= FRAME_SIZE:
             word = raw.word(self._memory, self._begin)  # the fields of FRAME
-            counted = word >> 16 & 65535
             if word & 65535 == ACK << 8:
                 self.acknowledged += word >> 32
                 self._begin += FRAME_SIZE
                 continue
-            if counted:
+            if not self._counted:
+                counted = word >> 16 & 65535
                 self.acknowledged += counted & COUNT_MAX
                 self._asks = counted >= ASKS
-                # whoever looks at this header again must not count again
-                raw.copy(self._memory, self._begin + 2, UNCOUNTED, 0, 2)
-            break
-        if not FrameReader.next(self):
-            return False
-        if self.kind == DATA:
-            self.taken += 1
-            self.taken_bytes += len(self.fragment)
-            if self._asks:
-                self._asks, self.wanted = False, True
-        return True
+            self._counted = not self._framed(word & 65535 | word >> 32 << 32, self._end - self._begin)
+            if self._counted:
+                return False
+            if self.kind == DATA:
+                self.taken += 1
+                self.taken_bytes += len(self.fragment)
+                self.wanted = self.wanted or self._asks
+            return True
+        return FrameReader.next(self)  # what has landed
 
 
 class Acknowledger(Poller):
@@ -121,7 +121,7 @@ class Acknowledger(Poller):
 
     def __init__(self, engine: Engine, delay: int, bytes_max: int, kept_max: int) -> None:
         self._engine = engine
-        self.owing: list[FailoverEndpoint] = []
+        self.owing = Fifo()  # of endpoints
         self.delay = delay
         self.bytes_max = bytes_max
         self.kept_max = kept_max
@@ -129,14 +129,13 @@ class Acknowledger(Poller):
 
     def poll(self) -> int:
         """Send those whose time has come. None is sent in the round that has made it due."""
-        if not self.owing:
-            return 0
         paid = 0
-        for endpoint in self.owing:
+        for _ in range(self.owing.count):
+            endpoint: FailoverEndpoint = self.owing.popleft()
             if endpoint.pay():
                 paid += 1
-        if paid:
-            self.owing = [endpoint for endpoint in self.owing if endpoint.owes]
+            else:
+                self.owing.append(endpoint)
         return paid
 
     def now(self) -> int:
@@ -145,7 +144,7 @@ class Acknowledger(Poller):
 
     def arm(self) -> bool:
         """Before the rank sleeps everything is said that its peers may wait for."""
-        owing, self.owing = self.owing, []
+        owing = self.owing.take_all()
         for endpoint in owing:
             endpoint.owes = False
             endpoint.acknowledge()
@@ -194,7 +193,7 @@ class FailoverEndpoint(TcpEndpoint):
         self._guard = guard
         self._acknowledger = guard.acknowledger
         self.bulk: deque[list[memoryview]] = deque()
-        self.kept = Kept()
+        self.kept = Fifo()
         self.kept_bytes = self.acked = self.news = 0
         self.leaving = self.mending = self.owes = False
         self.number = self.proposed = 0
@@ -365,7 +364,7 @@ class FailoverEndpoint(TcpEndpoint):
         """Complete what the peer has taken."""
         count = reader.acknowledged
         reader.acknowledged = 0
-        if count > len(self.kept):
+        if count > self.kept.count:
             reader.closed = True
             self._broken(f"{self.describe()}: the peer acknowledges what was never sent")
             return
@@ -521,7 +520,7 @@ class FailoverEndpoint(TcpEndpoint):
         self._owner.queued -= len(self.queue)
         self.queue.clear()
         self.bulk.clear()
-        kept = self.kept.take_all()
+        kept: list[Entry] = self.kept.take_all()
         self.kept_bytes = 0
         errors = self._owner.error_callback
         for entry in kept:

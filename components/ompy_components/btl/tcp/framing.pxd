@@ -14,15 +14,19 @@ cdef class FrameReader:
     cdef long long _begin
     cdef long long _end
     cdef bint _landing
+    cdef long long _needed
     cdef object _target
     cdef public int tag
     cdef public int kind
     cdef public long long left
     cdef public object fragment
+    @cython.locals(held="long long")
     cpdef room(self)
     cpdef received(self, long long count)
-    @cython.locals(word="unsigned long long", held="long long", start="long long", tag=int, kind=int, reserved=int, size="long long")
+    @cython.locals(held="long long")
     cpdef bint next(self) except -1
+    @cython.locals(start="long long", tag=int, kind=int, reserved=int, size="long long")
+    cdef bint _framed(self, unsigned long long word, long long held) except -1
     cdef bint _is_remote(self, int kind, long long size) except -1
     cdef bint _next_remote(self, int kind, long long size, long long held) except -1
     cpdef bint land(self, target) except -1

@@ -81,6 +81,7 @@ class FrameReader:
         "_landing",
         "_largest",
         "_memory",
+        "_needed",
         "_target",
         "fragment",
         "kind",
@@ -96,6 +97,7 @@ class FrameReader:
         self._first = self._memory[:FIRST_READ]
         self._begin = 0
         self._end = 0
+        self._needed = 0  # bytes of the frame that has begun and is not whole
         self.tag = self.kind = 0
         self.fragment = self._memory[:0]
         self._landing = False  # then nothing is held: _begin == _end
@@ -113,7 +115,8 @@ class FrameReader:
             held = self._end - self._begin
             self._memory[:held] = self._memory[self._begin : self._end]
             self._begin, self._end = 0, held
-        return self._memory[self._end :]
+        # the rest of what has begun; behind it as little as where nothing has
+        return self._memory[self._end : self._begin + self._needed + FIRST_READ]
 
     def received(self, count: int) -> None:
         """`count` bytes were stored in what `room` offered."""
@@ -132,8 +135,13 @@ class FrameReader:
         """
         held = self._end - self._begin
         if held < FRAME_SIZE:
+            self._needed = FRAME_SIZE
             return self._landing and self.left == 0 and self._landed()
-        word = raw.word(self._memory, self._begin)  # the fields of FRAME
+        return self._framed(raw.word(self._memory, self._begin), held)
+
+    def _framed(self, word: int, held: int) -> bool:
+        """Find the frame that begins with the header `word`, if it is whole in `held` bytes."""
+        # the fields of FRAME
         tag, kind, reserved, size = word & 255, word >> 8 & 255, word >> 16 & 65535, word >> 32
         if kind > BYE and not reserved and self._is_remote(kind, size):
             return self._next_remote(kind, size, held)
@@ -142,6 +150,7 @@ class FrameReader:
                 f"a frame of kind {kind} with {size} bytes; at most {self._largest} are allowed"
             )
         if held < FRAME_SIZE + size:
+            self._needed = FRAME_SIZE + size
             return False
         start = self._begin + FRAME_SIZE
         self.tag = tag
@@ -155,6 +164,7 @@ class FrameReader:
 
     def _next_remote(self, kind: int, size: int, held: int) -> bool:
         if held < FRAME_SIZE + REMOTE_SIZE:
+            self._needed = FRAME_SIZE + REMOTE_SIZE
             return False
         start = self._begin + FRAME_SIZE
         self.tag = 0
