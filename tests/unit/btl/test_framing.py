@@ -10,6 +10,7 @@ from ompy_components.btl.tcp.framing import (
     BYE,
     DATA,
     DONE,
+    FIRST_READ,
     FRAME,
     FRAME_SIZE,
     GET,
@@ -41,6 +42,32 @@ def feed(reader: FrameReader, data: bytes, step: int) -> list[tuple[int, int, by
 frames = st.lists(
     st.tuples(st.integers(0, 255), st.sampled_from([DATA, BYE]), st.binary(max_size=LARGEST))
 )
+
+
+def test_little_of_a_put_is_read_with_the_fragment_before() -> None:
+    """What comes in the same read is copied once more, so it must not be much."""
+    fragment, put = 50_000, 400_000
+    reader = FrameReader(fragment)
+    stream = FRAME.pack(1, DATA, 0, fragment) + bytes(fragment)
+    stream += FRAME.pack(0, PUT, 0, REMOTE_SIZE + put) + REMOTE.pack(1, 2, 0, put, 0)
+    stream += b"p" * put
+    place, taken, found = memoryview(bytearray(put)), 0, []
+    direct = 0
+    while not found or found[-1] != LANDED:
+        room = reader.room()
+        count = min(len(room), len(stream) - taken)
+        assert count
+        direct += count if found[-1:] == [PUT] else 0
+        room[:count] = stream[taken : taken + count]
+        taken += count
+        reader.received(count)
+        while reader.next():
+            found.append(reader.kind)
+            if reader.kind == PUT:
+                assert not reader.land(place)
+    assert found == [DATA, PUT, LANDED]
+    assert bytes(place) == b"p" * put
+    assert put - FIRST_READ <= direct < put
 
 
 @given(frames, st.integers(1, 500))

@@ -76,6 +76,17 @@ def test_what_a_put_will_answer_is_not_pressing() -> None:
     assert reader.presses()
 
 
+@pytest.mark.parametrize("split", range(1, FRAME.size + REMOTE.size + 1))
+def test_a_put_is_counted_once_however_it_comes(split: int) -> None:
+    whole = FRAME.pack(0, PUT, 3, REMOTE.size + 4) + REMOTE.pack(1, 2, 0, 4, 0) + b"1234"
+    reader = AcknowledgingReader(LARGEST)
+    for part in (whole[:split], whole[split:]):
+        feed(reader, part)
+        found = reader.next()
+    assert found or split == FRAME.size + REMOTE.size
+    assert (reader.kind, reader.acknowledged, reader.taken) == (PUT, 3, 0)
+
+
 def test_every_kind_of_frame_carries_a_count() -> None:
     reader = AcknowledgingReader(LARGEST)
     done = FRAME.pack(0, DONE, 3, REMOTE.size) + REMOTE.pack(1, 0, 0, 0, 0)

@@ -28,3 +28,20 @@ def test_a_timer_may_add_one() -> None:
     heap.add(1, lambda: heap.add(2, lambda: said.append(2)))
     assert heap.run(2) == 2
     assert said == [2]
+
+
+def test_nothing_is_due_before_the_heap_says() -> None:
+    """The engine compares `due` with its clock and asks no further; it may be early, never late."""
+    heap = TimerHeap()
+    later = heap.add(50, lambda: None)
+    assert heap.due == 50
+    heap.add(20, lambda: heap.add(30, lambda: None))
+    assert heap.due == 20
+    assert heap.run(20) == 1
+    assert heap.due == 30
+    assert heap.run(30) == 1
+    assert heap.due == 50
+    later.cancel()
+    heap.add(90, lambda: None)
+    assert heap.run(60) == 0
+    assert heap.due == 90

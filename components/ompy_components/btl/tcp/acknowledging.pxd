@@ -31,7 +31,7 @@ cdef class AcknowledgingReader(FrameReader):
     cdef public long long taken_bytes
     cdef public bint wanted
     cpdef bint presses(self) except -1
-    @cython.locals(word="unsigned long long", counted="unsigned long long")
+    @cython.locals(word="unsigned long long", uncounting="unsigned long long", counted="unsigned long long")
     cpdef bint next(self) except -1
 
 cdef class Acknowledger(Poller):

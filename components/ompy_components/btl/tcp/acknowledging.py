@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ompy_components.btl.tcp.guard import Guard
     from ompy_components.btl.tcp.module import TcpModule
 
-Entry = Descriptor | bytes  # what is kept; of a frame that `sendi` has made there are only the bytes
+Entry = Descriptor | bytes  # what is kept: of a frame of `sendi` there are only the bytes
 
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
 KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
@@ -71,7 +71,7 @@ class AcknowledgingReader(FrameReader):
         self.acknowledged = self.taken = self.taken_bytes = 0
         self.closed = self.wanted = False
         self._asks = False  # the frame does whose header was seen last
-        self._counted = False  # what that header acknowledges: counted once, when its frame comes in parts
+        self._counted = False  # what that header acknowledges, while its frame is not whole
 
     def presses(self) -> bool:
         """Whether the sender waits; not while a put comes in, whose answer will carry it."""
@@ -95,7 +95,8 @@ class AcknowledgingReader(FrameReader):
                 counted = word >> 16 & 65535
                 self.acknowledged += counted & COUNT_MAX
                 self._asks = counted >= ASKS
-            self._counted = not self._framed(word & 65535 | word >> 32 << 32, self._end - self._begin)
+            uncounting = word & 65535 | word >> 32 << 32
+            self._counted = not self._framed(uncounting, self._end - self._begin)
             if self._counted:
                 return False
             if self.kind == DATA:
