@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from struct import unpack_from
 from typing import Any
 
-from ompy.frameworks.btl import NOT_AVAILABLE, QUEUED, RETURNABLE
+from ompy.frameworks.btl import NOT_AVAILABLE, QUEUED, RETURNABLE, UNHURRIED
 
 from tests.support.rdma_btl import RdmaModule
 
@@ -41,8 +41,8 @@ def words(names: Mapping[int, str], bits: int) -> str:
 
 
 def btl_words(flags: int) -> str:
-    """The BTL's flags; RETURNABLE is none of Open MPI's, so the seed's listings do not have it."""
-    return words(BTL_FLAGS, flags & ~RETURNABLE)
+    """The BTL's flags but those that the seed's listings cannot have: none of Open MPI's."""
+    return words(BTL_FLAGS, flags & ~(RETURNABLE | UNHURRIED))
 
 
 def header(tag: int, data: bytes) -> str:

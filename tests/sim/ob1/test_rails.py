@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from ompy.frameworks.btl import GET, PUT
+from ompy.frameworks.btl import GET, PUT, SEND_ALWAYS_CALLBACK, UNHURRIED
 from ompy.net.virtual import Rail
 
 from tests.sim.ob1.programs import one_message, steps
-from tests.support.rdma_btl import RdmaRail, rdma_world
+from tests.support.rdma_btl import RdmaModule, RdmaRail, rdma_world
 from tests.support.worlds import virtual
 
 SIZE = 1_100_000
@@ -76,6 +77,34 @@ def test_pipeline_depths(depth: int) -> None:
     assert most == depth
     first = steps(job).index("send F FRAG")
     assert steps(job)[first : first + depth + 1].count("send F FRAG") == depth
+
+
+@pytest.mark.parametrize(
+    ("rails", "put", "depth", "unhurried"),
+    [
+        pytest.param(1, True, 3, True, id="puts outlast them"),
+        pytest.param(1, True, 1, False, id="one has to end for the next to go"),
+        pytest.param(2, True, 3, False, id="the puts may go over another rail"),
+        pytest.param(1, False, 3, False, id="they are the message's end"),
+    ],
+)
+def test_fragments_that_nobody_waits_for(
+    monkeypatch: pytest.MonkeyPatch, rails: int, put: bool, depth: int, unhurried: bool
+) -> None:
+    """A BTL that acknowledges need not hurry with FRAGs while puts of the message go on."""
+    flags = list[int]()
+    prepare = RdmaModule.prepare_src
+
+    def looking(module: RdmaModule, *arguments: Any) -> Any:
+        flags.append(arguments[-1])
+        return prepare(module, *arguments)
+
+    monkeypatch.setattr(RdmaModule, "prepare_src", looking)
+    rail = RdmaRail(flags=PUT if put else 0, min_rdma_pipeline_size=5000)
+    rdma_world(2, one_message(50_000), [rail] * rails, pml_ob1_send_pipeline_depth=depth)
+    fragments = [one for one in flags if one & SEND_ALWAYS_CALLBACK]
+    assert len(fragments) > 1
+    assert {bool(one & UNHURRIED) for one in fragments} == {unhurried}
 
 
 def test_messages_take_turns() -> None:

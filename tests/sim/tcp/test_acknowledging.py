@@ -14,6 +14,7 @@ from ompy.frameworks.btl import (
     NO_ORDER,
     QUEUED,
     RETURNABLE,
+    UNHURRIED,
     BtlModule,
     ErrorCallback,
 )
@@ -23,7 +24,7 @@ from ompy.net.base import Stream
 from ompy.net.scripted_sockets import ScriptedStream
 from ompy.net.virtual import Rail, VirtualStream
 from ompy.runtime.virtual import VirtualJob
-from ompy_components.btl.tcp.framing import JOIN_MAX
+from ompy_components.btl.tcp.framing import ASKS, FRAME, FRAME_SIZE, JOIN_MAX
 from ompy_components.btl.tcp.guard import Guard
 
 from tests.sim.p2p import programs
@@ -124,6 +125,41 @@ def test_a_small_fragment_that_may_be_returned_waits_for_nobody(flags: int, size
 
     scripted().run(program)
     assert back.told
+
+
+@pytest.mark.parametrize("unhurried", [False, True])
+def test_an_unhurried_fragment_asks_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, unhurried: bool
+) -> None:
+    """It is acknowledged all the same, when the time of those that nobody asked for has come."""
+    size, asked = JOIN_MAX, list[bool]()
+    take = ScriptedStream.send
+
+    def looking(stream: ScriptedStream, pieces: Sequence[memoryview]) -> int:
+        _, _, counted, length = FRAME.unpack(pieces[0][:FRAME_SIZE])
+        if length == size:
+            asked.append(counted & ASKS != 0)
+        return take(stream, pieces)
+
+    monkeypatch.setattr(ScriptedStream, "send", looking)
+
+    def program(driver: Driver) -> None:
+        driver.send(1 - driver.rank, driver.data(100))
+        driver.quiesce()
+        if driver.rank == 0:
+            own, there = module(driver), endpoint(driver)
+            flags = BTL_OWNERSHIP | (UNHURRIED if unhurried else 0)
+            descriptor = own.alloc(there, NO_ORDER, size, flags)
+            assert descriptor is not None
+            descriptor.segment[:] = bytes(size)
+            descriptor.payload_size = size - 14
+            before = there.acked
+            assert own.send(there, descriptor, TAGS[0]) == QUEUED
+            driver.wait(lambda: there.acked > before, "the acknowledgement", SECOND // 10)
+        driver.quiesce()
+
+    scripted().run(program)
+    assert asked == [not unhurried]
 
 
 @pytest.mark.parametrize("unplugged", [True, False])

@@ -11,6 +11,7 @@ from ompy_components.btl.tcp.framing cimport FrameReader, frame_word
 cdef long long ASKS
 cdef long long QUEUED
 cdef long long RETURNABLE
+cdef long long UNHURRIED
 cdef long long UNREACHABLE
 cdef long long DATA
 cdef long long FRAME_SIZE

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.engine.base import Poller
-from ompy.frameworks.btl import QUEUED, RETURNABLE, UNREACHABLE, Descriptor
+from ompy.frameworks.btl import QUEUED, RETURNABLE, UNHURRIED, UNREACHABLE, Descriptor
 from ompy.net.base import Stream
 
 from ompy_components.btl.tcp.endpoint import (
@@ -217,7 +217,8 @@ class FailoverEndpoint(TcpEndpoint):
             if not self._put_out([memoryview(joined)], joined, size):
                 return UNREACHABLE
             return self._owner.finish(self, descriptor)
-        asks = ASKS if descriptor.payload_size else 0  # the message's request waits for it
+        # the message's request waits for it
+        asks = 0 if not descriptor.payload_size or descriptor.flags & UNHURRIED else ASKS
         header = frame_word(tag, DATA, self._count() | asks, size)
         if not self._put_out(self._framed(header, descriptor, size), descriptor, size):
             return UNREACHABLE

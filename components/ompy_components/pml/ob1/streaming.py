@@ -15,6 +15,7 @@ from ompy.frameworks.btl import (
     OUT_OF_RESOURCE,
     SEND_ALWAYS_CALLBACK,
     SIGNAL,
+    UNHURRIED,
 )
 
 from ompy_components.pml.ob1.halves import SenderHalf
@@ -37,6 +38,7 @@ from ompy_components.pml.ob1.steps import FRAG_FIRST
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+_FRAG_FLAGS: Final = BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK | SIGNAL
 # members of enums are found by a call; every message asks for these
 _ACK: Final = SendEvent.ACK
 
@@ -47,13 +49,15 @@ class SendRange:
     Attributes:
         offset: next byte to send.
         shares: the rails, with the bytes left for each.
+        flags: of its descriptors.
     """
 
-    __slots__ = ("offset", "shares")
+    __slots__ = ("flags", "offset", "shares")
 
-    def __init__(self, offset: int, shares: list[Share]) -> None:
+    def __init__(self, offset: int, shares: list[Share], flags: int) -> None:
         self.offset = offset
         self.shares = shares
+        self.flags = flags
 
 
 class Streaming:
@@ -87,14 +91,34 @@ class Streaming:
         if self._trace.active:
             self._ob1.steps.sender(request, "ACK", offset=offset, size=size, flags=flags)
         end = min(offset + size, request.convertor.size) if size else request.convertor.size
-        self.add_range(request, offset, end - offset)
+        unhurried = not flags & FLAG_NORDMA and self._puts_outlast(request, offset, end)
+        self.add_range(request, offset, end - offset, UNHURRIED if unhurried else 0)
         request.answering = True
         self.schedule(request)
         request.answering = False
         self._sending.finish_if_delivered(request)
 
-    def add_range(self, request: SendRequest, offset: int, length: int) -> None:
-        """Bytes to be sent as FRAGs, over the send rails by weight (reference 3.5.3)."""
+    def _puts_outlast(self, request: SendRequest, offset: int, end: int) -> bool:
+        """Whether what lies before these FRAGs is put over the same rail, and ends after them.
+
+        They must all be under way at once: none has to be complete for the next to go.
+        """
+        rails = request.endpoint.send.rails
+        if len(rails) != 1:
+            return False
+        rail: Rail = rails[0]
+        put = offset > rail.module.rndv_eager_limit  # more than the RNDV can have brought
+        return put and end - offset <= self._depth * (rail.module.max_send_size - FRAG_SIZE)
+
+    def add_range(self, request: SendRequest, offset: int, length: int, flags: int = 0) -> None:
+        """Bytes to be sent as FRAGs, over the send rails by weight (reference 3.5.3).
+
+        Args:
+            request: they are its message's.
+            offset: of the first byte, in the message.
+            length: bytes.
+            flags: descriptor flags of the FRAGs beside the usual ones.
+        """
         if length <= 0:
             return
         rails = heaviest_first(request.endpoint.send.in_turn()[: self._rails_max])
@@ -103,7 +127,7 @@ class Streaming:
             return
         parts = share_out(rails, length)
         shares = [Share(rail, part) for rail, part in zip(rails, parts, strict=True)]
-        request.ranges.append(SendRange(offset, shares))
+        request.ranges.append(SendRange(offset, shares, _FRAG_FLAGS | flags))
 
     def schedule(self, request: SendRequest) -> None:
         """Send FRAGs while fewer than the pipeline's depth are under way.
@@ -141,7 +165,7 @@ class Streaming:
         full: list[Share] = []
         share = next_share(piece.shares, 1, full)
         while share is not None:
-            sent = self._send_fragment(share.rail, request, piece.offset, share.left)
+            sent = self._send_fragment(share.rail, request, piece, share.left)
             if sent:
                 piece.offset += sent
                 share.left -= sent
@@ -152,9 +176,9 @@ class Streaming:
             share = next_share(piece.shares, 1, full)
         return False
 
-    def _send_fragment(self, rail: Rail, request: SendRequest, offset: int, left: int) -> int:
-        """Send up to `left` bytes from `offset` as one FRAG. Returns bytes taken, 0 for no room."""
-        module = rail.module
+    def _send_fragment(self, rail: Rail, request: SendRequest, piece: SendRange, left: int) -> int:
+        """Send up to `left` bytes of `piece` as one FRAG. Returns bytes taken, 0 for no room."""
+        module, offset = rail.module, piece.offset
         descriptor = module.prepare_src(
             rail.endpoint,
             request.convertor,
@@ -162,7 +186,7 @@ class Streaming:
             NO_ORDER,
             FRAG_SIZE,
             min(left, module.max_send_size - FRAG_SIZE),
-            BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK | SIGNAL,
+            piece.flags,
         )
         if descriptor is None:
             return 0
