@@ -76,6 +76,7 @@ def raw(provider: str) -> Figures:
         kept = Path(folder, "raw.json")
         words = [sys.executable, str(ROOT / "tools" / "ofi_raw.py"), "--providers", provider]
         words += ["--sizes", ",".join(map(str, SIZES)), "--json", str(kept), "--wait"]
+        words += ["--no-atomics"]
         said_by(words)
         rows = json.loads(kept.read_text())
     return {f"{row['operation']} {row['bytes']}": row["median_us"] for row in rows}

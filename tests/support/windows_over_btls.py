@@ -65,3 +65,25 @@ def contended(process: RankProcess) -> int:
     comm.Barrier()
     win.Free()
     return right.count(True)
+
+
+def mixed(process: RankProcess) -> int:
+    """Rank 0 puts, counts and gets in turn at rank 1; the last count it was told, and one."""
+    comm = world_of(process)
+    win = Win.Allocate(1 << 13, 8, comm=comm)
+    data, back = array("q", range(500)), array("q", [0] * 500)
+    one, was = array("q", [1]), array("q", [-1])
+    win.Lock_all()
+    if comm.rank == 0:
+        for turn in range(50):  # arbitrary: the first crashed
+            data[0] = turn
+            win.Put(data, 1, 1)
+            win.Flush(1)
+            win.Fetch_and_op(one, was, 1, 0)
+            win.Get(back, 1, 1)
+            win.Flush(1)
+            assert back == data
+    win.Unlock_all()
+    comm.Barrier()
+    win.Free()
+    return was[0] + 1

@@ -63,9 +63,24 @@ def raw_bytes(view: memoryview) -> memoryview:
         return view.cast("B")
     if not view.contiguous:
         raise BufferError("message: the buffer is not contiguous; send a copy or use a datatype")
-    from _pickle import PickleBuffer  # the one door to Fortran order and to formats of NumPy's own
+    return _any_format(view)
 
-    return PickleBuffer(view).raw()
+
+def _any_format(view: memoryview) -> memoryview:
+    """The bytes under a view in Fortran order, or of a format of NumPy's own.
+
+    They are asked of whoever owns the memory, not of the view: a buffer of a view's own would be
+    held by what is returned here, and the collector of Python 3.11 clears a memoryview in a cycle
+    while others still hold its buffers, and crashes when they let go.
+    """
+    from _pickle import PickleBuffer  # the one door to such memory
+
+    owner = view.obj
+    with suppress(BufferError, TypeError):  # it has gaps, where a part of it has none
+        whole = PickleBuffer(owner).raw()
+        if whole.nbytes == view.nbytes:
+            return whole.toreadonly() if view.readonly else whole
+    return PickleBuffer(view).raw()  # a part: a memoryview that the user has cut out
 
 
 def _foreign(buffer: Any, writable: bool) -> Access:

@@ -6,6 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ompy.frameworks.nic.base import Nic, NicComponent
+from ompy.mca.component import NotAvailable
+from ompy.mca.records import State
 from ompy.runtime.isolation import expect, isolated
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ def find_nics(registry: Registry, context: RankContext, kind: type[N], name: str
     Raises:
         UsageError: the selection is not valid.
         ComponentError: the user asked by name for one that cannot be used.
+        NotAvailable: the one that is named cannot be used; the text says why.
     """
     found: list[N] = []
     for component in registry.open("nic"):
@@ -43,6 +46,10 @@ def find_nics(registry: Registry, context: RankContext, kind: type[N], name: str
             found += [device for device in made if isinstance(device, kind)]
         elif made is not None:
             registry.pass_over(component, "it has no device here")
+    if name and not found:
+        for record in registry.records_of("nic"):
+            if record.name == name and record.state is State.NOT_AVAILABLE:
+                raise NotAvailable(f"nic {name}: {record.reason}")
     return found
 
 

@@ -360,6 +360,55 @@ def busy_lock(process: RankProcess) -> None:
     win.Free()
 
 
+def spinning_target(process: RankProcess) -> None:
+    """A member that only looks at its own memory, again and again, keeps nobody from storing."""
+    comm = world_of(process)
+    room, one = ints(0), ints(0)
+
+    def locked(win: Win) -> None:
+        win.Lock(0)
+        win.Get(room, 0)
+        win.Unlock(0)
+
+    def all_locked(win: Win) -> None:
+        win.Lock_all()
+        win.Get(room, 0)
+        win.Unlock_all()
+
+    def flushed(win: Win) -> None:
+        win.Get(room, 0)
+        win.Flush(0)
+
+    def flushed_here(win: Win) -> None:
+        win.Get(room, 0)
+        win.Flush_local(0)
+
+    def fetched(win: Win) -> None:
+        win.Fetch_and_op(one, room, 0, 0, NO_OP)
+        win.Flush_all()
+
+    win = Win.Allocate(4, 4, comm=comm)
+    for turn, look in enumerate((locked, all_locked, flushed, flushed_here, fetched), 1):
+        held = look not in {locked, all_locked}
+        comm.Barrier()
+        if comm.rank == 0:
+            if held:
+                win.Lock(0, constants.LOCK_SHARED)
+            rounds = 0
+            while room[0] != turn and rounds < 1_000_000:  # arbitrary: many times what is needed
+                look(win)
+                rounds += 1
+            if held:
+                win.Unlock(0)
+            assert room[0] == turn, f"nothing was stored in {rounds} rounds of {look.__name__}"
+        elif comm.rank == 1:
+            win.Lock(0, constants.LOCK_SHARED if held else constants.LOCK_EXCLUSIVE)
+            win.Accumulate(ints(turn), 0, op=REPLACE)
+            win.Unlock(0)
+    comm.Barrier()
+    win.Free()
+
+
 def identity(process: RankProcess) -> None:
     """Names, hints, attributes, error handlers, handles as integers."""
     comm = world_of(process)
@@ -451,6 +500,7 @@ PROGRAMS = (
     "active_targets",
     "tested_after_a_barrier",
     "busy_lock",
+    "spinning_target",
     "identity",
     "shared",
     "several_windows",

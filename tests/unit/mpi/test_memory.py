@@ -235,3 +235,37 @@ print("collected")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "collected\n", "")
+
+
+def test_a_cycle_with_bytes_of_any_format_is_collected() -> None:
+    """Complex numbers, Fortran order and bytes swapped, in a process of its own: it may crash."""
+    program = """
+import gc
+import numpy as np
+from ompy.mpi.access import acquire
+class Cycle: pass
+arrays = [np.ones(4, "c16"), np.ones((3, 3), order="F"), np.ones(4, ">f8")]
+arrays += [memoryview(array) for array in arrays]
+for array in arrays:
+    for writable in (False, True):
+        view = acquire(array, writable).view
+        cycle = Cycle()
+        cycle.itself, cycle.view = cycle, view
+        del view, cycle
+        gc.collect()
+print("collected")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "collected\n", "")
+
+
+def test_bytes_of_parts_of_arrays() -> None:
+    square = np.arange(16, dtype="c16").reshape(4, 4)
+    for part in (square[1:3], square.T[:, 1:3], memoryview(square)[2:]):
+        found = acquire(part, True).view
+        assert bytes(found) == memoryview(part).tobytes("A")
+        assert not found.readonly
+    square.flags.writeable = False
+    assert acquire(square[1:3], False).view.readonly
+    with pytest.raises(BufferError):
+        acquire(square[:, 1:3], False)

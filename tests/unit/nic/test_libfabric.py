@@ -8,21 +8,24 @@ import sys
 import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from ompy.engine.real import RealEngine
+from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.fabric import (
     AtomicCall,
     Caps,
     Datatype,
     FabricError,
+    FabricNic,
     Hints,
     MrMode,
     Op,
 )
 from ompy.mca.component import NotAvailable
 from ompy.net.real import RealNetwork
+from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.world import LonelyWireUp
 from ompy_components.nic.libfabric import library as binding
 from ompy_components.nic.libfabric.declared import ffi
@@ -101,6 +104,8 @@ def test_the_component_opens_where_there_is_something_to_load(name: str) -> None
     assert "libfabric" not in [one.name for one in records.open("nic")]
     record = next(one for one in records.records_of("nic") if one.name == "libfabric")
     assert "apt install libfabric1" in record.reason
+    with pytest.raises(NotAvailable, match="nic libfabric: .*apt install libfabric1"):
+        find_nics(records, cast("RankContext", None), FabricNic, "libfabric")
 
 
 def test_a_virtual_world_has_none() -> None:

@@ -31,7 +31,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.nic.base import EventKind, NicError
-from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, Progress
+from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
@@ -42,7 +42,7 @@ from ompy_components.btl.ofi.endpoint import OfiEndpoint
 from ompy_components.btl.ofi.failover import Blame, Failover, blame
 from ompy_components.btl.ofi.guard import Guard
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind, Seal
-from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode
+from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode, owner_makes_atomics
 from ompy_components.btl.ofi.receiving import ReceiveEngine
 from ompy_components.btl.ofi.records import (
     MessagePool,
@@ -178,8 +178,8 @@ class OfiModule(BtlModule):
             plain = self.info.delivery_complete
             valid = self.contexts.first.atomic_valid
             self.atomic_flags = atomic_words.flags_of(valid, plain=plain)
-            if self.atomic_flags and self.info.progress is Progress.MANUAL:
-                self.atomic_flags |= SUPPORTS_OWNER  # the target makes them where it reads its CQ
+            if self.atomic_flags and owner_makes_atomics(self.info):
+                self.atomic_flags |= SUPPORTS_OWNER
         if not self.atomic_flags:  # some providers say that they have atomics, and have none
             self.flags &= ~(ATOMIC_OPS | ATOMIC_FOPS)
 

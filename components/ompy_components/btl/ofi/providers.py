@@ -33,6 +33,8 @@ STOCK_LIST: Final = ("shm", "sockets", "tcp", "udp", "rstream", "usnic", "net")
 STOCK_REFUSED: Final = "ofi_rxm"
 SLOW: Final = ("udp;ofi_rxd", "sockets")  # reference ofi.md C2: by factors
 SHARED_MEMORY: Final = "shm"
+# 1.17 crashes the target of an atomic that comes between puts and gets of more than a packet
+FRAIL_ATOMICS: Final = "udp;ofi_rxd"
 
 
 class Wishes(NamedTuple):
@@ -93,6 +95,15 @@ def _unwanted(info: FabricInfo, wished: Wishes) -> str:
     if wished.domains and info.domain.lower() not in wished.domains:
         return f"its domain {info.domain} is not in btl_ofi_domain_include"
     return ""
+
+
+def owner_makes_atomics(info: FabricInfo) -> bool:
+    """Whether accumulates of windows may be its atomics: the target makes them as it reads its CQ.
+
+    A thread of the provider's own would make them beside the rank's.
+    """
+    frail = info.provider.lower().startswith(FRAIL_ATOMICS)
+    return info.progress is Progress.MANUAL and not frail
 
 
 def ordered(infos: Iterable[FabricInfo], *, one_host: bool) -> list[FabricInfo]:

@@ -147,11 +147,13 @@ class SmOsc(MessageOsc):
     # --- completion
 
     def flush(self, targets: Sequence[int]) -> None:
-        """All is done already."""
+        """All is done already; others get on."""
         raw.fence()
+        self._engine.progress()
 
     def flush_local(self, targets: Sequence[int]) -> None:
-        """All is done already."""
+        """All is done already; others get on."""
+        self._engine.progress()
 
     def sync(self) -> None:
         """Order this rank's stores before its loads."""
@@ -165,7 +167,11 @@ class SmOsc(MessageOsc):
         raw.fence()
 
     def unlock(self, target: int) -> None:
-        """Give it back, and wake who waits for it."""
+        """Give it back, and wake who waits for it; others get on."""
+        self._give_back(target)
+        self._engine.progress()
+
+    def _give_back(self, target: int) -> None:
         raw.fence()
         self._region_locks.unlock(target)
         self._wake(target)
@@ -177,13 +183,14 @@ class SmOsc(MessageOsc):
                 self.lock(target, exclusive=False)
             except BaseException:
                 for held in range(target):
-                    self.unlock(held)
+                    self._give_back(held)
                 raise
 
     def unlock_all(self) -> None:
-        """Give all back."""
+        """Give all back; others get on."""
         for target in range(len(self._parts)):
-            self.unlock(target)
+            self._give_back(target)
+        self._engine.progress()
 
     def atomic(self, target: int) -> None:
         """Have the lock for accumulates on a target."""

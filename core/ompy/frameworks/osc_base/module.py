@@ -213,10 +213,22 @@ class MessageOsc(OscModule):
 
     def flush_local(self, targets: Sequence[int]) -> None:
         """Wait for what is under way here."""
+        if not self._wait_open(targets):
+            self._engine.progress()
+        self._raise_first(targets)
+
+    def _wait_open(self, targets: Iterable[int]) -> bool:
+        """Wait for what is under way here to some targets; whether anything was.
+
+        Who had nothing to wait for lets others get on instead: a rank that locks, flushes and
+        looks at its own memory again and again may be waiting for what they do in it.
+        """
+        waits = False
         for target in targets:
             for pending in list(self.peer(target).open):
+                waits = waits or not pending.complete
                 self._engine.wait(pending)
-        self._raise_first(targets)
+        return waits
 
     def flush(self, targets: Sequence[int]) -> None:
         """Ask each target that was written to."""
@@ -235,10 +247,10 @@ class MessageOsc(OscModule):
             MPIError: an operation has failed.
         """
         trips = []
+        waited = False
         for target in targets:
             peer = self.peer(target)
-            for pending in list(peer.open):
-                self._engine.wait(pending)
+            waited = self._wait_open((target,)) or waited
             if target == self.rank:
                 continue
             if peer.written or (always and kind is Kind.COMPLETE):
@@ -249,6 +261,8 @@ class MessageOsc(OscModule):
         for peer, trip in trips:
             problem = self._answer(trip)
             peer.problem = peer.problem or problem
+        if not (waited or trips):
+            self._engine.progress()
         self._raise_first(targets)
 
     def _tell(self, peer: Peer, kind: Kind) -> None:
@@ -394,6 +408,7 @@ class MessageOsc(OscModule):
             return
         with self._engine.lock:
             self._locks.release(self.rank)
+        self._engine.progress()
         self._raise_first([target])
 
     def lock_all(self) -> None:
