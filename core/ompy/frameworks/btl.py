@@ -41,12 +41,11 @@ local handle is not needed by every module; `registration.py` has what most modu
 exactly one completion, good or bad; queued fragments are failed when the path breaks; the
 error callback comes once and before the error completions; completed well means the peer has
 it. A fragment that ends badly still has its bytes in `segment` and `payload` while the callback
-runs, so that the PML can send it over another path. `sendi` has no completion that could tell of a
-later loss: it either answers `NOT_AVAILABLE`, or what it took and may not have arrived goes back
-by `ErrorCallback.returned`, in the order it was sent. So may a fragment with `RETURNABLE`, which is
-completed before the peer has it. Of a fragment with `UNHURRIED` the completion may come late, with
-what else has to be said to its rank: nobody waits for this one alone. All this may cost something:
-a module does it from `begin_failover` on, which the PML calls.
+runs: the PML may send it over another path. `sendi` has no completion to tell of a later loss: it
+either answers `NOT_AVAILABLE`, or what it took and may not have arrived goes back by
+`ErrorCallback.returned`, in the order it was sent. So may a fragment with `RETURNABLE`, which is
+completed before the peer has it; one with `UNHURRIED` may complete late: nobody waits for it alone.
+A module does all this, which may cost something, once the PML has called `begin_failover`.
 
 **Failing over and back.** A path that breaks is told once, with `ERROR_NONFATAL` where the module
 keeps the obligations: another path may do. The module goes on trying to mend it by itself, and
@@ -106,7 +105,7 @@ BTL_OWNERSHIP: Final = 0x2
 SEND_ALWAYS_CALLBACK: Final = 0x4
 SIGNAL: Final = 0x40
 RETURNABLE: Final = 0x100  # arbitrary: beyond Open MPI's; see "Failover obligations"
-UNHURRIED: Final = 0x200  # the same
+UNHURRIED: Final = 0x200  # arbitrary, the same
 
 # registration flags: what the memory is for; reference openmpi.md 3.11, numbers as Open MPI's
 LOCAL_WRITE: Final = 0x1
