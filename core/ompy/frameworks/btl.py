@@ -34,17 +34,16 @@ the local memory and whose `context` is the caller's. A completed put is in the 
 before any fragment sent to that peer afterwards arrives (with `RDMA_COMPLETION`: at once). More
 than `put_limit` or `get_limit` bytes, and what misses the alignment, gets `NOT_AVAILABLE`. A
 handle that names nothing (now), bytes outside of it and access it does not give end with
-`BAD_PARAM`, as result or as status; nothing is touched, and the path is as good as before. A
-local handle is not needed by every module; `registration.py` has what most modules do with them.
+`BAD_PARAM`, as result or as status; nothing is touched, the path is as good as before. Not every
+module needs a local handle; `registration.py` has what most do with them.
 
 **Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
-exactly one completion, good or bad; queued fragments are failed when the path breaks; the
-error callback comes once and before the error completions; completed well means the peer has
-it. A fragment that ends badly still has its bytes in `segment` and `payload` while the callback
-runs: the PML may send it over another path. `sendi` has no completion to tell of a later loss: it
-either answers `NOT_AVAILABLE`, or what it took and may not have arrived goes back by
-`ErrorCallback.returned`, in the order it was sent. So may a fragment with `RETURNABLE`, which is
-completed before the peer has it; one with `UNHURRIED` may complete late: nobody waits for it alone.
+exactly one completion, good or bad; queued ones fail when the path breaks; the error callback
+comes once, before the error completions; completed well means the peer has it. A fragment that ends
+badly still has its bytes in `segment` and `payload` while the callback runs: the PML may send it over another path.
+`sendi` has no completion to tell of a later loss: it either answers `NOT_AVAILABLE`, or what it
+took and may not have arrived goes back by `ErrorCallback.returned`, in order. So may a fragment
+with `RETURNABLE`, completed before the peer has it; one with `UNHURRIED` may complete late.
 A module does all this, which may cost something, once the PML has called `begin_failover`.
 
 **Failing over and back.** A path that breaks is told once, with `ERROR_NONFATAL` where the module
@@ -105,7 +104,7 @@ BTL_OWNERSHIP: Final = 0x2
 SEND_ALWAYS_CALLBACK: Final = 0x4
 SIGNAL: Final = 0x40
 RETURNABLE: Final = 0x100  # arbitrary: beyond Open MPI's; see "Failover obligations"
-UNHURRIED: Final = 0x200  # arbitrary, the same
+UNHURRIED: Final = 0x200  # arbitrary; nobody waits for this fragment alone
 
 # registration flags: what the memory is for; reference openmpi.md 3.11, numbers as Open MPI's
 LOCAL_WRITE: Final = 0x1
