@@ -63,10 +63,14 @@ class Job:
         self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
         self._out.wait_for(1, "step")
 
-    def wait_for_both(self, *words):
-        """Until both ranks have said this of a rail."""
-        for rank in (0, 1):
-            self._err.wait_for(1, f"rank {rank} to", *words)
+    def wait_for_both(self, *words, times=(1, 1)):
+        """Until each rank has said this of a rail so often."""
+        for rank, count in enumerate(times):
+            self._err.wait_for(count, f"rank {rank} to", *words)
+
+    def once_more(self, *words):
+        """How often each rank will have said this when it has said it again."""
+        return [self._err.count(f"rank {rank} to", *words) + 1 for rank in (0, 1)]
 
     def has_said(self, *words):
         """Whether a rank has said this of a rail by now."""
@@ -83,26 +87,49 @@ class Job:
         return longest, json.loads(self.report.read_text())["rails"]
 
 
-def pulled(lab):
-    lab("cut", "h2", "rail1")
+def pulled(lab, rail="rail1"):
+    lab("cut", "h2", rail)
 
 
-def swallowed(lab):
+def swallowed(lab, rail="rail1"):
     for host in ("h1", "h2"):
-        lab("loss", host, "rail1", 100)
+        lab("loss", host, rail, 100)
 
 
-def restored(lab):
-    lab("heal", "h2", "rail1")
+def restored(lab, rail="rail1"):
+    lab("heal", "h2", rail)
     for host in ("h1", "h2"):
-        lab("loss", host, "rail1", 0)
+        lab("loss", host, rail, 0)
 
 
 @pytest.mark.parametrize("number", range(effort(1)))
 @pytest.mark.parametrize("fault", [pulled, swallowed])
-def test_a_rail_goes_in_the_middle_of_a_loop_and_comes_back(lab, tmp_path, fault, number):
-    """The program goes on, both ends say so, and when it has returned both use it again."""
-    breaks_and_heals(lab, Job(lab, tmp_path), fault)
+def test_ten_times_a_rail_goes_in_the_middle_of_a_loop_and_comes_back(
+    lab, tmp_path, fault, number
+):
+    """The program goes on, both ends say so, and when it has returned both use it again.
+
+    Five times each, now one rail and now the other; a flapping rail is not left alone here.
+    """
+    job = Job(lab, tmp_path, "--mca", "btl_base_heal_hold_ms", "0")
+    rails = ("rail1", "rail2", "rail1", "rail2", "rail1")
+    try:
+        for rail in rails:
+            broken, healed = job.once_more(rail, "not healed"), job.once_more(rail, ": healed at")
+            fault(lab, rail)
+            job.wait_for_both(rail, "not healed", times=broken)
+            restored(lab, rail)
+            job.wait_for_both(rail, ": healed at", times=healed)
+        longest, events = job.end()
+    finally:
+        for rail in set(rails):
+            restored(lab, rail)
+    for rank in (0, 1):
+        for rail in rails:
+            own = [event for event in events if event["rank"] == rank and rail in event["rail"]]
+            assert sum(bool(event["healed_ns"]) for event in own) >= rails.count(rail), own
+    assert sum(event["messages"] for event in events), "nothing was under way at any cut"
+    print(f"longest step {max(longest) * 1000:.0f} ms; {[event['cause'] for event in events]}")
 
 
 @pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
