@@ -46,6 +46,7 @@ STEPS = [
     Step("10,000 worlds of bad wires", ["tools/lossy_sweep.py", "--worlds", "10000"]),
     Step("10,000 worlds of conduits", ["tools/conduit_sweep.py"]),
     Step("10,000 worlds of dying rails", ["tools/bfo_sweep.py", "--worlds", "10000"]),
+    Step("12 cuts of rails", ["tools/cable_cuts.py", "--cuts", "12"]),
     tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
     tests("usnic's kit", "tests/conformance/test_in_tree.py", "-k", "Usnic", OMPY_EFFORT="4"),
     tests("openib's kit", "tests/conformance/test_in_tree.py", "-k", "Openib", OMPY_EFFORT="2"),

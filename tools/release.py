@@ -38,6 +38,7 @@ STEPS = [
     ),
     Step("100,000 worlds of bad wires", ["tools/lossy_sweep.py"]),
     Step("1,000,000 worlds of dying rails", ["tools/bfo_sweep.py"]),
+    Step("200 cuts of rails", ["tools/cable_cuts.py"]),
     Step("all gates", ["tools/check.py"]),
 ]
 

@@ -63,10 +63,14 @@ class Job:
         self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
         self._out.wait_for(1, "step")
 
-    def wait_for_both(self, *words):
-        """Until both ranks have said this of a rail."""
-        for rank in (0, 1):
-            self._err.wait_for(1, f"rank {rank} to", *words)
+    def wait_for_both(self, *words, times=(1, 1)):
+        """Until each rank has said this of a rail so often."""
+        for rank, count in enumerate(times):
+            self._err.wait_for(count, f"rank {rank} to", *words)
+
+    def once_more(self, *words):
+        """How often each rank will have said this when it has said it again."""
+        return [self._err.count(f"rank {rank} to", *words) + 1 for rank in (0, 1)]
 
     def has_said(self, *words):
         """Whether a rank has said this of a rail by now."""
@@ -83,26 +87,47 @@ class Job:
         return longest, json.loads(self.report.read_text())["rails"]
 
 
-def pulled(lab):
-    lab("cut", "h2", "rail1")
+def pulled(lab, rail="rail1"):
+    lab("cut", "h2", rail)
 
 
-def swallowed(lab):
+def swallowed(lab, rail="rail1"):
     for host in ("h1", "h2"):
-        lab("loss", host, "rail1", 100)
+        lab("loss", host, rail, 100)
 
 
-def restored(lab):
-    lab("heal", "h2", "rail1")
+def restored(lab, rail="rail1"):
+    lab("heal", "h2", rail)
     for host in ("h1", "h2"):
-        lab("loss", host, "rail1", 0)
+        lab("loss", host, rail, 0)
 
 
 @pytest.mark.parametrize("number", range(effort(1)))
 @pytest.mark.parametrize("fault", [pulled, swallowed])
-def test_a_rail_goes_in_the_middle_of_a_loop_and_comes_back(lab, tmp_path, fault, number):
-    """The program goes on, both ends say so, and when it has returned both use it again."""
-    breaks_and_heals(lab, Job(lab, tmp_path), fault)
+def test_ten_times_a_rail_goes_in_the_middle_of_a_loop_and_comes_back(lab, tmp_path, fault, number):
+    """The program goes on, both ends say so, and when it has returned both use it again.
+
+    Five times each, now one rail and now the other; a flapping rail is not left alone here.
+    """
+    job = Job(lab, tmp_path, "--mca", "btl_base_heal_hold_ms", "0")
+    rails = ("rail1", "rail2", "rail1", "rail2", "rail1")
+    try:
+        for rail in rails:
+            broken, healed = job.once_more(rail, "not healed"), job.once_more(rail, ": healed at")
+            fault(lab, rail)
+            job.wait_for_both(rail, "not healed", times=broken)
+            restored(lab, rail)
+            job.wait_for_both(rail, ": healed at", times=healed)
+        longest, events = job.end()
+    finally:
+        for rail in set(rails):
+            restored(lab, rail)
+    for rank in (0, 1):
+        for rail in rails:
+            own = [event for event in events if event["rank"] == rank and rail in event["rail"]]
+            assert sum(bool(event["healed_ns"]) for event in own) >= rails.count(rail), own
+    assert sum(event["messages"] for event in events), "nothing was under way at any cut"
+    print(f"longest step {max(longest) * 1000:.0f} ms; {[event['cause'] for event in events]}")
 
 
 @pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
@@ -111,6 +136,67 @@ def test_a_rail_goes_in_the_middle_of_a_loop_and_comes_back(lab, tmp_path, fault
 def test_rails_of_emulated_nics(lab, tmp_path, btl, fault):
     """The same by transports of our own; a tenth of the bytes, as Python carries each packet."""
     breaks_and_heals(lab, Job(lab, tmp_path, rails=rails_of(btl), size=10_000), fault)
+
+
+THREADS = """
+import os, sys, threading, traceback
+import numpy as np
+from mpi4py import MPI
+w = MPI.COMM_WORLD
+other, size = 1 - w.rank, int(sys.argv[1])
+here, there = np.zeros(size), np.empty(size)
+
+def messages(comm, turn):
+    back = comm.sendrecv((turn, bytes(5000)), other, source=other)
+    assert back == (turn, bytes(5000)), turn
+    comm.Sendrecv(np.full(size, turn), other, recvbuf=there, source=other)
+    assert (there == turn).all(), turn
+
+def sums(comm, turn):
+    a = np.full(size, turn)
+    b = np.empty_like(a)
+    comm.Iallreduce(a, b).Wait()
+    assert (b == 2 * turn).all(), turn
+
+def windows(comm, turn):
+    window.Fence()
+    window.Put(np.full(size, 10 * turn + w.rank), other)
+    window.Fence()
+    assert (here == 10 * turn + other).all(), turn
+
+def run(step, comm):
+    turn = 0
+    try:
+        while comm.allreduce(not os.path.exists(sys.argv[2])) == 2:
+            turn += 1
+            step(comm, float(turn))
+    except BaseException:
+        traceback.print_exc()
+        w.Abort(3)
+
+comms = [w.Dup() for _ in range(3)]
+window = MPI.Win.Create(here, 8, comm=comms[2])
+parts = zip((messages, sums, windows), comms)
+threads = [threading.Thread(target=run, args=part) for part in parts]
+for thread in threads:
+    thread.start()
+if w.rank == 0:
+    print("step 0 0", flush=True)
+for thread in threads:
+    thread.join()
+window.Free()
+if w.rank == 0:
+    print("done", flush=True)
+"""
+
+
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
+@pytest.mark.parametrize("fault", [pulled, swallowed])
+@pytest.mark.parametrize("btl", ["tcp", "usnic", "openib"])
+def test_a_rail_goes_under_several_threads(lab, tmp_path, btl, fault):
+    """Each does something else: messages, a nonblocking collective, puts into a window."""
+    job = Job(lab, tmp_path, rails=rails_of(btl), size=10_000, program=THREADS)
+    breaks_and_heals(lab, job, fault)
 
 
 def breaks_and_heals(lab, job, fault):

@@ -9,6 +9,9 @@ arrived and failed. What a fault does to one transfer:
     late      it completes with an error, and arrives long afterwards
     twice     it arrives twice, and completes well; the path stays
     refused   the path breaks while it is offered: the caller gets `status`
+    again     what arrives is none, by its checksum: the NIC sends it again, the path stays
+    stuck     it is lost in the peer's ring (openib's eager RDMA): what comes behind it completes
+              well, and is found when the peer knows that the path broke and moves along
 
 A path that breaks does so at both ends, at the other one a moment later, or never (half open).
 """
@@ -85,7 +88,7 @@ class Fault:
         what: one of `KINDS`.
         fragment: name of its header, or `WRITE`, `READ`, `SENDI`; empty for any.
         nth: of those, counting from 1, over all ranks and rails.
-        delay: of `late`, ns.
+        delay: of `late` and `again`, ns.
         first: which end notices: `sender`, `receiver` or `both`.
         gone: the whole interface of the sender goes, not only this path.
     """
@@ -102,8 +105,10 @@ def possible(what: str, name: str) -> str:
     """What a fault comes to where it cannot be: a BTL delivers once what it is given once.
 
     Whatever arrives twice was sent twice: ACK, PUT and FRAG never are. A read that has failed
-    writes nothing any more.
+    writes nothing any more. A put or get goes past the ring.
     """
+    if what == "stuck" and name in (WRITE, READ):
+        return "lost"
     if what == "twice" and name in ("ACK", "PUT", "FRAG"):
         return "error"
     return "lost" if what == "late" and name == READ else what
@@ -161,7 +166,7 @@ class Transfer:
 class FailingModule(RdmaModule):
     """One rail of one rank."""
 
-    __slots__ = ("broken", "under_way")
+    __slots__ = ("behind", "broken", "stuck", "under_way")
 
     def __init__(self, context: Any, net: FailingNet, index: int, rail: FailingRail) -> None:
         super().__init__(context, net, index, rail)
@@ -170,6 +175,8 @@ class FailingModule(RdmaModule):
             self.flags |= FAILOVER_SUPPORT
         self.broken: set[int] = set()
         self.under_way: dict[int, list[Transfer]] = {}
+        self.stuck: set[int] = set()  # peers whose ring has a slot that nothing comes into
+        self.behind: dict[int, list[Callable[[], None]]] = {}  # what lies behind one, here
 
     # -- paths
 
@@ -188,6 +195,8 @@ class FailingModule(RdmaModule):
             if not transfer.done:
                 transfer.done = True
                 transfer.complete(self.rail.status)
+        self.stuck.discard(peer)
+        self.events.extend(self.behind.pop(peer, []))
         if tell_other and self.rail.other_end >= 0:
             there = self.there(peer)
             me = self.context.rank
@@ -257,12 +266,16 @@ class FailingModule(RdmaModule):
         delay = self.free_at[peer] - engine.now() + self.latency * US
         there = self.there(peer)
         what = fault.what if fault is not None else ""
-        if what != "lost":
+        if what == "again" and fault is not None:
+            delay += fault.delay
+        if what not in ("lost", "stuck"):
             late = fault.delay if fault is not None and what == "late" else 0
             engine.conductor.after(delay + late, partial(self.land, there, transfer, bool(late)))
+        if what == "stuck":
+            self.stuck.add(peer)
         if what == "twice":
             engine.conductor.after(delay + 1, partial(self.land, there, transfer, True))
-        if fault is not None and what in ("lost", "error", "late"):
+        if fault is not None and what in ("lost", "error", "late", "stuck"):
             self.noticed(fault, peer, delay + self.rail.notice)
         else:
             self.after(self, delay + self.latency * US, partial(self.finished, peer, transfer))
@@ -272,8 +285,11 @@ class FailingModule(RdmaModule):
         """At the peer's NIC: put and get need no more, a fragment is read in the next poll."""
         if transfer.dropped and not straggler:
             return
+        me = self.context.rank
         if transfer.one_sided:
             transfer.arrive()
+        elif there.context.rank in self.stuck and not straggler and me not in there.broken:
+            there.behind.setdefault(me, []).append(transfer.arrive)
         else:
             there.events.append(transfer.arrive)
             there.context.engine.wake()

@@ -95,10 +95,8 @@ def _no_fragment(cell: Cell) -> str:
 
 def _no_fault(cell: Cell) -> str:
     once = ("ACK", "PUT", "FRAG", WRITE, READ)
-    if cell.fault == "corrupted":
-        return "a BTL's checksum makes it a loss"
-    if cell.fault == "stuck in eager RDMA":
-        return "openib moves its slots along by itself; to a PML it is late"
+    if cell.fault == "stuck in eager RDMA" and cell.fragment in (WRITE, READ):
+        return "it is no fragment, and goes past the ring"
     if cell.fault == "delivered twice" and cell.fragment in once:
         return "it is never sent twice under one id, and a BTL delivers once"
     if cell.fault == "late" and cell.fragment == READ:
@@ -108,7 +106,7 @@ def _no_fault(cell: Cell) -> str:
 
 def _no_moment(cell: Cell) -> str:
     if cell.moment in MOMENTS_OF_NOTICE:
-        if cell.fault == "delivered twice":
+        if cell.fault in ("delivered twice", "corrupted"):
             return "nobody notices anything: the path is good"
         if cell.fault in ("half-open", "NIC gone") and cell.moment != "sender first":
             return "by its nature its own end notices first"
@@ -132,7 +130,13 @@ def run(cell: Cell) -> int:
     """
     rail, size, mode, own = PROTOCOLS[cell.protocol]
     late_post = {"before match": 500 * US, "during match": 2 * US}.get(cell.moment, 0)
-    what = {"error but delivered": "error", "delivered twice": "twice", "late": "late"}
+    what = {
+        "error but delivered": "error",
+        "delivered twice": "twice",
+        "late": "late",
+        "corrupted": "again",
+        "stuck in eager RDMA": "stuck",
+    }
     first = cell.moment.split()[0] if cell.moment in MOMENTS_OF_NOTICE else "sender"
     fault = Fault(
         what.get(cell.fault, "lost"),

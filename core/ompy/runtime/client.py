@@ -124,6 +124,7 @@ class AgentClient(WireUp):
         self._published: dict[str, bytes] = {}
         self._calls = 0
         self._sending = _thread.allocate_lock()
+        self._reading = _thread.allocate_lock()  # by a call it is held until it has its answer
         self._why_closed = ""
         (self._lifeline,) = welcome.descriptors
         _die_with_writer(self._lifeline)
@@ -256,15 +257,16 @@ class AgentClient(WireUp):
 
     def on_readable(self) -> None:
         """Handle the notices that have come, without waiting."""
-        if self._why_closed:
-            return
+        if self._why_closed or not self._reading.acquire(False):
+            return  # another thread's call takes the notices along
         try:
             while self._receive(socket.MSG_DONTWAIT):
                 pass
         except BlockingIOError:
             pass
-        while (frame := self._decoder.next()) is not None:
-            self._notice(frame)
+        finally:
+            self._take_notices()
+            self._reading.release()
         self._hand_out()
 
     def close(self) -> None:
@@ -313,16 +315,16 @@ class AgentClient(WireUp):
             MPIError: as the agent says.
         """
         self._check_open()
-        self._calls += 1
-        try:
-            self._send(encode(kind, {**header, "call": self._calls}, body))
-        except ControlError as problem:
-            raise MPIError(ERR_OTHER, str(problem)) from None
-        except ConnectionError:
-            os._exit(AGENT_GONE)
-        answer = self._answer(self._calls)
-        while (frame := self._decoder.next()) is not None:  # it would not be readable any more
-            self._notice(frame)
+        with self._reading:
+            self._calls += 1
+            try:
+                self._send(encode(kind, {**header, "call": self._calls}, body))
+            except ControlError as problem:
+                raise MPIError(ERR_OTHER, str(problem)) from None
+            except ConnectionError:
+                os._exit(AGENT_GONE)
+            answer = self._answer(self._calls)
+            self._take_notices()  # it would not be readable any more
         self._hand_out()
         if answer.kind is Kind.REFUSED:
             raise MPIError(answer.header["code"], answer.body.decode())
@@ -335,6 +337,10 @@ class AgentClient(WireUp):
                 self._receive()
             if frame.header.get("call") == call:
                 return frame
+            self._notice(frame)
+
+    def _take_notices(self) -> None:
+        while (frame := self._decoder.next()) is not None:
             self._notice(frame)
 
     def _notice(self, frame: Frame) -> None:

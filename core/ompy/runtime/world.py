@@ -269,7 +269,7 @@ def _paths(client: AgentClient, context: RankContext, registry: Registry) -> Pat
     from ompy.runtime.probes.client import AgentPaths
     from ompy.runtime.probes.parameters import probing_of
 
-    made = AgentPaths(client, context, probing_of(registry))
+    made = AgentPaths(client, context, probing_of(registry), client.on_readable)
     client.on_path = made.told
     return made
 

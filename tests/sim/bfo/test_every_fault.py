@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from ompy.frameworks.btl import GET, PUT
 
-from tests.sim.ob1.programs import one_message
+from tests.sim.ob1.programs import exchange, one_message
 from tests.support.effort import THOROUGH
-from tests.support.failing_rails import KINDS, US, FailingRail, Fault, failing_world
+from tests.support.failing_rails import (
+    KINDS,
+    US,
+    FailingModule,
+    FailingRail,
+    Fault,
+    failing_world,
+)
 from tests.support.fault_matrix import PROTOCOLS
 
 DOUBLES = ("send/receive pipeline", "direct put", "direct get")
@@ -39,7 +48,7 @@ def test_every_fault(protocol: str) -> None:
     for nth in (
         range(1, count + 1) if THOROUGH or count < 16 else range(count % 3 or 3, count + 1, 3)
     ):
-        for what in KINDS:
+        for what in (*KINDS, "again", "stuck"):
             first = Fault(what, nth=nth, delay=60 * US)
             after = _run(protocol, [first], 0)
             seen.update(after)
@@ -51,6 +60,28 @@ def test_every_fault(protocol: str) -> None:
     if doubles:
         assert seen["RNDVRESTARTNOTIFY"]
         assert seen["RNDVRESTARTACK"]
+
+
+@pytest.mark.parametrize("other_end", [0, 500 * US])
+@pytest.mark.parametrize("flags", [0, PUT, PUT | GET])
+def test_what_lies_behind_a_stuck_slot(
+    flags: int, other_end: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was acknowledged, and is found when what the broken rail lost has gone another way."""
+    held: Counter[int] = Counter()
+    break_path = FailingModule.break_path
+
+    def counted(self: FailingModule, peer: int, **others: Any) -> None:
+        held[len(self.behind.get(peer, ()))] += 1
+        break_path(self, peer, **others)
+
+    monkeypatch.setattr(FailingModule, "break_path", counted)
+    rail = FailingRail(flags=flags, sendi=True, notice=60 * US, other_end=other_end)
+    count = failing_world([exchange] * 2, [rail] * 2, immortal=(1,)).net.counts[""]
+    step = 1 if THOROUGH else 7
+    for nth in range(1, count + 1, step):
+        failing_world([exchange] * 2, [rail] * 2, [Fault("stuck", nth=nth)], immortal=(1,))
+    assert max(held) > 1, "nothing lay behind one"
 
 
 @pytest.mark.parametrize("protocol", ["direct put", "send/receive pipeline", "direct get"])

@@ -107,6 +107,20 @@ def test_the_page_of_cuts_says_how_and_when_they_were_made() -> None:
     assert line == ("1 of 7: transfer, link: noticed 3 ms, pause 20 ms, silence 8 ms, back 200 ms")
 
 
+def test_a_promise_that_is_not_kept_is_told() -> None:
+    quick = {**CUT, "kind": "hole", "pause": 0.4, "back": 0.3, "goodput": [0.96e8]}
+    assert all(promise.kept for promise in cable_cuts.promises([CUT, quick], [1e8]))
+    for slow in (
+        {**CUT, "pause": 0.06},
+        {**quick, "pause": 0.6},
+        {**CUT, "back": 1.2},
+        {**CUT, "goodput": [0.9e8]},
+    ):
+        broken = [one for one in cable_cuts.promises([slow], [1e8]) if not one.kept]
+        assert len(broken) == 1
+        assert cable_cuts.judged(broken)[-1].endswith("| **no** |")
+
+
 def test_a_parameter_of_the_user_stands_in_place_of_the_tools() -> None:
     include = ["--mca", "btl_tcp_if_include", "rail1,rail2"]
     for btls, more in (("self,usnic", []), ("self,openib,tcp", include)):

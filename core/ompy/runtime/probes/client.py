@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ompy.engine.base import Poller
 from ompy.frameworks.paths import Paths, PathVerdict, PathWatch, Probing
 
 if TYPE_CHECKING:
@@ -24,18 +25,44 @@ class Agent(Protocol):
         """Have it do so no more."""
 
 
+class _News(Poller):
+    """Has a rank that never sleeps hear its agent all the same.
+
+    A parked rank is woken by what its agent says. One whose waits are all too short to park would
+    never look, and a rail that works again would stay unused as long as the program is busy.
+    """
+
+    __slots__ = ("_look",)
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        self._look = look
+
+    def poll(self) -> int:
+        self._look()
+        return 0  # what follows from it is done by timers
+
+
 class AgentPaths(Paths):
     """The paths of one rank."""
 
-    def __init__(self, agent: Agent, context: RankContext, probing: Probing) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        context: RankContext,
+        probing: Probing,
+        look: Callable[[], object] | None = None,
+    ) -> None:
         """The rank's way to its agent.
 
         Args:
             agent: the connection.
             context: of the rank.
             probing: how paths are asked about.
+            look: takes what the agent has said, without waiting; called now and then from the
+                rank's polling as long as a path is watched. None where that is not needed.
         """
         self._agent = agent
+        self._news = _News(look) if look is not None else None
         self._context = context
         self._probing = probing
         self._watches: dict[int, AgentWatch] = {}
@@ -60,6 +87,9 @@ class AgentPaths(Paths):
             port = int(self._context.modex(proc).get(KEY, b"0"))
         self._last += 1
         made = AgentWatch(self, self._last, changed)
+        if self._news is not None and not self._watches:
+            self._context.engine.add_poller(self._news)
+            self._context.engine.poll_seldom(self._news, seldom=True)
         self._watches[self._last] = made
         self._agent.watch_path(
             {
@@ -85,6 +115,8 @@ class AgentPaths(Paths):
         """Of no more interest."""
         if self._watches.pop(watch, None) is not None:
             self._agent.unwatch_path(watch)
+            if self._news is not None and not self._watches:
+                self._context.engine.remove_poller(self._news)
 
 
 class AgentWatch(PathWatch):
