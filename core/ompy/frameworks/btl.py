@@ -40,7 +40,7 @@ module needs a local handle; `registration.py` has what most do with them.
 **Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
 exactly one completion, good or bad; queued ones fail when the path breaks; the error callback
 comes once, before the error completions; completed well means the peer has it. A fragment that ends
-badly still has its bytes in `segment` and `payload` while the callback runs: the PML may send it over another path.
+badly has its bytes in `segment` and `payload` while the callback runs: another path may do for it.
 `sendi` has no completion to tell of a later loss: it either answers `NOT_AVAILABLE`, or what it
 took and may not have arrived goes back by `ErrorCallback.returned`, in order. So may a fragment
 with `RETURNABLE`, completed before the peer has it; one with `UNHURRIED` may complete late.
