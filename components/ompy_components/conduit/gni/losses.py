@@ -58,9 +58,7 @@ class Losses:
             if proc.departed or engine.now() >= due:
                 del self._due[node]
                 if not proc.departed:
-                    raise MPIError(
-                        ERR_PROC_FAILED, f"{proc} cannot be reached: {self._why[node]}"
-                    )
+                    raise MPIError(ERR_PROC_FAILED, f"{proc} cannot be reached: {self._why[node]}")
 
 
 def _nothing() -> None:
