@@ -103,7 +103,8 @@ def real_code(name: str, ranks: int, conduit: str, messages: str, pshm: int) -> 
         name,
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, cwd=ROOT, env=environment).returncode
+    done = subprocess.run(command, capture_output=True, check=False, cwd=ROOT, env=environment)
+    return done.returncode
 
 
 def cell(program: Program, under: Under, seeds: int) -> str:
