@@ -4,13 +4,15 @@
     python tools/gasnet_table.py [--seeds 3] [--write]
 
 Every program of `tests/support/gasnet_programs.py` runs in a virtual world for each seed, over each
-conduit of `tests/support/gasnet_worlds.py` but the late ones. `--write` replaces the table of
-`docs/gasnet-tests.md`.
+conduit of `tests/support/gasnet_worlds.py` but the late ones. Threads and ends of jobs need real
+processes: those programs run once each. `--write` replaces the tables of `docs/gasnet-tests.md`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 from typing import Final
 
@@ -27,6 +29,19 @@ DOCUMENT: Final = ROOT / "docs" / "gasnet-tests.md"
 COLUMNS: Final = {name: under for name, under in CONDUITS.items() if not under.nic}
 HEAD: Final = "| program | GASNet's | ranks |"
 
+# programs of real processes: GASNet's, ranks, the exit code they are to end with
+REAL: Final = {
+    "threads": ("testthreads, testcontend", 3, 0),
+    "all_exit": ("testexit (all at once)", 3, 0),
+    "one_exits": ("testexit (one, others poll)", 3, 7),
+    "one_leaves": ("testexit (return with a code)", 3, 5),
+    "handler_exits": ("testexit (in a handler)", 3, 9),
+    "exits_before_attach": ("testexit (before attach)", 3, 5),
+    "one_fails": ("testexit (an error)", 3, 1),
+    "one_is_killed": ("testexit (a signal)", 3, 137),
+}
+PATIENCE: Final = 60  # s; arbitrary: they take a second
+
 
 def main() -> None:
     options = argparse.ArgumentParser(description="GASNet's tests over every conduit.")
@@ -41,10 +56,55 @@ def main() -> None:
         failed += sum(not text.endswith("worlds") for text in cells)
         table.append(f"| `{name}` | {program.follows} | {program.ranks} | {' | '.join(cells)} |")
         print(table[-1], flush=True)
+    ends, wrong = real_table()
+    print(ends)
+    failed += wrong
+    table += ["", "Between real processes, with the code the job ended with:", "", ends]
     if chosen.write:
         text = DOCUMENT.read_text()
         DOCUMENT.write_text(text[: text.index(HEAD)] + "\n".join(table) + "\n")
     sys.exit(failed > 0)
+
+
+def real_table() -> tuple[str, int]:
+    """The table of `REAL`, and how many of its cells are wrong."""
+    ways = [
+        (conduit, messages, pshm)
+        for pshm in (0, 1)
+        for conduit in ("gemini", "aries")
+        for messages in (("smsg", "mailboxes") if not pshm else ("smsg",))
+    ]
+    names = [f"{way[0]}, {'neighbours' if way[2] else way[1]}" for way in ways]
+    lines = [
+        f"| program | GASNet's | ranks | {' | '.join(names)} |",
+        "|---" * (3 + len(ways)) + "|",
+    ]
+    wrong = 0
+    for name, (follows, ranks, expected) in REAL.items():
+        codes = [real_code(name, ranks, *way) for way in ways]
+        wrong += sum(code != expected for code in codes)
+        cells = [str(code) if code == expected else f"**{code}**" for code in codes]
+        lines.append(f"| `{name}` | {follows} | {ranks} | {' | '.join(cells)} |")
+    return "\n".join(lines), wrong
+
+
+def real_code(name: str, ranks: int, conduit: str, messages: str, pshm: int) -> int:
+    """What a job of a program ends with."""
+    command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), "--timeout", str(PATIENCE)]
+    for key, value in (("messages", messages), ("pshm", str(pshm))):
+        command += ["--mca", f"conduit_{conduit}_{key}", value]
+    command += [
+        "--mca",
+        "conduit",
+        conduit,
+        sys.executable,
+        "-m",
+        "tests.support.gasnet_rank",
+        name,
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, check=False, cwd=ROOT, env=environment)
+    return done.returncode
 
 
 def cell(program: Program, under: Under, seeds: int) -> str:

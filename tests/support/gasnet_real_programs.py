@@ -231,6 +231,24 @@ def all_exit(gasnet: Any) -> None:
     gasnet.exit(0)
 
 
+def asks_for_ever(gasnet: Any) -> None:
+    """Asks the other rank and waits for its answer, until that is impossible."""
+    answered: list[int] = []
+
+    def ask(token: Any, _payload: memoryview, number: int) -> None:
+        gasnet.am_reply_short(token, answer, number)
+
+    def answer(_token: Any, _payload: memoryview, number: int) -> None:
+        answered.append(number)
+
+    gasnet.init()
+    gasnet.attach([ask, answer], PAGE_SIZE)
+    while True:
+        answered.clear()
+        gasnet.am_request_short(1 - gasnet.mynode(), ask, 0)
+        gasnet.block_until(lambda: bool(answered))
+
+
 REAL = {
     program.__name__: program
     for program in (
@@ -245,5 +263,6 @@ REAL = {
         one_is_killed,
         exits_before_attach,
         all_exit,
+        asks_for_ever,
     )
 }

@@ -35,11 +35,13 @@ class Under:
         name: of the conduit.
         settings: parameters; of the loopback, limits.
         nic: parameters of the NIC below.
+        hosts: how many hosts the ranks are on, in turn.
     """
 
     name: str
     settings: Mapping[str, object] = field(default_factory=dict)
     nic: Mapping[str, object] = field(default_factory=dict)
+    hosts: int = 1
 
 
 CONDUITS = {
@@ -53,6 +55,8 @@ CONDUITS = {
         for messages in ("smsg", "mailboxes")
     },
     "aries, neighbours": Under("aries", {"pshm": True}),
+    "gemini, hosts": Under("gemini", {"messages": "smsg", "pshm": True}, hosts=2),
+    "aries, hosts": Under("aries", {"messages": "mailboxes", "pshm": True}, hosts=2),
     "gemini, late": Under("gemini", {"messages": "smsg"}, {"late": 40}),
     "aries, late": Under("aries", {"messages": "mailboxes"}, {"late": 40}),
     "gemini, scarce": Under("gemini", {"messages": "smsg", "networkdepth": 1, "num_pd": 1}),
@@ -60,7 +64,14 @@ CONDUITS = {
 }
 
 
-FEW = ("loopback", "loopback, scarce", "gemini, smsg", "aries, mailboxes", "aries, neighbours")
+FEW = (
+    "loopback",
+    "loopback, scarce",
+    "gemini, smsg",
+    "aries, mailboxes",
+    "aries, neighbours",
+    "aries, hosts",
+)
 # what CI runs over; the nightly run has them all
 CHOSEN = CONDUITS if THOROUGH else {name: CONDUITS[name] for name in FEW}
 
@@ -125,7 +136,8 @@ def run(
     def bring_up(context: RankContext, _registry: Registry) -> _Rank:
         return _Rank(partial(make, context))
 
-    job = VirtualJob(ranks, parts, seed=seed, bring_up=bring_up)
+    hosts = [rank % under.hosts for rank in range(ranks)]
+    job = VirtualJob(ranks, parts, seed=seed, hosts=hosts, bring_up=bring_up)
     each = list(programs) if isinstance(programs, Sequence) else [programs] * ranks
     return job.run([partial(_run, program) for program in each])
 

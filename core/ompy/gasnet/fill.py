@@ -37,7 +37,7 @@ class Fills(Values):
         """
         handle = self.memset_nb(node, offset, value, size)
         if not handle.complete:
-            self._engine.wait(handle)
+            self._wait(handle)
         handle._release()
 
     def memset_nb(self, node: int, offset: int, value: int, size: int) -> Handle:

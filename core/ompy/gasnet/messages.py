@@ -303,6 +303,9 @@ class Messages(Rank):
         running.append(token)
         try:
             function(token, payload, *words)
+        except MPIError as problem:
+            self._handlers_own = problem
+            raise
         finally:
             running.pop()
             if not running:

@@ -9,12 +9,14 @@ from operator import index as as_index
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ompy import raw
+from ompy.data.errors import MPIError
 from ompy.engine.base import Engine
 from ompy.frameworks.conduit import HANDLERS, Conduit, Handler, SegmentInfo, ThreadMode, Token
 from ompy.gasnet.errors import BadArgument, GasnetError, NotInitialised
 from ompy.gasnet.segment import Segment
 
 if TYPE_CHECKING:
+    from ompy.data.request import Waitable
     from ompy.gasnet.handles import ThreadState
     from ompy.gasnet.locks import Hsl
 
@@ -41,6 +43,7 @@ class Rank:
         _guard: held around calls of the conduit.
         _blocked: calls of `block_until` that have not returned.
         _over: the rank has left.
+        _handlers_own: what a handler raised last; it comes out of the poll as it is.
     """
 
     _conduit: Conduit
@@ -63,6 +66,7 @@ class Rank:
         self._parallel = False
         self._attached = False
         self._over = False
+        self._handlers_own: BaseException | None = None
 
     # --- what may be called
 
@@ -133,9 +137,25 @@ class Rank:
     # --- progress
 
     def _wait_for(self, predicate: Callable[[], bool]) -> None:
-        """Progress until it is true."""
-        if not predicate():
-            self._engine.wait_until(predicate)
+        """Progress until it is true. Raises: ResourceError: what the conduit could not do."""
+        try:
+            if not predicate():
+                self._engine.wait_until(predicate)
+        except MPIError as problem:
+            self._told(problem)
+
+    def _wait(self, waitable: Waitable) -> None:
+        """Progress until it is complete. Raises as `_wait_for`."""
+        try:
+            self._engine.wait(waitable)
+        except MPIError as problem:
+            self._told(problem)
+
+    def _told(self, problem: MPIError) -> NoReturn:
+        """Raise what a poll has raised, as a user is told of it."""
+        if problem is self._handlers_own:
+            raise problem
+        raise self._failed(problem) from problem
 
 
 def check_integers(*numbers: Any) -> None:

@@ -32,7 +32,7 @@ class Syncs(Fills):
         self._check_free()
         _check(handle, self._state())
         if not handle.complete:
-            self._engine.wait(handle)
+            self._wait(handle)
         handle._release()
 
     def try_syncnb(self, handle: Handle) -> bool:
@@ -55,7 +55,7 @@ class Syncs(Fills):
         self._check_handles(handles)
         for place, handle in enumerate(handles):
             if not handle.complete:
-                self._engine.wait(handle)
+                self._wait(handle)
             _use_up(handles, place)
 
     def try_syncnb_all(self, handles: MutableSequence[Handle]) -> bool:
@@ -90,7 +90,7 @@ class Syncs(Fills):
             for handle in handles:
                 if handle is not INVALID_HANDLE:  # which is complete, and told nobody's news
                     handle.notify(tell)
-        self._engine.wait(first)
+        self._wait(first)
         return _use_up_complete(handles)
 
     def try_syncnb_some(self, handles: MutableSequence[Handle]) -> list[int]:

@@ -59,7 +59,7 @@ class Transfers(Messages):
         handle = Handle()
         self._begin_put(node, offset, local, handle, bulk=True)
         if not handle.complete:
-            self._engine.wait(handle)
+            self._wait(handle)
 
     put_bulk = put
 
@@ -86,7 +86,7 @@ class Transfers(Messages):
         handle = Handle()
         self._begin_get(node, offset, local, handle)
         if not handle.complete:
-            self._engine.wait(handle)
+            self._wait(handle)
 
     get_bulk = get
 
@@ -202,7 +202,7 @@ class Transfers(Messages):
         except MPIError as problem:
             raise self._failed(problem) from problem
         if head is not None:
-            self._engine.wait(head)
+            self._wait(head)
 
     def _get(self, local: memoryview, node: int, offset: int) -> Handle:
         self._check_place(node, offset, len(local))

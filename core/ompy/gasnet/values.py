@@ -88,7 +88,7 @@ class Values(Transfers):
             raise BadArgument(f"this is no handle of a value but {handle!r}: wait_syncnb is for it")
         handle._check(self._state())
         if not handle.complete:
-            self._engine.wait(handle)
+            self._wait(handle)
         handle._release()
         return handle._value()
 

@@ -115,6 +115,23 @@ def test_alignment_is_that_of_the_generation() -> None:
     assert both(program, generation="aries")[0] == [wrong, wrong, right, right]
 
 
+@WHERE
+def test_what_cannot_be_written_can_be_put_and_got(hosts: Any) -> None:
+    """A put's source may be constant: it is registered to be read."""
+    data = bytes(range(256)) * 4
+
+    def program(rank: GniRank) -> bytes:
+        source = memoryview(data)
+        handle = rank.register(source)
+        moved = rank.do(1, PostType.RDMA_PUT, source, 0, local_handle=handle)
+        assert moved is ReturnCode.SUCCESS
+        back = bytearray(1024)
+        assert rank.do(1, PostType.FMA_GET, back, 0) is ReturnCode.SUCCESS
+        return bytes(back)
+
+    assert both(program, hosts=hosts)[0] == data
+
+
 def test_block_transfers_want_registered_local_memory() -> None:
     def program(rank: GniRank) -> list[ReturnCode]:
         known, codes = memoryview(bytearray(64)), []

@@ -30,6 +30,7 @@ from ompy_components.conduit.gni.exit import UNANSWERED, Exit, timeout
 from ompy_components.conduit.gni.headers import Command
 from ompy_components.conduit.gni.joining import join, neighbourhood
 from ompy_components.conduit.gni.locking import nic_lock
+from ompy_components.conduit.gni.losses import Losses
 from ompy_components.conduit.gni.rdma.engine import RdmaEngine
 from ompy_components.conduit.gni.resources import Resources
 from ompy_components.conduit.gni.shared_segments import SharedSegments
@@ -81,6 +82,7 @@ class GniConduit(Conduit):
         tag, cookie = context.job_id[0], int.from_bytes(context.job_id[1:5], "little")
         domain = nic.domain(context.rank, tag, cookie)
         lock = nic_lock(context.engine, mode, spin=bool(values.use_spinlock))
+        self._losses = Losses(context, domain.losses)
         self.resources = Resources(context, nic, domain, values, lock, self._yield)
         self._bootstrap = Bootstrap(context, name)
         joined = join(self.resources, self._bootstrap, mode, past_neighbours=bool(values.pshm))
@@ -214,13 +216,14 @@ class GniConduit(Conduit):
             count += transport.poll()
         if self._exit.asked and not self._exit.reduction.begun:
             self.on_exit(self.exit(0))
+        self._losses.check()
         return count
 
     def arm(self) -> bool:
         """Whether the rank may sleep: the NIC wakes it."""
         if self._quiet or self._left:
             return True
-        if any(transport.ready() for transport in self._polled):
+        if self._losses.pressing or any(transport.ready() for transport in self._polled):
             return False
         if self._rdma is not None and self.resources.local_queue.ready():
             return False
@@ -363,8 +366,9 @@ class GniConduit(Conduit):
         proc = self.context.procs[node]
         if self._left:
             raise MPIError(ERR_OTHER, f"{proc} cannot be reached: the job has ended")
-        if proc.departed:
-            raise MPIError(ERR_PROC_FAILED, f"{proc} cannot be reached: {proc.departed}")
+        why = proc.departed or self._losses.why(node)
+        if why:
+            raise MPIError(ERR_PROC_FAILED, f"{proc} cannot be reached: {why}")
 
     # -- transfers
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, MPIError
 from ompy.frameworks.nic.gni import CompletionQueue, Endpoint, EventKind, ReturnCode
 
 from ompy_components.conduit.gni.resources import Resources
@@ -102,6 +102,9 @@ class SmsgTransport(Transport):
         code = self._endpoint(node).smsg_send(memoryview(message), NO_BYTES)
         if code is ReturnCode.SUCCESS:
             return True
+        if code is ReturnCode.TRANSACTION_ERROR:
+            proc = self._resources.context.procs[node]
+            raise MPIError(ERR_PROC_FAILED, f"{proc} cannot be reached: {code.value}")
         if code is not ReturnCode.NOT_DONE:
             raise MPIError(ERR_INTERN, f"a short message to rank {node}: {code.value}")
         self._resources.counters["smsg_send_retries"] += 1

@@ -77,6 +77,7 @@ class GniDomain(CommunicationDomain):
         self.job = job
         self.wire = wire
         self.far = far
+        self.losses = far.losses if far is not None else []
         self._copy = device.copy
         self.memory = OwnMemory(context, wire, far, self._copy)
         self.endpoints: dict[int, GniEndpoint] = {}

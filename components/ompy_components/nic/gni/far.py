@@ -35,7 +35,8 @@ HEADER: Final = Struct("<QQIH2x")
 assert HEADER.size == 24
 
 CAPS: Final = Caps.MSG | Caps.RMA
-ACCESS: Final = Caps.REMOTE_READ | Caps.REMOTE_WRITE
+READ: Final = Caps.REMOTE_READ
+WRITE: Final = Caps.REMOTE_WRITE
 RECEIVES: Final = 64  # arbitrary, as nic_gni_ring_slots: frames that may come between two polls
 BATCH: Final = 32  # arbitrary: bounded work a poll
 # what a target answers where a key or bounds are wrong; 266 is libfabric's FI_ENOKEY
@@ -88,6 +89,7 @@ class FarWire:
 
     Attributes:
         room: bytes one frame carries behind its header.
+        losses: as of a `CommunicationDomain`.
     """
 
     def __init__(self, context: RankContext, name: str, fabric: str, room: int) -> None:
@@ -103,6 +105,7 @@ class FarWire:
             NicError: there is no such fabric, or it refuses.
         """
         self.room = room
+        self.losses: list[tuple[int, str]] = []
         self._context = context
         self._name = name
         self._job = 0
@@ -151,9 +154,13 @@ class FarWire:
     # -- memory
 
     def register(self, memory: memoryview, handle: MemoryHandle) -> MemoryRegion | None:
-        """Let peers of this job reach memory; None when the fabric has no room for it."""
+        """Let peers of this job reach memory; None when the fabric has no room for it.
+
+        What cannot be written here is not to be written by them either: a put's source may be so.
+        """
+        access = READ if memory.readonly else READ | WRITE
         try:
-            return self._domain.register(memory, ACCESS, self._key(handle))
+            return self._domain.register(memory, access, self._key(handle))
         except FabricError:
             return None
 
@@ -190,6 +197,8 @@ class FarWire:
 
         def piece_done(code: ReturnCode) -> None:
             codes.append(code)
+            if code is ReturnCode.TRANSACTION_ERROR:
+                self._has_lost(rank, "a transfer between hosts was lost with the connection")
             if len(codes) == len(starts):
                 bad = [other for other in codes if other is not ReturnCode.SUCCESS]
                 told(bad[0] if bad else ReturnCode.SUCCESS)
@@ -211,7 +220,7 @@ class FarWire:
         frame = memoryview(b"".join((head, *parts)))
         counts = kind != Kind.RELEASED  # a peer that ends can do without
         peer.under_way += counts
-        told = partial(self._sent, peer, counts)
+        told = partial(self._sent, rank, counts)
         begin = partial(self._endpoint.send, frame, None, peer.address, _Work(told, frame))
         self._submit(peer, begin, told)
         return True
@@ -233,10 +242,15 @@ class FarWire:
         """Frames to a peer that it may not have yet."""
         return self._peers[rank].under_way
 
-    def _sent(self, peer: _Peer, counts: bool, code: ReturnCode) -> None:
+    def _sent(self, rank: int, counts: bool, code: ReturnCode) -> None:
+        peer = self._peers[rank]
         peer.under_way -= counts
         if code is not ReturnCode.SUCCESS:
             peer.why = peer.why or "a message was lost with the connection"
+            self._has_lost(rank, peer.why)
+
+    def _has_lost(self, rank: int, why: str) -> None:
+        self.losses.append((rank, why))
 
     def _submit(self, peer: _Peer, begin: Callable[[], bool], told: Told) -> None:
         if peer.waiting or not self._begun(begin, told):
@@ -292,8 +306,9 @@ class FarWire:
         try:
             return self._queue.read(BATCH)
         except FabricError as problem:
-            for peer in self._peers.values():
+            for rank, peer in self._peers.items():
                 peer.why = peer.why or str(problem)
+                self._has_lost(rank, peer.why)
             return []
 
     def _receive(self, memory: memoryview) -> None:

@@ -295,7 +295,14 @@ class Endpoint:
 
 
 class CommunicationDomain:
-    """This process on one NIC."""
+    """This process on one NIC.
+
+    Attributes:
+        losses: ranks the way to which has broken under something that was sent, and why. Whoever
+            takes one out deals with it: nobody else is told of lost messages and events.
+    """
+
+    losses: list[tuple[int, str]]
 
     def register(
         self,
