@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from ompy.engine.virtual import RankFailed
 from ompy.frameworks.conduit import Category, Token
 
 from tests.support.conduit_worlds import SEGMENT, ConduitRank, conduit_world
@@ -376,3 +377,10 @@ def test_an_overrun_at_every_position(name: str) -> None:
         for position in range(1, 20)
     ]
     assert sum(map(bool, lost[:12])) >= 10, lost
+
+
+@both
+def test_a_message_that_the_nic_has_not_put_is_an_error(name: str) -> None:
+    """Whoever waits for it would wait for ever."""
+    with pytest.raises(RankFailed, match="a message to it could not be put: transaction failed"):
+        conduit_world(everybody_asks(40), name=name, messages="mailboxes", nic={"fail": 5})

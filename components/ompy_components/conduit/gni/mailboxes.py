@@ -91,13 +91,6 @@ class _Mailboxes:
         self.in_slot = self.out_slot = 0
 
 
-def sent(event: Event) -> None:
-    """What became of a message; one for a rank that has ended is nobody's concern."""
-    if event.status not in (ReturnCode.SUCCESS, ReturnCode.TRANSACTION_ERROR):
-        what = f"a message to rank {event.peer} could not be put: {event.status.value}"
-        raise MPIError(ERR_INTERN, what)
-
-
 class MailboxTransport(Transport):
     """Puts into mailboxes, to the peers that have an endpoint.
 
@@ -171,7 +164,7 @@ class MailboxTransport(Transport):
 
     def _post(self, peer: _Mailboxes, post: PostDescriptor) -> bool:
         post.remote_handle = peer.handle
-        post.context = sent
+        post.context = self._sent
         code = peer.endpoint.post_fma(post)
         if code is ReturnCode.SUCCESS:
             return True
@@ -179,6 +172,15 @@ class MailboxTransport(Transport):
             raise MPIError(ERR_INTERN, f"a message cannot be put: {code.value}")
         self._resources.counters["post_fma_retries"] += 1
         return False
+
+    def _sent(self, event: Event) -> None:
+        """What became of a message; one for a rank that turns out to have ended was no loss."""
+        if event.status is ReturnCode.SUCCESS:
+            return
+        what = f"a message to it could not be put: {event.status.value}"
+        if event.status is not ReturnCode.TRANSACTION_ERROR:
+            raise MPIError(ERR_INTERN, f"rank {event.peer}: {what}")
+        self._resources.domain.losses.append((event.peer, what))
 
     def return_credit(self, node: int) -> bool:
         """Bank it, or return it with the one in the bank."""
