@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -201,6 +202,11 @@ def pong(end: End, peer: Connection, size: int, count: int) -> None:
     play(end, size, count, first=True)
 
 
+def _bereft(*_: object) -> None:
+    """Nothing will ever complete: some providers crash their process."""
+    raise RuntimeError("the other process has ended")
+
+
 def measure(
     provider: str, sizes: list[int], flags: Caps, *, wait: bool, atomics: bool
 ) -> list[dict[str, object]]:
@@ -211,6 +217,7 @@ def measure(
     )
     server.start()
     there.close()
+    signal.signal(signal.SIGCHLD, _bereft)
     end = End(here, provider, flags, wait=wait)
     keep_apart(0)
     found: list[dict[str, object]] = []
@@ -231,6 +238,7 @@ def measure(
     # at times here, when it had larger messages to send before
     if atomics:
         note("fetch-add", 8, partial(repeat, end, "fetch-add", end.memory[:8]))
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     here.send(None)
     deadline = time.monotonic() + 5
     while server.is_alive() and time.monotonic() < deadline:
