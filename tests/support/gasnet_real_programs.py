@@ -11,7 +11,7 @@ from typing import Any
 
 from ompy.gasnet import INVALID_HANDLE, PAGE_SIZE, BadArgument
 
-from tests.support.gasnet_programs import pattern
+from tests.support.gasnet_programs import pattern, start
 
 THREADS = 4
 EACH = 40
@@ -72,8 +72,7 @@ def coroutines(gasnet: Any) -> None:
 
     import numpy as np
 
-    gasnet.init()
-    gasnet.attach([], PAGE_SIZE)
+    start(gasnet, size=PAGE_SIZE)
     numbers = gasnet.segment().as_array("i8")
     numbers[:64] = gasnet.mynode()
     gasnet.barrier()
@@ -149,8 +148,7 @@ def beside_mpi(gasnet: Any) -> None:
 
 def one_exits(gasnet: Any) -> None:
     """The others wait for ever."""
-    gasnet.init()
-    gasnet.attach([], PAGE_SIZE)
+    start(gasnet, size=PAGE_SIZE)
     gasnet.barrier()
     if gasnet.mynode() == 1:
         gasnet.exit(7)
@@ -159,8 +157,7 @@ def one_exits(gasnet: Any) -> None:
 
 def one_leaves(gasnet: Any) -> None:
     """As Python programs do, after an end that it thought better of; the others learn the code."""
-    gasnet.init()
-    gasnet.attach([], PAGE_SIZE)
+    start(gasnet, size=PAGE_SIZE)
     try:
         sys.exit(9)
     except SystemExit:
@@ -177,8 +174,7 @@ def one_leaves(gasnet: Any) -> None:
 
 def one_is_silent(gasnet: Any) -> None:
     """Neither ends nor polls, when the others have ended."""
-    gasnet.init()
-    gasnet.attach([], PAGE_SIZE)
+    start(gasnet, size=PAGE_SIZE)
     gasnet.barrier()
     if gasnet.mynode() == 1:
         time.sleep(60)
@@ -190,8 +186,7 @@ def handler_exits(gasnet: Any) -> None:
     def end(_token: Any, _payload: memoryview, code: int) -> None:
         gasnet.exit(code)
 
-    gasnet.init()
-    gasnet.attach([end], PAGE_SIZE)
+    start(gasnet, end, size=PAGE_SIZE)
     if gasnet.mynode() == 1:
         gasnet.am_request_short(0, end, 9)
     gasnet.block_until(lambda: False)
@@ -199,8 +194,7 @@ def handler_exits(gasnet: Any) -> None:
 
 def one_fails(gasnet: Any) -> None:
     """What nobody catches ends the job with its traceback."""
-    gasnet.init()
-    gasnet.attach([], PAGE_SIZE)
+    start(gasnet, size=PAGE_SIZE)
     if gasnet.mynode() == 1:
         raise LookupError("nobody catches this")
     gasnet.block_until(lambda: False)
@@ -208,8 +202,7 @@ def one_fails(gasnet: Any) -> None:
 
 def one_is_killed(gasnet: Any) -> None:
     """Without a word."""
-    gasnet.init()
-    gasnet.attach([], PAGE_SIZE)
+    start(gasnet, size=PAGE_SIZE)
     gasnet.barrier()
     if gasnet.mynode() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -224,8 +217,7 @@ def exits_before_attach(gasnet: Any) -> None:
 
 def all_exit(gasnet: Any) -> None:
     """As C programs end."""
-    gasnet.init()
-    gasnet.attach([], PAGE_SIZE)
+    start(gasnet, size=PAGE_SIZE)
     gasnet.barrier()
     sys.stdout.write(f"rank {gasnet.mynode()} is through\n")
     gasnet.exit(0)
@@ -241,8 +233,7 @@ def asks_for_ever(gasnet: Any) -> None:
     def answer(_token: Any, _payload: memoryview, number: int) -> None:
         answered.append(number)
 
-    gasnet.init()
-    gasnet.attach([ask, answer], PAGE_SIZE)
+    start(gasnet, ask, answer, size=PAGE_SIZE)
     while True:
         answered.clear()
         gasnet.am_request_short(1 - gasnet.mynode(), ask, 0)
