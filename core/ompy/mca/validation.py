@@ -1,7 +1,9 @@
-"""From a text the user wrote to a value of the parameter's type.
+"""From a text the user wrote to a value of the parameter's type, by pydantic.
 
-Only launcher and tools import this; ranks get values that are valid already. What a number with
-a fraction looks like pydantic decides, which is slow to start and imported for that alone.
+`value_type` makes a pydantic type of a declaration; what validates a text, what describes the
+values to other programs (`schema`) and what is wrong with a value all come from that one type.
+Only launcher and tools import this: pydantic is slow to start, and ranks get values that are
+valid already.
 
 Reference: openmpi.md 1.8. Unlike Open MPI, trailing garbage is an error.
 """
@@ -9,11 +11,26 @@ Reference: openmpi.md 1.8. Unlike Open MPI, trailing garbage is an error.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, Final, Literal
 
-from ompy.mca.enumerators import integer
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from ompy.mca.enumerators import Enumerator, FlagEnumerator, RangedEnumerator, integer
 from ompy.mca.parameter import INTEGERS, Parameter
+
+# what pydantic calls a problem, and our words for it; every other problem keeps pydantic's
+_OUTSIDE: Final = {
+    "greater_than_equal": "{value} is less than {ge}, the least there may be",
+    "less_than_equal": "{value} is more than {le}, the most there may be",
+}
 
 
 def parse(parameter: Parameter, raw: str) -> object:
@@ -22,58 +39,74 @@ def parse(parameter: Parameter, raw: str) -> object:
     Raises:
         ValueError: it is no value of this parameter; the text says what one looks like.
     """
-    value: Any = raw
-    for step in _steps(parameter):
-        value = step(value)
-    return value
-
-
-def _steps(parameter: Parameter) -> Iterator[Callable[[Any], object]]:
-    """What makes a text a value, in this order; each raises ValueError for one that is none."""
-    if parameter.type == "bool":
-        assert parameter.enumerator is not None
-        yield parameter.enumerator.number
-        yield bool
-    elif parameter.type == "double":
-        yield _fraction
-        yield _bounds(parameter)
-    elif parameter.type in INTEGERS:
-        yield parameter.enumerator.number if parameter.enumerator else integer
-        yield _bounds(parameter)
-    else:
-        yield _expand_home
-    if parameter.choices is not None:
-        yield _chooser(parameter)
-
-
-def _fraction(raw: str) -> float:
-    from typing import Annotated
-
-    from pydantic import Field, TypeAdapter, ValidationError
-
-    finite: Any = Annotated[float, Field(allow_inf_nan=False)]
     try:
-        return float(TypeAdapter(finite).validate_python(raw))
+        return _adapter(parameter).validate_python(raw)
     except ValidationError as error:
-        reason = error.errors()[0]["msg"]
+        reason = _reason(parameter, error)
     raise ValueError(reason)
 
 
-def _bounds(parameter: Parameter) -> Callable[[float], float]:
-    least: float | None
-    largest: float | None
+def schema(parameter: Parameter) -> dict[str, Any]:
+    """The JSON schema of a parameter's values."""
+    return _adapter(parameter).json_schema()
+
+
+def value_type(parameter: Parameter) -> Any:
+    """The pydantic type of a parameter's values; it takes them as texts, too."""
+    if parameter.type == "bool":
+        assert parameter.enumerator is not None
+        return Annotated[bool, BeforeValidator(_written(parameter.enumerator.number))]
+    if parameter.type == "double":
+        return Annotated[float, Field(allow_inf_nan=False, **_bounds(parameter))]
+    if parameter.type in INTEGERS:
+        return _whole_number(parameter)
+    if parameter.choices is not None:
+        return Annotated[Literal[tuple(parameter.choices)], BeforeValidator(_expand_home)]
+    return Annotated[str, AfterValidator(_expand_home)]
+
+
+@cache
+def _adapter(parameter: Parameter) -> TypeAdapter[Any]:
+    return TypeAdapter(value_type(parameter))
+
+
+def _whole_number(parameter: Parameter) -> Any:
+    """A number, or a word for one where there are words."""
+    words = parameter.enumerator
+    bounded = Field(strict=True, **_bounds(parameter))
+    if words is None:
+        return Annotated[int, bounded, BeforeValidator(_written(integer))]
+    described = WithJsonSchema(_schema_of_words(words))
+    return Annotated[int, bounded, BeforeValidator(_written(words.number)), described]
+
+
+def _written(read: Any) -> Any:
+    """A validator that reads texts, and leaves what is a value already."""
+    return lambda given: read(given) if isinstance(given, str) else given
+
+
+def _schema_of_words(words: Enumerator) -> dict[str, Any]:
+    """Numbers that have names: each with its name; others where there may be some."""
+    named = [{"const": number, "title": word} for word, number in words.words.items()]
+    if isinstance(words, RangedEnumerator):
+        rest = {"minimum": words.least, "maximum": words.largest}
+        return {"type": "integer", "anyOf": [*named, rest]}
+    if isinstance(words, FlagEnumerator):  # any bits of them
+        most = 0
+        for number in words.words.values():
+            most |= number
+        return {"type": "integer", "anyOf": [*named, {"minimum": 0, "maximum": most}]}
+    return {"type": "integer", "oneOf": named}
+
+
+def _bounds(parameter: Parameter) -> dict[str, Any]:
+    """The least and largest value: the declaration's, or else the type's."""
     least, largest = INTEGERS.get(parameter.type, (None, None))
-    least = least if parameter.minimum is None else parameter.minimum
-    largest = largest if parameter.maximum is None else parameter.maximum
-
-    def within(value: float) -> float:
-        if least is not None and value < least:
-            raise ValueError(f"{value} is less than {least}, the least there may be")
-        if largest is not None and value > largest:
-            raise ValueError(f"{value} is more than {largest}, the most there may be")
-        return value
-
-    return within
+    ends = {
+        "ge": least if parameter.minimum is None else parameter.minimum,
+        "le": largest if parameter.maximum is None else parameter.maximum,
+    }
+    return {name: end for name, end in ends.items() if end is not None}
 
 
 def _expand_home(raw: str) -> str:
@@ -83,12 +116,12 @@ def _expand_home(raw: str) -> str:
     return text.replace(":~/", f":{home}")
 
 
-def _chooser(parameter: Parameter) -> Callable[[str], str]:
-    choices = parameter.choices or {}
-
-    def choose(value: str) -> str:
-        if value not in choices:
-            raise ValueError(f"not one of {', '.join(choices)}")
-        return value
-
-    return choose
+def _reason(parameter: Parameter, error: ValidationError) -> str:
+    """What pydantic has found, in our words."""
+    problem = error.errors(include_url=False)[0]
+    if problem["type"] == "literal_error":
+        return f"not one of {', '.join(parameter.choices or ())}"
+    words = _OUTSIDE.get(problem["type"])
+    if words is not None:
+        return words.format(value=problem["input"], **problem["ctx"])
+    return problem["msg"].removeprefix("Value error, ")

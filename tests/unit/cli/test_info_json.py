@@ -39,6 +39,17 @@ def test_documents_are_as_the_schema_says(info: Info, arguments: str) -> None:
     validate(made)
 
 
+def test_values_are_as_their_own_schemas_say(info: Info) -> None:
+    parameters = document(info, "--all --internal")["parameters"]
+    for parameter in parameters:
+        Draft202012Validator.check_schema(parameter["value_schema"])
+        for value in (parameter["value"], parameter["default"]):
+            Draft202012Validator(parameter["value_schema"]).validate(value)
+    bounded = [one["value_schema"] for one in parameters if one["minimum"] is not None]
+    assert bounded
+    assert all("minimum" in told for told in bounded)
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [

@@ -414,11 +414,12 @@ print(component.values.eager_limit, "pydantic" in sys.modules, "pluggy" in sys.m
 
 @pytest.mark.parametrize(
     ("environ", "output"),
-    [([], "65536 False False"), (["OMPY_MCA_wire_tcp_eager_limit=4k"], "4096 False False")],
+    [([], "65536 False False"), (["OMPY_MCA_wire_tcp_eager_limit=4k"], "4096 True False")],
 )
-def test_a_rank_started_by_hand_imports_nothing_heavy_whatever_is_set(
+def test_a_rank_started_by_hand_imports_pydantic_only_for_what_is_set(
     site, environ: list[str], output: str
 ) -> None:
+    """It is its own launcher: nobody has validated what its environment says."""
     site.component("tcp", parameters=TCP_PARAMETERS)
     done = subprocess.run(
         [sys.executable, "-c", ALONE, str(site.path), *environ],
