@@ -408,15 +408,19 @@ environ = dict(pair.split("=") for pair in sys.argv[2:])
 registry = Registry([Framework], gather([], environ, []))
 registry.check()
 component, = registry.open("wire")
-print(component.values.eager_limit, "pydantic" in sys.modules, "pluggy" in sys.modules)
+loaded = [name in sys.modules for name in ("pydantic_core", "pydantic", "pluggy")]
+print(component.values.eager_limit, *loaded)
 """
 
 
 @pytest.mark.parametrize(
     ("environ", "output"),
-    [([], "65536 False False"), (["OMPY_MCA_wire_tcp_eager_limit=4k"], "4096 True False")],
+    [
+        ([], "65536 False False False"),
+        (["OMPY_MCA_wire_tcp_eager_limit=4k"], "4096 True False False"),
+    ],
 )
-def test_a_rank_started_by_hand_imports_pydantic_only_for_what_is_set(
+def test_a_rank_started_by_hand_imports_pydantics_core_only_for_what_is_set(
     site, environ: list[str], output: str
 ) -> None:
     """It is its own launcher: nobody has validated what its environment says."""

@@ -24,7 +24,7 @@ from ompy.cli.info.model import (
 from ompy.mca.component import MCA_VERSION
 from ompy.mca.parameter import LEVELS, Flag
 from ompy.mca.records import ComponentRecord
-from ompy.mca.validation import schema as value_schema
+from ompy.mca.validation import json_schema
 
 FORMAT: Final = 1  # arbitrary: counts the changes that a reader of the last form cannot read
 
@@ -138,7 +138,7 @@ def _parameter(entry: Entry) -> dict[str, Any]:
         "choices": [{"word": word, "meaning": meaning} for word, meaning in choices],
         "minimum": parameter.minimum,
         "maximum": parameter.maximum,
-        "value_schema": value_schema(parameter),
+        "value_schema": json_schema(parameter),
         "deprecated": entry.deprecated,
         "internal": bool(parameter.flags & Flag.INTERNAL),
         "synonyms": [
