@@ -36,6 +36,7 @@ STEPS = [
     tests("200 ends of conduits", f"{LAUNCHER}/test_conduit_ends.py", OMPY_EXIT_TRIALS="200"),
     tests("agents by a remote shell", f"{LAUNCHER}/test_remote.py", OMPY_EFFORT="2"),
     tests("agents in a tree", f"{LAUNCHER}/test_tree.py", OMPY_EFFORT="2"),
+    tests("extras missing, each", "tests/proc/test_without_extras.py", OMPY_EFFORT="2"),
     tests("hosts", "tests/netns", OMPY_EFFORT="2"),
     Step("hosts, 50 kills of each", ["tools/host_kills.py"]),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),

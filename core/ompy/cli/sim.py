@@ -171,8 +171,10 @@ def run(options: dict[str, Any]) -> int:
 def preload(job: Job) -> None:
     """Put clocks and chance in place, then import what every rank needs: forks share it.
 
-    Of components, ours that the selection allows; strangers' are imported in the ranks only.
+    Of components, ours that the selection allows; strangers' are imported in the ranks only. What
+    needs a package that is not installed is left to its component, which says so when it is opened.
     """
+    from ompy.mca.loading import import_ahead
     from ompy.mca.records import ComponentRecord, State
     from ompy.runtime.simulation import stand_ins
 
@@ -183,9 +185,9 @@ def preload(job: Job) -> None:
     for values in job.mca["components"]:
         record = ComponentRecord.from_dict(values)
         if record.in_tree and record.framework in IN_RANKS and record.state in allowed:
-            package = import_module(record.target.partition(":")[0].rpartition(".")[0])
-            for module in iter_modules(package.__path__, f"{package.__name__}."):
-                import_module(module.name)
+            package = import_ahead(record.target.partition(":")[0].rpartition(".")[0])
+            for module in iter_modules(package.__path__, f"{package.__name__}.") if package else ():
+                import_ahead(module.name)
 
 
 def make_scenario(options: dict[str, Any]) -> Scenario:

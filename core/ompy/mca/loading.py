@@ -12,9 +12,12 @@ from ompy.mca.parameter import Parameter
 from ompy.mca.records import ComponentRecord, State
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from ompy.mca.groups import Framework
 
 FROZEN_IMPORT: Final = "<frozen importlib"
+OURS: Final = ("ompy", "ompy_components")  # the import roots of this distribution
 
 
 class LoadFailure(Exception):
@@ -50,6 +53,24 @@ def fetch(target: str) -> object:
             state, reason = State.INCOMPATIBLE, f"its {error}"
         raise LoadFailure(state, reason, traceback_text(error)) from error
     return found
+
+
+def import_ahead(module_name: str) -> ModuleType | None:
+    """Import one of our modules before anybody needs it, so that forks share it.
+
+    Returns:
+        The module; None where something it needs is not installed, or is too old to have what is
+        imported from it. The component it is a part of says so when it is opened.
+
+    Raises:
+        ImportError: what is missing is one of ours.
+    """
+    try:
+        return import_module(module_name)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] in OURS:
+            raise
+        return None
 
 
 def load_component(record: ComponentRecord, framework: Framework) -> Component:

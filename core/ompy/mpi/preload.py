@@ -7,7 +7,6 @@ whether one is used is decided in each rank as ever.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Final
 
 import ompy.mpi.cartesian
@@ -29,6 +28,7 @@ import ompy.runtime.rank_report
 import ompy.runtime.world  # noqa: F401 - all of these are imported for those who come later
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.discovery import scan
+from ompy.mca.loading import import_ahead
 
 IN_RANKS: Final = frozenset({"pml", "bml", "btl", "coll"})  # frameworks every rank opens
 
@@ -37,9 +37,9 @@ def _import_components() -> None:
     for record in scan(frozenset(framework.name for framework in CATALOG)):
         if record.in_tree and record.framework in IN_RANKS:
             module, _, name = record.target.partition(":")
-            component = getattr(import_module(module), name)
-            for needed in component.rank_modules:
-                import_module(needed)
+            component = getattr(import_ahead(module), name, None)
+            for needed in component.rank_modules if component is not None else ():
+                import_ahead(needed)
 
 
 _import_components()

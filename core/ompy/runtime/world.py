@@ -85,13 +85,19 @@ class _Shared:
 
 
 _shared: Final = _Shared()
-_given: Callable[[], RankProcess] | None = None
+# how this process becomes a rank of a simulated world, and ends that world with a code and a text
+_given: tuple[Callable[[], RankProcess], Callable[[int, str], None]] | None = None
 
 
-def give(make: Callable[[], RankProcess]) -> None:
-    """Say how this process becomes a rank when it is no launched one: in a simulated world."""
+def give(make: Callable[[], RankProcess], abort: Callable[[int, str], None]) -> None:
+    """Say how this process becomes a rank when it is no launched one: in a simulated world.
+
+    Args:
+        make: brings the rank up.
+        abort: ends the world with an exit code and a text, when the rank cannot be brought up.
+    """
     global _given  # noqa: PLW0603 - the process is given to one world, once
-    _given = make
+    _given = (make, abort)
 
 
 def start() -> RankProcess:
@@ -134,20 +140,24 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
         elif _shared.process.finalized:
             raise MPIError(ERR_OTHER, "this process has left its job already")
         made = make(_shared.process)
-    except ComponentError as problem:
+    except (ComponentError, UsageError, MPIError) as problem:
+        if _given is not None:
+            _, abort = _given
+            abort(*_said_of(problem))
         if client is None:
             raise
-        client.abort(problem.exit_code, str(problem))
-    except UsageError as problem:
-        if client is None:
-            raise
-        client.abort(problem.exit_code, "\n".join(problem.problems))
-    except MPIError as problem:
-        if client is None:
-            raise
-        client.abort(START_FAILED, f"MPI cannot be started: {problem.detail or problem}")
+        client.abort(*_said_of(problem))
     _shared.users += 1
     return made
+
+
+def _said_of(problem: ComponentError | UsageError | MPIError) -> tuple[int, str]:
+    """The exit code and the text with which a rank that cannot be brought up ends its job."""
+    if isinstance(problem, UsageError):
+        return problem.exit_code, "\n".join(problem.problems)
+    if isinstance(problem, ComponentError):
+        return problem.exit_code, str(problem)
+    return START_FAILED, f"MPI cannot be started: {problem.detail or problem}"
 
 
 def leave(process: RankProcess) -> None:
@@ -175,7 +185,8 @@ def _find_client() -> AgentClient | None:
 
 def _new(client: AgentClient | None) -> RankProcess:
     if _given is not None:
-        return _given()
+        make, _ = _given
+        return make()
     return _alone() if client is None else _launched(client)
 
 

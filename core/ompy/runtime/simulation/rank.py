@@ -100,7 +100,7 @@ class _Rank:
         os.environ.update(
             rank_environment(part.job, placement, os.environ, len(part.job.placements))
         )
-        give(self._bring_up)
+        give(self._bring_up, RemoteWireUp(self._world).abort)
         self._world.answer()
         stand_ins.adopt(self._world, self._engine, self._chance)
         code, why = _execute(part.job)
