@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from random import Random
+from typing import Any
 
 import pytest
 from ompy.engine.base import Engine
@@ -12,6 +15,8 @@ from ompy.engine.virtual import Conductor
 from ompy.net.base import Network, Stream
 from ompy.net.real import RealNetwork
 from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.runtime.simulation.remote import Conducted, RemoteNetwork
+from ompy.runtime.simulation.stub import RankStub, ServedNetwork
 from ompy.runtime.world import LonelyWireUp
 
 
@@ -53,7 +58,7 @@ class World:
 
 @contextmanager
 def two_networks(kind: str) -> Iterator[World]:
-    """A `real` world on loopback or a `virtual` one."""
+    """A `real` world on loopback, a `virtual` one, or that as `simulated` ranks have it."""
     if kind == "real":
         engine = RealEngine(1)
         nets = [RealNetwork(engine, 0, LonelyWireUp()) for _ in range(2)]
@@ -71,12 +76,15 @@ def two_networks(kind: str) -> Iterator[World]:
     conductor = Conductor(1)
     fabric = Fabric(conductor, (Rail("rail0"),), (0, 0))
     engines = [conductor.engine() for _ in range(2)]
-    nets = [VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(engines)]
+    make = _simulated if kind == "simulated" else VirtualNetwork
+    nets = [make(fabric, rank, engine) for rank, engine in enumerate(engines)]
 
     def until(ready: Callable[[], bool]) -> None:
-        while not ready():
-            deadline = conductor._events.next_deadline()
-            if deadline is None and ready():
+        while True:
+            for net in nets:
+                if isinstance(net, RemoteNetwork):
+                    net.world.call("nothing")  # as a rank that waits: what it asked for is done
+            if ready() or (conductor._events.next_deadline() is None and ready()):
                 return
             deadline = conductor._events.next_deadline()
             assert deadline is not None, "nothing is under way"
@@ -88,6 +96,29 @@ def two_networks(kind: str) -> Iterator[World]:
     world = World(nets, engines, until)
     yield world
     world.close()
+
+
+def _simulated(fabric: Fabric, rank: int, engine: Any) -> RemoteNetwork:
+    """The network of a rank's process, whose stub answers at once, in this process."""
+    served = ServedNetwork(fabric, rank, engine)
+    line: Any = None  # never spoken to: the rank's side hands its calls over itself
+    stub = RankStub(line, engine, served, LonelyWireUp(), 0.0, line, ())
+    return RemoteNetwork(Conducted(_Straight(stub, engine)), served.interfaces(), Random(rank))
+
+
+class _Straight:
+    """The rank's end of a line, with the stub at the other one."""
+
+    def __init__(self, stub: RankStub, engine: Engine) -> None:
+        self._stub = stub
+        self._engine = engine
+        self._answer: tuple[str, Any] = ("ok", None)
+
+    def send(self, batch: list[tuple[Any, ...]]) -> None:
+        self._answer = self._stub._run(marshal.loads(marshal.dumps(batch)))
+
+    def receive(self, timeout: float | None = None) -> Any:
+        return self._engine.now(), *self._answer, [], self._stub._ready()
 
 
 def pump(world: World, source: Stream, target: Stream, data: bytes) -> bytes:

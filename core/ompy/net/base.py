@@ -51,7 +51,12 @@ class Interface(NamedTuple):
 
 
 class Source:
-    """Something that can become ready: stream, listener, datagram socket."""
+    """Something that can become ready: stream, listener, datagram socket.
+
+    Middleware may hold on to one that its user has closed, as a fault does that sends a packet
+    late. Sending and receiving then raise `LinkError`, there is nothing to accept, breaking it
+    changes nothing, and no readiness reports it.
+    """
 
     __slots__ = ()
 

@@ -113,12 +113,18 @@ class Fabric:
 
 
 class VirtualSource(Source):
-    """Something with a rank to wake."""
+    """Something with a rank to wake.
 
-    __slots__ = ("engine",)
+    Attributes:
+        engine: of the rank.
+        closed: it has been given back.
+    """
+
+    __slots__ = ("closed", "engine")
 
     def __init__(self, engine: VirtualEngine) -> None:
         self.engine = engine
+        self.closed = False
 
     def readable(self) -> bool:
         """Whether reading would find something."""
@@ -134,7 +140,6 @@ class VirtualStream(VirtualSource, Stream):
 
     __slots__ = (
         "_arrived",
-        "_closed",
         "_ended",
         "_fabric",
         "_held",
@@ -152,7 +157,6 @@ class VirtualStream(VirtualSource, Stream):
         self._arrived: deque[memoryview] = deque()
         self._held = 0  # bytes on their way to this end or waiting at it
         self._last_arrival = 0
-        self._closed = False
         self._ended = False
         self.connected = False
         self.peer: VirtualStream | None = None
@@ -174,7 +178,7 @@ class VirtualStream(VirtualSource, Stream):
         peer = self.peer
         if not self.connected or peer is None:
             return 0
-        if peer._closed:
+        if peer.closed:
             raise LinkError("the peer has closed the connection")
         room = self._rail.window - peer._held
         offered = sum(len(piece) for piece in pieces)
@@ -193,7 +197,7 @@ class VirtualStream(VirtualSource, Stream):
         conductor.after(arrival - conductor.time, lambda: peer._arrive(data))
 
     def _arrive(self, data: bytes) -> None:
-        if self._closed:
+        if self.closed:
             return
         self._arrived.append(memoryview(data))
         self.engine.wake()
@@ -219,12 +223,13 @@ class VirtualStream(VirtualSource, Stream):
 
     def close(self) -> None:
         """Close this end; the other one sees the end of data behind what is under way."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
+        self._arrived.clear()
         self.connected = False
         peer = self.peer
-        if peer is not None and not peer._closed:
+        if peer is not None and not peer.closed:
             conductor = self._fabric.conductor
             delay = self._fabric.delay(self._rail, self.engine.rank, 0)
             arrival = max(conductor.time + delay, peer._last_arrival)
@@ -248,7 +253,7 @@ class VirtualStream(VirtualSource, Stream):
     def _check(self) -> None:
         if self.problem is not None:
             raise LinkError(self.problem)
-        if self._closed:
+        if self.closed:
             raise LinkError("this end is closed")
 
 
@@ -296,6 +301,12 @@ class VirtualListener(VirtualSource, Listener):
 
     def close(self) -> None:
         """Refuse from now on."""
+        if self.closed:
+            return
+        self.closed = True
+        for stream, _ in self._queue:  # as a kernel does with those nobody has accepted
+            stream.close()
+        self._queue.clear()
         self._fabric.listeners.pop(self.address, None)
 
 
@@ -320,6 +331,7 @@ class VirtualDatagram(VirtualSource, Datagram):
 
     def send(self, packet: memoryview, address: Address) -> bool:
         """Send one packet; if nobody is there it is lost."""
+        self._check()
         data = bytes(packet)
         rail = self._fabric.rail_of(self.address.host)
         delay = self._fabric.delay(rail, self.engine.rank, len(data))
@@ -334,6 +346,7 @@ class VirtualDatagram(VirtualSource, Datagram):
 
     def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
         """The oldest packet that is here."""
+        self._check()
         if not self._arrived:
             return None
         data, sender = self._arrived.popleft()
@@ -343,7 +356,15 @@ class VirtualDatagram(VirtualSource, Datagram):
 
     def close(self) -> None:
         """Lose what comes from now on."""
+        if self.closed:
+            return
+        self.closed = True
+        self._arrived.clear()
         self._fabric.sockets.pop(self.address, None)
+
+    def _check(self) -> None:
+        if self.closed:
+            raise LinkError("this socket is closed")
 
 
 class VirtualReadiness(Readiness):
@@ -377,6 +398,8 @@ class VirtualReadiness(Readiness):
         """What is ready now."""
         found = []
         for source, owner in self._owners.items():
+            if source.closed:
+                continue
             readable = source.readable()
             writable = source in self._writers and source.writable()
             if readable or writable:

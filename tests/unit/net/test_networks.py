@@ -18,12 +18,13 @@ from ompy.net.base import (
 from ompy.net.real import RealNetwork
 from ompy.net.virtual import VirtualNetwork
 from ompy.net.wrapped import WrappedStream
+from ompy.runtime.simulation.remote import RemoteNetwork
 from ompy.runtime.world import LonelyWireUp
 
 from tests.support.networks import World, pump, two_networks
 
 
-@pytest.fixture(params=["real", "virtual"])
+@pytest.fixture(params=["real", "virtual", "simulated"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     with two_networks(request.param) as made:
         yield made
@@ -131,7 +132,38 @@ def test_datagrams(world: World) -> None:
         world.left.datagram("203.0.113.7")
 
 
+def test_what_is_closed_refuses(world: World) -> None:
+    """A fault that sends late hands its packet to a socket that may be closed by then."""
+    left, right = world.pair()
+    listener = world.right.listen(world.hosts[1])
+    datagram = world.left.datagram(world.hosts[0])
+    ready = world.left.readiness()
+    for one in (left, datagram):
+        ready.add(one, "closed")
+        ready.want_write(one, wanted=True)
+    world.until(lambda: bool(ready.poll()))
+    for one in (left, listener, datagram):
+        one.close()
+        one.close()
+    assert ready.poll() == []
+    with pytest.raises(LinkError):
+        datagram.send(memoryview(b"late"), datagram.address)
+    with pytest.raises(LinkError):
+        datagram.receive_into(memoryview(bytearray(9)))
+    with pytest.raises(LinkError):
+        left.send([memoryview(b"late")])
+    with pytest.raises(LinkError):
+        left.receive_into(memoryview(bytearray(9)))
+    left.fail("late")
+    assert listener.accept() is None
+    world.left.readiness()
+    assert ready.poll() == []
+    right.close()
+
+
 def test_segment_is_zero_and_shared_by_name(world: World) -> None:
+    if isinstance(world.left, RemoteNetwork):
+        pytest.skip("simulated ranks share no memory")
     one = world.left.segment("seg", 4096)
     assert bytes(one) == bytes(4096)
     one[5] = 9

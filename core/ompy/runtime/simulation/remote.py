@@ -210,19 +210,34 @@ class RemoteWireUp(WireUp):
 class RemoteSource(Source):
     """A source that lives at the conductor.
 
+    The conductor forgets it when it is closed, so nothing about it is asked for afterwards.
+
     Attributes:
         number: what the conductor calls it.
+        closed: it has been given back.
     """
 
-    __slots__ = ("_world", "number")
+    __slots__ = ("_world", "closed", "number")
 
     def __init__(self, world: Conducted, number: int) -> None:
         self._world = world
         self.number = number
+        self.closed = False
 
     def close(self) -> None:
         """Close it."""
-        self._world.later("close", self.number)
+        if not self.closed:
+            self.closed = True
+            self._world.later("close", self.number)
+
+    def check(self) -> None:
+        """See that it is open.
+
+        Raises:
+            LinkError: it is closed.
+        """
+        if self.closed:
+            raise LinkError("this end is closed")
 
 
 class RemoteStream(RemoteSource, Stream):
@@ -232,11 +247,13 @@ class RemoteStream(RemoteSource, Stream):
 
     def send(self, pieces: Sequence[memoryview]) -> int:
         """Hand bytes to the conductor."""
+        self.check()
         taken: int = self._world.call("send", self.number, b"".join(pieces))
         return taken
 
     def receive_into(self, view: memoryview) -> int:
         """Take bytes that have arrived."""
+        self.check()
         data: bytes | None = self._world.call("receive", self.number, len(view))
         if data is None:
             return WOULD_BLOCK
@@ -245,7 +262,8 @@ class RemoteStream(RemoteSource, Stream):
 
     def fail(self, why: str) -> None:
         """Break this end."""
-        self._world.later("fail", self.number, why)
+        if not self.closed:
+            self._world.later("fail", self.number, why)
 
 
 class RemoteListener(RemoteSource, Listener):
@@ -260,6 +278,8 @@ class RemoteListener(RemoteSource, Listener):
 
     def accept(self) -> Stream | None:
         """The oldest connection not yet accepted, or None."""
+        if self.closed:
+            return None
         found = self._world.call("accept", self.number)
         if found is None:
             return None
@@ -278,11 +298,13 @@ class RemoteDatagram(RemoteSource, Datagram):
 
     def send(self, packet: memoryview, address: Address) -> bool:
         """Send one packet: there is always room."""
+        self.check()
         self._world.later("transmit", self.number, bytes(packet), tuple(address))
         return True
 
     def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
         """The oldest packet that is here."""
+        self.check()
         found = self._world.call("take", self.number, len(view))
         if found is None:
             return None
@@ -301,21 +323,22 @@ class RemoteReadiness(Readiness):
 
     def add(self, source: Source, owner: object) -> None:
         """Watch a source of this module, or one wrapped around it."""
-        number = _number_of(source)
-        self._owners[number] = owner
-        self._world.later("watch", self._number, number)
+        found = _remote(source)
+        found.check()
+        self._owners[found.number] = owner
+        self._world.later("watch", self._number, found.number)
 
     def want_write(self, source: Source, *, wanted: bool) -> None:
         """Watch for room to write, or no longer."""
-        number = _number_of(source)
-        if number in self._owners:
-            self._world.later("want_write", self._number, number, wanted)
+        found = _remote(source)
+        if found.number in self._owners and not found.closed:
+            self._world.later("want_write", self._number, found.number, wanted)
 
     def remove(self, source: Source) -> None:
         """Forget a source."""
-        number = _number_of(source)
-        if self._owners.pop(number, None) is not None:
-            self._world.later("unwatch", self._number, number)
+        found = _remote(source)
+        if self._owners.pop(found.number, None) is not None and not found.closed:
+            self._world.later("unwatch", self._number, found.number)
 
     def poll(self) -> list[Ready]:
         """What is ready now."""
@@ -403,8 +426,8 @@ class RemoteNetwork(Network):
         """Nothing to give back: the world ends as a whole."""
 
 
-def _number_of(source: Source) -> int:
-    """Of the simulated source under any middleware."""
+def _remote(source: Source) -> RemoteSource:
+    """The simulated source under any middleware."""
     while not isinstance(source, RemoteSource):
         source = source.inner  # type: ignore[attr-defined]
-    return source.number
+    return source

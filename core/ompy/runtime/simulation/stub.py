@@ -335,8 +335,11 @@ class RankStub:
         return bytes(room[:count]), *sender
 
     def do_close(self, number: int) -> None:
-        """Close a source."""
-        self._sources.pop(number).close()
+        """Close a source; no set watches it any more."""
+        source = self._sources.pop(number)
+        for members in self._sets.values():
+            members.remove(source)
+        source.close()
 
     def do_readiness(self, number: int) -> None:
         """A set of sources."""
@@ -352,8 +355,7 @@ class RankStub:
 
     def do_unwatch(self, number: int, source: int) -> None:
         """Take out of a set."""
-        if source in self._sources:
-            self._sets[number].remove(self._sources[source])
+        self._sets[number].remove(self._sources[source])
 
     def do_unwatch_all(self, number: int) -> None:
         """Empty a set."""
