@@ -18,6 +18,7 @@ from ompy import __version__
 from ompy.cli import gasnet_bench
 from ompy.cli.bytecounts import parse_bytes
 from ompy.cli.completion import WordKeepingCommand, complete_parameter
+from ompy.runtime.environment import OWN_CODE
 
 KINDS: Final = {
     "latency": "one-way time of Send and Recv between two ranks",
@@ -158,11 +159,11 @@ def _measure(
     """Run the loops in a job of their own. Exits with the job's code when it fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"
-        command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), *where]
+        command = [sys.executable, *OWN_CODE, "-m", "ompy.cli.run", "-n", str(ranks), *where]
         for name, value in mca:
             command += ["--mca", name, value]
         loops = "gasnet_loops" if kind == "gasnet" else "loops"
-        command += [sys.executable, "-m", f"ompy.cli.{loops}", kind, json.dumps(sizes)]
+        command += [sys.executable, *OWN_CODE, "-m", f"ompy.cli.{loops}", kind, json.dumps(sizes)]
         done = subprocess.run([*command, str(rounds), str(path)], check=False)  # noqa: S603 - ourselves
         if done.returncode:
             sys.exit(done.returncode)

@@ -15,6 +15,7 @@ import click
 
 from ompy.cli.bytecounts import parse_bytes
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
+from ompy.runtime.environment import OWN_CODE
 from ompy.trace.amounts import byte_count
 
 MODES: Final = {
@@ -66,10 +67,11 @@ def ask(question: dict[str, Any], mca: Iterable[tuple[str, str]]) -> dict[str, A
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer.json"
         ranks = str(int(question["peer"]) + 1)
-        command = [sys.executable, "-m", "ompy.cli.run", "-n", ranks]
+        command = [sys.executable, *OWN_CODE, "-m", "ompy.cli.run", "-n", ranks]
         for name, value in mca:
             command += ["--mca", name, value]
-        command += [sys.executable, "-m", "ompy.cli.explained", json.dumps(question), str(path)]
+        command += [sys.executable, *OWN_CODE, "-m", "ompy.cli.explained"]
+        command += [json.dumps(question), str(path)]
         done = subprocess.run(command, check=False)  # noqa: S603 - ourselves
         if done.returncode:
             sys.exit(done.returncode)

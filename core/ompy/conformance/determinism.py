@@ -22,6 +22,7 @@ from ompy.conformance.identity import importable
 from ompy.conformance.suite import Suite, Worlds
 from ompy.conformance.world import World
 from ompy.net.faults import Drop, Duplicate, Fault
+from ompy.runtime.environment import OWN_CODE
 
 COUNT: Final = 24  # fragments to each peer; arbitrary
 RANKS: Final = 4  # arbitrary: enough peers that a set of them has an order
@@ -145,7 +146,7 @@ def _disturbed() -> Iterator[None]:
 
 def _elsewhere(target: str, settings: str, hash_seed: str) -> str:
     done = subprocess.run(  # noqa: S603 - this interpreter, our own module
-        [sys.executable, "-m", "ompy.conformance.replay", target, settings],
+        [sys.executable, *OWN_CODE, "-m", "ompy.conformance.replay", target, settings],
         env={
             **os.environ,
             "PYTHONHASHSEED": hash_seed,

@@ -18,6 +18,7 @@ from ompy.mca.discovery import scan
 from ompy.mca.parameter import INTEGERS, Parameter
 from ompy.mca.records import ComponentRecord
 from ompy.mca.validation import parse
+from ompy.runtime.environment import OWN_CODE
 
 COMMON: Final = (
     "exclusivity",
@@ -124,7 +125,7 @@ class IdentitySuite(Suite):
             f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
         )
         done = subprocess.run(  # noqa: S603 - this interpreter, our own lines
-            [sys.executable, "-c", script],
+            [sys.executable, *OWN_CODE, "-c", script],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             capture_output=True,
             text=True,

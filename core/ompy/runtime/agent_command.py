@@ -14,6 +14,12 @@ from ompy.frameworks.plm import AGENT_MODULE, AgentLink
 from ompy.runtime.descendants import die_with_parent
 
 NOT_EXECUTABLE: Final = 126  # as a shell has it
+# `-m` would import from the directory a shell begins in, whatever lies there; `-P` would be seen by
+# the programs that run in forks of the agent. A script's own folder takes that place: a folder
+# without modules.
+AGENT_CODE: Final = (
+    f"import sys; sys.path[0] = sys.path[0] or sys.prefix; from {AGENT_MODULE} import main; main()"
+)
 
 
 def agent_words(python: str = "") -> list[str]:
@@ -25,7 +31,7 @@ def agent_words(python: str = "") -> list[str]:
     words = ["env"]
     if os.environ.get("PYTHONPATH"):
         words.append(f"PYTHONPATH={os.environ['PYTHONPATH']}")
-    return [*words, python or sys.executable, "-m", AGENT_MODULE]
+    return [*words, python or sys.executable, "-c", AGENT_CODE]
 
 
 def start_by(command: Sequence[str], host: str) -> AgentLink:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 import ompy
 from ompy.frameworks.job import Job, Placement
+
+# options of each Python that runs our own code: it imports nothing from the directory it is in
+OWN_CODE: Final = ("-P",)
 
 
 def rank_environment(
@@ -56,6 +60,17 @@ def identity(job: Job, placement: Placement, universe: int) -> dict[str, str]:
         "OMPY_RANK": rank,
         "OMPY_SIZE": size,
     }
+
+
+def own_import_path(base: Mapping[str, str]) -> str:
+    """PYTHONPATH of a Python that runs our own code: where ompy is, then the user's.
+
+    Parts that depend on the working directory, an empty one among them, are for the user's
+    programs only.
+    """
+    parts = base.get("PYTHONPATH", "").split(os.pathsep)
+    own = os.path.dirname(os.path.dirname(os.path.abspath(ompy.__file__)))
+    return os.pathsep.join([own, *(part for part in parts if os.path.isabs(part))])
 
 
 def _put_first(environment: dict[str, str], name: str, entry: str) -> None:

@@ -86,8 +86,7 @@ class ForkedRank:
         if first is None:
             first = os.path.dirname(os.path.realpath(program.what))
         sys.path[:] = [*([] if sys.flags.safe_path else [first]), *program.import_path]
-        rest = program.argv[3:] if program.kind else program.argv[2:]
-        sys.argv = [program.kind or program.what, *rest]
+        sys.argv = [program.kind or program.what, *program.arguments]
         sys.orig_argv = list(program.argv)
         base = getattr(sys, "_base_executable", "")
         if os.path.basename(base) == os.path.basename(sys.executable):

@@ -1,4 +1,4 @@
-"""The agent as another host's remote shell starts it: `python -m ompy.runtime.remote_agent`.
+"""The agent as another host's remote shell starts it (`agent_command.py` has the words).
 
 Its standard input and output are the control connection to the launcher. It is two processes:
 the agent proper, and a guard that is its parent. Whichever of them is killed, the other sees to

@@ -23,6 +23,7 @@ RANK_MODULES: Final = "ompy.mpi.preload"  # an upper floor, so by name: imports 
 _AT_START: Final = ("PYTHON", "LC_", "LD_", "MALLOC_", "GLIBC_", "COV", "MPI4PY_")
 _AT_START_EXACTLY: Final = frozenset({"LANG", "LANGUAGE", "TZ", "HOME", "OMPY_PURE"})
 _ARCHIVE: Final = b"PK"  # begins a zip file
+SAFE_PATH: Final = "-P"  # option of the interpreter: the program's folder is not imported from
 
 
 class ExecInstead(Exception):
@@ -37,6 +38,7 @@ class Program(NamedTuple):
         kind: `-c`, `-m` or, for a file, nothing.
         what: the code, the module, or the file.
         argv: the whole command line.
+        arguments: what of it is the program's own.
         import_path: `sys.path` but for the first entry, which is the program's.
     """
 
@@ -44,6 +46,7 @@ class Program(NamedTuple):
     kind: str
     what: str
     argv: tuple[str, ...]
+    arguments: tuple[str, ...]
     import_path: tuple[str, ...]
 
 
@@ -51,7 +54,7 @@ def looks_like_python(words: Sequence[str]) -> bool:
     """Whether a command line seems to hold a program that a warm agent is of use for."""
     for word, following in pairwise(words):
         if os.path.basename(word).startswith("python"):
-            return following in {"-c", "-m"} or not following.startswith("-")
+            return following in {"-c", "-m", SAFE_PATH} or not following.startswith("-")
     return False
 
 
@@ -60,8 +63,8 @@ def may_be_warm() -> str:
 
     Asked of a process that has imported next to nothing.
     """
-    options = sys.orig_argv[1:2]
-    if options and options[0].startswith("-") and options[0] != "-m":
+    options = _without_safe_path(sys.orig_argv[1:])[:1]
+    if options and options[0].startswith("-") and options[0] not in {"-c", "-m"}:
         return f"this interpreter was started with {options[0]}"
     if sys.flags.inspect or os.environ.get("PYTHONINSPECT"):
         return "PYTHONINSPECT is set"
@@ -128,7 +131,11 @@ class WarmStart:
         if problem:
             raise ExecInstead(problem)
         executable = _same_interpreter(app.argv[0], environment, app.directory)
-        kind, what = _chosen(app.argv[1:])
+        words = _without_safe_path(app.argv[1:])
+        kind, what = _chosen(words)
+        safe = len(words) < len(app.argv) - 1 or bool(environment.get("PYTHONSAFEPATH"))
+        if safe is not sys.flags.safe_path:
+            raise ExecInstead(f"{SAFE_PATH} is another in the ranks")
         import_path = self._import_path(environment, app.directory)
         self._compare(environment)
         directory = app.directory or os.getcwd()
@@ -137,7 +144,8 @@ class WarmStart:
             directory = os.path.dirname(os.path.realpath(os.path.join(directory, what)))
         if not sys.flags.safe_path:
             _refuse_shadows(directory)
-        return Program(executable, kind, what, app.argv, tuple(import_path))
+        arguments = tuple(words[2 if kind else 1 :])
+        return Program(executable, kind, what, app.argv, arguments, tuple(import_path))
 
     def _compare(self, environment: Mapping[str, str]) -> None:
         """The rank's interpreter would start as this one did."""
@@ -179,6 +187,10 @@ def _same_interpreter(name: str, environment: Mapping[str, str], directory: str)
     if not same:
         raise ExecInstead(f"{name} is not the interpreter ompy-run runs in")
     return os.path.normpath(path)
+
+
+def _without_safe_path(words: Sequence[str]) -> Sequence[str]:
+    return words[1:] if words[:1] in ([SAFE_PATH], (SAFE_PATH,)) else words
 
 
 def _chosen(words: Sequence[str]) -> tuple[str, str]:

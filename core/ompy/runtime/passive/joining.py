@@ -9,14 +9,13 @@ import sys
 import time
 from typing import Final
 
-import ompy
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.runtime.client import AgentClient
 from ompy.runtime.control import ControlError, Decoder, Frame, Kind, encode, receive, send_all
-from ompy.runtime.environment import identity
+from ompy.runtime.environment import OWN_CODE, identity, own_import_path
 from ompy.runtime.launchers import Membership
 
-AGENT: Final = "ompy.runtime.passive.agent"  # what is run for a host: `python -m` it
+AGENT: Final = "ompy.runtime.passive.agent"  # what is run for a host: `python -P -m` it
 BACKLOG: Final = 4096  # arbitrary: more ranks than a host will run
 PATIENCE: Final = 10.0  # s; arbitrary: an agent starts in some tenths, and one that ends is quick
 _PAUSE: Final = 0.01  # s; arbitrary: from bind to listen it is microseconds
@@ -151,14 +150,12 @@ def _start_agent(name: str) -> bool:
                 return False
             raise _no_agent(problem.strerror or str(problem)) from None
         listener.listen(BACKLOG)
-        root = os.path.dirname(os.path.dirname(ompy.__file__))
-        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         actions = [
             (os.POSIX_SPAWN_DUP2, listener.fileno(), 0),
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         ]
-        words = [sys.executable, "-m", AGENT]
-        variables = {**os.environ, "PYTHONPATH": path}
+        words = [sys.executable, *OWN_CODE, "-m", AGENT]
+        variables = {**os.environ, "PYTHONPATH": own_import_path(os.environ)}
         try:
             pid = os.posix_spawn(
                 sys.executable, words, variables, file_actions=actions, setsid=True

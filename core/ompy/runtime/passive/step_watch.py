@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-import ompy
 from ompy.runtime.allocation import expand, repeat
+from ompy.runtime.environment import OWN_CODE, own_import_path
 from ompy.runtime.launchers import Membership
 from ompy.runtime.passive.tasks import step_name
 
@@ -58,11 +58,9 @@ class StepWatch:
         srun = shutil.which("srun")
         if srun is None or not self._hosts:
             return
-        root = os.path.dirname(os.path.dirname(ompy.__file__))
-        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         count = str(len(self._hosts))
         words = [*_STEP, "--nodes", count, "--ntasks", count, "--ntasks-per-node", "1"]
-        words += ["--nodelist", ",".join(self._hosts), sys.executable, "-m", _WATCHER]
+        words += ["--nodelist", ",".join(self._hosts), sys.executable, *OWN_CODE, "-m", _WATCHER]
         words += [step_name(os.environ), *(f"{host}={n}" for host, n in self._hosts.items())]
         self._process = await asyncio.create_subprocess_exec(
             srun,
@@ -70,7 +68,7 @@ class StepWatch:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": own_import_path(os.environ)},
             start_new_session=True,
         )
         try:

@@ -206,9 +206,10 @@ def _execute(job: Job) -> tuple[int, str]:
     """Run the program as the interpreter would. Returns its exit code, and what it raised."""
     program, *arguments = job.apps[0].argv
     sys.argv = [program, *arguments]
-    sys.path[0] = str(Path(program).resolve().parent)
+    own = 0 if sys.flags.safe_path else 1
+    sys.path[:own] = [str(Path(program).resolve().parent)] * own
     if job.mpi4py:
-        sys.path.insert(1, str(Path(ompy.__file__).parent / "dropin"))
+        sys.path.insert(own, str(Path(ompy.__file__).parent / "dropin"))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     module = ModuleType("__main__")
