@@ -38,6 +38,7 @@ STEPS = [
     tests("agents in a tree", f"{LAUNCHER}/test_tree.py", OMPY_EFFORT="2"),
     tests("extras missing, each", "tests/proc/test_without_extras.py", OMPY_EFFORT="2"),
     tests("files named as modules", "tests/proc/test_shadow_modules.py", OMPY_EFFORT="2"),
+    tests("no room", f"{LAUNCHER}/test_no_room.py", OMPY_EFFORT="2"),
     tests("hosts", "tests/netns", OMPY_EFFORT="2"),
     Step("hosts, 50 kills of each", ["tools/host_kills.py"]),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -391,8 +390,7 @@ def run(arguments: Sequence[str]) -> int:
         from ompy.runtime.report import job_map
 
         slots = [(host.slots, host.max_slots) for host in layout.hosts]
-        sys.stdout.write(job_map(job, slots, layout.slots))
-        sys.stdout.flush()
+        _show(job_map(job, slots, layout.slots))
     if options["do_not_launch"]:
         return 0
     starts = choose_starters(registry, plms, layout.hosts)
@@ -401,6 +399,14 @@ def run(arguments: Sequence[str]) -> int:
         return _launch(registry, starts, job, _launch_options(registry, options, universe))
     finally:
         registry.close()
+
+
+def _show(text: str) -> None:
+    """Write to standard output; where it takes nothing, what is only looked at is left out."""
+    try:
+        os.write(1, text.encode(errors="surrogateescape"))
+    except OSError as problem:
+        say(f"warning: --display-map: standard output cannot be written: {problem.strerror}")
 
 
 def _launch_options(registry: Registry, options: Mapping[str, Any], universe: int) -> LaunchOptions:
@@ -446,7 +452,10 @@ def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions
     hooks = hook_caller(registry)
     hooks.ompy_job_launching(job)
     _settle(registry)
-    job = job._replace(mca=registry.snapshot())  # with what has become of the hooks
+    snapshot = registry.snapshot()  # with what has become of the hooks
+    if directory and trace is None:  # it cannot be written, which every rank need not find out
+        snapshot["values"][TRACE_DIRECTORY] = ""
+    job = job._replace(mca=snapshot)
     code = launch(job, starts, options)
     hooks.ompy_job_finished(code)
     if trace is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ompy import outputs
 from ompy.cli.completion import complete_file, complete_parameter
 from ompy.mca.errors import ComponentError, UsageError
 
@@ -160,7 +161,11 @@ def run(options: dict[str, Any]) -> int:
     for number, event in enumerate(outcome.rails):
         tally.told({**event, "number": number})
     if options["report_rails"]:
-        Path(options["report_rails"]).write_text(tally.document())
+        try:
+            outputs.write_text(options["report_rails"], tally.document())
+        except OSError as problem:
+            why = f"{problem.strerror}; the report is lost"
+            say(f"warning: --report-rails {options['report_rails']}: {why}")
     code = tell(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
     if code or not options["quiet"]:
         for line in tally.lines():
@@ -205,6 +210,7 @@ def make_scenario(options: dict[str, Any]) -> Scenario:
     _check_rails(rules, rails)
     job = make_job(options, [rule._asdict() for rule in rules])
     directory = os.path.abspath(options["trace"]) if options["trace"] else ""
+    _check_trace(directory)
     return Scenario(
         job=job,
         seed=options["seed"],
@@ -213,6 +219,15 @@ def make_scenario(options: dict[str, Any]) -> Scenario:
         limit=duration(options["limit"], "--limit"),
         patience=options["patience"],
     )
+
+
+def _check_trace(directory: str) -> None:
+    try:
+        outputs.refuse_planted(directory or "/")
+    except outputs.PlantedError as problem:
+        raise UsageError(f"--trace {directory}: {problem}") from None
+    if directory and os.path.exists(directory) and not os.path.isdir(directory):
+        raise UsageError(f"--trace {directory}: it is not a directory")
 
 
 def make_rails(count: int, latency: str, bandwidth: str) -> list[Rail]:

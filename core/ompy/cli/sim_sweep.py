@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy import outputs
 from ompy.cli.sim import PROGRAM, job_id_of, make_scenario, preload, say
 from ompy.net.fault_rules import FaultRule
 from ompy.net.flows import Strike
@@ -38,6 +39,7 @@ class Sweep:
         self._kinds: Counter[str] = Counter()
         self._failures: list[Trial] = []
         self._keep = Path(options["keep"])
+        self._unkept = False  # a file of a failure could not be written
 
     @property
     def job(self) -> Job:
@@ -77,16 +79,28 @@ class Sweep:
             return
         self._failures.append(trial)
         folder = self._folder(trial)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "output.txt").write_text(trial.output)
-        (folder / "outcome.txt").write_text(
-            f"{outcome.kind} at {outcome.time} ns: {outcome.text}\n"
-        )
+        self._put(folder, "output.txt", trial.output)
+        self._put(folder, "outcome.txt", f"{outcome.kind} at {outcome.time} ns: {outcome.text}\n")
         if len(self._failures) <= SHOWN:
             said = outcome.text.splitlines()[0]
             say(f"seed {seed}: {outcome.kind} at {outcome.time / 1e6:.6f} ms: {said} ({folder})")
         elif len(self._failures) == SHOWN + 1:
             say(f"there are more; see {self._keep}")
+
+    def _put(self, folder: Path, name: str, text: str) -> None:
+        """Keep a file of a failure; where that cannot be, the sweep goes on and says so once."""
+        try:
+            made = outputs.open_directory(str(folder))
+            try:
+                with open(outputs.create_in(made, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            finally:
+                os.close(made)
+        except OSError as problem:
+            if not self._unkept:
+                why = f"{problem.strerror}; what failed is told of, but not kept"
+                say(f"warning: --keep {self._keep}: {why}")
+            self._unkept = True
 
     def _folder(self, trial: Trial) -> Path:
         return self._keep / f"seed-{trial.scenario.seed}"
@@ -122,7 +136,7 @@ class Sweep:
         rules = [rule for rule in found.items if isinstance(rule, FaultRule)]
         path = folder / "faults.toml"
         text = toml(rules, self._heading(trial, found, len(every), path))
-        path.write_text(text)
+        self._put(folder, path.name, text)
         least = "" if found.complete else ", not the least: the budget was used up"
         say(
             f"seed {seed}: {len(rules)} of {len(every)} faults are enough "

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ompy import __version__
-from ompy.cli.command_line import CommandError
+from ompy.cli.command_line import PROGRAM, CommandError, tell
+from ompy.outputs import PlantedError
 from ompy.trace.files import prepare, write_job
 
 if TYPE_CHECKING:
@@ -27,14 +28,23 @@ class JobFacts:
     def ended(self, code: int) -> None:
         """The job has ended."""
         seconds = round(time.monotonic() - self._began, 6)
-        write_job(self._directory, {**self._facts, "exit_code": code, "seconds": seconds})
+        try:
+            write_job(self._directory, {**self._facts, "exit_code": code, "seconds": seconds})
+        except OSError as problem:
+            tell(
+                f"{PROGRAM}: warning: --trace {self._directory}: {problem.strerror}; job.json does "
+                "not say how the job ended"
+            )
 
 
-def start_trace(directory: str, job: Job, registry: Registry) -> JobFacts:
+def start_trace(directory: str, job: Job, registry: Registry) -> JobFacts | None:
     """Make the directory of a job's trace ready and write down what the job is.
 
+    Returns:
+        None if it cannot be written, which has been said: the job runs without a trace.
+
     Raises:
-        CommandError: it cannot be written.
+        CommandError: it is no directory, or a stranger's.
     """
     facts = {
         "ompy": __version__,
@@ -55,7 +65,10 @@ def start_trace(directory: str, job: Job, registry: Registry) -> JobFacts:
     try:
         prepare(directory)
         return JobFacts(directory, facts)
-    except FileExistsError:
+    except (FileExistsError, NotADirectoryError):
         raise CommandError(f"--trace {directory}: it is not a directory") from None
+    except PlantedError as problem:
+        raise CommandError(f"--trace {directory}: {problem}") from None
     except OSError as problem:
-        raise CommandError(f"--trace {directory}: {problem.strerror}") from None
+        tell(f"{PROGRAM}: warning: --trace {directory}: {problem.strerror}; nothing is traced")
+        return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from ompy import outputs
 from ompy.runtime.rails_table import all_rows, table
 
 if TYPE_CHECKING:
@@ -17,5 +17,4 @@ def display(world: Intracomm, process: RankProcess) -> None:
     rows = all_rows(process) if process.context.me.local_rank == 0 else []
     gathered = world.gather(rows)
     if gathered is not None:
-        sys.stderr.write(table([row for part in gathered for row in part]))
-        sys.stderr.flush()
+        outputs.tell(table([row for part in gathered for row in part]))

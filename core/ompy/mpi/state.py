@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any, NoReturn
 
+from ompy import outputs
 from ompy.data.errors import CLASS_TEXT, ERR_COMM, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
@@ -168,7 +169,7 @@ class CommState(State):
         rank = self.communicator.rank
         code = problem.code if problem.code in CLASS_TEXT else 1
         text = f"rank {rank} of {self.communicator.name}: {problem} (errors end the job here)"
-        print(f"*** {text}; the error handler of {whose} is fatal", file=sys.stderr)
+        outputs.tell(f"*** {text}; the error handler of {whose} is fatal\n")
         self.world.abort(code, text)
 
 

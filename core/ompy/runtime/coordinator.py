@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy import outputs
 from ompy.engine.reactor import Reactor
 from ompy.frameworks.bml import DISPLAY_RAILS
 from ompy.frameworks.job import Job
@@ -90,14 +91,14 @@ class Coordinator:
             on_written=self._written,
             on_change=self._output_changed,
         )
-        if options.watch_rails or options.record_rails:
-            self._view = self._watch_rails()
         self._agents = [_Agent(node, host) for node, host in enumerate(job.hosts)]
         self._tree = tree
         self._links = links
         self._greetings = greetings
         self._connections: dict[int, AgentConnection] = {}
         self._input: StandardInput | None = None
+        if options.watch_rails or options.record_rails:
+            self._view = self._watch_rails()  # it may have something to say at once
 
     def _watch_rails(self) -> RailView:
         from ompy.runtime.rail_view import RailView
@@ -341,10 +342,10 @@ class Coordinator:
         name = self._options.report_rails
         if name:
             try:
-                with open(name, "w") as file:
-                    file.write(self._rails.document())
+                outputs.write_text(name, self._rails.document())
             except OSError as problem:
-                lines.append(f"--report-rails: {problem}")
+                why = f"{problem.strerror}; the report is lost"
+                lines.append(f"warning: --report-rails {name}: {why}")
         if lines:
             self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
 

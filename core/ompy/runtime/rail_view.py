@@ -10,8 +10,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy import outputs
 from ompy.runtime.rail_record import RailRecord, feed
 from ompy.runtime.rail_watch import RailWatch, said
 
@@ -62,7 +64,7 @@ class RailView:
         self._file = None
         if record:
             try:
-                self._file = open(record, "w", buffering=1)  # noqa: SIM115 - closed by `end`
+                self._file = outputs.open_text(record, buffering=1)  # closed by `end`
                 self._record = RailRecord(self._file, list(hosts), interval_ms)
             except OSError as problem:
                 self._give_up(problem)
@@ -117,8 +119,15 @@ class RailView:
                 self._give_up(problem)
 
     def _give_up(self, problem: OSError) -> None:
+        """Go on without the record. What is left of its last line is never written."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
         self._file = None
-        self._problem = f"--record-rails: {problem}"
+        self._printer.say(
+            f"ompy-run: warning: --record-rails {self._name}: {problem.strerror}; what rails carry "
+            "from here on is not recorded, the job goes on\n"
+        )
 
     def _later(self) -> None:
         self._loop.call_later(self._watch.interval, self._tick)

@@ -1,7 +1,8 @@
 """The trace of a real rank: always a flight recorder, and a file when the job is traced.
 
 The file is complete whatever ends the rank: finalizing, the end of the interpreter, an abort, or
-the SIGTERM that ends a job because another rank failed. Only SIGKILL costs the last events.
+the SIGTERM that ends a job because another rank failed. Only SIGKILL costs the last events. Where
+it cannot be written the rank goes on without.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from ompy.data.errors import ERR_IO, MPIError
+from ompy import outputs
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
@@ -22,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def open_trace(registry: Registry, me: Proc) -> Trace:
-    """The trace of this process's rank, as the parameters `trace_base_*` say.
-
-    Raises:
-        MPIError: ERR_IO, the file cannot be written.
-    """
+    """The trace of this process's rank, as the parameters `trace_base_*` say."""
     values = registry.values("trace")
     trace = Trace(me.rank, time.monotonic_ns, values.recent)
     if values.directory:
@@ -45,9 +42,9 @@ def _write_to(trace: Trace, directory: str, limit: int, me: Proc) -> None:
             directory, RankHeader(me.rank, me.node, me.hostname, monotonic, wall), limit
         )
     except OSError as problem:
-        raise MPIError(
-            ERR_IO, f"trace_base_directory {directory}: {problem.strerror}; nothing was traced"
-        ) from None
+        text = f"trace_base_directory {directory}: {problem.strerror}; nothing of it is traced"
+        outputs.warn(text, ("ompy", f"rank {me.rank}"))
+        return
     trace.start(writer)
     atexit.register(trace.finish, "exit")
     os.register_at_fork(after_in_child=trace.forget)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ompy import outputs
 from ompy.data.errors import ERR_OTHER, ERR_RANK, MPIError
 from ompy.engine.real import RealEngine
 from ompy.frameworks.catalog import CATALOG
@@ -356,7 +356,7 @@ def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
 
 
 def _warn(sentence: str) -> None:
-    sys.stderr.write(f"ompy: {sentence}\n")
+    outputs.tell(f"ompy: {sentence}\n")
 
 
 def _engine(registry: Registry, ranks_here: int) -> RealEngine:

@@ -4,7 +4,8 @@ A rank's file begins with an object that says whose it is and how its clock rela
 goes on with an array per event (`[time, layer, name, {fields}]`), and ends with an object that
 says how the trace ended. A file without that end is of a rank that was killed.
 
-Writing needs no more memory than one chunk of events; reading is for tools.
+Writing needs no more memory than one chunk of events; reading is for tools. A trace only observes:
+what cannot be written is lost with one line of warning, and the job goes on.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ompy import outputs
 from ompy.trace.sink import Event
 
 FORMAT: Final = "ompy-trace"
@@ -57,7 +60,7 @@ class TraceWriter:
 
     Attributes:
         busy: a write is under way, so that a signal handler must not begin another.
-        dropped: events beyond the limit, which were counted only.
+        dropped: events beyond the limit, or lost, which were counted only.
         when_done: to call behind the write that is under way, or None.
     """
 
@@ -72,39 +75,79 @@ class TraceWriter:
         Raises:
             OSError: it cannot be written there.
         """
-        os.makedirs(directory, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._file = os.open(rank_file(directory, header.rank), flags, 0o644)
+        self._path = rank_file(directory, header.rank)
+        self._rank = header.rank
         self._left = limit
+        self._size = 0  # bytes of whole lines in the file
         self.busy = False
         self.dropped = 0
         self.when_done: Callable[[], object] | None = None
+        folder = outputs.open_directory(directory)
+        try:
+            self._file = outputs.create_in(folder, os.path.basename(self._path))
+        finally:
+            os.close(folder)
         self._put([{"format": FORMAT, "version": VERSION, **header._asdict()}])
 
-    def write(self, events: list[Event]) -> None:
-        """Append events."""
+    def write(self, events: list[Event]) -> bool:
+        """Append events. Returns whether more are of any use: not once the file is lost."""
+        if self._file < 0:
+            self.dropped += len(events)
+            return False
         kept = events[: self._left]
         self._left -= len(kept)
         self.dropped += len(events) - len(kept)
         self._put([(event.time, event.layer, event.name, dict(event.fields)) for event in kept])
+        return self._file >= 0
 
     def close(self, reason: str) -> None:
         """Say how the trace ended, and close. Harmless the second time."""
         if self._file >= 0:
             self._put([{"end": reason, "dropped": self.dropped}])
-            os.close(self._file)
-            self._file = -1
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            try:
+                if not os.fstat(file).st_nlink:
+                    self._warn("it was removed while the job ran")
+                os.close(file)
+            except OSError as problem:
+                self._warn(f"{problem.strerror} when it was closed")
 
     def _put(self, values: Iterable[object]) -> None:
-        data = memoryview("".join(f"{_DUMPS(value)}\n" for value in values).encode())
+        text = "".join(f"{_DUMPS(value)}\n" for value in values).encode()
+        data = memoryview(text)
         self.busy = True
         try:
             while data and self._file >= 0:
                 data = data[os.write(self._file, data) :]
+            self._size += len(text)
+        except OSError as problem:
+            self._lose(text[: len(text) - len(data)], str(problem.strerror))
         finally:
             self.busy = False
         if self.when_done is not None:
             self.when_done()
+
+    def _lose(self, written: bytes, why: str) -> None:
+        """Nothing more can be written: end with the last whole line, and why, if there is room.
+
+        Args:
+            written: the part of the last piece that is in the file.
+            why: the kernel's word.
+        """
+        file, self._file = self._file, -1
+        whole = self._size + written.rfind(b"\n") + 1
+        last = f"{_DUMPS({'end': why, 'dropped': self.dropped})}\n".encode()
+        with suppress(OSError):  # the reader takes half a line for what it is
+            os.ftruncate(file, whole)
+            if os.pwrite(file, last, whole) < len(last):
+                os.ftruncate(file, whole)
+        with suppress(OSError):
+            os.close(file)
+        self._warn(f"{why}; later events of this rank are lost, the job goes on")
+
+    def _warn(self, text: str) -> None:
+        outputs.warn(f"the trace {self._path}: {text}", ("ompy", f"rank {self._rank}"))
 
 
 def prepare(directory: str) -> None:
@@ -113,18 +156,34 @@ def prepare(directory: str) -> None:
     Raises:
         OSError: it cannot be made or written.
     """
-    os.makedirs(directory, exist_ok=True)
-    for name in os.listdir(directory):
-        if name == JOB or _RANK_FILE.fullmatch(name):
-            os.unlink(os.path.join(directory, name))
+    folder = outputs.open_directory(directory)
+    try:
+        for name in os.listdir(folder):
+            if name == JOB or _RANK_FILE.fullmatch(name):
+                os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def write_job(directory: str, facts: Mapping[str, Any]) -> None:
-    """Write the job's facts, all at once."""
+    """Write the job's facts, all at once.
+
+    Raises:
+        OSError: they cannot be written; what was there before still is.
+    """
     text = json.dumps({"format": FORMAT, "version": VERSION, **facts}, indent=1) + "\n"
-    unfinished = Path(directory, f".{JOB}")
-    unfinished.write_text(text)
-    unfinished.replace(Path(directory, JOB))
+    unfinished = f".{JOB}"
+    folder = outputs.open_directory(directory)
+    try:
+        with open(outputs.create_in(folder, unfinished), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(unfinished, JOB, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(unfinished, dir_fd=folder)
+        raise
+    finally:
+        os.close(folder)
 
 
 class Ended(NamedTuple):

@@ -69,8 +69,11 @@ Listener = Callable[[str, int, int, int, int, int], object]  # the values of a R
 class EventWriter(Protocol):
     """Where a trace spills what it would otherwise have to keep in memory."""
 
-    def write(self, events: list[Event]) -> None:
-        """Take over these events, which come behind all earlier ones."""
+    def write(self, events: list[Event]) -> bool:
+        """Take over these events, which come behind all earlier ones.
+
+        Returns whether more are of any use.
+        """
 
     def close(self, reason: str) -> None:
         """There are no more; harmless the second time."""
@@ -140,7 +143,8 @@ class Trace:
         """Hand what is kept to the writer, if there is one."""
         if self._writer is not None and self._events:
             events, self._events = self._events, []
-            self._writer.write(events)
+            if not self._writer.write(events):
+                self.forget()
 
     def finish(self, reason: str) -> None:
         """Keep no more events; what is kept goes to the writer, which is closed.
@@ -148,13 +152,18 @@ class Trace:
         Args:
             reason: why, a word or two.
         """
-        if self._writer is not None:
+        writer = self._writer
+        if writer is not None:
             self.active = False
             self.flush()
-            self._writer.close(reason)
+            writer.close(reason)
 
     def forget(self) -> None:
-        """In a child of the rank's process: the events and their file are the parent's."""
+        """Keep nothing from now on, and nothing of what there is.
+
+        In a child of the rank's process, whose events and file are the parent's; and when what is
+        to take them can no more.
+        """
         self.active = False
         self._writer = None
         self._events = []

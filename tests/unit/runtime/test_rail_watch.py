@@ -297,9 +297,17 @@ def test_without_a_terminal_changes_are_said(monkeypatch) -> None:
     assert len(lines) == 2
 
 
-def test_a_record_that_cannot_be_written_is_said_at_the_end(tmp_path) -> None:
-    view = RailView(Clock(), SimpleNamespace(), ["h1"], 100, show=False, record="/nowhere/x")
-    assert view.end().startswith("--record-rails: ")
+def test_a_record_that_cannot_be_written_is_said_once(tmp_path) -> None:
+    lines: list[str] = []
+    printer = SimpleNamespace(say=lines.append)
+    for record, why in (("/nowhere/x", "No such file"), ("/dev/full", "No space left")):
+        view = RailView(Clock(), printer, ["h1", "h2"], 100, show=False, record=record)
+        told = sample(0, 100, 10)
+        view.carried(told, json.dumps(told["rails"]).encode())
+        assert view.end() == ""
+        (line,) = lines
+        assert line.startswith(f"ompy-run: warning: --record-rails {record}: {why}")
+        lines.clear()
 
 
 def test_what_is_no_record(tmp_path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,46 @@ def test_a_write_that_is_interrupted_is_finished_first(tmp_path: Path) -> None:
     writer.write([Event(1, 0, "l", "A", ())])
     assert said == [False]
     assert len((tmp_path / "rank-0.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.ESTALE])
+@pytest.mark.parametrize("at", [0, 1, 7, 100, 20_000])
+def test_what_cannot_be_written_ends_the_trace_only(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    error: int,
+    at: int,
+) -> None:
+    """The device takes so many bytes behind the header, then none; half a line is none."""
+    trace = Trace(0, counting())
+    writer = TraceWriter(str(tmp_path), RankHeader(0), 10**6)
+    real, left = os.write, [at]
+
+    def write(file: int, data: memoryview) -> int:
+        if file <= 2:
+            return real(file, data)
+        if not left[0]:
+            raise OSError(error, os.strerror(error))
+        written = real(file, data[: left[0]])
+        left[0] -= written
+        return written
+
+    monkeypatch.setattr(os, "write", write)
+    trace.start(writer)
+    for number in range(2 * CHUNK):
+        if trace.active:
+            trace.record("layer", "NAME", number=number)
+    trace.finish("finalize")
+    monkeypatch.undo()
+    assert not trace.active
+    assert not list(trace)
+    said = capfd.readouterr().err
+    assert said.count("\n") == said.count("warning: ") == 1
+    assert str(tmp_path / "rank-0.jsonl") in said
+    found = read(str(tmp_path))
+    assert found.ends[0].reason == os.strerror(error)
+    assert [dict(event.fields)["number"] for event in found.events] == list(
+        range(len(found.events))
+    )
+    assert bool(found.events) is (at >= 100)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ompy import outputs
 from ompy.data.errors import MPIError
 
 from ompy_components.btl.usnic import interfaces
@@ -51,8 +52,8 @@ class ConnectivityMap:
         if not self._left:
             context = self._modules[0].context
             path = f"{self._prefix}-{context.me.hostname}.rank{context.rank}.txt"
-            with open(path, "w") as file:
-                file.writelines(f"{line}\n" for line in lines(context, self._modules))
+            text = "".join(f"{line}\n" for line in lines(context, self._modules))
+            outputs.write_text(path, text)
 
 
 def lines(context: RankContext, modules: Sequence[UsnicModule]) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
+from ompy import outputs
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -491,7 +491,7 @@ class UsnicModule(BtlModule):
                 self.map.finalizing()
         except OSError as problem:
             self.note("NO_MAP", reason=str(problem))
-            print(f"ompy: btl_usnic_connectivity_map: {problem}", file=sys.stderr, flush=True)
+            outputs.tell(f"ompy: btl_usnic_connectivity_map: {problem}\n")
 
     def note(self, name: str, **fields: object) -> None:
         """Say something in the trace."""

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import ompy
+from ompy import outputs
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -150,7 +151,11 @@ class _Rank:
 
             limit = registry.values("trace").limit
             header = RankHeader(me.rank, me.node, me.hostname)
-            trace.start(TraceWriter(self._part.trace_directory, header, limit))
+            try:
+                trace.start(TraceWriter(self._part.trace_directory, header, limit))
+            except OSError as problem:
+                text = f"--trace {self._part.trace_directory}: {problem.strerror}; nothing of it"
+                outputs.warn(f"{text} is traced", ("ompy sim", f"rank {me.rank}"))
         trace.listen(self._note)
         return trace
 

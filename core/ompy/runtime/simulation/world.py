@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from ompy import outputs
 from ompy.engine.virtual import Conductor, Deadlock, RankFailed
 from ompy.frameworks.job import Job
 from ompy.net.fault_rules import FaultRule
@@ -260,7 +261,6 @@ class World:
         from ompy.trace.files import prepare, write_job
 
         job = self._scenario.job
-        prepare(self._scenario.trace_directory)
         facts = {
             "world": "virtual",
             "seed": self._scenario.seed,
@@ -270,4 +270,11 @@ class World:
             "rails": [rail.name for rail in self._scenario.rails],
             "faults": [rule["text"] for rule in job.faults],
         }
-        write_job(self._scenario.trace_directory, facts)
+        directory = self._scenario.trace_directory
+        try:
+            prepare(directory)
+            write_job(directory, facts)
+        except OSError as problem:  # a trace only observes
+            why = f"{problem.strerror}; nothing is traced"
+            outputs.warn(f"--trace {directory}: {why}", ("ompy sim",))
+            self._scenario = self._scenario._replace(trace_directory="")

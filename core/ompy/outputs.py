@@ -1,0 +1,160 @@
+"""Files that a user names for output: what somebody else may have put in their way is left alone.
+
+In a folder such as /tmp anybody may make entries, and nobody removes another's. Who knows a name
+that will be written can put a symbolic link there, or a folder or file of his own. Linux refuses
+part of that itself where `fs.protected_symlinks` and `fs.protected_regular` are set; here all of it
+is refused, on every system.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Final
+
+LINKS_MAX: Final = 40  # Linux: so many symbolic links are followed in one path
+_SHARED: Final = stat.S_ISVTX | stat.S_IWOTH  # of a folder such as /tmp
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+
+
+class PlantedError(PermissionError):
+    """What would be written to belongs to somebody else, in a folder that is everybody's."""
+
+    def __init__(self, path: str, owner: int, kind: str) -> None:
+        text = (
+            f"{path} is a {kind} of user {owner}, in a folder where anybody may make one; it is "
+            "not written to: name another place"
+        )
+        super().__init__(errno.EPERM, text)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def refuse_planted(path: str) -> None:
+    """See that each step of a path is ours, or root's, or no stranger could make it.
+
+    What is not there yet is all right, and so is what cannot be looked at: opening it tells.
+
+    Raises:
+        PlantedError: a step is a stranger's, in a folder such as /tmp.
+    """
+    trusted = {0, os.geteuid()}
+    left = _steps(os.path.abspath(path))
+    here, links = "/", 0
+    while left:
+        step = os.path.join(here, left.pop())
+        if step in {"/proc", "/dev/fd"}:  # its links are none: they name what is open
+            return
+        try:
+            folder, found = os.lstat(here), os.lstat(step)
+        except OSError:
+            return
+        if folder.st_mode & _SHARED == _SHARED and found.st_uid not in {*trusted, folder.st_uid}:
+            raise PlantedError(step, found.st_uid, _kind(found.st_mode))
+        if not stat.S_ISLNK(found.st_mode):
+            here = step
+            continue
+        links += 1
+        if links > LINKS_MAX:
+            return
+        target = os.path.normpath(os.path.join(here, os.readlink(step)))
+        here, left = "/", [*left, *_steps(target)]
+
+
+def _steps(path: str) -> list[str]:
+    """The names of a path from the root, the last first."""
+    return [name for name in reversed(path.split("/")) if name]
+
+
+def _kind(mode: int) -> str:
+    names = {stat.S_IFLNK: "symbolic link", stat.S_IFDIR: "folder", stat.S_IFREG: "file"}
+    return names.get(stat.S_IFMT(mode), "special file")
+
+
+def open_directory(path: str) -> int:
+    """The descriptor of a folder to write in, which is made unless it is there.
+
+    Raises:
+        PlantedError: it, or what leads there, is a stranger's.
+        OSError: it cannot be made or opened.
+    """
+    refuse_planted(path)
+    os.makedirs(path, exist_ok=True)
+    refuse_planted(path)  # it may have come in between
+    return os.open(os.path.realpath(path), os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def create_in(directory: int, name: str) -> int:
+    """A new file in a folder, for writing; one of that name that is there goes.
+
+    A link is not followed: it goes, too.
+
+    Args:
+        directory: its descriptor.
+        name: without a folder.
+
+    Raises:
+        OSError: it cannot be made, or what is there is another's.
+    """
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=directory)
+    return os.open(name, _CREATE | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=directory)
+
+
+def open_text(path: str, *, buffering: int = -1) -> IO[str]:
+    """A file for text, emptied, as `open(path, "w")` but for what strangers have planted.
+
+    Raises:
+        PlantedError: it is a stranger's.
+        OSError: it cannot be opened.
+    """
+    refuse_planted(path)
+    try:
+        link = stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        link = False
+    # what is no link now is followed as none: it may have been put there since
+    file = os.open(path, _CREATE | (0 if link else os.O_NOFOLLOW), 0o644)
+    try:
+        refuse_planted(path)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            os.ftruncate(file, 0)
+        return open(file, "w", buffering=buffering, encoding="utf-8")
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a whole file.
+
+    Raises:
+        PlantedError: it is a stranger's.
+        OSError: it cannot be written; a part of it may have been.
+    """
+    with open_text(path) as file:
+        file.write(text)
+
+
+def tell(text: str) -> None:
+    """Write to `sys.stderr`; one that is closed, full or gone is no reason to fail."""
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def warn(text: str, who: Sequence[str] = ("ompy",)) -> None:
+    """Say on standard error, in one line, what goes on without. Past Python's buffers; never fails.
+
+    Args:
+        text: what was lost, where, why.
+        who: says so.
+    """
+    line = f"{': '.join(who)}: warning: {text}\n".encode(errors="backslashreplace")
+    with suppress(OSError):
+        os.write(2, line)
