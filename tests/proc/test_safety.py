@@ -88,7 +88,7 @@ def forged_hello(door: tuple[str, int], job_id: bytes, rank: int) -> None:
     from ompy.net.handshake import HELLO, MAGIC
 
     with dial(door) as connection:
-        connection.sendall(HELLO.pack(MAGIC, job_id, (rank + 1) % RANKS, rank, os.urandom(16)))
+        connection.sendall(HELLO.pack(MAGIC, job_id, (rank + 1) % RANKS, rank, 0, os.urandom(16)))
         challenge = connection.recv(100)
         assert len(challenge) in (0, 48)
         connection.sendall(os.urandom(32))  # no proof
@@ -97,7 +97,7 @@ def forged_hello(door: tuple[str, int], job_id: bytes, rank: int) -> None:
 
 def slow(door: tuple[str, int]) -> None:
     with dial(door) as connection:
-        for byte in b"ompytcp1" + bytes(30):
+        for byte in b"ompytcp2" + bytes(30):
             connection.sendall(bytes([byte]))
             time.sleep(0.02)
 

@@ -115,7 +115,7 @@ class Stranger:
 SAYINGS = {
     "http": b"GET / HTTP/1.1\r\n\r\n",
     "silence": b"",
-    "half": b"ompytcp1\0\0",
+    "half": b"ompytcp2\0\0",
     "hello-then-garbage": None,
     "zeros": bytes(5000),
 }
@@ -129,7 +129,7 @@ def test_strangers_disturb_nobody(saying: str, seed: int) -> None:
         say = SAYINGS[saying]
         if say is None:
             job = process.context.job_id
-            say = HELLO.pack(MAGIC, job, 0, 1 - comm.rank, b"n" * 16) + b"\1" * 32
+            say = HELLO.pack(MAGIC, job, 0, 1 - comm.rank, 1, b"n" * 16) + b"\1" * 32
         strangers = [Stranger(process, 1 - comm.rank, say) for _ in range(6)]
         for _ in range(30):
             for stranger in strangers:

@@ -257,11 +257,13 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmCompone
     """
     from ompy.frameworks.catalog import CATALOG
     from ompy.frameworks.plm import PlmComponent
+    from ompy.frameworks.sealing import insist_on_seal
     from ompy.mca.registry import Registry
     from ompy.mca.settings import gather
 
     registry = Registry(CATALOG, gather(pairs, os.environ))
     registry.check()
+    insist_on_seal(registry)
     for notice in [*registry.notices(), *_meant_for_open_mpi(registry, os.environ)]:
         say(f"warning: {notice}")
     found = registry.open("plm")

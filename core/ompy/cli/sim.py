@@ -270,6 +270,7 @@ def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
     from ompy.cli.launching import through_memory
     from ompy.frameworks.catalog import CATALOG
     from ompy.frameworks.job import App, Job, Placement
+    from ompy.frameworks.sealing import insist_on_seal
     from ompy.mca.registry import Registry
     from ompy.mca.settings import gather
 
@@ -278,6 +279,7 @@ def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
     if registry.variable("btl").origin.source == "default":
         registry = Registry(CATALOG, gather([*pairs, ("btl", BTL)], os.environ))
     registry.check()
+    insist_on_seal(registry)
     if through_memory(str(registry.value("btl"))):
         where = registry.variable("btl").origin.place
         raise UsageError(

@@ -255,6 +255,10 @@ class WatchedReadiness(Readiness):
         """Pass on."""
         self._inner.want_write(source, wanted=wanted)
 
+    def hold(self, source: Stream, *, held: bool) -> None:
+        """Pass on."""
+        self._inner.hold(source, held=held)
+
     def remove(self, source: Source) -> None:
         """Pass on."""
         self._inner.remove(source)

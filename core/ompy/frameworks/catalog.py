@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks import bml, btl, coll, conduit, healing, osc, paths, plm, pml
+from ompy.frameworks import bml, btl, coll, conduit, healing, osc, paths, plm, pml, sealing
 from ompy.frameworks.nic import base as nic
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.groups import FrameworkInfo
@@ -137,6 +137,17 @@ CATALOG: Final = (
         "Byte transfer over one kind of path.",
         btl.API,
         (
+            Parameter(
+                "seal",
+                "int",
+                sealing.AUTO,
+                "What protects connections between ranks after they have proven themselves: none; "
+                "mac: nobody on the way can alter, forge or repeat anything; encrypt: nor read it "
+                "(needs the package cryptography); auto: mac between hosts, none within one.",
+                level=3,
+                unit="choice",
+                enumerator=Enumerator(sealing.POLICIES),
+            ),
             Parameter(
                 "probe_interval_ms",
                 "int",

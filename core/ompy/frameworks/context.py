@@ -58,6 +58,8 @@ class RankContext:
         find_healing: makes `healing`; set by who brings the rank up, and called when first needed.
         path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
             reason; set by who brings the rank up, so that users are told.
+        seal: of connections between ranks, as the parameter btl_base_seal says it (`sealing.py`);
+            set by who brings the rank up.
         fails_over: the PML goes on over other rails when one breaks; set by that PML.
         rail_events: what became of rails, filled by a PML that fails over.
         tell_phase: who takes broken paths back calls it with the peer's rank, the interface and
@@ -101,6 +103,7 @@ class RankContext:
         self.find_healing: Callable[[], HealingLimits] | None = None
         self._healing: HealingLimits | None = None
         self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
+        self.seal = 3  # AUTO of `sealing.py`, which only who connects imports
         self.fails_over = False
         self.rail_events: list[RailEvent] = []
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None

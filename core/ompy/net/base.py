@@ -143,6 +143,10 @@ class Stream(Source):
     def belongs_to(self, rank: int) -> None:
         """The owner knows by now which rank is at the other end. Faults that name ranks need it."""
 
+    def holds(self) -> bool:
+        """Whether bytes may be here already that a readiness set of the kernel knows nothing of."""
+        return False
+
 
 class Listener(Source):
     """Accepts streams at `address`."""
@@ -234,6 +238,13 @@ class Readiness:
 
     def want_write(self, source: Source, *, wanted: bool) -> None:
         """Watch `source` for writing too, or no longer."""
+        raise NotImplementedError
+
+    def hold(self, source: Stream, *, held: bool) -> None:
+        """`source` holds bytes, so it is ready for reading whatever the kernel says; or no longer.
+
+        Harmless if it is unknown; one that `holds` when it is added is ready from then on.
+        """
         raise NotImplementedError
 
     def remove(self, source: Source) -> None:

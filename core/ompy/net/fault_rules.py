@@ -16,6 +16,7 @@ LASTING_FAULTS: Final = ("black_hole", *NIC_FAULTS)
 WORK_FAULTS: Final = ("work_error",)  # of what is posted to a NIC, before there is a packet of it
 FAULTS: Final = (*PACKET_FAULTS, *PACING_FAULTS, *LASTING_FAULTS, *WORK_FAULTS)
 NEVER: Final = -1  # no such moment
+FORGED: Final = "forged"  # eight bits, and the checksums are right: connections deliver them
 
 
 class FaultRule(NamedTuple):
@@ -42,7 +43,7 @@ class FaultRule(NamedTuple):
         jitter: how much longer at most, drawn for each.
         rate: bits per second.
         buffer: bytes that wait for their turn; what does not fit is lost.
-        mode: of a corruption: `bit` or `byte`.
+        mode: of a corruption: `bit`, `byte`, or `FORGED`.
         bit: which one; `NEVER` draws it.
         above: of datagrams, only those of more bytes; 0 for all.
         gives_up: how long a connection waits in a black hole before it fails.

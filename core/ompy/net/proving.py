@@ -1,11 +1,14 @@
-"""The handshake's bytes over a stream, for whoever opened the connection and whoever took it."""
+"""The handshake over a stream, for whoever opened the connection and whoever took it.
+
+What comes after it goes through `sealed`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ompy.net.base import Stream
-from ompy.net.handshake import Acceptor, Initiator, Outcome
+from ompy.net.base import Readiness, Stream
+from ompy.net.handshake import Acceptor, Initiator, Outcome, SealLevel
 
 
 def say(side: Initiator | Acceptor, stream: Stream) -> None:
@@ -52,3 +55,23 @@ def attend(acceptor: Acceptor, stream: Stream, decide: Callable[[], object]) -> 
         decide()
     say(acceptor, stream)
     return True
+
+
+def sealed(side: Initiator | Acceptor, key: bytes, stream: Stream, readiness: Readiness) -> Stream:
+    """The connection as it is used once it is taken: under the seal both sides have agreed on.
+
+    Args:
+        side: that has come to an end.
+        key: of the job.
+        stream: what the handshake went over.
+        readiness: the set the connection is in, or will be.
+    """
+    assert side.outcome is Outcome.TAKEN, "there is nothing to agree on before"
+    if side.seal is SealLevel.NONE:
+        return stream
+    from ompy.net.records import session_keys  # late: within a host nothing is sealed
+    from ompy.net.sealed import SealedStream
+
+    forth, back = session_keys(key, side.transcript)
+    keys = (forth, back) if isinstance(side, Initiator) else (back, forth)
+    return SealedStream(stream, side.seal, keys, readiness)

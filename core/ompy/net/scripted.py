@@ -23,7 +23,14 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from ompy.net.base import Address, Datagram, DeviceGone, LinkError, Middleware, Network, Stream
-from ompy.net.fault_rules import LASTING_FAULTS, NEVER, NIC_FAULTS, WORK_FAULTS, FaultRule
+from ompy.net.fault_rules import (
+    FORGED,
+    LASTING_FAULTS,
+    NEVER,
+    NIC_FAULTS,
+    WORK_FAULTS,
+    FaultRule,
+)
 from ompy.net.flows import PASSED, UNKNOWN, Flow, Outcome, Strike
 from ompy.net.outages import Outages
 from ompy.net.scripted_sockets import ScriptedDatagram, ScriptedStream
@@ -289,8 +296,10 @@ class ScriptedFaults(Middleware):
                 copies = [*copies, *copies]
             case "corrupt":
                 detail = self._bit(index, rule, size)
-                copies = [(after, _altered(copy, packet, rule, detail)) for after, copy in copies]
-                hold += RETRANSMISSION
+                if ordered and rule.mode != FORGED:
+                    hold += RETRANSMISSION  # its kernel finds it
+                else:
+                    copies = [(at, _altered(copy, packet, rule, detail)) for at, copy in copies]
             case "reorder" | "delay":
                 detail = rule.delay + self._draw(index, rule.jitter)
                 copies = [(after + detail, copy) for after, copy in copies]
@@ -375,5 +384,5 @@ def _altered(
 ) -> bytes:
     altered = bytearray(b"".join(packet) if copy is None else copy)
     if altered:
-        altered[detail // 8] ^= 0xFF if rule.mode == "byte" else 1 << detail % 8
+        altered[detail // 8] ^= 1 << detail % 8 if rule.mode == "bit" else 0xFF
     return bytes(altered)

@@ -134,7 +134,8 @@ class ScriptedStream(WrappedStream):
             self._gives_up_at = now + outcome.hole
             self._faults.engine.call_later(outcome.hole, self._give_up)
         due = max(now + outcome.hold, self._held[-1][0] if self._held else 0)
-        self._held.append((due, b"".join(pieces)))
+        altered = next((copy for _, copy in outcome.copies if copy is not None), None)
+        self._held.append((due, b"".join(pieces) if altered is None else altered))
         self._faults.engine.call_later(max(1, due - now), self.push)
         return size
 

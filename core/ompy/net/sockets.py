@@ -279,11 +279,12 @@ def _merges(sock: socket.socket) -> bool:
 class SocketReadiness(Readiness):
     """One poll set over many sockets, itself one of the rank's wake-up descriptors."""
 
-    __slots__ = ("_owners", "_poll", "_wakeup")
+    __slots__ = ("_held", "_owners", "_poll", "_wakeup")
 
     def __init__(self, wakeup: Wakeup) -> None:
         self._poll = select.epoll()
         self._owners: dict[int, object] = {}
+        self._held: set[int] = set()  # descriptors of what is readable whatever the kernel says
         self._wakeup = wakeup
         wakeup.add(self._poll.fileno(), _nothing)
 
@@ -292,6 +293,16 @@ class SocketReadiness(Readiness):
         descriptor = descriptor_of(source)
         self._owners[descriptor] = owner
         self._poll.register(descriptor, _IN)
+        if isinstance(source, Stream) and source.holds():
+            self._held.add(descriptor)
+
+    def hold(self, source: Stream, *, held: bool) -> None:
+        """Report a source without asking the kernel, or no longer."""
+        descriptor = descriptor_of(source)
+        if held and descriptor in self._owners:
+            self._held.add(descriptor)
+        else:
+            self._held.discard(descriptor)
 
     def want_write(self, source: Source, *, wanted: bool) -> None:
         """Watch for room to write, or no longer."""
@@ -302,6 +313,7 @@ class SocketReadiness(Readiness):
     def remove(self, source: Source) -> None:
         """Forget a source."""
         descriptor = descriptor_of(source)
+        self._held.discard(descriptor)
         if self._owners.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
 
@@ -310,9 +322,13 @@ class SocketReadiness(Readiness):
         if not self._owners:
             return []
         owners = self._owners
+        found = self._poll.poll(0)
+        if self._held:
+            masks = dict.fromkeys(self._held, 0) | dict(found)
+            found = [(at, mask | _IN if at in self._held else mask) for at, mask in masks.items()]
         return [
             Ready(owners[descriptor], bool(mask & _IN), bool(mask & _OUT))
-            for descriptor, mask in self._poll.poll(0)
+            for descriptor, mask in found
             if descriptor in owners
         ]
 
@@ -322,6 +338,7 @@ class SocketReadiness(Readiness):
             self._wakeup.remove(self._poll.fileno())
             self._poll.close()
         self._owners.clear()
+        self._held.clear()
 
 
 def descriptor_of(source: Source) -> int:

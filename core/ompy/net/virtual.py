@@ -370,15 +370,27 @@ class VirtualDatagram(VirtualSource, Datagram):
 class VirtualReadiness(Readiness):
     """Asks each source in turn, in the order of adding."""
 
-    __slots__ = ("_owners", "_writers")
+    __slots__ = ("_held", "_owners", "_writers")
 
     def __init__(self) -> None:
         self._owners: dict[VirtualSource, object] = {}
         self._writers: set[VirtualSource] = set()
+        self._held: set[VirtualSource] = set()
 
     def add(self, source: Source, owner: object) -> None:
         """Watch a source of this module, or one wrapped around it."""
-        self._owners[_bare(source)] = owner
+        bare = _bare(source)
+        self._owners[bare] = owner
+        if isinstance(source, Stream) and source.holds():
+            self._held.add(bare)
+
+    def hold(self, source: Stream, *, held: bool) -> None:
+        """Report a source whatever has arrived for it, or no longer."""
+        bare = _bare(source)
+        if held and bare in self._owners:
+            self._held.add(bare)
+        else:
+            self._held.discard(bare)
 
     def want_write(self, source: Source, *, wanted: bool) -> None:
         """Watch for room to write, or no longer."""
@@ -393,6 +405,7 @@ class VirtualReadiness(Readiness):
         bare = _bare(source)
         self._owners.pop(bare, None)
         self._writers.discard(bare)
+        self._held.discard(bare)
 
     def poll(self) -> list[Ready]:
         """What is ready now."""
@@ -400,7 +413,7 @@ class VirtualReadiness(Readiness):
         for source, owner in self._owners.items():
             if source.closed:
                 continue
-            readable = source.readable()
+            readable = source in self._held or source.readable()
             writable = source in self._writers and source.writable()
             if readable or writable:
                 found.append(Ready(owner, readable, writable))
@@ -410,6 +423,7 @@ class VirtualReadiness(Readiness):
         """Forget everything."""
         self._owners.clear()
         self._writers.clear()
+        self._held.clear()
 
 
 class VirtualDoorbell(Doorbell):

@@ -59,6 +59,10 @@ class WrappedStream(Stream):
         """As the stream below."""
         self.inner.belongs_to(rank)
 
+    def holds(self) -> bool:
+        """As the stream below."""
+        return self.inner.holds()
+
     def close(self) -> None:
         """As the stream below."""
         self.inner.close()

@@ -123,7 +123,7 @@ class Entry(BaseModel):
     jitter: Duration = 0
     rate: Rate | None = None
     buffer: Annotated[int, Field(ge=0)] = BUFFER
-    mode: Literal["bit", "byte"] = "bit"
+    mode: Literal["bit", "byte", "forged"] = "bit"
     bit: Annotated[int, Field(ge=0)] | None = None
     above: Annotated[int, Field(ge=0)] = 0
     gives_up: Duration = Field(_quantity(GIVES_UP, TIMES, ""))

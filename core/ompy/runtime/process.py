@@ -16,6 +16,7 @@ from ompy.frameworks.coll import CollComponent, CollModule, SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.hooks import hook_caller
 from ompy.runtime.isolation import expect, isolated
 from ompy.runtime.nic_selection import find_nics
@@ -63,6 +64,8 @@ class RankProcess:
         self.before_finalize: list[Callable[[], object]] = []
         self.others_waiting: Callable[[], list[str]] = list
         context.find_healing = partial(_healing, registry)
+        insist_on_seal(registry)
+        context.seal = registry.values("btl").seal
         self._open_btls()
         self._bml = context.bml = self._select_bml()
         self.pml = select_pml(registry, context, self._bml)

@@ -180,6 +180,8 @@ class VirtualJob:
             job_id=job_id,
             job_key=key,
         )
+        if self._registry is not None:  # a world without frameworks has the default
+            context.seal = self._registry.values("btl").seal
         context.find_paths = lambda: VirtualPaths(self._agents, rank, self._probing, engine.wake)
         return self._bring_up(context, self._registry)
 

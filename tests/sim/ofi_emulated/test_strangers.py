@@ -45,9 +45,9 @@ def closed(rank: Rank, stream: Stream, seconds: float) -> bool:
 
 NONSENSE = {
     "no magic": b"GET / HTTP/1.0\r\n\r\n" + bytes(60),
-    "another protocol": HELLO.pack(b"ompytcp1", bytes(8), 0, 1, bytes(16)),
-    "another job": HELLO.pack(MAGIC, b"stranger", 0, 1, bytes(16)),
-    "a rank there is not": HELLO.pack(MAGIC, bytes(8), 77, 1, bytes(16)),
+    "another protocol": HELLO.pack(b"ompytcp2", bytes(8), 0, 1, 0, bytes(16)),
+    "another job": HELLO.pack(MAGIC, b"stranger", 0, 1, 0, bytes(16)),
+    "a rank there is not": HELLO.pack(MAGIC, bytes(8), 77, 1, 0, bytes(16)),
 }
 
 
@@ -74,7 +74,7 @@ def test_one_that_proves_nothing_is_sent_away_in_time() -> None:
         side = rank.side()
         side.meet()
         if rank.rank == 0:
-            hello = HELLO.pack(MAGIC, rank.context.job_id, 0, 1, bytes(16))
+            hello = HELLO.pack(MAGIC, rank.context.job_id, 0, 1, 0, bytes(16))
             lame = rank.context.network.connect(door_of(side))
             say(rank, lame, hello)
             room = memoryview(bytearray(100))

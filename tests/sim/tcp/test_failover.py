@@ -31,6 +31,7 @@ from ompy.net.fault_rules import FaultRule
 from ompy.net.faults import Cut
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.scripted_sockets import ScriptedStream
+from ompy.net.sealed import SealedStream
 from ompy.net.virtual import Rail as Wire
 from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
 from ompy_components.btl.tcp.component import COMPONENT
@@ -412,7 +413,8 @@ def test_a_connection_that_is_given_up_is_abandoned(
         if breaks and driver.rank == 0:
             stream = endpoint(driver)._stream
             endpoint(driver)._broken("nothing gets through")
-            assert abandoned == [stream]
+            assert isinstance(stream, SealedStream)
+            assert abandoned == [stream.inner]
         if breaks:
             driver.wait(lambda: bool(driver.healed), "the path to be healed", 5 * SECOND)
 

@@ -18,6 +18,7 @@ from ompy.net.handshake import (
     HandshakeError,
     Initiator,
     Outcome,
+    SealLevel,
 )
 
 KEY, JOB = b"k" * 32, b"job-0001"
@@ -149,3 +150,56 @@ def test_a_flipped_bit_in_the_verdict(position: int, flip: int) -> None:
     with pytest.raises(HandshakeError):
         initiator.feed(bytes(verdict))
     assert initiator.outcome is Outcome.UNDER_WAY
+
+
+def agree(initiator: Initiator, acceptor: Acceptor) -> None:
+    for _ in range(2):
+        pass_on(initiator, acceptor)
+        if acceptor.outcome is Outcome.PROVEN:
+            acceptor.decide(TAKEN)
+        pass_on(acceptor, initiator)
+
+
+def sealing(ours: SealLevel, theirs: SealLevel, nonce: bytes) -> tuple[Initiator, Acceptor]:
+    return (
+        Initiator(KEY, JOB, 1, 2, nonce, seal=ours),
+        Acceptor(KEY, JOB, 2, 4, NONCES[1], seal_of=lambda rank: theirs),
+    )
+
+
+@pytest.mark.parametrize("level", list(SealLevel))
+def test_both_have_the_same_seal_and_transcript(level: SealLevel) -> None:
+    initiator, acceptor = sealing(level, level, NONCES[0])
+    agree(initiator, acceptor)
+    assert initiator.outcome is acceptor.outcome is Outcome.TAKEN
+    assert initiator.seal is acceptor.seal is level
+    assert initiator.transcript == acceptor.transcript
+    again, other = sealing(level, level, b"j" * NONCE_SIZE)
+    agree(again, other)
+    assert again.transcript != initiator.transcript, "so no two connections have one key"
+
+
+@pytest.mark.parametrize("ours", list(SealLevel))
+@pytest.mark.parametrize("theirs", list(SealLevel))
+def test_ends_that_seal_differently_say_so_and_do_not_connect(
+    ours: SealLevel, theirs: SealLevel
+) -> None:
+    if ours is theirs:
+        return
+    initiator, acceptor = sealing(ours, theirs, NONCES[0])
+    with pytest.raises(HandshakeError, match="btl_base_seal"):
+        agree(initiator, acceptor)
+    assert initiator.outcome is Outcome.UNDER_WAY
+    assert acceptor.outcome is Outcome.REFUSED
+
+
+def test_nobody_in_between_can_have_them_agree_on_less() -> None:
+    """The byte that says the seal is in every proof."""
+    place = HELLO.size - NONCE_SIZE - 1
+    initiator, acceptor = sealing(SealLevel.MAC, SealLevel.NONE, NONCES[0])
+    hello = bytearray(initiator.outgoing)
+    assert hello[place] == SealLevel.MAC
+    hello[place] = SealLevel.NONE
+    acceptor.feed(bytes(hello))
+    with pytest.raises(HandshakeError, match="job key"):
+        initiator.feed(acceptor.outgoing)

@@ -18,9 +18,10 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 from ompy.net.handshake import HandshakeError, Initiator, Outcome
-from ompy.net.proving import hear, say
+from ompy.net.proving import hear, say, sealed
 
 from ompy_components.btl.tcp.framing import BYE, DATA, FRAME_SIZE, JOIN_MAX, FrameReader, frame_word
 from ompy_components.btl.tcp.remote import RemoteMemory
@@ -272,7 +273,8 @@ class TcpEndpoint(Endpoint):
         self._stream.belongs_to(self.proc.rank)
         nonce = self._nonce()
         rank, target = context.rank, self.proc.rank
-        self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce)
+        seal = seal_level(context, self.proc)
+        self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce, seal=seal)
         self._owner.watch(self._stream, self)
         self._want_write(True)
         self._later(self._owner.handshake_timeout, partial(self._not_taken, "no answer"))
@@ -316,6 +318,8 @@ class TcpEndpoint(Endpoint):
             self._not_taken(str(problem))
             return
         if initiator.outcome is Outcome.TAKEN:
+            owner = self._owner
+            self._stream = sealed(initiator, owner.context.job_key, stream, owner.readiness)
             self._connected()
         elif initiator.outcome is Outcome.REFUSED:
             self._retry("the peer is connecting to us at the same time")
@@ -326,7 +330,7 @@ class TcpEndpoint(Endpoint):
         """Use a proven connection that the peer opened; ours, if one is under way, is dropped.
 
         Args:
-            stream: the connection.
+            stream: the connection, sealed as agreed.
             nonce: of the peer, as the handshake had it.
         """
         self._drop_stream()

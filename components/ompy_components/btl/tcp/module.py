@@ -31,6 +31,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
+from ompy.frameworks.sealing import seal_level
 from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 from ompy.net.base import Interface, LinkError, Stream
@@ -42,7 +43,7 @@ from ompy.net.handshake import (
     HandshakeError,
     Outcome,
 )
-from ompy.net.proving import attend
+from ompy.net.proving import attend, sealed
 
 from ompy_components.btl.tcp.endpoint import TcpEndpoint
 from ompy_components.btl.tcp.interfaces import Probes, pairs
@@ -390,7 +391,14 @@ class TcpModule(RdmaModule):
             return 0
         context = self.context
         nonce = context.network.entropy(NONCE_SIZE)
-        acceptor = Acceptor(context.job_key, context.job_id, context.rank, context.size, nonce)
+        acceptor = Acceptor(
+            context.job_key,
+            context.job_id,
+            context.rank,
+            context.size,
+            nonce,
+            seal_of=lambda rank: seal_level(context, context.procs[rank]),
+        )
         visitor = Visitor(self, stream, acceptor)
         self._visitors.append(visitor)
         self.watch(stream, visitor)
@@ -426,7 +434,8 @@ class TcpModule(RdmaModule):
             visitor.timer.cancel()
             self.unwatch(visitor.stream)
             peer = self._endpoint(self.context.procs[acceptor.peer])
-            peer.take(visitor.stream, acceptor.theirs)
+            key = self.context.job_key
+            peer.take(sealed(acceptor, key, visitor.stream, self.readiness), acceptor.theirs)
         else:
             self.readiness.want_write(visitor.stream, wanted=False)
 

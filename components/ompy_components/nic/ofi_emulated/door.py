@@ -6,14 +6,15 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from ompy.frameworks.sealing import seal_level
 from ompy.net.base import Address, LinkError, Stream
 from ompy.net.handshake import MAGIC_SIZE, NONCE_SIZE, TAKEN, Acceptor, HandshakeError, Outcome
-from ompy.net.proving import attend
+from ompy.net.proving import attend, sealed
 
 if TYPE_CHECKING:
     from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
 
-MAGIC: Final = b"ompyofi1"
+MAGIC: Final = b"ompyofi2"
 assert len(MAGIC) == MAGIC_SIZE
 EPOCH: Final = Struct("<I")
 HALF_OPEN_MAX: Final = 64  # arbitrary, as btl/tcp's: more than ranks connect at the same moment
@@ -50,7 +51,7 @@ class Visitor:
         if not stays:
             self._door.expel(self)
         elif acceptor.outcome is Outcome.TAKEN and not acceptor.outgoing:
-            self._door.welcome(self, acceptor.peer, EPOCH.unpack_from(acceptor.theirs)[0])
+            self._door.welcome(self, acceptor)
         else:
             wanted = bool(acceptor.outgoing)
             self._door.domain.readiness.want_write(stream, wanted=wanted)
@@ -89,19 +90,29 @@ class Door:
         context = self.domain.context
         nonce = self.domain.network.entropy(NONCE_SIZE)
         key, job = context.job_key, context.job_id
-        acceptor = Acceptor(key, job, context.rank, context.size, nonce, MAGIC)
+        acceptor = Acceptor(
+            key,
+            job,
+            context.rank,
+            context.size,
+            nonce,
+            MAGIC,
+            lambda rank: seal_level(context, context.procs[rank]),
+        )
         visitor = Visitor(self, stream, acceptor)
         self._visitors[visitor] = None
         self.domain.readiness.add(stream, visitor)
         if len(self._visitors) > HALF_OPEN_MAX:
             self.expel(next(iter(self._visitors)))
 
-    def welcome(self, visitor: Visitor, rank: int, epoch: int) -> None:
+    def welcome(self, visitor: Visitor, acceptor: Acceptor) -> None:
         """It has proven to come from a rank of this job."""
         del self._visitors[visitor]
         visitor.leave()
+        domain, rank = self.domain, acceptor.peer
         visitor.stream.belongs_to(rank)
-        self.domain.respond_to(visitor.stream, rank, epoch)
+        stream = sealed(acceptor, domain.context.job_key, visitor.stream, domain.readiness)
+        domain.respond_to(stream, rank, EPOCH.unpack_from(acceptor.theirs)[0])
 
     def expel(self, visitor: Visitor) -> None:
         """Close a connection that has not proven itself; harmless when it is gone already."""

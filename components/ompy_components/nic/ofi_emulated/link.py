@@ -15,9 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.nic.fabric import Completion
+from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
 from ompy.net.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
-from ompy.net.proving import hear, say
+from ompy.net.proving import hear, say, sealed
 
 from ompy_components.nic.ofi_emulated.door import MAGIC, nonce_of
 from ompy_components.nic.ofi_emulated.errors import refusal, words
@@ -269,7 +270,8 @@ class Link:
         self._left = False
         nonce = nonce_of(self.epoch, domain.network.entropy(NONCE_SIZE))
         key, job = context.job_key, context.job_id
-        self._initiator = Initiator(key, job, context.rank, self.rank, nonce, MAGIC)
+        seal = seal_level(context, context.procs[self.rank])
+        self._initiator = Initiator(key, job, context.rank, self.rank, nonce, MAGIC, seal)
         domain.readiness.add(self._stream, self)
         domain.readiness.want_write(self._stream, wanted=True)
         late = partial(self.broken, errno.ETIMEDOUT, "no answer")
@@ -301,6 +303,9 @@ class Link:
             self._say(initiator, stream)
         if initiator.outcome is Outcome.TAKEN:
             self._no_timer()
+            domain = self._domain
+            stream = sealed(initiator, domain.context.job_key, stream, domain.readiness)
+            self._stream = stream
             self._initiator = None
             self._intake = Intake(ANSWER.size)
             self.state = State.CONNECTED

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ompy import __version__
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.job import App, Job, Placement
+from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather
@@ -384,6 +385,7 @@ def _registry() -> Registry:
     """The parameters of the job, as the environment of the first host and its files have them."""
     registry = Registry(CATALOG, gather([], os.environ))
     registry.check()
+    insist_on_seal(registry)
     for notice in registry.notices():
         say(f"warning: {notice}")
     registry.insist()

@@ -320,6 +320,7 @@ class RemoteReadiness(Readiness):
         self._world = world
         self._number = number
         self._owners: dict[int, object] = {}
+        self._held: set[int] = set()
 
     def add(self, source: Source, owner: object) -> None:
         """Watch a source of this module, or one wrapped around it."""
@@ -327,6 +328,16 @@ class RemoteReadiness(Readiness):
         found.check()
         self._owners[found.number] = owner
         self._world.later("watch", self._number, found.number)
+        if isinstance(source, Stream) and source.holds():
+            self._held.add(found.number)
+
+    def hold(self, source: Stream, *, held: bool) -> None:
+        """Report a source without asking the conductor, or no longer."""
+        number = _remote(source).number
+        if held and number in self._owners:
+            self._held.add(number)
+        else:
+            self._held.discard(number)
 
     def want_write(self, source: Source, *, wanted: bool) -> None:
         """Watch for room to write, or no longer."""
@@ -337,6 +348,7 @@ class RemoteReadiness(Readiness):
     def remove(self, source: Source) -> None:
         """Forget a source."""
         found = _remote(source)
+        self._held.discard(found.number)
         if self._owners.pop(found.number, None) is not None and not found.closed:
             self._world.later("unwatch", self._number, found.number)
 
@@ -345,11 +357,17 @@ class RemoteReadiness(Readiness):
         if self._world.stale:
             self._world.call("nothing")
         found = self._world.ready.get(self._number, ())
+        if self._held:
+            here = {number: (reads, writes) for number, reads, writes in found}
+            for number in sorted(self._held):
+                here[number] = (True, here.get(number, (True, False))[1])
+            found = [(number, reads, writes) for number, (reads, writes) in here.items()]
         return [Ready(self._owners[number], reads, writes) for number, reads, writes in found]
 
     def close(self) -> None:
         """Forget everything."""
         self._owners.clear()
+        self._held.clear()
         self._world.later("unwatch_all", self._number)
 
 
