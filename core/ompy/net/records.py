@@ -273,11 +273,13 @@ class Writer:
                 self._rest = [memoryview(head), memoryview(sealed), memoryview(tag)]
 
     def _push(self) -> bool:
-        """Send what is left of a record. Whether all of it is out; if not, there is no room now."""
-        count = self._transmit(self._rest)
-        if count:
+        """Send what is left of a record, while any of it is taken. Whether all of it is out."""
+        while self._rest:
+            count = self._transmit(self._rest)
+            if not count:
+                return False
             self._rest = without(self._rest, count)
-        return not self._rest
+        return True
 
 
 def _first(pieces: Sequence[memoryview]) -> bytes:
