@@ -39,7 +39,7 @@ COLUMNS: Final = {  # heading: counters that are summed
     "resent": ("num_resends",),
     "by time": ("num_timeout_retrans",),
     "by ACK": ("num_fast_retrans",),
-    "duplicates": ("num_dup_recvs", "num_oow_low_recvs"),
+    "duplicates": ("num_dup_recvs", "num_oow_low_recvs", "num_replayed_recvs"),
     "duplicate ACKs": ("num_dup_acks",),
     "window full": ("num_window_full",),
     "refused": ("num_crc_errors",),

@@ -60,6 +60,7 @@ COUNTERS = (
     "num_resends",
     "num_timeout_retrans",
     "num_dup_recvs",
+    "num_replayed_recvs",
     "num_dup_acks",
     "num_window_full",
     "num_crc_errors",

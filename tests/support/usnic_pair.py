@@ -1,6 +1,8 @@
 """Two reliability machines of usnic on a simulated wire: no sockets, no engine, one list of events.
 
-Every transmission has a number, 0, 1, ..., in the order they are made; faults are given by it.
+Every transmission has a number, 0, 1, ..., in the order they are made; faults are given by it. What
+the seal drops because it was here before goes to the machine all the same, unless the wire is to be
+as a module has it: the machine takes nothing twice by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from ompy_components.btl.usnic.headers import (
     ACK,
     FRAG,
     HEADER_SIZE,
-    MAC_SIZE,
+    SEAL_SIZE,
     BadPacket,
     Header,
     pack_into,
@@ -22,7 +24,7 @@ from ompy_components.btl.usnic.headers import (
 )
 from ompy_components.btl.usnic.receive_window import Arrival
 from ompy_components.btl.usnic.reliability import Limits, PathVerdict, Reliability
-from ompy_components.btl.usnic.seal import Seal, recipient
+from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
 from ompy_components.btl.usnic.segments import ResendList, SendSegment
 from ompy_components.btl.usnic.statistics import Statistics
 
@@ -145,16 +147,16 @@ class Side:
 
     def transmit(self, frame: tuple[Header, bytes]) -> None:
         header, text = frame
-        packet = memoryview(bytearray(MAC_SIZE + HEADER_SIZE + len(text)))
-        pack_into(header, packet[MAC_SIZE:])
-        packet[MAC_SIZE + HEADER_SIZE :] = text
+        packet = memoryview(bytearray(SEAL_SIZE + HEADER_SIZE + len(text)))
+        pack_into(header, packet[SEAL_SIZE:])
+        packet[SEAL_SIZE + HEADER_SIZE :] = text
         self.seal.close(packet, recipient(1 - self.rank, 0))
         self.statistics.num_total_sends += 1
         self.wire.carry(self, bytes(packet))
 
     def arrive(self, packet: bytes, now: int) -> None:
         try:
-            body = self.seal.open(memoryview(packet))
+            body = self._opened(memoryview(packet))
             header = parse(body)
         except BadPacket:
             return
@@ -163,6 +165,15 @@ class Side:
             self.done += [message.text for message in released if isinstance(message, Message)]
         if header.kind != ACK and self.machine.receive(header.sequence, now) is Arrival.NEW:
             self.got.append(bytes(body[header.size : header.size + header.length]))
+
+    def _opened(self, packet: memoryview) -> memoryview:
+        try:
+            return self.seal.open(packet)
+        except Replayed:
+            self.statistics.num_replayed_recvs += 1
+            if self.wire.sealed:
+                raise
+            return packet[SEAL_SIZE:]
 
     def deadline(self) -> int | None:
         return self.machine.deadline()
@@ -175,6 +186,7 @@ class Wire:
         sides: the two machines.
         now: ns.
         sent: transmissions so far.
+        sealed: the machines never see what the seal drops.
         hit: faults that were delivered, by the number of the transmission.
     """
 
@@ -186,11 +198,13 @@ class Wire:
         faults: Mapping[int, Fault] | None = None,
         chance: Callable[[Random], Fault] | None = None,
         seed: int = 0,
+        sealed: bool = False,
     ) -> None:
         limits = limits or Limits()
         key = b"k" * 32
         self.now = 0
         self.sent = 0
+        self.sealed = sealed
         self.hit: dict[int, Fault] = {}
         self.sides = (
             Side(self, 0, limits, first[0], first[1], key),

@@ -1,15 +1,17 @@
 """Datagrams between the processes of a job, for components that need no more than that.
 
-A datagram may be lost, repeated or overtaken; it is never altered and never made up. In front
-of what is sent stand a MAC and the sender's rank:
+A datagram may be lost or overtaken; it is never altered, never made up and never repeated. In
+front of what is sent stand a seal and the sender's rank:
 
     MAC    16 bytes: BLAKE2b of all that follows and of the receiver's rank, under a key derived
            from the job's key and the name the datagrams go by
+    number  8 bytes: of the sender's datagrams to this receiver (`ompy.net.datagram_seal`)
     sender  4 bytes: rank in the world, little-endian
 
 Nothing of a datagram is looked at before its MAC is right, so a stranger can make us compute a
 hash and nothing else; the MAC is the checksum too. A recorded datagram is right for one receiver
-and one name only. That it may come twice is for the user to sort out: number what you send.
+and one name only, and once: what comes again, whoever has sent it, is dropped. Number what you send
+all the same: it may be lost, and what you send again is another datagram.
 """
 
 from __future__ import annotations
@@ -21,15 +23,18 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
 from ompy.net.base import Address, Datagram, LinkError
+from ompy.net.replay import Taken
 
 if TYPE_CHECKING:
-    from ompy.net.seal import PacketSeal
+    from ompy.net.datagram_seal import DatagramSeal
 
-MAC_SIZE: Final = 16  # arbitrary: nobody guesses 128 bits
+# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC. Asserted against `ompy.net.datagram_seal`
+SEAL_SIZE: Final = 24
 RANK_SIZE: Final = 4  # arbitrary: no job has more than 2**32 ranks
 DATAGRAM_MAX: Final = 65_507  # Linux: bytes a UDP datagram over IPv4 has room for
 BURST: Final = 16  # arbitrary: bounded work a poll
-LARGEST: Final = DATAGRAM_MAX - MAC_SIZE - RANK_SIZE
+_FIRST: Final = SEAL_SIZE + RANK_SIZE  # arbitrary: behind the sender's rank is what was sent
+LARGEST: Final = DATAGRAM_MAX - _FIRST
 
 
 class JobDatagrams:
@@ -37,6 +42,7 @@ class JobDatagrams:
 
     Attributes:
         refused: datagrams that arrived and were not from this job, or damaged.
+        replayed: datagrams that had arrived before, or came too late to tell.
     """
 
     def __init__(self, context: RankContext, name: str, host: str = "") -> None:
@@ -53,10 +59,10 @@ class JobDatagrams:
         Raises:
             NotAvailable: the host has no interface to use.
         """
-        self.refused = 0
+        self.refused = self.replayed = 0
         self._context = context
         self._name = name
-        self._seal: PacketSeal | None = None
+        self._seal: DatagramSeal | None = None
         self._addresses: dict[int, Address | None] = {}
         self._room = memoryview(bytearray(DATAGRAM_MAX))
         self._socket = _open(context, host)
@@ -81,14 +87,15 @@ class JobDatagrams:
         """
         address = self._address(proc)
         assert address is not None, f"{proc} has no socket of the name {self._name}"
-        said = b"".join((self._context.rank.to_bytes(RANK_SIZE, "little"), *pieces))
-        if len(said) - RANK_SIZE > LARGEST:
+        head = bytes(SEAL_SIZE), self._context.rank.to_bytes(RANK_SIZE, "little")
+        packet = bytearray().join((*head, *pieces))
+        if len(packet) > DATAGRAM_MAX:
             raise MPIError(
                 ERR_ARG,
-                f"{self._name}: {len(said) - RANK_SIZE} bytes do not fit a datagram, which holds "
-                f"{LARGEST}: lower the size limits of the component",
+                f"{self._name}: {len(packet) - SEAL_SIZE - RANK_SIZE} bytes do not fit a datagram, "
+                f"which holds {LARGEST}: lower the size limits of the component",
             )
-        packet = b"".join((self._sealed.mac(said, _salt(proc.rank)), said))
+        self._sealed.close(memoryview(packet), _name(proc.rank))
         try:
             return self._socket.send(memoryview(packet), address)
         except LinkError:
@@ -104,11 +111,14 @@ class JobDatagrams:
             packet = self._next() if self.ready() else None
             if packet is None:
                 break
-            if self._proven(packet):
-                sender = int.from_bytes(packet[MAC_SIZE : MAC_SIZE + RANK_SIZE], "little")
-                found.append((self._context.procs[sender], packet[MAC_SIZE + RANK_SIZE :]))
-            else:
+            taken = self._sealed.open(packet, _name(self._context.rank))
+            if taken is None:
                 self.refused += 1
+            elif taken is Taken.NEW:
+                sender = int.from_bytes(packet[SEAL_SIZE:_FIRST], "little")
+                found.append((self._context.procs[sender], packet[_FIRST:]))
+            else:
+                self.replayed += 1
         return found
 
     def ready(self) -> bool:
@@ -137,21 +147,20 @@ class JobDatagrams:
         found = self._socket.receive_into(self._room)
         return memoryview(bytes(self._room[: found[0]])) if found is not None else None
 
-    def _proven(self, packet: memoryview) -> bool:
-        whole = len(packet) >= MAC_SIZE + RANK_SIZE
-        return whole and self._sealed.genuine(packet, _salt(self._context.rank))
-
     @property
-    def _sealed(self) -> PacketSeal:
+    def _sealed(self) -> DatagramSeal:
         if self._seal is None:
-            from ompy.net.seal import PacketSeal  # late: most ranks never send or get a datagram
+            from ompy.net.datagram_seal import DatagramSeal  # late: most ranks never need one
 
-            self._seal = PacketSeal(self._context.job_key, self._name.encode())
+            context = self._context
+            name, first = self._name.encode(), context.engine.now()
+            self._seal = DatagramSeal(context.job_key, name, (0, RANK_SIZE), first)
         return self._seal
 
 
-def _salt(receiver: int) -> bytes:
-    return receiver.to_bytes(RANK_SIZE, "little")
+def _name(rank: int) -> bytes:
+    """What a rank is called in seals."""
+    return rank.to_bytes(RANK_SIZE, "little")
 
 
 def _open(context: RankContext, host: str) -> Datagram:

@@ -1,8 +1,8 @@
 """A keyed MAC in front of packets, their checksum too.
 
 BLAKE2b under a key derived from the job's. A packet that was altered, forged, or recorded from
-another job is not looked at, whatever stands in it. One that was recorded from this job and sent
-again has a number that was taken before: that is for the protocol to see.
+another job is not looked at, whatever stands in it. That none is taken twice is for what stands
+behind the MAC: see `datagram_seal.py`.
 """
 
 from __future__ import annotations

@@ -184,7 +184,9 @@ class RankServer:
                 found: list[dict[str, Any]] = json.loads(self._welcome[KEY_SIZE:])["faults"]
                 return found
 
-            self._prober = Prober(self._loop, self._welcome[:KEY_SIZE], rules)
+            self._prober = Prober(
+                self._loop, self._welcome[:KEY_SIZE], rules, one_host=not self._several_hosts
+            )
         return self._prober
 
     def _client_gone(self, rank: AttachedRank) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ompy.data.errors import MPIError
 from ompy.engine.virtual import RankFailed
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.datagrams import MAC_SIZE, RANK_SIZE
+from ompy.frameworks.datagrams import RANK_SIZE, SEAL_SIZE
 from ompy.net.base import Address, Datagram, Middleware
 from ompy.net.faults import DatagramFault, Drop, Duplicate, FaultCounter, Reorder
 from ompy.runtime.process import RankProcess
@@ -35,7 +35,7 @@ class Lose(DatagramFault):
         self.doomed = doomed
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
-        tag, _, _ = HEADER.unpack_from(packet, MAC_SIZE + RANK_SIZE)
+        tag, _, _ = HEADER.unpack_from(packet, SEAL_SIZE + RANK_SIZE)
         if self.doomed(tag):
             self.delivered(tag=tag)
             return True

@@ -10,7 +10,9 @@ import pytest
 from ompy.engine.base import Engine
 from ompy.frameworks.nic.verbs import Opcode, SendWork, State
 from ompy.net.base import Address, Datagram
+from ompy.net.datagram_seal import DatagramSeal
 from ompy.net.faults import DatagramFault, FaultCounter
+from ompy.net.replay import Taken
 
 from tests.support.hca_pair import TIMING, End, ends, join, remote, send, until
 from tests.support.networks import World, two_networks
@@ -121,6 +123,23 @@ def refused(near: End, far: End) -> list[object]:
 EXCHANGES = (small_sends, a_long_send, a_write_and_a_read, atomics, both_ways, not_ready, refused)
 
 
+@pytest.fixture(autouse=True)
+def repeats_get_through(monkeypatch: pytest.MonkeyPatch) -> list[Taken]:
+    """The machine sees what the seal would drop as repeated: it takes nothing twice by itself."""
+    let_through: list[Taken] = []
+    honest = DatagramSeal.open
+
+    def opened(seal: DatagramSeal, datagram: memoryview, own: bytes) -> Taken | None:
+        taken = honest(seal, datagram, own)
+        if taken is Taken.REPEATED:
+            let_through.append(taken)
+            return Taken.NEW
+        return taken
+
+    monkeypatch.setattr(DatagramSeal, "open", opened)
+    return let_through
+
+
 @pytest.fixture
 def world() -> Iterator[Callable[[], World]]:
     opened = []
@@ -215,7 +234,9 @@ def noted(end: End, name: str) -> int:
 
 
 @pytest.mark.parametrize("repeated", ["none", "early packets", "the NAK", "everything"])
-def test_a_loss_is_answered_once(world: Callable[[], World], repeated: str) -> None:
+def test_a_loss_is_answered_once(
+    world: Callable[[], World], repeated: str, repeats_get_through: list[Taken]
+) -> None:
     """One NAK and one going back, whatever the wire repeats."""
     it = world()
     count = 8
@@ -244,6 +265,7 @@ def test_a_loss_is_answered_once(world: Callable[[], World], repeated: str) -> N
     assert counter.delivered["drop"] == 1
     repeats = {"none": 0, "early packets": count - 1, "the NAK": 1}
     assert counter.delivered["duplicate"] == repeats.get(repeated, sent[0] - 1)
+    assert len(repeats_get_through) == counter.delivered["duplicate"]
 
 
 def test_an_answer_that_is_lost_is_asked_for_once(world: Callable[[], World]) -> None:

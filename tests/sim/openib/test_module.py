@@ -12,7 +12,7 @@ from ompy.net.faults import Drop, Fault
 from ompy_components.btl.openib.failover import Failover
 from ompy_components.btl.openib.headers import EP_BROKEN, EP_EAGER_RDMA_ERROR
 from ompy_components.btl.openib.states import State
-from ompy_components.nic.hca.headers import BASE, MAC_SIZE
+from ompy_components.nic.hca.headers import BASE, SEAL_SIZE
 
 from tests.support.effort import effort
 from tests.support.openib_worlds import RAILS, Errors, Switch, delivered, openib, world
@@ -282,9 +282,9 @@ def test_a_stuck_slot_is_passed_over(monkeypatch: pytest.MonkeyPatch, broken_is_
     monkeypatch.setattr(Failover, "_notify", notified)
 
     def strikes(rank: int, packet: bytes) -> bool:
-        if rank or len(packet) < MAC_SIZE + BASE.size:
+        if rank or len(packet) < SEAL_SIZE + BASE.size:
             return False
-        return bool(lost & {*BASE.unpack_from(packet, MAC_SIZE)[5:7]})
+        return bool(lost & {*BASE.unpack_from(packet, SEAL_SIZE)[5:7]})
 
     def program(driver: Driver) -> None:
         errors = connected(driver, ring=True)

@@ -7,7 +7,8 @@ from itertools import product
 from random import Random
 
 import pytest
-from ompy_components.btl.usnic.headers import FRAG, HEADER_SIZE, MAC_SIZE, Header, pack_into
+from ompy_components.btl.usnic.headers import FRAG, HEADER_SIZE, SEAL_SIZE, Header, pack_into
+from ompy_components.btl.usnic.receive_window import Arrival
 from ompy_components.btl.usnic.reliability import Limits, PathVerdict
 from ompy_components.btl.usnic.seal import Seal, recipient
 
@@ -20,6 +21,7 @@ from tests.support.usnic_pair import (
     Deliver,
     Fault,
     Message,
+    Side,
     Wire,
     corrupt,
     delay,
@@ -270,8 +272,8 @@ def test_a_forged_packet_with_a_valid_number_is_ignored() -> None:
     wire = Wire()
     near, far = wire.sides
     near.send(b"true")
-    forged = memoryview(bytearray(MAC_SIZE + HEADER_SIZE + 4))
-    pack_into(Header(0, FRAG, 0, 0, 4), forged[MAC_SIZE:])
+    forged = memoryview(bytearray(SEAL_SIZE + HEADER_SIZE + 4))
+    pack_into(Header(0, FRAG, 0, 0, 4), forged[SEAL_SIZE:])
     forged[-4:] = b"lies"
     far.arrive(bytes(forged), 0)
     Seal(b"another job's secret".ljust(32), 0, 0).close(forged, recipient(1, 0))
@@ -282,13 +284,44 @@ def test_a_forged_packet_with_a_valid_number_is_ignored() -> None:
     assert (far.got, near.done) == ([b"true"], [b"true"])
 
 
-def test_a_replayed_packet_is_taken_once() -> None:
-    wire = Wire(faults={0: duplicate})
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_replayed_packet_is_taken_once(sealed: bool) -> None:
+    """By the machine, which answers it, and by the seal, behind which nobody sees it."""
+    wire = Wire(faults={0: duplicate}, sealed=sealed)
     near, far = wire.sides
     near.send(b"pay 100")
     wire.settle()
     assert far.got == [b"pay 100"]
-    assert far.statistics.num_oow_low_recvs == 1
+    assert far.statistics.num_replayed_recvs == 1
+    assert far.statistics.num_oow_low_recvs == (not sealed)
+
+
+@pytest.mark.parametrize("later", [0, 1, 4095, 65_536])
+def test_a_recorded_packet_is_not_taken_when_its_number_comes_again(later: int) -> None:
+    """The sequence number is right again, as it is every 65,536 packets; the seal's is not."""
+    wire = Wire(sealed=True, first=(65_535, 0))
+    near, far = wire.sides
+    recorded: list[bytes] = []
+    carry = wire.carry
+
+    def spy(sender: Side, packet: bytes) -> None:
+        recorded.append(packet)
+        carry(sender, packet)
+
+    wire.carry = spy  # type: ignore[method-assign]
+    near.send(b"pay 100")
+    wire.settle()
+    again = Wire(sealed=True, first=(65_535, 0))  # as the machines are after as many packets
+    for side, before in zip(again.sides, wire.sides, strict=True):
+        side.seal = before.seal
+    packet = memoryview(bytearray(recorded[0]))
+    for _ in range(later):
+        near.seal.close(packet, recipient(1, 0))
+        far.seal.open(packet)
+    near, far = again.sides
+    far.arrive(recorded[0], again.now)
+    assert (far.got, far.statistics.num_replayed_recvs) == ([], 1)
+    assert far.machine.receive(65_535, 0) is Arrival.NEW, "the machine alone would take it"
 
 
 def test_4095_packets_and_no_more() -> None:

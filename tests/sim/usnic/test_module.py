@@ -16,7 +16,7 @@ from ompy.net.base import Address
 from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder
 from ompy_components.btl.usnic import headers
 from ompy_components.btl.usnic.component import COMPONENT
-from ompy_components.btl.usnic.headers import FRAG, HEADER_SIZE, MAC_SIZE, Header
+from ompy_components.btl.usnic.headers import FRAG, HEADER_SIZE, SEAL_SIZE, Header
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.reliability import Limits
 from ompy_components.btl.usnic.seal import Seal, recipient
@@ -25,7 +25,7 @@ from tests.support.effort import THOROUGH, effort
 
 MS = 1_000_000
 SECOND = 1_000 * MS
-TINY = 768 - MAC_SIZE - HEADER_SIZE  # the seed's priority packet, less what stands in front
+TINY = 768 - SEAL_SIZE - HEADER_SIZE  # the seed's priority packet, less what stands in front
 
 
 def world(ranks: int = 2, *, seed: int = 0, plan: Any = lambda _: (), **settings: object) -> World:
@@ -53,7 +53,7 @@ def channel_sends(driver: Driver) -> tuple[int, int]:
 
 @pytest.mark.parametrize("data_only", [False, True])
 @pytest.mark.parametrize(
-    ("size", "packets"), [(0, 1), (TINY, 1), (TINY + 1, 1), (1431, 1), (1432, 2), (30_000, 22)]
+    ("size", "packets"), [(0, 1), (TINY, 1), (TINY + 1, 1), (1423, 1), (1424, 2), (30_000, 22)]
 )
 def test_tiny_fragments_use_the_priority_channel(size: int, packets: int, data_only: bool) -> None:
     def program(driver: Driver) -> None:
@@ -185,7 +185,7 @@ def test_mixed_traffic_over_a_bad_wire(
         "num_resends",
         "num_timeout_retrans",
         "num_fast_retrans",
-        "num_dup_recvs",
+        "num_replayed_recvs",
         "num_oow_low_recvs",
         "num_dup_acks",
         "num_old_dup_acks",
@@ -209,8 +209,8 @@ def test_a_forged_packet_with_a_valid_number(monkeypatch: pytest.MonkeyPatch) ->
             target: UsnicModule = driver.world.shared[1]
             socket = driver.context.network.datagram(driver.context.network.interfaces()[0].address)
             for key in (driver.context.job_key, b"x" * 32):
-                packet = memoryview(bytearray(MAC_SIZE + HEADER_SIZE + 4))
-                headers.pack_into(Header(0, FRAG, 0, 0, 4, 0, 0x41), packet[MAC_SIZE:])
+                packet = memoryview(bytearray(SEAL_SIZE + HEADER_SIZE + 4))
+                headers.pack_into(Header(0, FRAG, 0, 0, 4, 0, 0x41), packet[SEAL_SIZE:])
                 if key != driver.context.job_key:
                     Seal(key, 0, 0).close(packet, recipient(1, 0))
                 for channel in range(2):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.frameworks.paths import MS, PathVerdict, Probing
+from ompy.net import datagram_seal
 from ompy.net.carrier import has_no_carrier
 from ompy.net.fault_rules import FaultRule
+from ompy.net.replay import WINDOW
+from ompy.runtime.probes import wire
 from ompy.runtime.probes.agent import Prober
 from ompy.runtime.probes.machine import RELAXED, PathProbe, because
 from ompy.runtime.probes.wire import ANSWER, QUESTION, SIZE, BadProbe, Message, ProbeSeal
@@ -20,6 +24,8 @@ from ompy.runtime.probes.wire import ANSWER, QUESTION, SIZE, BadProbe, Message, 
 KEY = b"the job's secret".ljust(32)
 QUICK = 2 * MS  # arbitrary: between two questions here
 LOOPBACK = "127.0.0.1"
+PLACE = bytes((127, 0, 0, 1)), 7000  # arbitrary
+NONCE = b"an agent"
 MESSAGE = Message(QUESTION, 3, 70_000, b"12345678", 9, 4_000_000_000)
 
 
@@ -71,31 +77,54 @@ def test_how_many_turns_the_times_are() -> None:
 
 
 def test_datagrams_as_they_are() -> None:
-    seal = ProbeSeal(KEY)
-    data = seal.pack(MESSAGE)
-    assert len(data) == SIZE == 41
-    assert data[16:] == bytes.fromhex("01 03000000 70110100 3132333435363738 09000000 00286bee")
-    assert data[:16].hex() == "55cd477d73a94232cab274d2e48fbccc"
-    assert seal.unpack(data) == MESSAGE
+    seal = ProbeSeal(KEY, NONCE, first=255)
+    data = seal.pack(MESSAGE, PLACE)
+    assert len(data) == SIZE == 61
+    assert wire.SEAL_SIZE == datagram_seal.SEAL_SIZE
+    assert data[16:32] == bytes.fromhex("0001000000000000") + NONCE
+    assert data[32:] == bytes.fromhex(
+        "01 03000000 70110100 3132333435363738 09000000 00286bee00000000"
+    )
+    assert data[:16].hex() == "5d668c630976aaf6dd1ec2ecee5139c9"
+    assert seal.unpack(data, PLACE) == MESSAGE
 
 
 @pytest.mark.parametrize("position", range(SIZE))
 def test_an_altered_datagram_is_none(position: int) -> None:
-    seal = ProbeSeal(KEY)
-    altered = bytearray(seal.pack(MESSAGE))
+    seal = ProbeSeal(KEY, NONCE)
+    altered = bytearray(seal.pack(MESSAGE, PLACE))
     altered[position] ^= 0x10
-    with pytest.raises(BadProbe):
-        seal.unpack(bytes(altered))
+    with pytest.raises(BadProbe, match="MAC"):
+        seal.unpack(bytes(altered), PLACE)
 
 
 def test_what_else_is_none() -> None:
-    seal = ProbeSeal(KEY)
-    data = seal.pack(MESSAGE)
-    for bad in (b"", data[:-1], data + b"x", ProbeSeal(b"another".ljust(32)).pack(MESSAGE)):
+    seal = ProbeSeal(KEY, NONCE)
+    data = seal.pack(MESSAGE, PLACE)
+    other = ProbeSeal(b"another".ljust(32), NONCE)
+    for bad in (b"", data[:-1], data + b"x", other.pack(MESSAGE, PLACE)):
         with pytest.raises(BadProbe):
-            seal.unpack(bad)
+            seal.unpack(bad, PLACE)
     with pytest.raises(BadProbe, match="unknown kind 7"):
-        seal.unpack(seal.pack(MESSAGE._replace(kind=7)))
+        seal.unpack(seal.pack(MESSAGE._replace(kind=7), PLACE), PLACE)
+
+
+def test_a_recorded_datagram_is_none() -> None:
+    """At once, late, at another address or port, and beside those of an agent of another life."""
+    ours, theirs = ProbeSeal(KEY, NONCE), ProbeSeal(KEY, b"another1")
+    data = ours.pack(MESSAGE, PLACE)
+    for place in ((PLACE[0], 7001), (bytes((127, 0, 0, 2)), 7000)):
+        with pytest.raises(BadProbe, match="MAC"):
+            theirs.unpack(data, place)
+    assert theirs.unpack(data, PLACE) == MESSAGE
+    with pytest.raises(BadProbe, match="here before"):
+        theirs.unpack(data, PLACE)
+    for _ in range(WINDOW):
+        theirs.unpack(ours.pack(MESSAGE, PLACE), PLACE)
+    with pytest.raises(BadProbe, match="behind the window"):
+        theirs.unpack(data, PLACE)
+    anew = ProbeSeal(KEY, b"new life")  # with numbers that the other one has used up
+    assert theirs.unpack(anew.pack(MESSAGE, PLACE), PLACE) == MESSAGE
 
 
 class Agents:
@@ -220,10 +249,12 @@ def test_a_forged_and_a_recorded_answer_are_nothing(agents: Agents) -> None:
         agents.near.watch(0, header, agents._told)
         question = stranger.recv(100)
         to = (LOOPBACK, agents.near.port())
-        forged = ProbeSeal(b"a guess".ljust(32))
-        asked = ProbeSeal(KEY).unpack(question)
+        place = PLACE[0], agents.near.port()
+        forged, theirs = ProbeSeal(b"a guess".ljust(32), NONCE), ProbeSeal(KEY, NONCE)
+        asked = theirs.unpack(question, (PLACE[0], stranger.getsockname()[1]))
         old = asked._replace(kind=ANSWER, nonce=b"old ones")
-        for data in (forged.pack(asked._replace(kind=ANSWER)), ProbeSeal(KEY).pack(old), b"junk"):
+        answer = forged.pack(asked._replace(kind=ANSWER), place)
+        for data in (answer, theirs.pack(old, place), b"junk"):
             stranger.sendto(data, to)
         assert agents.until_told()[0] == "dead"
 
@@ -268,3 +299,37 @@ def test_an_agent_that_was_stopped_takes_nobody_for_dead(agents: Agents) -> None
     time.sleep(0.1)  # ten times what the path may be silent for
     agents.run(0.05)
     assert [verdict for verdict, _ in agents.said] == ["alive"]
+
+
+def test_a_recorded_question_is_answered_once(agents: Agents) -> None:
+    """Whoever sends it again, from wherever, hears nothing."""
+    port = agents.far.port()
+    question = ProbeSeal(KEY, NONCE).pack(MESSAGE, (PLACE[0], port))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as spy:
+        spy.bind((LOOPBACK, 0))
+        spy.setblocking(False)
+        heard = []
+        for _ in range(3):
+            spy.sendto(question, (LOOPBACK, port))
+            agents.run(0.05)
+            with suppress(BlockingIOError):
+                heard.append(spy.recv(100))
+    assert len(heard) == 1
+    assert len(heard[0]) == len(question), "nobody is sent more than he has sent"
+
+
+@pytest.mark.parametrize("target", [LOOPBACK, "127.0.0.7"])
+def test_an_agent_of_one_host_listens_at_the_addresses_of_its_paths_alone(target: str) -> None:
+    loop, said = asyncio.new_event_loop(), []
+    agent = Prober(loop, KEY, list, one_host=True)
+    header = {
+        "watch": 1, "peer": 1, "source": LOOPBACK, "target": target, "rail": "lo",
+        "port": 0, "interval": QUICK, "turns": 20,
+    }  # fmt: skip
+    agent.watch(0, header, lambda told: (said.append(told["verdict"]), loop.stop()))
+    loop.call_later(20, loop.stop)  # s; arbitrary: only where nothing is ever told
+    loop.run_forever()
+    assert said == ["alive"]
+    assert {opened.getsockname()[0] for opened in agent._sockets.values()} == {LOOPBACK, target}
+    agent.close()
+    loop.close()

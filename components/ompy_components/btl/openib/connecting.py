@@ -88,6 +88,11 @@ class ConnectionManager:
             self._hello(endpoint, said)
         return len(arrived)
 
+    @property
+    def replayed(self) -> int:
+        """Datagrams that were here before, or came too late to tell: dropped unread."""
+        return self._socket.replayed
+
     def ready(self) -> bool:
         """Whether a HELLO is here."""
         return self._socket.ready()

@@ -232,6 +232,7 @@ class OpenibModule(BtlModule):
         counted = {
             **self.sending.counted,
             "hellos": self.connecting.sent,
+            "replayed_hellos": self.connecting.replayed,
             "srq_resizes": sum(one.resizes for one in self.shared if one is not None),
             "failover_messages": self.failover.told,
             "queue_renewals": self.renewals.count,

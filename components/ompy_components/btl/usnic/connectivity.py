@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ompy_components.btl.usnic.headers import HEADER_SIZE, MAC_SIZE, PING, PONG, Header
+from ompy_components.btl.usnic.headers import HEADER_SIZE, PING, PONG, SEAL_SIZE, Header
 
 if TYPE_CHECKING:
     from ompy.mca.parameter import Values
@@ -132,7 +132,7 @@ class Connectivity:
                 del self._probes[endpoint]
 
     def _padding(self, which: int) -> int:
-        return self._module.max_packet - MAC_SIZE - HEADER_SIZE if which == LARGE else 0
+        return self._module.max_packet - SEAL_SIZE - HEADER_SIZE if which == LARGE else 0
 
     def _send(self, endpoint: UsnicEndpoint, kind: int, which: int, padding: int) -> None:
         """Best effort: without a credit, or to a peer that is gone, nothing is sent."""

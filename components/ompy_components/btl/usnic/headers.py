@@ -1,6 +1,6 @@
 """usnic's packets: their headers, and the parser.
 
-    MAC      16 bytes, see `seal.py`
+    seal     24 bytes: MAC and a number that never wraps, see `seal.py`
     sender    4  rank of who sent it
     epoch     4  of the path: packets of another one are not taken (`epoch.py`)
     pkt_seq   2  number of the packet; of an ACK nothing, of a PING or PONG which size is asked for,
@@ -19,7 +19,7 @@ and of a CHUNK further
     frag_size 4  bytes of the whole fragment
     frag_offset 4  of this piece; of a PUT, in the receiver's memory
 
-Little-endian. Source: reference usnic.md 4, where numbers are in host order, there is no MAC, and
+Little-endian. Source: reference usnic.md 4, where numbers are in host order, there is no seal, and
 the sender's name has all of the first 8 bytes; the MAC is made with the job's key, so the name of
 the job needs no room.
 """
@@ -30,13 +30,14 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from ompy.frameworks.btl import TAG_BTL, TAG_NOTICE, TAG_TRANSFER
-from ompy.net import seal
+from ompy.net import datagram_seal
 
-MAC_SIZE: Final = seal.MAC_SIZE
+SEAL_SIZE: Final = datagram_seal.SEAL_SIZE
 BTL_HEADER: Final = Struct("<IIHHHBBQB")
 CHUNK_FIELDS: Final = Struct("<3xIII")
 HEADER_SIZE: Final = BTL_HEADER.size
 CHUNK_HEADER_SIZE: Final = HEADER_SIZE + CHUNK_FIELDS.size
+SENDER: Final = (0, 4)  # reference usnic.md 4: the sender's name is the first field; ours is a rank
 
 ACK: Final = 1
 FRAG: Final = 2
@@ -92,7 +93,7 @@ class Header(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the header on the wire, without the MAC."""
+        """Bytes of the header on the wire, without the seal."""
         return CHUNK_HEADER_SIZE if self.kind == CHUNK else HEADER_SIZE
 
 
@@ -119,7 +120,7 @@ def pack_into(header: Header, room: memoryview) -> int:
 
 
 def parse(packet: memoryview) -> Header:
-    """The header a packet begins with, behind its MAC.
+    """The header a packet begins with, behind its seal.
 
     Args:
         packet: header, payload and whatever the wire has padded it with.

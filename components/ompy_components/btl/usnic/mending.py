@@ -17,7 +17,7 @@ from ompy.frameworks.rail_notices import listen_for_notices, tell_of_failure
 
 from ompy_components.btl.usnic.channel import DATA
 from ompy_components.btl.usnic.epoch import Stage, Step
-from ompy_components.btl.usnic.headers import HEADER_SIZE, MAC_SIZE, OPEN, Header
+from ompy_components.btl.usnic.headers import HEADER_SIZE, OPEN, SEAL_SIZE, Header
 
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.endpoint import UsnicEndpoint
@@ -102,7 +102,7 @@ class Mending:
                 self._ready(endpoint)
 
     def _say(self, endpoint: UsnicEndpoint) -> None:
-        padding = self._module.max_packet - MAC_SIZE - HEADER_SIZE
+        padding = self._module.max_packet - SEAL_SIZE - HEADER_SIZE
         self._module.sending.send_probe(endpoint, OPEN, endpoint.epoch.stage.value, padding)
 
     def _ready(self, endpoint: UsnicEndpoint) -> None:

@@ -77,7 +77,7 @@ class UsnicModule(BtlModule):
         statistics: its counters.
         isn: number of the first packet to any peer.
         endpoints: by rank.
-        max_packet: bytes of the largest packet, MAC and header included.
+        max_packet: bytes of the largest packet, seal and header included.
         connectivity: pings peers, and answers them.
         doubts: paths on which packets wait in vain.
         map: of all modules of the rank, which is to be written; None for none.
@@ -111,7 +111,7 @@ class UsnicModule(BtlModule):
         nic.open()
         self._limits = _limits(values, nic.max_message)
         self._channels = _channels(nic, values)
-        self._seal = Seal(context.job_key, context.rank, index)
+        self._seal = Seal(context.job_key, context.rank, index, context.engine.now())
         data = self._channels[DATA]
         self._max_frag = data.max_message - FRAG_PAYLOAD
         tiny = self._channels[PRIORITY].max_message - FRAG_PAYLOAD

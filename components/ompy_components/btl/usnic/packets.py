@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from ompy.frameworks.btl import Descriptor
 from ompy.frameworks.nic.datagram import Domain, Registration
 
-from ompy_components.btl.usnic.headers import CHUNK, CHUNK_HEADER_SIZE, FRAG, HEADER_SIZE, MAC_SIZE
+from ompy_components.btl.usnic.headers import CHUNK, CHUNK_HEADER_SIZE, FRAG, HEADER_SIZE, SEAL_SIZE
 from ompy_components.btl.usnic.segments import SendSegment
 
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 
-FRAG_PAYLOAD: Final = MAC_SIZE + HEADER_SIZE  # where the payload of a FRAG begins in its packet
-CHUNK_PAYLOAD: Final = MAC_SIZE + CHUNK_HEADER_SIZE
+FRAG_PAYLOAD: Final = SEAL_SIZE + HEADER_SIZE  # where the payload of a FRAG begins in its packet
+CHUNK_PAYLOAD: Final = SEAL_SIZE + CHUNK_HEADER_SIZE
 
 
 class Packet(SendSegment):

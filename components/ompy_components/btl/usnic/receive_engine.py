@@ -33,7 +33,7 @@ from ompy_components.btl.usnic.headers import (
 )
 from ompy_components.btl.usnic.packets import Packet
 from ompy_components.btl.usnic.receive_window import Arrival
-from ompy_components.btl.usnic.seal import Seal
+from ompy_components.btl.usnic.seal import Replayed, Seal
 from ompy_components.btl.usnic.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -139,6 +139,9 @@ class ReceiveEngine:
                 raise BadPacket(completion.status.value)
             body = self._seal.open(segment.buffer[: completion.size])
             header = parse(body)
+        except Replayed:
+            self._statistics.num_replayed_recvs += 1
+            return None
         except BadPacket:
             self._statistics.num_crc_errors += 1
             return None

@@ -83,7 +83,8 @@ def lines(counted: Statistics, unacknowledged: int, off: int) -> list[str]:
         f"{counted.num_ack_sends} ACKs, {counted.num_path_doubts} doubts",
         f"received {counted.num_total_recvs}: {counted.num_frag_recvs} fragments, "
         f"{counted.num_chunk_recvs} chunks, {counted.num_ack_recvs} ACKs, "
-        f"{counted.num_dup_recvs} again, {window} out of window, {counted.num_crc_errors} refused; "
+        f"{counted.num_dup_recvs} again, {window} out of window, "
+        f"{counted.num_replayed_recvs} replayed, {counted.num_crc_errors} refused; "
         f"{f'OUT OF BALANCE by {off}' if off else 'in balance'}",
         f"duplicate ACKs {counted.num_dup_acks}, old ones {counted.num_old_dup_acks}, window full "
         f"{counted.num_window_full} times; {counted.pml_module_sends} fragments of the PML, "
@@ -106,6 +107,7 @@ def imbalance(counted: Statistics, held: int) -> int:
         counted.num_badfrag_recvs,
         counted.num_unk_recvs,
         counted.num_crc_errors,
+        counted.num_replayed_recvs,
         counted.num_probe_recvs,
     )
     missing = (

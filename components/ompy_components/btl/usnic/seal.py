@@ -1,8 +1,8 @@
-"""The keyed MAC in front of every packet, its checksum too.
+"""The seal in front of every packet: a MAC, its checksum too, and a number that never wraps.
 
-Salted with who is to receive it (`ompy.net.seal`), so that a packet that was meant for somebody
-else is not looked at, whatever its sequence number says. One that was recorded and sent again has a
-number that was taken before.
+Salted with who is to receive it (`ompy.net.datagram_seal`), so that a packet that was meant for
+somebody else is not looked at, whatever its sequence number says. One that was recorded and sent
+again has a number that was taken before; so has one that the network repeats.
 """
 
 from __future__ import annotations
@@ -10,22 +10,27 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ompy.net.seal import MAC_SIZE, PacketSeal
+from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
+from ompy.net.replay import Taken
 
-from ompy_components.btl.usnic.headers import BadPacket
+from ompy_components.btl.usnic.headers import SENDER, BadPacket
 
 NAME: Final = b"btl.usnic"
 _SALT: Final = Struct("<QQ")  # rank and module: 16 bytes, all that BLAKE2b takes
 
 
+class Replayed(BadPacket):
+    """A packet of the job that was here before, or is too late to tell."""
+
+
 class Seal:
-    """Makes and checks MACs."""
+    """Makes and checks seals."""
 
     __slots__ = ("_own", "_seal")
 
-    def __init__(self, job_key: bytes, rank: int, module: int) -> None:
-        """For one module of one rank."""
-        self._seal = PacketSeal(job_key, NAME)
+    def __init__(self, job_key: bytes, rank: int, module: int, first: int = 0) -> None:
+        """For one module of one rank; `first` is what numbers begin above."""
+        self._seal = DatagramSeal(job_key, NAME, SENDER, first)
         self._own = recipient(rank, module)
 
     @property
@@ -34,23 +39,27 @@ class Seal:
         return self._seal.refused
 
     def close(self, packet: memoryview, to: bytes) -> None:
-        """Write the MAC into the first bytes of a packet that is whole otherwise.
+        """Write the seal into the first bytes of a packet that is whole otherwise.
 
         Args:
             packet: all that will be sent.
             to: who is to receive it, as `recipient` has it.
         """
-        self._seal.seal(packet, to)
+        self._seal.close(packet, to)
 
     def open(self, packet: memoryview) -> memoryview:
-        """What stands behind the MAC of a packet for us.
+        """What stands behind the seal of a packet for us.
 
         Raises:
+            Replayed: its number was taken before, or is behind the window.
             BadPacket: the MAC is not right.
         """
-        if not self._seal.genuine(packet, self._own):
+        taken = self._seal.open(packet, self._own)
+        if taken is Taken.NEW:
+            return packet[SEAL_SIZE:]
+        if taken is None:
             raise BadPacket("its MAC is not right")
-        return packet[MAC_SIZE:]
+        raise Replayed(taken.value)
 
 
 def recipient(rank: int, module: int) -> bytes:

@@ -28,7 +28,7 @@ from ompy_components.btl.usnic.headers import (
     BYE,
     CHUNK,
     HEADER_SIZE,
-    MAC_SIZE,
+    SEAL_SIZE,
     Header,
     pack_into,
 )
@@ -92,7 +92,7 @@ class SendEngine:
         self._statistics = statistics
         self._options = options
         self._ready: deque[UsnicEndpoint] = deque()
-        self._ack = memoryview(bytearray(MAC_SIZE + HEADER_SIZE))
+        self._ack = memoryview(bytearray(SEAL_SIZE + HEADER_SIZE))
 
     def wait_for_acks(self) -> None:
         """From now on a fragment is complete when the peer has it, not before."""
@@ -261,7 +261,7 @@ class SendEngine:
             fragment.place + packet.offset,
             endpoint.epoch.number,
         )
-        pack_into(header, packet.buffer[MAC_SIZE:])
+        pack_into(header, packet.buffer[SEAL_SIZE:])
         whole = packet.bytes
         self._seal.close(whole, endpoint.recipient)
         packet.posted += 1
@@ -286,7 +286,7 @@ class SendEngine:
         acknowledged = self._take_ack(endpoint)
         number = endpoint.epoch.number
         header = Header(self._rank, ACK, acknowledged=acknowledged, epoch=number)
-        pack_into(header, self._ack[MAC_SIZE:])
+        pack_into(header, self._ack[SEAL_SIZE:])
         self._seal.close(self._ack, endpoint.recipient)
         self._statistics.num_ack_sends += 1
         self._count(self._priority)
@@ -303,7 +303,7 @@ class SendEngine:
         packet.endpoint, packet.length = endpoint, length
         packet.retired, packet.posted = True, 1
         header = Header(self._rank, kind, which, None, length, epoch=endpoint.epoch.number)
-        pack_into(header, packet.buffer[MAC_SIZE:])
+        pack_into(header, packet.buffer[SEAL_SIZE:])
         self._seal.close(packet.bytes, endpoint.recipient)
         endpoint.credits -= 1
         self._statistics.num_probe_sends += 1

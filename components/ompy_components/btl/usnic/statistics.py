@@ -48,13 +48,15 @@ class Statistics:
     num_path_doubts: int = 0  # times that agents were asked to try a path
     num_epochs: int = 0  # paths that were taken back
     num_old_epoch_recvs: int = 0  # packets of another epoch than the path's
+    num_replayed_recvs: int = 0  # packets that were here before, or came too late to tell
     num_given_up_recvs: int = 0  # packets of a path that had been given up at this end
 
     @property
     def lossy(self) -> bool:
         """Whether packets have been lost, or seemed to be."""
         trouble = self.num_resends + self.num_crc_errors
-        return bool(trouble + self.num_dup_recvs + self.num_oow_low_recvs)
+        repeated = self.num_dup_recvs + self.num_oow_low_recvs + self.num_replayed_recvs
+        return bool(trouble + repeated)
 
     def nonzero(self) -> dict[str, int]:
         """The counters that have counted anything, by name."""

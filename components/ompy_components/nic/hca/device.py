@@ -5,6 +5,7 @@ It works when one of its completion queues is polled, and when work is posted.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ompy.engine.timers import Timer
@@ -17,7 +18,8 @@ from ompy.frameworks.nic.verbs import (
 )
 from ompy.frameworks.paths import MS, PathWatch
 from ompy.net.base import Address, DeviceGone, Interface, LinkError
-from ompy.net.seal import MAC_SIZE, PacketSeal
+from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
+from ompy.net.replay import Taken
 
 from ompy_components.nic.hca import headers
 from ompy_components.nic.hca.completions import HcaCompletionQueue
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from ompy_components.nic.hca.queue_pair import HcaQueuePair
 
 NAME: Final = b"nic.hca"
+_LID: Final = Struct("<H")  # names a device in seals
 MTU_MAX: Final = 4096  # bytes; InfiniBand specification 1, reference: the largest path MTU
 MTU_UNKNOWN: Final = 1500  # bytes; reference usnic.md 3: what Ethernet has
 DATAGRAM_HEADERS: Final = 28  # bytes; reference usnic.md 20: of IP and UDP
@@ -85,6 +88,7 @@ class Hca(VerbsNic):
         self.network = context.network
         self.trace = context.trace
         self.lid = lid_of(context.rank, index, context.size)
+        self._own = _LID.pack(self.lid)
         self.subnet = subnet_of(interface)
         self.mtu = values.mtu or _fitting(interface)
         self.depth_max = values.queue_depth
@@ -99,7 +103,7 @@ class Hca(VerbsNic):
         self.queues: set[HcaCompletionQueue] = set()
         self._context = context
         self._engine = context.engine
-        self._seal = PacketSeal(context.job_key, NAME)
+        self._seal = DatagramSeal(context.job_key, NAME, headers.SENDER, context.engine.now())
         self._is_open = False
         self._number = FIRST_NUMBER - 1
         self._owing: dict[HcaQueuePair, None] = {}
@@ -131,12 +135,20 @@ class Hca(VerbsNic):
             pair.close()
         self.port.flush()
         self._is_open = False
+        self._note_refusals()
         self.doubts.close()
         self.regions.clear()
         self.queues.clear()
         if self._timer is not None:
             self._timer.cancel()
         self.port.close()
+
+    def _note_refusals(self) -> None:
+        """Say in the trace what was dropped: forged or damaged, repeated, too late to tell."""
+        seal = self._seal
+        counted = {"refused": seal.refused, "repeated": seal.repeated, "late": seal.late}
+        if self.trace.active and any(counted.values()):
+            self.trace.record("nic.hca", "DROPPED", device=self.identity.name, **counted)
 
     def usable(self) -> None:
         """Raise NicError unless it is open and there."""
@@ -230,7 +242,7 @@ class Hca(VerbsNic):
         room = bytearray(begin + sum(map(len, payload)))
         headers.BASE.pack_into(
             room,
-            MAC_SIZE,
+            SEAL_SIZE,
             opcode,
             asks,
             round_,
@@ -247,7 +259,7 @@ class Hca(VerbsNic):
             room[begin:end] = piece
             begin = end
         packet = memoryview(room)
-        self._seal.seal(packet)
+        self._seal.close(packet, _LID.pack(to_lid))
         self.port.put(packet, to)
 
     def say_silent(self, packet: Packet, to: Address) -> None:
@@ -257,7 +269,7 @@ class Hca(VerbsNic):
             self.send(to, base, headers.SILENT, None, ())
 
     def _arrived(self, data: memoryview, sender: Address) -> None:
-        if not self._seal.genuine(data):
+        if self._seal.open(data, self._own) is not Taken.NEW:
             return
         try:
             packet = headers.parse(data)

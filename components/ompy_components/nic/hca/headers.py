@@ -1,6 +1,6 @@
 """hca's packets: their headers, and the parser.
 
-    MAC          16  see `ompy.net.seal`
+    seal         24  MAC and a number that never wraps, see `ompy.net.datagram_seal`
     opcode        1
     flags         1  bit 0: an ACK is asked for; of a SILENT: it is for good
     round         1  how often the requester has gone back; an answer says which round it answers
@@ -20,7 +20,7 @@ then, by opcode,
 
 and the payload. Little-endian. Source: InfiniBand specification 1, chapter 9 (base and extended
 transport headers, opcodes of the reliable connection, syndromes), where numbers are big-endian, the
-LIDs stand in a header of their own, and there is neither MAC, round nor segment.
+LIDs stand in a header of their own, and there is neither seal, round nor segment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from enum import Enum
 from struct import Struct
 from typing import Final, NamedTuple
 
-from ompy.net.seal import MAC_SIZE
+from ompy.net.datagram_seal import SEAL_SIZE
 
 BASE: Final = Struct("<BBBxHHIII")
 RETH: Final = Struct("<QIII")
@@ -37,10 +37,11 @@ ATOMIC_ETH: Final = Struct("<QIQQ")
 AETH: Final = Struct("<I")
 ATOMIC_ACK: Final = Struct("<IQ")
 WORD: Final = Struct("=Q")  # what atomics work on, as it lies in memory
-BEGIN: Final = MAC_SIZE + BASE.size  # where what depends on the opcode begins
+BEGIN: Final = SEAL_SIZE + BASE.size  # where what depends on the opcode begins
 OVERHEAD: Final = BEGIN + RETH.size  # bytes of a packet beside its payload, at most
 assert BASE.size == 20
-assert OVERHEAD == 56
+assert OVERHEAD == 64
+SENDER: Final = (6, 8)  # bytes of the base header where the sender's LID is
 
 # InfiniBand specification 1, table 38: values of the opcode field, reliable connection
 SEND_FIRST: Final = 0x00
@@ -171,7 +172,7 @@ OPCODES: Final = frozenset(_PLAIN | _REMOTE | _ATOMIC | _ANSWERED | _BARE | {ATO
 
 
 def header_size(opcode: int) -> int:
-    """Bytes in front of the payload, MAC included."""
+    """Bytes in front of the payload, seal included."""
     if opcode in _REMOTE:
         return BEGIN + RETH.size
     if opcode in _ATOMIC:
@@ -198,7 +199,7 @@ def pack_extension(extension: Remote | Operands | Answer, opcode: int, room: byt
 
 
 def parse(packet: memoryview) -> Packet:
-    """Take a packet apart, MAC and all.
+    """Take a packet apart, seal and all.
 
     Raises:
         BadPacket: it is none.
@@ -207,7 +208,7 @@ def parse(packet: memoryview) -> Packet:
     if size < BEGIN:
         raise BadPacket(f"{size} bytes are too few for a header")
     opcode, flags, round_, to_lid, from_lid, to, source, sequence = BASE.unpack_from(
-        packet, MAC_SIZE
+        packet, SEAL_SIZE
     )
     if opcode not in OPCODES:
         raise BadPacket(f"there is no opcode {opcode:#04x}")

@@ -8,6 +8,7 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ompy.engine.reactor import Cancellable, Loop
@@ -42,7 +43,9 @@ class _Watch(NamedTuple):
 class Prober:
     """Asks and answers for one host of a job.
 
-    The socket is opened when it is first needed: `port` opens it where other hosts are to ask.
+    Sockets are opened when they are first needed: `port` opens the one of all addresses, where
+    other hosts are to ask. In a job of one host the agent asks itself, and listens at the addresses
+    of its ranks' paths alone, which are loopback's unless somebody wants others.
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class Prober:
         loop: Loop,
         job_key: bytes,
         rules: Callable[[], list[dict[str, Any]]],
+        *,
+        one_host: bool = False,
     ) -> None:
         """Prepare.
 
@@ -57,12 +62,14 @@ class Prober:
             loop: of the agent.
             job_key: of the job.
             rules: the faults of the job's script, asked for when a rank says that it has some.
+            one_host: nobody else asks.
         """
         self._loop = loop
         self._job_key = job_key
         self._rules = rules
+        self._one_host = one_host
         self._seal: ProbeSeal | None = None
-        self._socket: socket.socket | None = None
+        self._sockets: dict[str, socket.socket] = {}  # by the address they are bound to
         self._nonce = os.urandom(NONCE_SIZE)
         self._numbers: dict[int, tuple[int, int]] = {}  # rank and its watch, by our number
         self._watches: dict[tuple[int, int], _Watch] = {}
@@ -73,26 +80,31 @@ class Prober:
 
     def port(self) -> int:
         """Where agents of other hosts ask; 0 if there is none."""
+        return self._port("")
+
+    def _port(self, address: str) -> int:
         try:
-            bound: int = self._open().getsockname()[1]
+            bound: int = self._open(address).getsockname()[1]
         except OSError:
             return 0
         return bound
 
-    def _open(self) -> socket.socket:
-        if self._socket is None:
+    def _open(self, address: str) -> socket.socket:
+        """The socket bound to an address; empty is all of them."""
+        if address not in self._sockets:
             made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
             try:
                 made.setblocking(False)
                 made.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
-                made.bind(("", 0))  # every rail; what is not of this job is dropped by its MAC
+                made.bind((address, 0))  # what is not of this job is dropped by its MAC
             except OSError:
                 made.close()
                 raise
-            self._seal = ProbeSeal(self._job_key)
-            self._socket = made
-            self._loop.add_reader(made, self._readable)
-        return self._socket
+            if self._seal is None:
+                self._seal = ProbeSeal(self._job_key, self._nonce)
+            self._sockets[address] = made
+            self._loop.add_reader(made, partial(self._readable, made))
+        return self._sockets[address]
 
     # -- what ranks want
 
@@ -102,13 +114,15 @@ class Prober:
         Where there is no socket to be had, or the path is not one between two addresses of IP,
         nothing is ever told.
         """
-        own = self.port()
         source, host = str(header["source"]), str(header["target"])
-        if not own or not (_is_address(source) and _is_address(host)):
+        if not (_is_address(source) and _is_address(host)):
+            return
+        at = self._port(self._bound(source)), self._port(self._bound(host))
+        if not all(at):
             return
         key = rank, int(header["watch"])
         probe = PathProbe(header["interval"], header["turns"])
-        target = host, int(header["port"]) or own
+        target = host, int(header["port"]) or at[1]
         self._watches[key] = _Watch(
             rank, header["peer"], source, target, str(header["rail"]), probe, tell
         )
@@ -133,10 +147,10 @@ class Prober:
         """Ask and answer no more."""
         for rank, watch in list(self._watches):
             self.unwatch(rank, watch)
-        if self._socket is not None:
-            self._loop.remove_reader(self._socket)
-            self._socket.close()
-            self._socket = None
+        for opened in self._sockets.values():
+            self._loop.remove_reader(opened)
+            opened.close()
+        self._sockets.clear()
 
     def outages(self, rank: int, header: dict[str, Any]) -> None:
         """A rank has lasting faults, or one more has begun there."""
@@ -176,23 +190,24 @@ class Prober:
 
     def _send(self, message: Message, source: str, target: tuple[str, int]) -> None:
         """From an address of this host. What the kernel does not send has no answer."""
-        assert self._socket is not None
         assert self._seal is not None
         info = _PKTINFO.pack(0, socket.inet_aton(source), bytes(4))
+        to = socket.inet_aton(target[0]), target[1]
         with suppress(OSError):
-            self._socket.sendmsg(
-                [self._seal.pack(message)], [(socket.IPPROTO_IP, _IP_PKTINFO, info)], 0, target
+            self._open(self._bound(source)).sendmsg(
+                [self._seal.pack(message, to)], [(socket.IPPROTO_IP, _IP_PKTINFO, info)], 0, target
             )
 
     # -- what comes in
 
-    def _readable(self) -> None:
-        assert self._socket is not None
+    def _bound(self, address: str) -> str:
+        """What the socket is bound to that has the traffic of an address of ours."""
+        return address if self._one_host else ""
+
+    def _readable(self, opened: socket.socket) -> None:
         for _ in range(BURST):
             try:
-                data, ancillary, _, sender = self._socket.recvmsg(
-                    ROOM, socket.CMSG_SPACE(_PKTINFO.size)
-                )
+                data, ancillary, _, sender = opened.recvmsg(ROOM, socket.CMSG_SPACE(_PKTINFO.size))
             except BlockingIOError:
                 return
             except OSError:  # what an ICMP message said about an earlier question
@@ -205,7 +220,8 @@ class Prober:
     def _arrived(self, data: bytes, here: str, sender: tuple[str, int]) -> None:
         assert self._seal is not None
         try:
-            message = self._seal.unpack(data)
+            port = self._port(self._bound(here))
+            message = self._seal.unpack(data, (socket.inet_aton(here), port))
         except BadProbe:
             return
         if message.kind == QUESTION:

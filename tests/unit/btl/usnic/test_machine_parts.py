@@ -13,7 +13,7 @@ from ompy_components.btl.usnic.allowance import FIRST, LEAST, Allowance, Unlimit
 from ompy_components.btl.usnic.headers import ACK, CHUNK, FRAG, OPEN, BadPacket, Header
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.reliability import Limits, PathVerdict, Reliability
-from ompy_components.btl.usnic.seal import Seal, recipient
+from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
 from ompy_components.btl.usnic.segments import ResendList, SendSegment
 from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, slot
 from ompy_components.btl.usnic.states import TABLE, SegmentEvent, SegmentState, WrongState, follow
@@ -363,7 +363,7 @@ def test_the_parser_raises_one_error_only(data: bytes) -> None:
 
 
 def sealed(seal: Seal, body: bytes, to: bytes) -> bytes:
-    packet = memoryview(bytearray(16) + body)
+    packet = memoryview(bytearray(24) + body)
     seal.close(packet, to)
     return bytes(packet)
 
@@ -388,6 +388,8 @@ def test_seal() -> None:
         ),
     ]
     for bad in refused:
-        with pytest.raises(BadPacket):
+        with pytest.raises(BadPacket, match="MAC"):
             theirs.open(memoryview(bad))
     assert theirs.refused == len(refused)
+    with pytest.raises(Replayed, match="here before"):
+        theirs.open(memoryview(packet))

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.nic.verbs import Opcode, State
+from ompy.net.seal import PacketSeal
 from ompy_components.nic.hca import headers
-from ompy_components.nic.hca.device import RUNS
+from ompy_components.nic.hca.device import NAME, RUNS
 from ompy_components.nic.hca.headers import SPACE, Answer, Operands, Remote
 from ompy_components.nic.hca.responder import ANSWER_MAX
 
@@ -234,12 +235,43 @@ def test_a_read_that_was_partly_taken_is_not_answered(world: World) -> None:
 def test_a_packet_under_another_key(world: World) -> None:
     near, far = ends(world)
     far.memory[:] = CANARY
-    near.nic._seal._begun.clear()
-    near.nic._seal._key = b"x" * 32
+    near.nic._seal._seal = PacketSeal(b"x" * 32, NAME)
     forge(near, far, headers.WRITE_ONLY, place(far, 4), b"four")
     settle(world, far)
     assert far.nic._seal.refused == 1
     assert far.memory == CANARY
+
+
+@pytest.mark.parametrize("later", [0, 1, SPACE])
+def test_a_recorded_write_is_not_taken_again(world: World, later: int) -> None:
+    """At once it would be a repetition; 2**24 packets later its number is right once more."""
+    near, far = ends(world)
+    recorded: list[tuple[Any, Any]] = []
+    put = near.nic.port.put
+
+    def spy(packet: Any, to: Any) -> None:
+        recorded.append((bytes(packet), to))
+        put(packet, to)
+
+    near.nic.port.put = spy  # type: ignore[method-assign]
+    near.memory[:4] = b"old "
+    near.pairs[0].post_send(remote(Opcode.RDMA_WRITE, near, 0, 4, far.region))
+    until(world, (near, far), lambda: bool(near.done))
+    assert bytes(far.memory[:4]) == b"old "
+    far.memory[:4] = b"new "
+    (packet, to), *_ = recorded
+    if later:  # all that was sent meanwhile, to where the packet's number is the expected one again
+        far.pairs[0].responder.expected += later - 1
+        near.nic._seal._numbers[far.nic._own] += later - 1
+    far.nic.trace.start()
+    put(memoryview(packet), to)
+    near.nic.port.flush()
+    settle(world, far)
+    assert bytes(far.memory[:4]) == b"new "
+    assert (far.nic._seal.repeated, far.nic._seal.refused) == (1, 0)
+    far.nic.close()
+    dropped = [event for event in far.nic.trace if event.name == "DROPPED"]
+    assert [dict(event.fields)["repeated"] for event in dropped] == [1]
 
 
 def test_time_is_not_up_while_there_are_unread_packets(world: World) -> None:

@@ -13,7 +13,8 @@ from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import ALLOWED, Access, Span, State, Timing
 from ompy.mca.component import NotAvailable
 from ompy.net.base import Interface
-from ompy.net.seal import MAC_SIZE, PacketSeal
+from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
+from ompy.net.replay import Taken
 from ompy_components.nic.hca import headers, responder, timing
 from ompy_components.nic.hca.allowance import LEAST, Allowance
 from ompy_components.nic.hca.component import COMPONENT
@@ -134,7 +135,7 @@ def written(packet: Packet) -> bytearray:
     room = bytearray(header_size(packet.opcode)) + packet.payload
     headers.BASE.pack_into(
         room,
-        MAC_SIZE,
+        SEAL_SIZE,
         packet.opcode,
         packet.asks,
         packet.round,
@@ -168,14 +169,15 @@ def test_a_truncated_packet_is_none_or_has_less_payload(packet: Packet) -> None:
 
 @given(packets(), st.integers(0))
 def test_no_altered_bit_gets_through(packet: Packet, bit: int) -> None:
-    seal = PacketSeal(b"k" * 32, b"test")
+    seal = DatagramSeal(b"k" * 32, b"test", headers.SENDER, 0)
     data = written(packet)
-    seal.seal(memoryview(data))
-    assert seal.genuine(memoryview(data))
+    seal.close(memoryview(data), b"to")
+    altered = bytearray(data)
     bit %= 8 * len(data)
-    data[bit // 8] ^= 1 << bit % 8
-    assert not seal.genuine(memoryview(data))
+    altered[bit // 8] ^= 1 << bit % 8
+    assert seal.open(memoryview(altered), b"to") is None
     assert seal.refused == 1
+    assert seal.open(memoryview(data), b"to") is Taken.NEW, "what is altered moves no window"
 
 
 @given(st.binary(max_size=200))
@@ -189,15 +191,15 @@ def test_nothing_else_comes_out_of_the_parser(data: bytes) -> None:
 
 def test_what_is_no_packet() -> None:
     room = bytearray(headers.BEGIN)
-    room[MAC_SIZE] = 0x03  # a send with immediate data
+    room[SEAL_SIZE] = 0x03  # a send with immediate data
     with pytest.raises(BadPacket, match="no opcode 0x03"):
         parse(memoryview(room))
-    room[MAC_SIZE] = headers.NOP
+    room[SEAL_SIZE] = headers.NOP
     with pytest.raises(BadPacket, match="no payload"):
         parse(memoryview(room + b"x"))
     for at in (8, 12, 16):
         other = bytearray(room)
-        pack_into("<I", other, MAC_SIZE + at, SPACE)
+        pack_into("<I", other, SEAL_SIZE + at, SPACE)
         with pytest.raises(BadPacket, match="24 bits"):
             parse(memoryview(other))
 

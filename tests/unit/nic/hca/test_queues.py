@@ -349,5 +349,5 @@ def test_identity(world: World) -> None:
     assert near.nic.identity.emulated
     assert (near.nic.lid, far.nic.lid) == (1, 2)
     assert near.nic.subnet == far.nic.subnet
-    assert near.nic.mtu == 1500 - 28 - 56
+    assert near.nic.mtu == 1500 - 28 - 64
     assert far.pairs[0].here()[:2] == (2, far.pairs[0].number)
