@@ -28,7 +28,7 @@ from ompy.net.replay import Taken
 if TYPE_CHECKING:
     from ompy.net.datagram_seal import DatagramSeal
 
-# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC. Asserted against `ompy.net.datagram_seal`
+# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC; as `ompy.net.datagram_seal` has it
 SEAL_SIZE: Final = 24
 RANK_SIZE: Final = 4  # arbitrary: no job has more than 2**32 ranks
 DATAGRAM_MAX: Final = 65_507  # Linux: bytes a UDP datagram over IPv4 has room for

@@ -19,7 +19,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC. Asserted against `ompy.net.datagram_seal`
+# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC; as `ompy.net.datagram_seal` has it
 SEAL_SIZE: Final = 24
 NONCE_SIZE: Final = 8  # bytes; arbitrary: agents that ask at once differ
 QUESTION: Final = 1  # arbitrary, and the next
