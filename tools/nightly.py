@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The sweeps that are too long for CI: about an hour on two cores.
+"""The sweeps that are too long for CI: three hours on two cores.
 
     python tools/nightly.py
 
@@ -48,6 +48,7 @@ STEPS = [
     Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),
     Step("10,000 worlds of bad wires", ["tools/lossy_sweep.py", "--worlds", "10000"]),
     Step("10,000 worlds of conduits", ["tools/conduit_sweep.py"]),
+    Step("10,000 programs under faults", ["tools/sim_sweep.py"]),
     Step("10,000 worlds of dying rails", ["tools/bfo_sweep.py", "--worlds", "10000"]),
     Step("12 cuts of rails", ["tools/cable_cuts.py", "--cuts", "12"]),
     tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),

@@ -218,3 +218,59 @@ def test_a_sweep_keeps_failures_and_shrinks_their_faults(sim: Sim, tmp_path: Pat
     alone = sim(IMPATIENT, "--seed", seeds[0], "--fault", script, "--trace", tmp_path / "alone")
     assert alone.returncode == 1
     assert files(tmp_path / "alone") == files(first / "trace")
+
+
+RACE = (
+    BEGIN
+    + """
+for turn in range(2):
+    if comm.rank == 0:
+        status, heard = MPI.Status(), []
+        for _ in range(2):
+            comm.recv(source=MPI.ANY_SOURCE, tag=turn, status=status)
+            heard.append(status.source)
+        assert turn < 1 or heard[0] == 1, f"rank {heard[0]} was first"
+    else:
+        comm.send("x", dest=0, tag=turn)
+    comm.Barrier()
+"""
+)
+
+
+def test_a_race_is_not_blamed_on_a_fault(sim: Sim, tmp_path: Path) -> None:
+    """In some seeds a fault decides who is first; in others it is the other without any."""
+    keep = tmp_path / "kept"
+    script = "reorder:probability=0.3,delay=300us"
+    options = ["-n", 3, "--seed", 5, "--seeds", 1, "--fault", script, "--keep", keep]
+    done = sim(RACE, *options)
+    assert done.returncode == 1, done.stderr
+    assert "no fault is needed" in done.stderr
+    told = done.stderr.partition("no fault is needed")[2]
+    again = sim(RACE, *re.findall(r"ompy sim (-n 3 --seed \d+) ", told)[0].split())
+    assert again.returncode == 1
+    assert "rank 2 was first" in again.stderr
+
+
+PAIRS = (
+    BEGIN
+    + """
+other = comm.rank ^ 1
+for turn in range(10):
+    comm.sendrecv("x" * 3000, other, source=other)
+"""
+)
+
+
+def test_a_fault_that_is_taken_away_changes_nothing_else(sim: Sim, tmp_path: Path) -> None:
+    """What one wire suffers decides nothing on the others: delays, draws and turns are by flow."""
+    struck = []
+    for name, other in (("with", "drop:rank=2,nth=1+2+3;"), ("without", "")):
+        script = f"{other}drop:rank=0,probability=0.3"
+        trace = tmp_path / name
+        done = sim(PAIRS, "-n", 4, "--seed", 3, "--fault", script, "--trace", trace)
+        assert done.returncode == 0, done.stderr
+        struck.append([(trace / f"rank-{rank}.jsonl").read_bytes() for rank in range(4)])
+    with_it, without = struck
+    assert b"DROP" in with_it[0]
+    assert with_it[:2] == [text.replace(b'"rule":0', b'"rule":1') for text in without[:2]]
+    assert with_it[2:] != without[2:]

@@ -17,7 +17,7 @@ from ompy.net.fault_rules import FaultRule
 from ompy.net.flows import Strike
 from ompy.runtime.fault_files import toml
 from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
-from ompy.runtime.simulation.shrinking import Shrunk, events, shrink
+from ompy.runtime.simulation.shrinking import events, shrink
 from ompy.runtime.simulation.sweep import Trial, attempt, attempts
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FAILED: Final = 1  # exit code: at least one world failed
 SHOWN: Final = 20  # failing seeds that are told of one by one; arbitrary: a screen
+OTHERS: Final = 20  # seeds tried without any fault; arbitrary: a race shows in far fewer
+RACE: Final = "what it hangs on is the order of things"
 
 
 class Sweep:
@@ -40,6 +42,7 @@ class Sweep:
         self._failures: list[Trial] = []
         self._keep = Path(options["keep"])
         self._unkept = False  # a file of a failure could not be written
+        self._jobs = options["jobs"] or len(os.sched_getaffinity(0))
 
     @property
     def job(self) -> Job:
@@ -49,8 +52,7 @@ class Sweep:
     def run(self) -> int:
         """Run all seeds, keep and shrink what failed. Returns the exit code."""
         begun = time.monotonic()
-        jobs = self._options["jobs"] or len(os.sched_getaffinity(0))
-        for trial in attempts(self._scenarios(), jobs):
+        for trial in attempts(self._scenarios(), self._jobs):
             self._take(trial)
         took = time.monotonic() - begun
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._kinds.items()))
@@ -133,9 +135,14 @@ class Sweep:
             say(f"seed {seed}: it does not fail again: the program has chance of its own")
             return
         found = shrink(every, fails)
+        if not found.items:
+            say(f"seed {seed}: no fault is needed: it fails without any; {RACE}")
+            say(f"seed {seed}: again by: {self._command(seed)}")
+            return
+        other = self._fails_without(trial)
         rules = [rule for rule in found.items if isinstance(rule, FaultRule)]
         path = folder / "faults.toml"
-        text = toml(rules, self._heading(trial, found, len(every), path))
+        text = toml(rules, self._heading(trial, len(every), path, other))
         self._put(folder, path.name, text)
         least = "" if found.complete else ", not the least: the budget was used up"
         say(
@@ -145,14 +152,32 @@ class Sweep:
         for line in text.splitlines():
             say(f"  {line}".rstrip())
 
-    def _heading(self, trial: Trial, found: Shrunk, of: int, path: Path) -> Sequence[str]:
-        outcome = trial.outcome
-        faults = "It fails without any fault." if not found.items else "What makes it fail."
-        return (
-            f"{faults} {outcome.kind}: {outcome.text.splitlines()[0]}",
-            f"Found among {of} faults that struck. Again by:",
-            self._command(trial.scenario.seed, path if found.items else None),
+    def _fails_without(self, trial: Trial) -> int | None:
+        """A seed whose world fails as this one did, without any fault: none is to blame then."""
+        first = trial.scenario.seed + 1
+        bare = trial.scenario.job._replace(faults=())
+        worlds = (
+            trial.scenario._replace(seed=seed, job=bare._replace(job_id=job_id_of(seed)))
+            for seed in range(first, first + OTHERS)
         )
+        for found in attempts(worlds, self._jobs):
+            if found.signature == trial.signature:
+                return found.scenario.seed
+        return None
+
+    def _heading(self, trial: Trial, of: int, path: Path, other: int | None) -> Sequence[str]:
+        outcome = trial.outcome
+        lines = [
+            f"What makes it fail. {outcome.kind}: {outcome.text.splitlines()[0]}",
+            f"Found among {of} faults that struck. Again by:",
+            self._command(trial.scenario.seed, path),
+        ]
+        if other is not None:
+            lines += [
+                f"But no fault is needed: other seeds fail so without any; {RACE}",
+                self._command(other),
+            ]
+        return lines
 
     def _command(self, seed: int, script: Path | None = None) -> str:
         """The command that runs one of the worlds alone."""

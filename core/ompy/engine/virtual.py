@@ -76,6 +76,18 @@ class Conductor:
         """Let something happen in the world `delay` nanoseconds from now."""
         self._events.add(self.time + delay, callback)
 
+    def stream(self, *decision: object) -> Random:
+        """Where decisions of one kind and place are drawn from, as ("packet", 0, 1, "rail0").
+
+        Here all from one, so each choice is a new one when anything before it is; whoever compares
+        worlds that differ little gives each its own (`runtime/simulation/world.py`).
+        """
+        return self.random
+
+    def choose(self, ready: Sequence[VirtualEngine]) -> int:
+        """Which of the ranks that can go on does so now."""
+        return self.random.randrange(len(ready))
+
     def run(self, programs: Sequence[Callable[[], object]]) -> list[object]:
         """Run one program per engine to the end.
 
@@ -101,8 +113,7 @@ class Conductor:
 
     def _step(self) -> None:
         if self._ready:
-            index = self.random.randrange(len(self._ready))
-            engine = self._ready.pop(index)
+            engine = self._ready.pop(self.choose(self._ready))
             engine._waiting = False
             self.steps += 1
             if self.steps > STEPS_MAX:
@@ -139,7 +150,7 @@ class VirtualEngine(Engine):
     __slots__ = ("_done", "_greenlet", "_reason", "_waiting", "conductor", "rank")
 
     def __init__(self, conductor: Conductor, rank: int) -> None:
-        super().__init__(conductor.random)
+        super().__init__(conductor.stream("engine", rank))
         self.conductor = conductor
         self.rank = rank
         self._greenlet: greenlet.greenlet | None = None

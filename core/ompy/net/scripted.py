@@ -7,7 +7,8 @@ would spin. The NIC's own faults (link down, NIC gone) act at the rank whose NIC
 comes in then is read and thrown away.
 
 Each flow counts its packets from 1 on; on a connection a *packet* is what one write hands over.
-Each rule draws from a generator of its own: to take one rule away changes no other's draws.
+Each rule draws from generators of its own, one for each flow that it is about and each thing that
+is drawn: to take one rule away, or more packets of another flow, changes none of its draws.
 
 **On a connection** the kernel hides what single packets suffer, and so it is here: a segment that
 is dropped or damaged comes again after `RETRANSMISSION`, and all behind it waits; one that is
@@ -92,7 +93,8 @@ class ScriptedFaults(Middleware):
         self._began = engine.now()
         self.outages = Outages(rules, rank, self._began)
         self._here = [index for index, rule in enumerate(rules) if rule.sits_at(rank)]
-        self._random = {i: Random(f"{seed}/{rules[i].seed}/{i}/{rank}") for i in self._here}  # noqa: S311 - chance is the point
+        self._names = _names(rules, seed)
+        self._random: dict[tuple[int, Flow, str], Random] = {}
         self._flows: dict[tuple[int, str], Flow] = {}
         self._works: dict[tuple[int, str], Flow] = {}
         self._messages: dict[int, int] = {}  # begun, by rule
@@ -263,7 +265,7 @@ class ScriptedFaults(Middleware):
             return False
         if rule.triggered and not self._triggers(index, rule, flow, size):
             return False
-        drawn = rule.probability >= 1 or self._random[index].random() < rule.probability
+        drawn = rule.probability >= 1 or self._chance(index, flow).random() < rule.probability
         return drawn and self._in_window(rule)
 
     def _triggers(self, index: int, rule: FaultRule, flow: Flow, size: int) -> bool:
@@ -295,13 +297,13 @@ class ScriptedFaults(Middleware):
             case "duplicate":
                 copies = [*copies, *copies]
             case "corrupt":
-                detail = self._bit(index, rule, size)
+                detail = self._bit(index, rule, flow, size)
                 if ordered and rule.mode != FORGED:
                     hold += RETRANSMISSION  # its kernel finds it
                 else:
                     copies = [(at, _altered(copy, packet, rule, detail)) for at, copy in copies]
             case "reorder" | "delay":
-                detail = rule.delay + self._draw(index, rule.jitter)
+                detail = rule.delay + self._draw(index, flow, rule.jitter)
                 copies = [(after + detail, copy) for after, copy in copies]
                 hold += detail
             case _:
@@ -311,12 +313,22 @@ class ScriptedFaults(Middleware):
         self.count(index, flow, size, detail)
         return Outcome(copies, hold, hole)
 
-    def _draw(self, index: int, most: int) -> int:
-        return self._random[index].randint(0, most) if most else 0
+    def _chance(self, index: int, flow: Flow, what: str = "whether") -> Random:
+        """What a rule draws one thing from for the packets of one flow."""
+        found = self._random.get((index, flow, what))
+        if found is None:
+            name = f"{self._names[index]}/{self.rank}/{flow.receiver}/{flow.rail}/{what}"
+            found = self._random[index, flow, what] = Random(name)  # noqa: S311 - chance is the point
+        return found
 
-    def _bit(self, index: int, rule: FaultRule, size: int) -> int:
+    def _draw(self, index: int, flow: Flow, most: int) -> int:
+        return self._chance(index, flow, "delay").randint(0, most) if most else 0
+
+    def _bit(self, index: int, rule: FaultRule, flow: Flow, size: int) -> int:
         bits = max(1, 8 * size)
-        return rule.bit % bits if rule.bit != NEVER else self._random[index].randrange(bits)
+        if rule.bit != NEVER:
+            return rule.bit % bits
+        return self._chance(index, flow, "bit").randrange(bits)
 
     def _pace(self, index: int, rule: FaultRule, flow: Flow, size: int, ordered: bool) -> int:
         """Nanoseconds until a packet has left; -1 for a datagram that has no room to wait."""
@@ -377,6 +389,15 @@ class ScriptedFaults(Middleware):
     def _push_all(self) -> None:
         for stream in list(self._streams):
             stream.push()
+
+
+def _names(rules: Sequence[FaultRule], seed: int) -> list[str]:
+    """What each rule's draws are made of: what it says, not where in the script it stands."""
+    found: list[str] = []
+    for rule in rules:
+        said = f"{seed}/{rule._replace(origin='', text='')}"
+        found.append(f"{said}/{sum(name.startswith(f'{said}/') for name in found)}")
+    return found
 
 
 def _altered(

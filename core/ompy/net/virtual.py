@@ -1,6 +1,6 @@
 """The simulated network: streams, datagrams, shared memory and copies on the virtual clock.
 
-Every delay, every partial read and every partial write is drawn from the world's seed.
+Every delay, every partial read and every partial write is drawn from the world's seed, by flow.
 Streams keep order; datagrams need not. Faults come as middleware, as in the real world.
 """
 
@@ -28,7 +28,8 @@ from ompy.net.base import (
     Source,
     Stream,
 )
-from ompy.net.virtual_locks import LockTable, VirtualLocks
+from ompy.net.virtual_copy import VirtualCopy
+from ompy.net.virtual_locks import LockTable
 
 MEMORY_SIZE: Final = 1 << 26  # bytes; arbitrary: of a host; enough for tests, little to try
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
@@ -89,16 +90,17 @@ class Fabric:
                 return rail
         raise LinkError(f"no interface has the address {address}")
 
-    def delay(self, rail: Rail, rank: int, size: int) -> int:
-        """Nanoseconds until `size` bytes that `rank` sends now over `rail` have arrived.
+    def delay(self, rail: Rail, rank: int, peer: int, size: int, *, of: str = "packet") -> int:
+        """Nanoseconds until `size` bytes that `rank` sends `peer` now over `rail` have arrived.
 
         They leave behind all that the rank has sent over this rail, at the rail's bandwidth, and
-        take a time that is drawn anew each time.
+        take a time that is drawn anew each time, for each kind (`of`) from a stream of its own.
         """
         now = self.conductor.time
         leave = max(now, self.links.get((rank, rail.name), 0)) + size * 8_000 // rail.bandwidth
         self.links[rank, rail.name] = leave
-        return leave - now + rail.latency + self.conductor.random.randrange(rail.jitter + 1)
+        chance = self.conductor.stream(of, rank, peer, rail.name)
+        return leave - now + rail.latency + chance.randrange(rail.jitter + 1)
 
     def next_address(self, size: int) -> int:
         """The address of `size` bytes that nothing else has, with a gap behind them."""
@@ -140,20 +142,24 @@ class VirtualStream(VirtualSource, Stream):
 
     __slots__ = (
         "_arrived",
+        "_chance",
         "_ended",
         "_fabric",
         "_held",
         "_last_arrival",
+        "_other",
         "_rail",
         "connected",
         "peer",
         "problem",
     )
 
-    def __init__(self, fabric: Fabric, rail: Rail, engine: VirtualEngine) -> None:
+    def __init__(self, fabric: Fabric, rail: Rail, engine: VirtualEngine, other: int) -> None:
         super().__init__(engine)
         self._fabric = fabric
         self._rail = rail
+        self._other = other
+        self._chance = fabric.conductor.stream("pieces", engine.rank, other, rail.name)
         self._arrived: deque[memoryview] = deque()
         self._held = 0  # bytes on their way to this end or waiting at it
         self._last_arrival = 0
@@ -185,14 +191,14 @@ class VirtualStream(VirtualSource, Stream):
         if room <= 0 or offered == 0:
             return 0
         most = min(room, offered)
-        taken = most if self.engine.random.random() < 0.7 else self.engine.random.randint(1, most)
+        taken = most if self._chance.random() < 0.7 else self._chance.randint(1, most)
         self._deliver(peer, b"".join(pieces)[:taken])
         return taken
 
     def _deliver(self, peer: VirtualStream, data: bytes) -> None:
         conductor = self._fabric.conductor
         peer._held += len(data)
-        arrival = conductor.time + self._fabric.delay(self._rail, self.engine.rank, len(data))
+        arrival = conductor.time + self._delay(len(data))
         peer._last_arrival = arrival = max(arrival, peer._last_arrival)
         conductor.after(arrival - conductor.time, lambda: peer._arrive(data))
 
@@ -209,8 +215,8 @@ class VirtualStream(VirtualSource, Stream):
             return 0 if self._ended else WOULD_BLOCK
         first = self._arrived[0]
         count = min(len(first), len(view))
-        if count > 1 and self.engine.random.random() < 0.2:  # arbitrary: often enough to matter
-            count = self.engine.random.randint(1, count)
+        if count > 1 and self._chance.random() < 0.2:  # arbitrary: often enough to matter
+            count = self._chance.randint(1, count)
         view[:count] = first[:count]
         if count == len(first):
             self._arrived.popleft()
@@ -231,9 +237,11 @@ class VirtualStream(VirtualSource, Stream):
         peer = self.peer
         if peer is not None and not peer.closed:
             conductor = self._fabric.conductor
-            delay = self._fabric.delay(self._rail, self.engine.rank, 0)
-            arrival = max(conductor.time + delay, peer._last_arrival)
+            arrival = max(conductor.time + self._delay(0), peer._last_arrival)
             conductor.after(arrival - conductor.time, peer._end)
+
+    def _delay(self, size: int) -> int:
+        return self._fabric.delay(self._rail, self.engine.rank, self._other, size)
 
     def _end(self) -> None:
         self._ended = True
@@ -284,10 +292,11 @@ class VirtualListener(VirtualSource, Listener):
         if self.address not in self._fabric.listeners:
             caller.fail("connection refused")
             return
-        stream = VirtualStream(self._fabric, self._fabric.rail_of(self.address.host), self.engine)
+        rail, peer_rank = self._fabric.rail_of(self.address.host), caller.engine.rank
+        stream = VirtualStream(self._fabric, rail, self.engine, peer_rank)
         stream.establish(caller)
         conductor = self._fabric.conductor
-        delay = self._fabric.delay(self._fabric.rail_of(self.address.host), self.engine.rank, 0)
+        delay = self._fabric.delay(rail, self.engine.rank, peer_rank, 0)
         conductor.after(delay, lambda: caller.establish(stream))
         self._queue.append((stream, peer))
         self.engine.wake()
@@ -334,7 +343,7 @@ class VirtualDatagram(VirtualSource, Datagram):
         self._check()
         data = bytes(packet)
         rail = self._fabric.rail_of(self.address.host)
-        delay = self._fabric.delay(rail, self.engine.rank, len(data))
+        delay = self._fabric.delay(rail, self.engine.rank, _rank_at(address), len(data))
         self._fabric.conductor.after(delay, lambda: self._arrive_at(address, data))
         return True
 
@@ -440,63 +449,6 @@ class VirtualDoorbell(Doorbell):
         self._conductor.after(RING_DELAY, self._engine.wake)
 
 
-class VirtualCopy(ProcessCopy):
-    """Copies between ranks of one virtual host, by exposed addresses."""
-
-    __slots__ = ("_fabric", "_host")
-
-    def __init__(self, fabric: Fabric, rank: int) -> None:
-        self.identity = rank
-        self._fabric = fabric
-        self._host = fabric.hosts[rank]
-
-    def address_of(self, view: memoryview) -> int:
-        """Expose `view`; addresses never overlap, and carry the rank in their high bits."""
-        start = (self.identity << 40) + self._fabric.next_address(len(view))
-        self._fabric.memory[start] = view
-        return start
-
-    def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
-        """Where `view` lies in memory from `VirtualNetwork.region`."""
-        address = vm.address_of(view)
-        for (rank, number), memory in self._fabric.regions.items():
-            offset = address - vm.address_of(memoryview(memory))
-            if rank == self.identity and offset >= 0 and offset + len(view) <= len(memory):
-                return 0, number, offset
-        return None
-
-    def map(self, process: int, descriptor: int, number: int) -> memoryview:
-        """The region itself."""
-        if (process, number) not in self._fabric.regions:
-            raise LinkError(f"rank {process} has no region {number}")
-        return memoryview(self._fabric.regions[process, number])
-
-    def locks(self, process: int, descriptor: int, number: int) -> VirtualLocks:
-        """Locks that the fabric keeps."""
-        if (process, number) not in self._fabric.regions:
-            raise LinkError(f"rank {process} has no region {number}")
-        return VirtualLocks(self._fabric.locks, (process, number), self.identity)
-
-    def forget(self, address: int) -> None:
-        """Copies with `address` fail from now on."""
-        self._fabric.memory.pop(address, None)
-
-    def read(self, process: int, address: int, view: memoryview) -> None:
-        """Copy from a rank of this host."""
-        view[:] = self._find(process, address, len(view))
-
-    def write(self, process: int, address: int, view: memoryview) -> None:
-        """Copy to a rank of this host."""
-        self._find(process, address, len(view))[:] = view
-
-    def _find(self, process: int, address: int, size: int) -> memoryview:
-        if address >> 40 == process and self._fabric.hosts[process] == self._host:
-            for start, memory in self._fabric.memory.items():
-                if start <= address and address + size <= start + len(memory):
-                    return memory[address - start : address - start + size]
-        raise LinkError(f"copy of {size} bytes with process {process}: bad address")
-
-
 class VirtualNetwork(Network):
     """One rank's way to the others in a virtual world."""
 
@@ -518,7 +470,7 @@ class VirtualNetwork(Network):
 
     def rank_at(self, address: Address) -> int:
         """It stands in every address here."""
-        return int(address.host.partition("/")[2])
+        return _rank_at(address)
 
     def in_network(self, address: str, network: str) -> bool:
         """Whether both are on the same rail."""
@@ -539,7 +491,8 @@ class VirtualNetwork(Network):
         """Begin a connection; the request travels, the answer travels back."""
         rail = self._fabric.rail_of(address.host)
         own = Address(source or f"{rail.name}/{self._rank}", self._fabric.next_port())
-        stream = VirtualStream(self._fabric, rail, self._engine)
+        peer = _rank_at(address)
+        stream = VirtualStream(self._fabric, rail, self._engine, peer)
 
         def request() -> None:
             listener = self._fabric.listeners.get(address)
@@ -548,7 +501,7 @@ class VirtualNetwork(Network):
             else:
                 listener.arrive(stream, own)
 
-        self._fabric.conductor.after(self._fabric.delay(rail, self._rank, 0), request)
+        self._fabric.conductor.after(self._fabric.delay(rail, self._rank, peer, 0), request)
         return self._wrap_stream(stream, address)
 
     def datagram(self, host: str, port: int = 0) -> Datagram:
@@ -606,6 +559,11 @@ class VirtualNetwork(Network):
 
     def close(self) -> None:
         """Nothing to give back: the world ends as a whole."""
+
+
+def _rank_at(address: Address) -> int:
+    """The rank whose address it is: it stands there."""
+    return int(address.host.partition("/")[2])
 
 
 def _bare(source: Source) -> VirtualSource:

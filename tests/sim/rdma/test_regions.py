@@ -7,7 +7,7 @@ from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
 from ompy.net import vm
 from ompy.net.base import LinkError
-from ompy.net.virtual import VirtualCopy
+from ompy.net.virtual_copy import VirtualCopy
 from ompy.runtime.process import RankProcess
 
 from tests.sim.p2p.programs import pattern, world

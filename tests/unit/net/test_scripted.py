@@ -86,6 +86,27 @@ def test_probability_is_the_rules_own(world: World) -> None:
     assert 15 < alone.delivered[0] < 60
 
 
+def test_what_strikes_one_flow_hangs_on_no_other_flow_and_no_other_rule(world: World) -> None:
+    engine, network = world.engines[0], world.left
+    drop = FaultRule("corrupt", probability=0.3)
+    struck = []
+    for rules, others in (((drop,), 0), ((FaultRule("delay", jitter=9), drop, drop), 3)):
+        made = ScriptedFaults(
+            rules, 0, 3, engine=engine, network=network, trace=Trace(0, engine.now), seed=4
+        )
+        made.record = True
+        for packet in PACKETS:
+            for _ in range(others):
+                made.judge(made.flow(2, "rail0"), [memoryview(packet)], 20, ordered=False)
+            made.judge(made.flow(1, "rail0"), [memoryview(packet)], 20, ordered=False)
+        mine = [one for one in made.strikes if one.receiver == 1 and rules[one.rule] is drop]
+        struck.append([[(s.nth, s.detail) for s in mine if s.rule == n] for n in range(3)])
+    (first, *_), (_, second, twin) = struck
+    assert len(first) > 20
+    assert first == second
+    assert first != twin  # the same said twice strikes twice, not the same packets
+
+
 def test_times_window_and_message(world: World) -> None:
     made = faults(
         world,

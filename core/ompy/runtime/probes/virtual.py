@@ -77,17 +77,18 @@ class VirtualAgents:
 
         def question() -> None:
             if not (self._losses[peer].deafened(there) or self._losses[peer].silenced(rank, there)):
-                self._travel(peer, there, answer)
+                self._travel(peer, rank, there, answer)
 
         def answer() -> None:
             if not self._losses[rank].deafened(here):
                 answered()
 
-        self._travel(rank, here, question)
+        self._travel(rank, peer, here, question)
 
-    def _travel(self, rank: int, rail: str, arrived: Callable[[], None]) -> None:
+    def _travel(self, rank: int, peer: int, rail: str, arrived: Callable[[], None]) -> None:
         fabric = self._fabric
-        fabric.conductor.after(fabric.delay(fabric.rail_of(f"{rail}/{rank}"), rank, SIZE), arrived)
+        way = fabric.rail_of(f"{rail}/{rank}")
+        fabric.conductor.after(fabric.delay(way, rank, peer, SIZE, of="probe"), arrived)
 
 
 class VirtualWatch(PathWatch):

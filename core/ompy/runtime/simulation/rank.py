@@ -91,7 +91,8 @@ class _Rank:
         self._process: RankProcess | None = None
         self._disturbance: Disturbance | None = None
         self._messages = [0, 0]  # how many, and bytes
-        self._engine = RemoteEngine(world, Random(f"{self._chance}/engine"))  # noqa: S311
+        chance = (Random(f"{self._chance}/{name}") for name in ("engine", "breaks"))  # noqa: S311
+        self._engine = RemoteEngine(world, *chance)
         world.where = self._where
         world.on_stop = self._stopped
 

@@ -137,9 +137,17 @@ class Conducted:
 class RemoteEngine(Engine):
     """Drives the rank of this process, on the conductor's clock."""
 
-    def __init__(self, world: Conducted, random: Random) -> None:
+    def __init__(self, world: Conducted, random: Random, breaks: Random) -> None:
+        """Drive it.
+
+        Args:
+            world: the conductor.
+            random: what components draw from.
+            breaks: when the rank lets others in between two polls.
+        """
         super().__init__(random)
         self._world = world
+        self._breaks = breaks
 
     def now(self) -> int:
         """Nanoseconds of the world's clock."""
@@ -167,7 +175,7 @@ class RemoteEngine(Engine):
             self._world.later("after", timeout)
         while not waitable.complete:
             if self.poll_all():
-                if self.random.random() < 0.25:  # arbitrary: let others in between two polls
+                if self._breaks.random() < 0.25:  # arbitrary: let others in between two polls
                     self.spend(SETTLE)
                 continue
             if 0 <= deadline <= self.now():

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from ompy import outputs
-from ompy.engine.virtual import Conductor, Deadlock, RankFailed
+from ompy.engine.virtual import Conductor, Deadlock, RankFailed, VirtualEngine
 from ompy.frameworks.job import Job
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual import Fabric, Rail
@@ -85,6 +85,10 @@ class Outcome(NamedTuple):
 class _Conductor(Conductor):
     """A conductor that ends a world which goes on for too long, or is interrupted.
 
+    Each kind of decision at each place has a generator of its own, made of the seed and its name.
+    So what a fault adds to one flow, or takes from it, changes no draw of another, and a world
+    without that fault is otherwise the same until its effects are felt.
+
     Attributes:
         interrupted: SIGINT has come. The exception alone may come where it is lost, as in what is
             done when an object dies.
@@ -93,7 +97,26 @@ class _Conductor(Conductor):
     def __init__(self, seed: int, limit: int) -> None:
         super().__init__(seed)
         self._limit = limit
+        self._streams: dict[tuple[object, ...], Random] = {}
+        self._turns: dict[int, float] = {}
         self.interrupted = False
+
+    def stream(self, *decision: object) -> Random:
+        """One for each."""
+        found = self._streams.get(decision)
+        if found is None:
+            name = "/".join(map(str, (self.seed, *decision)))
+            found = self._streams[decision] = Random(name)  # noqa: S311 - chance is the point
+        return found
+
+    def choose(self, ready: Sequence[VirtualEngine]) -> int:
+        """The one with the lowest number, which each draws once for each turn it is to have."""
+        for engine in ready:
+            if engine.rank not in self._turns:
+                self._turns[engine.rank] = self.stream("turn", engine.rank).random()
+        chosen = min(range(len(ready)), key=lambda index: self._turns[ready[index].rank])
+        del self._turns[ready[chosen].rank]
+        return chosen
 
     def interrupt(self, *_: object) -> None:
         """The handler of SIGINT."""

@@ -1,0 +1,54 @@
+"""A slice of the worlds that `tools/sim_sweep.py` runs 10,000 of."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ompy.cli.sim import HASH_SEED, PREPARED
+
+from tests.support import simulated_worlds
+from tests.support.effort import effort
+
+pytestmark = pytest.mark.proc
+
+ROOT = Path(__file__).resolve().parents[2]
+WORLDS = """
+import sys
+import sim_sweep
+for number in range(int(sys.argv[1])):
+    print(f"world {number}", *sim_sweep.run(number), flush=True)
+"""
+
+
+def test_generated_programs_end_well_over_every_mixture() -> None:
+    count = effort(12)
+    done = subprocess.run(
+        [sys.executable, "-c", WORLDS, str(count)],
+        capture_output=True,
+        text=True,
+        timeout=100 * count,
+        cwd=ROOT / "tools",
+        env={**os.environ, PREPARED: "1", "PYTHONHASHSEED": HASH_SEED},
+    )
+    last = re.findall(r"^world (\d+)", done.stdout, re.MULTILINE)
+    again = f"python tools/sim_sweep.py --world {len(last)}"
+    assert not done.returncode, f"{done.stderr}\nrepeat: {again}"
+    assert len(last) == count
+
+
+def test_every_btl_between_hosts_is_in_a_mixture() -> None:
+    mixtures = simulated_worlds.mixtures()
+    names = {name for mixture in mixtures for name in mixture.split(",")}
+    assert {"tcp", "usnic", "openib", "ofi"} <= names
+    assert not {"sm", "self"} & names
+    assert len(mixtures) == len(set(mixtures)) == 2 ** len(names) - 1
+    drawn = [simulated_worlds.draw(number) for number in range(300)]
+    assert {world.mixture for world in drawn} == set(mixtures)
+    assert sum(world.spared for world in drawn) > 100
+    for kind in simulated_worlds.KINDS:
+        assert any(word.startswith(f"{kind}:") for world in drawn for word in world.options)

@@ -1,0 +1,181 @@
+"""Worlds of `ompy sim` that are drawn: a generated program, a mixture of BTLs, rails and faults.
+
+A world has a number. Its class is the mixture; every mixture of the BTLs that the registry has
+comes round in turn, so a new BTL enters by itself. The rest is drawn: ranks, rails, the PML, small
+limits, and up to three faults of every kind there is.
+
+What has to hold: the simulator itself never fails, no world is stuck, and a program ends well, with
+every byte it was sent. Where faults may take the last path between two ranks (`World.spared` says
+where they cannot) the program may end with an MPI exception instead; with ob1 it may also wait
+for ever, as the one that waits for a message hears nothing of it: that its send failed is the
+sender's to know.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from ompy.cli.launching import through_memory
+from ompy.cli.sim import make_scenario, preload, sim
+from ompy.mca.records import ComponentRecord
+from ompy.net.fault_rules import FAULTS, LASTING_FAULTS
+from ompy.runtime.simulation.sweep import Trial, attempt
+
+from tests.support.generated_programs import draw_program
+
+TWICE: Final = 20  # arbitrary: every so many worlds one is run again, and has to come out the same
+RAISED: Final = "Exception"  # the name of MPI's own
+
+
+class World(NamedTuple):
+    """What a number stands for.
+
+    Attributes:
+        mixture: its BTLs, without self.
+        spared: every two ranks keep a path that no fault is about, and the PML fails over.
+        pml: that it has.
+        options: of `ompy sim`, without the program.
+        program: its source.
+    """
+
+    mixture: str
+    spared: bool
+    pml: str
+    options: tuple[str, ...]
+    program: str
+
+
+@cache
+def mixtures() -> tuple[str, ...]:
+    """Every mixture of our own BTLs that go between hosts."""
+    job = make_scenario(parsed(["-n", "1", __file__])).job
+    records = [ComponentRecord.from_dict(values) for values in job.mca["components"]]
+    names = sorted(
+        one.name
+        for one in records
+        if one.framework == "btl" and one.in_tree and one.name != "self"
+        if not through_memory(f"self,{one.name}")
+    )
+    every = [",".join(some) for n in range(len(names)) for some in combinations(names, n + 1)]
+    return tuple(every)
+
+
+def parsed(words: list[str]) -> dict[str, Any]:
+    """The options of `ompy sim`, as its command has them."""
+    return dict(sim.make_context("sim", words).params)
+
+
+def _share(random: Random) -> str:
+    return f"probability={random.choice((0.01, 0.05, 0.2))}"
+
+
+def _begin(random: Random) -> str:
+    """When something that lasts begins."""
+    if random.random() < 0.6:
+        return f"nth={random.randint(1, 80)}"
+    return f"from={random.choice((1, 50, 300, 5000, 50_000))}us"
+
+
+def _while(random: Random) -> str:
+    """Begin and end of something that lasts."""
+    begin = _begin(random)
+    if begin.startswith("nth"):
+        return begin + random.choice(("", ",lasts=300us", ",lasts=20ms", ",lasts=3s"))
+    return begin + random.choice(("", ",until=60ms", ",until=4s"))
+
+
+KINDS: Final[dict[str, Callable[[Random], str]]] = {
+    "drop": _share,
+    "duplicate": _share,
+    "reorder": lambda random: f"{_share(random)},delay={random.choice(('50us', '1ms'))}",
+    "delay": lambda random: f"{_share(random)},delay={random.choice((1, 20))}ms,jitter=10ms",
+    "corrupt": lambda random: f"{_share(random)},mode={random.choice(('bit', 'byte'))}",
+    "rate_limit": lambda random: f"rate={random.choice((20, 200))}Mbit/s",
+    "slow_receiver": lambda random: f"rate={random.choice((20, 200))}Mbit/s",
+    "black_hole": _while,
+    "link_down": _while,
+    "nic_gone": _begin,
+    "work_error": lambda random: f"nth={random.randint(1, 40)},error={random.choice(ERRORS)}",
+}
+ERRORS: Final = ("EIO", "EREMOTEIO", "EHOSTUNREACH", "EAGAIN")
+assert set(KINDS) == set(FAULTS), "a kind of fault that no world is drawn with"
+
+
+def draw(number: int) -> World:
+    """The world of a number."""
+    mixture = mixtures()[number % len(mixtures())]
+    random = Random(f"world {number}")
+    ranks, rails = random.choice((2, 2, 3, 4)), random.choice((1, 2, 2, 3))
+    pml = "bfo" if random.random() < 0.7 else "ob1"
+    words = ["-n", str(ranks), "--seed", str(number), "--rails", str(rails)]
+    words += ["--mca", "pml", pml, "--mca", "btl", f"self,{mixture}"]
+    if random.random() < 0.3:
+        for name in mixture.split(","):
+            words += ["--mca", f"btl_{name}_eager_limit", "1024"]
+    struck = "rail0" if random.random() < 0.6 else ""
+    deadly = False
+    for _ in range(random.choice((0, 1, 1, 2, 3))):
+        kind = random.choice(list(KINDS))
+        keys = [KINDS[kind](random)]
+        if kind == "slow_receiver" or random.random() < 0.7:
+            keys.append(f"rank={random.randrange(ranks)}")
+        if struck or random.random() < 0.3:
+            keys.append(f"rail={struck or f'rail{random.randrange(rails)}'}")
+        deadly = deadly or kind in LASTING_FAULTS or kind == "work_error" or not struck
+        words += ["--fault", f"{kind}:{','.join(keys)}"]
+    spared = not deadly or (pml == "bfo" and bool(struck) and rails > 1)
+    return World(mixture, spared, pml, tuple(words), draw_program(random))
+
+
+def world(number: int, folder: Path) -> tuple[World, Counter[str]]:
+    """Run the world of a number: what it was, and what it counted.
+
+    Args:
+        number: of the world.
+        folder: where its program is written, and stays.
+
+    Raises:
+        AssertionError: it ended as it must not.
+        WorldBroke: the simulator failed.
+    """
+    made = draw(number)
+    path = source(folder, number)
+    trial = run(made, path)
+    outcome = trial.outcome
+    raised = trial.signature == ("failed", 1, RAISED) and not made.spared
+    waits = outcome.kind == "deadlock" and made.pml == "ob1" and not made.spared
+    fine = outcome.kind == "ended" or raised or waits
+    assert fine, f"{outcome.kind}: {outcome.text}\n{trial.output}"
+    if not number % TWICE:
+        again = run(made, path)
+        assert again[1:] == trial[1:], f"not the same twice: {outcome}, then {again.outcome}"
+    counted = Counter(
+        messages=outcome.messages,
+        bytes=outcome.bytes,
+        struck=sum(outcome.delivered),
+        retransmissions=outcome.counters.get("retransmissions", 0),
+        broke=len(outcome.rails),
+        spared=made.spared,
+        raised=raised,
+        waits=waits,
+    )
+    return made, counted
+
+
+def source(folder: Path, number: int) -> Path:
+    """Where the program of a world is."""
+    return folder / f"world-{number}.py"
+
+
+def run(made: World, path: Path) -> Trial:
+    """One world in a process of its own."""
+    path.write_text(made.program)
+    scenario = make_scenario(parsed([*made.options, str(path)]))
+    preload(scenario.job)
+    return attempt(scenario)

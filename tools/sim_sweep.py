@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""10,000 generated programs in simulated worlds, over every mixture of BTLs, under random faults.
+
+    python tools/sim_sweep.py             all of them: some hours of one core
+    python tools/sim_sweep.py --worlds N  the first N
+    python tools/sim_sweep.py --world N   one again, after its command and its program
+
+What a world is stands in `tests/support/simulated_worlds.py`, what a sweep does in
+`world_sweep.py`. When all have passed, `docs/sim-sweep.md` is written.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from typing import Final
+
+from sweep import ROOT
+from world_sweep import Sums, WorldSweep, main
+
+sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
+
+from ompy.cli.sim import prepare_interpreter
+
+from tests.support import simulated_worlds
+
+KEPT: Final = ROOT / "build" / "sim-sweep"  # programs of worlds that run or failed
+HEADING: Final = """\
+# User programs under random faults
+
+`tests/support/simulated_worlds.py` says what a world of `ompy sim` is: a generated program, two to four ranks, one to three rails, a mixture of BTLs, and up to three faults.
+The simulator never failed, no world was stuck, and every program ended well, with all its bytes. Where faults may have taken the last path between two ranks the program may have
+ended with an MPI exception instead (*raised*), or over ob1 *waited for ever*; *spared* worlds are those in which it may not."""  # noqa: E501 - a paragraph of Markdown
+COLUMNS: Final = {  # heading: counters that are summed
+    "worlds": ("worlds",),
+    "messages": ("messages",),
+    "faults that struck": ("struck",),
+    "retransmissions": ("retransmissions",),
+    "rail events": ("broke",),
+    "spared": ("spared",),
+    "raised": ("raised",),
+    "waited for ever": ("waits",),
+}
+ENOUGH: Final = 40  # worlds of a class; arbitrary: so many see each of these
+WANTED: Final = ("messages", "struck", "broke", "spared")
+
+
+def run(number: int) -> tuple[str, Counter[str]]:
+    """One world: its class, and what it counted."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    made, counted = simulated_worlds.world(number, KEPT)
+    simulated_worlds.source(KEPT, number).unlink()
+    return made.mixture, counted
+
+
+def show(number: int) -> None:
+    """Run one world and show it; its program stays."""
+    made = simulated_worlds.draw(number)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path = simulated_worlds.source(KEPT, number)
+    print(shlex.join(["ompy", "sim", *made.options, str(path)]))
+    print(made.program)
+    trial = simulated_worlds.run(made, path)
+    print(trial.output)
+    print(f"{trial.outcome.messages} messages, {trial.outcome.kind}: {trial.outcome.text}")
+
+
+def silent(sums: Sums) -> list[str]:
+    """What classes of worlds have not seen of what they are there for."""
+    return [
+        f"{name}: {counter} stayed 0"
+        for name, counts in sums.items()
+        for counter in WANTED
+        if counts["worlds"] >= ENOUGH and not counts[counter]
+    ]
+
+
+SIM: Final = WorldSweep(
+    name="sim",
+    worlds=10_000,  # arbitrary: what the project promises
+    shard=150,  # arbitrary: ten turns of all classes
+    run=run,
+    show=show,
+    silent=silent,
+    heading=HEADING,
+    columns=COLUMNS,
+)
+
+if __name__ == "__main__":
+    prepare_interpreter()
+    main(SIM, __doc__ or "")
