@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from ompy.mca.errors import UsageError
-from ompy.mca.settings import PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
+from ompy.mca.settings import LOG_FORMAT, PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 
 PROGRAM: Final = "ompy-run"
 SEPARATOR: Final = ":"  # between the programs of a job
@@ -26,6 +26,7 @@ JOB_WIDE: Final = {
     "am",
     "tune",
     "strict_plugins",
+    "log_format",
     "timeout",
     "tag_output",
     "timestamp_output",
@@ -108,7 +109,7 @@ def _positive(text: str) -> int:
 # what click makes of a command line without options; a test compares the two
 _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
-    **dict.fromkeys(("report_rails", "record_rails")),
+    **dict.fromkeys(("report_rails", "record_rails", "log_format")),
     **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault"), ()),
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False
@@ -196,6 +197,8 @@ def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
             pairs.append((name, ",".join(files)))
     if groups[0].options["strict_plugins"]:
         pairs.append((STRICT_PLUGINS, "1"))
+    if groups[0].options["log_format"]:
+        pairs.append((LOG_FORMAT, groups[0].options["log_format"]))
     if groups[0].options["display_comm"]:
         pairs.append((DISPLAY_COMM, "1"))
     if groups[0].options["watch_rails"] or groups[0].options["record_rails"]:

@@ -20,6 +20,7 @@ from ompy.cli.completion import (
     complete_variable,
 )
 from ompy.mca.errors import did_you_mean
+from ompy.mca.reporting import FORMATS
 
 ALIASES: Final = {
     "--n": "-n",
@@ -131,6 +132,11 @@ ABSENT: Final = (
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     help="End the job after so long, with exit code 110. Also: MPIEXEC_TIMEOUT.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(list(FORMATS)),
+    help="How to write what ompy itself says: text for people, or json, a line for each event.",
 )
 @click.option("--tag-output", is_flag=True, help="Begin each line with [job,rank]<stream>:.")
 @click.option("--timestamp-output", is_flag=True, help="Begin each line with the time.")

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 from ompy.mca.enumerators import VERBOSITY, VERBOSITY_WORDS
 from ompy.mca.files import parameter_set_directory
 from ompy.mca.parameter import BASE, Flag, Parameter, Scope, Synonym
+from ompy.mca.reporting import FORMATS, TEXT
 from ompy.mca.settings import (
     DEPRECATED_PARAM_FILES,
     EXPORTS,
+    LOG_FORMAT,
     OVERRIDE_FILE,
     PARAM_FILES,
     PARAMETER_SETS,
@@ -118,6 +120,14 @@ MCA_PARAMETERS: Final = (
         "Whether a component that is broken, incompatible or shadowed, or fails when it is opened, "
         "ends the job instead of being left out. The same as --strict-plugins.",
         2,
+    ),
+    _own(
+        LOG_FORMAT,
+        "string",
+        TEXT,
+        "How ompy-run and the ranks write what ompy itself says. The same as --log-format.",
+        2,
+        choices=FORMATS,
     ),
     _own(
         EXPORT_LIST,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,9 @@ from ompy.mca.groups import HOOKS
 from ompy.mca.loading import LoadFailure, fetch, load_component
 from ompy.mca.parameter import BASE, Flag, Synonym
 from ompy.mca.records import ComponentRecord, State
+from ompy.mca.reporting import TEXT, Reporter
 from ompy.mca.selection import Selection, parse_selection
+from ompy.mca.settings import LOG_FORMAT
 from ompy.mca.variables import VariableTable, problem_text
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ class ComponentTable:
     Attributes:
         listener: called with a record at each change of its state, or None.
         hooks: the loaded objects of the framework `hooks`.
+        about: what the lines that verbosity asks for are about: job, host, rank.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class ComponentTable:
         """
         self.listener: Callable[[ComponentRecord], None] | None = None
         self.hooks: dict[ComponentRecord, object] = {}
+        self.about: dict[str, object] = {}
         self._frameworks = frameworks
         self._variables = variables
         self._given = given
@@ -284,9 +289,15 @@ class ComponentTable:
     def note(self, framework: str, step: str, **details: str) -> None:
         """Write a line about a step, if the framework's verbosity asks for it."""
         if self._verbosity(framework) >= VERBOSITY["component"]:
-            from ompy.mca.verbose import tell
+            sys.stderr.write(self.reporter().step(framework, step, details))
 
-            tell(step, framework, **details)
+    def reporter(self) -> Reporter:
+        """Makes lines of what is said here, in the form that the user wants."""
+        try:
+            form = str(self._variables.get(LOG_FORMAT).value)
+        except UsageError:
+            form = TEXT  # whoever checks hears of it
+        return Reporter(form, self.about)
 
     def _verbosity(self, framework: str) -> int:
         try:

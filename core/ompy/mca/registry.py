@@ -25,6 +25,7 @@ from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
 from ompy.mca.parameter import BASE, LAYERS, Parameter, Values, is_known_elsewhere
 from ompy.mca.records import WANTING, ComponentRecord, State
+from ompy.mca.reporting import Reporter
 from ompy.mca.selection import LoadErrors, Selection
 from ompy.mca.settings import DEFAULT, STRICT_PLUGINS, Origin, Setting
 from ompy.mca.variables import Variable, VariableTable
@@ -124,6 +125,14 @@ class Registry:
     def listen(self, listener: Callable[[ComponentRecord], None]) -> None:
         """Call `listener` with a component's record at each change of its state."""
         self._components.listener = listener
+
+    def reporter(self) -> Reporter:
+        """Makes lines of what is said of this process, in the form that the user wants."""
+        return self._components.reporter()
+
+    def speak_for(self, **about: object) -> None:
+        """From now on what is said is about these: job, host, rank."""
+        self._components.about = about
 
     # Checking
 

@@ -31,10 +31,15 @@ PARAMETER_SETS: Final = "mca_base_param_file_prefix"
 SEARCH_PATH: Final = "mca_base_param_file_path"
 EXPORTS: Final = "mca_base_env_list_internal"
 STRICT_PLUGINS: Final = "mca_base_strict_plugins"
+LOG_FORMAT: Final = "mca_base_log_format"
 DEPRECATED_PARAM_FILES: Final = "mca_param_files"
 NO_FILES: Final = "none"
 
-SPELLINGS: Final = {TUNE_FILES: "--tune", PARAMETER_SETS: "--am"}  # reference openmpi.md 1.9
+SPELLINGS: Final = {
+    TUNE_FILES: "--tune",
+    PARAMETER_SETS: "--am",
+    LOG_FORMAT: "--log-format",
+}  # options that set a parameter, reference openmpi.md 1.9
 
 SWITCHES: Final = {STRICT_PLUGINS: "--strict-plugins"}  # options that stand for a value of `1`
 VARIABLES: Final = {"OMPY_STRICT_PLUGINS": STRICT_PLUGINS}  # other names in the environment

@@ -227,7 +227,7 @@ def _alone() -> RankProcess:
         job_id=os.urandom(8),
         job_key=os.urandom(32),
     )
-    process = RankProcess(context, registry, _warn)
+    process = RankProcess(context, registry, partial(_warn, registry))
     report_when_asked(process)
     return process
 
@@ -237,6 +237,7 @@ def _launched(client: AgentClient) -> RankProcess:
     registry = Registry.from_snapshot(CATALOG, dict(job.mca))
     procs = [Proc(p.rank, p.node, p.local_rank, job.hosts[p.node]) for p in job.placements]
     me = procs[client.rank]
+    registry.speak_for(job=job.job_id, host=me.hostname, rank=me.rank)
     engine = _engine(registry, sum(proc.node == me.node for proc in procs))
     context = RankContext(
         client.rank,
@@ -263,7 +264,7 @@ def _launched(client: AgentClient) -> RankProcess:
     engine.wakeup.add(client.fileno(), client.on_readable)
     sampler = _sample_rails(client, context, registry)  # below the faults
     disturbance = _disturb(client, context) if job.faults else None
-    process = RankProcess(context, registry, _warn if client.rank == 0 else None)
+    process = RankProcess(context, registry, partial(_warn, registry) if me.rank == 0 else None)
     if disturbance is not None:
         disturbance.process = process
     report_when_asked(process)
@@ -355,8 +356,9 @@ def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
     return made
 
 
-def _warn(sentence: str) -> None:
-    outputs.tell(f"ompy: {sentence}\n")
+def _warn(registry: Registry, sentence: str) -> None:
+    outputs.tell(registry.reporter().lines("warning", f"ompy: {sentence}
+", level="warning"))
 
 
 def _engine(registry: Registry, ranks_here: int) -> RealEngine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
@@ -279,6 +280,22 @@ def test_steps_are_told_at_verbosity_component(site, capsys: pytest.CaptureFixtu
         "mca:wire: closing a",
     ]
     assert captured.out == ""
+
+
+def test_steps_are_told_as_json_where_that_is_wanted(
+    site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.component("a")
+    registry = site.registry(("wire_base_verbose", "component"), ("mca_base_log_format", "json"))
+    registry.speak_for(job="ab12", host="node1", rank=3)
+    registry.open("wire")
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in told] == [
+        "mca:wire: opening components",
+        "mca:wire: a loaded",
+        "mca:wire: a opened",
+    ]
+    assert all((line["job"], line["host"], line["rank"]) == ("ab12", "node1", 3) for line in told)
 
 
 @pytest.mark.parametrize("verbosity", ["none", "error", "9"])
