@@ -18,6 +18,8 @@ from ompy.cli.command_line import (
 from ompy.cli.exports import common_exports, environment
 from ompy.frameworks.job import App, Job
 from ompy.mca.errors import UsageError, did_you_mean
+from ompy.mca.reporting import TEXT
+from ompy.mca.settings import LOG_FORMAT
 
 if TYPE_CHECKING:
     from ompy.cli.hosts import Host
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
 NOT_FOUND: Final = 127  # as a shell has it
+_form = TEXT
 OPEN_MPI_PREFIX: Final = "OMPI_MCA_"  # reference openmpi.md 1.7
 DEFAULT_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"  # reference ecosystem.md 6.1
 
@@ -377,6 +380,7 @@ def run(arguments: Sequence[str]) -> int:
 
     groups = parse(arguments)
     options = groups[0].options
+    speak(options["log_format"] or TEXT)
     timeout(options["timeout"], os.environ)  # a mistake in it is found first
     try:
         registry, plms = resolve(parameters(groups))
@@ -386,6 +390,8 @@ def run(arguments: Sequence[str]) -> int:
         raise
     exports = [word for group in groups for word in group.options["exports"]]
     job, layout = make_job(groups, socket.gethostname(), common_exports(registry, exports))
+    speak(str(registry.value(LOG_FORMAT)))
+    registry.speak_for(job=job.job_id, host=socket.gethostname())
     job = job._replace(mca=registry.snapshot(), faults=fault_script(options, job, registry))
     universe = max(layout.slots, len(job.placements))
     if options["display_map"]:
@@ -443,6 +449,7 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
 def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions) -> int:
     """Run the job, with all who want to know of it told. Returns the exit code."""
     from ompy.mca.hooks import hook_caller
+    from ompy.runtime.job_events import Voice
     from ompy.runtime.launcher import launch
 
     directory = str(registry.value(TRACE_DIRECTORY))
@@ -458,13 +465,25 @@ def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions
     if directory and trace is None:  # it cannot be written, which every rank need not find out
         snapshot["values"][TRACE_DIRECTORY] = ""
     job = job._replace(mca=snapshot)
-    code = launch(job, starts, options)
+    code = launch(job, starts, options, Voice(registry.reporter(), hooks))
     hooks.ompy_job_finished(code)
     if trace is not None:
         trace.ended(code)
     return code
 
 
-def say(text: str) -> None:
-    """Tell the user, on standard error."""
-    tell(f"{PROGRAM}: {text}")
+def say(text: str, level: str = "warning") -> None:
+    """Tell the user, on standard error, in the form that the command line asked for."""
+    if _form == TEXT:
+        tell(f"{PROGRAM}: {text}")
+        return
+    from ompy.mca.reporting import Finding, Reporter
+
+    told = Finding(level, text.removeprefix(f"{level}: "), level)
+    tell(Reporter(_form).lines(told).rstrip("\n"))
+
+
+def speak(form: str) -> None:
+    """From now on tell the user in this form."""
+    global _form  # noqa: PLW0603 - the errors of a command line are told where it is not known
+    _form = form

@@ -108,15 +108,15 @@ def _guarded(action: Callable[[], int]) -> int:
         return end.exit_code
     except UsageError as problem:
         for text in problem.problems:
-            say(f"error: {text}")
+            say(f"error: {text}", "error")
         return problem.exit_code
     except (CommandError, ComponentError) as problem:
-        say(f"error: {problem}")
+        say(f"error: {problem}", "error")
         if problem.exit_code == USAGE:
             tell(f"Try '{PROGRAM} --help'.")
         return problem.exit_code
     except (NotAvailable, ControlError) as problem:
-        say(f"error: the job could not be started: {problem}")
+        say(f"error: the job could not be started: {problem}", "error")
         return NOT_STARTED
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -6,13 +6,15 @@ offers hooks is with `ompy.mca.hookspecs`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ompy.mca.groups import HOOKS
 
 if TYPE_CHECKING:
     from ompy.mca.records import ComponentRecord
     from ompy.mca.registry import Registry
+    from ompy.mca.reporting import Finding
 
 
 class HookCaller:
@@ -31,6 +33,18 @@ class HookCaller:
     def ompy_job_finished(self, exit_code: int) -> None:
         """A job has ended and nothing of it is left."""
         self._call("ompy_job_finished", exit_code=exit_code)
+
+    def ompy_rail_lost(self, event: Mapping[str, Any]) -> None:
+        """A rank has lost a rail. Its fields: `FIELDS` of `ompy.runtime.rail_report`."""
+        self._call("ompy_rail_lost", event=event)
+
+    def ompy_rail_healed(self, event: Mapping[str, Any]) -> None:
+        """A rail that a rank had lost is in use again."""
+        self._call("ompy_rail_healed", event=event)
+
+    def ompy_finding(self, finding: Finding) -> None:
+        """There is something that the job's user should know."""
+        self._call("ompy_finding", finding=finding)
 
     def ompy_component_state(self, record: ComponentRecord) -> None:
         """A component is in a new state."""

@@ -23,8 +23,8 @@ This module imports pluggy.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import pluggy
 
@@ -34,6 +34,7 @@ from ompy.mca.loading import summary, traceback_text
 if TYPE_CHECKING:
     from ompy.mca.records import ComponentRecord
     from ompy.mca.registry import Registry
+    from ompy.mca.reporting import Finding
 
 PROJECT: Final = "ompy"
 hookspec: Final = pluggy.HookspecMarker(PROJECT)
@@ -52,6 +53,18 @@ class LifeCycle:
         """A job has ended with this exit code; in the launcher."""
 
     @hookspec
+    def ompy_rail_lost(self, event: Mapping[str, Any]) -> None:
+        """A rank has lost a rail (`FIELDS` of `ompy.runtime.rail_report`); in the launcher."""
+
+    @hookspec
+    def ompy_rail_healed(self, event: Mapping[str, Any]) -> None:
+        """A rail that a rank had lost is in use again; in the launcher."""
+
+    @hookspec
+    def ompy_finding(self, finding: Finding) -> None:
+        """There is something that the user should know (`ompy.mca.reporting`); in the launcher."""
+
+    @hookspec
     def ompy_component_state(self, record: ComponentRecord) -> None:
         """A component is in a new state; in every process."""
 
@@ -62,6 +75,16 @@ class LifeCycle:
     @hookspec
     def ompy_rank_finalizing(self, rank: int) -> None:
         """A rank is about to finalize; in its process."""
+
+
+def own_hooks(*plugins: object) -> pluggy.HookRelay:
+    """The hooks of plug-ins of our own: what one of them raises is a mistake of ours."""
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(LifeCycle)
+    for plugin in plugins:
+        manager.register(plugin)
+    manager.check_pending()
+    return manager.hook
 
 
 class PluginCaller(HookCaller):

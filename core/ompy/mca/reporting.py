@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -21,6 +22,22 @@ FORMATS: Final = {
     JSON: "for programs, an object on a line of its own for each event",
 }
 _FIRST: Final = ("timestamp", "level", "event", "job", "host", "rank")  # keys, where they are there
+
+
+class Finding(NamedTuple):
+    """Something a job's user should know.
+
+    Attributes:
+        name: of the kind, a few words that are always the same: `job failed`, `rails`.
+        text: whole lines for people; empty if there are none.
+        level: info, warning or error.
+        fields: what a program wants to know of it, as JSON carries it.
+    """
+
+    name: str
+    text: str
+    level: str = "info"
+    fields: Mapping[str, object] = MappingProxyType({})
 
 
 class Reporter:
@@ -42,22 +59,13 @@ class Reporter:
         """One whose events are about these, too."""
         return Reporter(self.form, {**self.bound, **more})
 
-    def lines(self, event: str, text: str, *, level: str = "info", **fields: object) -> str:
-        """What to write for an event.
-
-        Args:
-            event: its name, a few words that are always the same.
-            text: whole lines for people; without any nothing is to be written.
-            level: info, warning or error.
-            **fields: what a program wants to know of it, as JSON carries it.
-
-        Returns:
-            Whole lines; empty if there is nothing to write.
-        """
-        if not text:
+    def lines(self, finding: Finding) -> str:
+        """What to write for a finding: whole lines, or nothing if it has no text."""
+        if not finding.text:
             return ""
         render = _as_json if self.form == JSON else _as_text
-        return self._rendered(render, event, level, {"text": text, **fields})
+        fields = {"text": finding.text, **finding.fields}
+        return self._rendered(render, finding.name, finding.level, fields)
 
     def step(self, framework: str, step: str, details: Mapping[str, str]) -> str:
         """The line for a step of a framework, which its verbosity has asked for."""

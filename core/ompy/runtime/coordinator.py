@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,18 +13,20 @@ from ompy.engine.reactor import Reactor
 from ompy.frameworks.bml import DISPLAY_RAILS
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink
+from ompy.mca.reporting import Finding
 from ompy.net.fault_rules import FaultRule
 from ompy.runtime.agent_connection import AgentConnection, departure
 from ompy.runtime.control import Frame, Kind
 from ompy.runtime.descendants import kill_descendants
 from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.forwarding import OUTPUT_WINDOW
+from ompy.runtime.job_events import SILENT, JobEvents, Voice
 from ompy.runtime.launcher import PATIENCE, LaunchOptions
 from ompy.runtime.printer import Printer
-from ompy.runtime.rail_report import RailTally
+from ompy.runtime.rail_report import HEALED, LOST, RailTally
 from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
-from ompy.runtime.report import failure_block
+from ompy.runtime.report import failure_block, fields_of
 from ompy.runtime.standard_input import StandardInput
 from ompy.runtime.tree import Tree
 from ompy.runtime.verdict import Verdict
@@ -59,6 +61,7 @@ class Coordinator:
         options: LaunchOptions,
         tree: Tree,
         greetings: Mapping[int, Greeting] = MappingProxyType({}),
+        voice: Voice = SILENT,
     ) -> None:
         """Prepare; `run` runs.
 
@@ -68,6 +71,7 @@ class Coordinator:
             options: how to go about it.
             tree: which agents have started which others.
             greetings: what the remote ones said before.
+            voice: how what is said is written, and who else is told.
         """
         self._job = job
         self._options = options
@@ -91,6 +95,12 @@ class Coordinator:
             on_written=self._written,
             on_change=self._output_changed,
         )
+        self._events = JobEvents(
+            self._printer.say,
+            voice.reporter,
+            voice.packages,
+            live_rails=options.display_rails >= DISPLAY_RAILS["live"],
+        )
         self._agents = [_Agent(node, host) for node, host in enumerate(job.hosts)]
         self._tree = tree
         self._links = links
@@ -108,6 +118,7 @@ class Coordinator:
             self._printer,
             [self._job.hosts[placement.node] for placement in self._job.placements],
             self._options.sample_interval_ms,
+            self._events.found,
             show=self._options.watch_rails,
             record=self._options.record_rails,
         )
@@ -296,28 +307,40 @@ class Coordinator:
             if self._input is not None:
                 self._input.close()
             kill_descendants(PATIENCE)
-            problem = self._end_view()
-            if problem:
-                self._printer.say(f"ompy-run: {problem}\n")
+            self._found("rails watched", [self._end_view()], level="warning")
             self._show_lost_paths()
-            if self._verdict.failure is not None and not self._options.quiet:
-                self._printer.say(failure_block(self._verdict.failure))
+            failure = self._verdict.failure
+            if failure is not None:
+                text = "" if self._options.quiet else failure_block(failure)
+                self._events.found(Finding("job failed", text, "error", fields_of(failure)))
             self._report_faults()
             self._report_rails()
         if self._printer.idle:
             self._loop.stop()
 
+    def _found(
+        self, name: str, sentences: Sequence[str], level: str = "info", **fields: Any
+    ) -> None:
+        """Tell what was found in sentences of ours, if in any."""
+        text = "".join(f"ompy-run: {sentence}\n" for sentence in sentences if sentence)
+        if text:
+            self._events.found(Finding(name, text, level, fields))
+
     def _show_lost_paths(self) -> None:
         """Once, with what both ends have said."""
         text = self._lost_paths.text(frozenset(self._failed_alone))
         if text and not self._options.quiet:
-            self._printer.say(text)
+            self._events.found(Finding("path lost", text, "warning"))
 
     def _report_faults(self) -> None:
         strict = self._options.fault_strict
         lines = self._faults.lines(strict=strict)
-        if lines and (not self._options.quiet or (strict and self._faults.silent)):
-            self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
+        if not self._options.quiet or (strict and self._faults.silent):
+            totals = {
+                rule.text: n
+                for rule, n in zip(self._faults.rules, self._faults.totals(), strict=True)
+            }
+            self._found("faults delivered", lines, delivered=totals)
 
     def _end_view(self) -> str:
         if self._view is None:
@@ -329,11 +352,13 @@ class Coordinator:
             if self._view is not None:
                 self._view.carried(frame.header, frame.body)
             return
-        news = self._rails.told(frame.header)
+        became, event = self._rails.told(frame.header)
         if self._view is not None:
             self._view.event(frame.header)
-        if news and self._options.display_rails >= DISPLAY_RAILS["live"]:
-            self._printer.say(f"ompy-run: {news}\n")
+        if became == LOST:
+            self._events.rail_lost(event)
+        elif became == HEALED:
+            self._events.rail_healed(event)
 
     def _report_rails(self) -> None:
         """What became of rails: a line each, and the file that was asked for."""
@@ -346,8 +371,7 @@ class Coordinator:
             except OSError as problem:
                 why = f"{problem.strerror}; the report is lost"
                 lines.append(f"warning: --report-rails {name}: {why}")
-        if lines:
-            self._printer.say("".join(f"ompy-run: {line}\n" for line in lines))
+        self._found("rails", lines, rails=self._rails.events)
 
     def _time_out(self) -> None:
         """End the job, but first let the ranks say where they are."""

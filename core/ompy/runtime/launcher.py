@@ -13,6 +13,7 @@ from ompy.mca.component import NotAvailable
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 from ompy.runtime.early_agent import discard
+from ompy.runtime.job_events import SILENT, Voice
 from ompy.runtime.tree import Branch, Tree, parents
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class LaunchOptions(NamedTuple):
 Starts = Sequence[tuple[PlmComponent, Target]]
 
 
-def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
+def launch(job: Job, starts: Starts, options: LaunchOptions, voice: Voice = SILENT) -> int:
     """Run a job to its end. Returns the exit code (reference openmpi.md 2.6).
 
     For a process of its own: it takes over signals and the standard streams, becomes the
@@ -82,6 +83,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
         job: what runs.
         starts: what starts the agent of each of its hosts.
         options: how to go about it.
+        voice: how what is said is written, and who else is told.
 
     Raises:
         NotAvailable: an agent could not be started on one of the hosts; none is left.
@@ -106,7 +108,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions) -> int:
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start
 
-        return Coordinator(job, links, options, tree, greetings).run()
+        return Coordinator(job, links, options, tree, greetings, voice).run()
     finally:
         for link in links.values():
             link.channel.close()

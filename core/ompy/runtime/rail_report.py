@@ -59,6 +59,10 @@ def plain(event: RailEvent, began: int) -> dict[str, Any]:
     return dict(zip(FIELDS, values, strict=True))
 
 
+LOST: Final = "lost"
+HEALED: Final = "healed"
+
+
 class RailTeller:
     """The rank's side: tells of its events, each under a number of its own."""
 
@@ -97,19 +101,20 @@ class RailTally:
     def __init__(self) -> None:
         self._events: dict[tuple[int, int], dict[str, Any]] = {}
 
-    def told(self, header: Mapping[str, Any]) -> str:
+    def told(self, header: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """A rank tells of an event.
 
         Returns:
-            A line for who watches the job; empty when nothing has happened since the last one.
+            What has happened since it was told the last time, `LOST`, `HEALED` or nothing, and
+            the event.
         """
         key = int(header["rank"]), int(header["number"])
         before = self._events.get(key)
         event = {name: header[name] for name in FIELDS}
         self._events[key] = event
         if before is None:
-            return line(event)
-        return healed_line(event) if event["healed_ns"] and not before["healed_ns"] else ""
+            return LOST, event
+        return (HEALED if event["healed_ns"] and not before["healed_ns"] else ""), event
 
     @property
     def events(self) -> list[dict[str, Any]]:

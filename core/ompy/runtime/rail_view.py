@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
+from ompy.mca.reporting import Finding
 from ompy.runtime.rail_record import RailRecord, feed
 from ompy.runtime.rail_watch import RailWatch, said
 
@@ -38,6 +39,7 @@ class RailView:
         printer: Printer,
         hosts: Sequence[str],
         interval_ms: int,
+        found: Callable[[Finding], object],
         *,
         show: bool,
         record: str,
@@ -49,11 +51,13 @@ class RailView:
             printer: the launcher's.
             hosts: name of the host of each rank.
             interval_ms: between two samples of a rank.
+            found: told of each change, where they are told in lines.
             show: on the terminal, or in lines where standard error is none.
             record: the file for a record; empty for none.
         """
         self._loop = loop
         self._printer = printer
+        self._found = found
         self._watch = RailWatch(hosts, interval_ms / 1000)
         self._began = loop.time()
         self._show = show
@@ -124,10 +128,11 @@ class RailView:
             with suppress(OSError):
                 self._file.close()
         self._file = None
-        self._printer.say(
+        text = (
             f"ompy-run: warning: --record-rails {self._name}: {problem.strerror}; what rails carry "
             "from here on is not recorded, the job goes on\n"
         )
+        self._found(Finding("record lost", text, "warning"))
 
     def _later(self) -> None:
         self._loop.call_later(self._watch.interval, self._tick)
@@ -160,4 +165,4 @@ class RailView:
         news = self._watch.changes[self._changes :]
         self._changes = len(self._watch.changes)
         for change in news:
-            self._printer.say(f"ompy-run: {said(change)}\n")
+            self._found(Finding("rail watched", f"ompy-run: {said(change)}\n"))

@@ -25,6 +25,20 @@ def failure_block(failure: Failure) -> str:
     return "\n".join((RULE, "\n\n".join(parts), RULE, ""))
 
 
+def fields_of(failure: Failure) -> dict[str, object]:
+    """What a program wants to know of a failure."""
+    facts = {
+        name.replace(" ", "_"): int(value) if value.isdecimal() else value
+        for name, value in failure.facts
+    }
+    return {
+        "exit_code": failure.code,
+        "headline": failure.headline,
+        "advice": failure.advice,
+        **facts,
+    }
+
+
 def _wrap(text: str) -> str:
     """Lines of a text; those it has stay apart, and indented ones (of a traceback) as they are."""
     lines: list[str] = []

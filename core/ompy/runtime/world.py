@@ -16,6 +16,7 @@ from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
+from ompy.mca.reporting import Finding
 from ompy.net.real import RealNetwork
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import report_when_asked
@@ -357,8 +358,8 @@ def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
 
 
 def _warn(registry: Registry, sentence: str) -> None:
-    outputs.tell(registry.reporter().lines("warning", f"ompy: {sentence}
-", level="warning"))
+    warning = Finding("warning", f"ompy: {sentence}\n", "warning")
+    outputs.tell(registry.reporter().lines(warning))
 
 
 def _engine(registry: Registry, ranks_here: int) -> RealEngine:

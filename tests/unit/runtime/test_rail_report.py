@@ -5,15 +5,32 @@ from __future__ import annotations
 import json
 
 from ompy.frameworks.rail_events import RailEvent
-from ompy.runtime.rail_report import FIELDS, RailTally, RailTeller, plain
+from ompy.runtime.rail_report import (
+    FIELDS,
+    HEALED,
+    LOST,
+    RailTally,
+    RailTeller,
+    healed_line,
+    line,
+    plain,
+)
 
 BEGAN = 5_000_000_000
 EVENT = RailEvent(1, 0, "tcp eth0 10.0.0.1 - 10.0.0.2", "the cable was pulled", BEGAN + 12_000_000)
 
 
+SENTENCES = {LOST: line, HEALED: healed_line, "": lambda _event: ""}
+
+
 def told(tally: RailTally, *events: RailEvent) -> list[str]:
     said: list[str] = []
-    teller = RailTeller(events, BEGAN, lambda header: said.append(tally.told(header)))
+
+    def take(header: dict[str, object]) -> None:
+        became, known = tally.told(header)
+        said.append(SENTENCES[became](known))
+
+    teller = RailTeller(events, BEGAN, take)
     for event in events:
         teller.tell(event)
     return said
@@ -31,10 +48,10 @@ def test_an_event_is_shown_when_it_breaks_and_when_it_heals_and_once_at_the_end(
     event.healed = BEGAN + 900_000_000
     (healed,) = told(tally, event)
     assert healed.endswith("healed at 900.0 ms")
-    head, line = tally.lines()
+    head, shown = tally.lines()
     assert head == "rails broke 1 time, 1 healed (each rank counts its end of a rail):"
     went = "2 messages or pieces went again, with 70000 bytes already sent, the first 3.5 ms later"
-    assert f"{went}; healed at 900.0 ms" in line
+    assert f"{went}; healed at 900.0 ms" in shown
 
 
 def test_what_went_again_is_said_only_where_something_could() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from ompy.mca.reporting import Finding
 from ompy.runtime.rail_record import RailRecord, RecordError, feed, lines_of, replay
 from ompy.runtime.rail_samples import RailSampler
 from ompy.runtime.rail_table import LEVELS, PLAIN_LEVELS, rendered, sparkline
@@ -254,7 +255,7 @@ def test_a_record_shows_again_what_was_watched(tmp_path) -> None:
     clock, lines = Clock(), []
     printer = SimpleNamespace(say=lines.append, keep_below=None)
     path = tmp_path / "rails.jsonl"
-    view = RailView(clock, printer, ["h1", "h2"], 100, show=False, record=str(path))
+    view = RailView(clock, printer, ["h1", "h2"], 100, print, show=False, record=str(path))
     live = watch()
     for step in range(1, 30):
         clock.now = 50 + step * 0.05
@@ -280,34 +281,34 @@ def test_a_record_shows_again_what_was_watched(tmp_path) -> None:
 
 def test_without_a_terminal_changes_are_said(monkeypatch) -> None:
     monkeypatch.setattr("os.isatty", lambda _number: False)
-    clock, lines = Clock(), []
-    printer = SimpleNamespace(say=lines.append, keep_below=None)
-    view = RailView(clock, printer, ["h1", "h2"], 100, show=True, record="")
+    clock, found = Clock(), []
+    printer = SimpleNamespace(keep_below=None)
+    view = RailView(clock, printer, ["h1", "h2"], 100, found.append, show=True, record="")
     told = sample(0, 100, 10)
     view.carried(
         {k: v for k, v in told.items() if k != "rails"}, json.dumps(told["rails"]).encode()
     )
     view.event(event(0))
     view.event(event(0, healed=3))
-    assert [line.split(" is ")[1] for line in lines] == [
+    assert [one.text.split(" is ")[1] for one in found] == [
         "broken: the cable was pulled\n",
         "up again\n",
     ]
     clock.due[-1]()
-    assert len(lines) == 2
+    assert len(found) == 2
 
 
 def test_a_record_that_cannot_be_written_is_said_once(tmp_path) -> None:
-    lines: list[str] = []
-    printer = SimpleNamespace(say=lines.append)
+    found: list[Finding] = []
     for record, why in (("/nowhere/x", "No such file"), ("/dev/full", "No space left")):
-        view = RailView(Clock(), printer, ["h1", "h2"], 100, show=False, record=record)
+        printer = SimpleNamespace()
+        view = RailView(Clock(), printer, ["h1"] * 2, 100, found.append, show=False, record=record)
         told = sample(0, 100, 10)
         view.carried(told, json.dumps(told["rails"]).encode())
         assert view.end() == ""
-        (line,) = lines
-        assert line.startswith(f"ompy-run: warning: --record-rails {record}: {why}")
-        lines.clear()
+        (one,) = found
+        assert one.text.startswith(f"ompy-run: warning: --record-rails {record}: {why}")
+        found.clear()
 
 
 def test_what_is_no_record(tmp_path) -> None:
