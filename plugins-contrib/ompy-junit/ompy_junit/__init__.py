@@ -1,0 +1,1 @@
+"""How an ompy job ended, as a JUnit report."""
