@@ -265,10 +265,10 @@ def test_the_default_hostfile_of_the_mpi_operator(hostfile, monkeypatch):
     assert where("--host", "b") == "b"
 
 
-def test_display_map_and_do_not_launch(capsys):
+def test_display_map_and_do_not_launch(capfd):
     arguments = "--host a:2,b:2 --map-by node -n 3 --display-map --do-not-launch true"
     assert run(arguments.split()) == 0
-    text = capsys.readouterr().out
+    text = capfd.readouterr().out
     assert "Total slots allocated 4" in text
     first, second = text.split("Data for node: ")[1:]
     assert first.startswith("a\tNum slots: 2\tMax slots: 0\tNum procs: 2")

@@ -114,6 +114,7 @@ def test_base_all_and_groups_without_components(info: Info) -> None:
     assert parameters(info("--param", "btl", "base", *LEVEL_NINE).lines) == [
         "btl",
         "btl_base_verbose",
+        "btl_base_seal",
         "btl_base_probe_interval_ms",
         "btl_base_probe_timeout_ms",
         "btl_base_probe_patience_ms",
