@@ -18,7 +18,7 @@ SIZE = st.integers(-(2**63), 2**63 - 1)
 TAG = st.sampled_from(sorted(headers.RESTART_NAMES))
 
 
-@given(st.tuples(st.integers(0, 1), U16, RANK, U16, U32, SIZE, U64, U64))
+@given(st.tuples(st.integers(0, 1), U16, RANK, U32, U32, SIZE, U64, U64))
 def test_fin(fields: tuple[int, ...]) -> None:
     data = fin_words(*fields)
     assert data == headers.FIN_HEADER.pack(FIN, *fields)
@@ -38,7 +38,7 @@ def test_fin(fields: tuple[int, ...]) -> None:
     assert again.fragment == fin.fragment
 
 
-@given(st.builds(Step, TAG, U16, RANK, U16, U32, U64, U64))
+@given(st.builds(Step, TAG, U16, RANK, U32, U32, U64, U64))
 def test_steps(step: Step) -> None:
     data = step.pack()
     assert len(data) == 32
@@ -46,12 +46,12 @@ def test_steps(step: Step) -> None:
 
 
 def test_recorded() -> None:
-    step = Step(headers.NOTIFY, 0x0102, 3, 0x0405, 6, 7, 8)
+    step = Step(headers.NOTIFY, 0x0102, 3, 0x0A0B0405, 6, 7, 8)
     assert step.pack().hex() == (
-        "4a000201030000000504000006000000" + "0700000000000000" + "0800000000000000"
+        "4a0002010300000005040b0a06000000" + "0700000000000000" + "0800000000000000"
     )
-    assert fin_words(0, 0x0102, 3, 0x0405, 6, -2, 7, 8).hex() == (
-        "49000201030000000504000006000000"
+    assert fin_words(0, 0x0102, 3, 0x0A0B0405, 6, -2, 7, 8).hex() == (
+        "490002010300000005040b0a06000000"
         + "feffffffffffffff"
         + "0700000000000000"
         + "0800000000000000"
@@ -92,7 +92,7 @@ def test_generations_have_no_end(generation: int, steps: int) -> None:
     assert headers.following(2**32 - 1) == 0
 
 
-@given(U16, st.integers(1, 2**15))
+@given(U32, st.integers(1, 2**31))
 def test_behind(expected: int, count: int) -> None:
-    assert headers.is_behind((expected - count) % 2**16, expected)
-    assert not headers.is_behind((expected + count - 1) % 2**16, expected)
+    assert headers.is_behind((expected - count) % 2**32, expected)
+    assert not headers.is_behind((expected + count - 1) % 2**32, expected)

@@ -2,7 +2,8 @@ cimport cython
 
 from ompy.frameworks.btl cimport BtlModule, Descriptor, Endpoint
 from ompy_components.pml.bfo.rails cimport Rails
-from ompy_components.pml.ob1.matching cimport RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.fragment cimport RemoteMemory
+from ompy_components.pml.ob1.matching cimport RecvRequest
 from ompy_components.pml.ob1.rdma_get cimport Gets, Read
 
 cdef class BfoGets(Gets):

@@ -18,7 +18,7 @@ cdef class Fin:
     cdef public unsigned long long fragment
     cdef public unsigned long long generation
     cdef public unsigned long long offset
-    cdef public int sequence
+    cdef public long long sequence
     cdef public long long size
     cdef public int source
 

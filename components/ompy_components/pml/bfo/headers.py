@@ -20,6 +20,7 @@ from ompy_components.pml.ob1.headers import (
     RGET_SIZE,
     RNDV_SIZE,
     SEQUENCE_MASK,
+    SEQUENCES,
     as_signed,
 )
 
@@ -49,14 +50,14 @@ FLAG_LOST: Final = 0x02  # of a FIN: the put was lost with its rail, and nothing
 # of a restarted RNDV or RGET: receive request u64, restart sequence u32
 EXTRA: Final = Struct("<QI4x")
 assert EXTRA.size == 16
-# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u16 @8, restart sequence u32 @12,
+# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u32 @8, restart sequence u32 @12,
 # size i64 @16 (or a negative error), RDMA fragment u64 @24, offset of the piece u64 @32
-FIN_HEADER: Final = Struct("<BBHiHxxIqQQ")
+FIN_HEADER: Final = Struct("<BBHiIIqQQ")
 _FIN_SIZE: Final = FIN_HEADER.size
 assert _FIN_SIZE == 40
-# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u16 @8, restart sequence u32 @12,
+# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u32 @8, restart sequence u32 @12,
 # send request u64 @16, receive request u64 @24
-DANCE_HEADER: Final = Struct("<BBHiHxxIQQ")
+DANCE_HEADER: Final = Struct("<BBHiIIQQ")
 assert DANCE_HEADER.size == 32
 
 BY_ID: Final = -1  # a source that leaves the message to be told by the requests' ids alone
@@ -64,7 +65,6 @@ BY_ID: Final = -1  # a source that leaves the message to be told by the requests
 UNION_SIZE: Final = RGET_SIZE + EXTRA.size  # the largest, a restarted RGET's
 
 GENERATIONS: Final = 1 << 32  # restart sequence numbers; arbitrary: u32, four billion restarts
-SEQUENCES: Final = 1 << 16  # reference openmpi.md 3.1.1
 
 _LOW: Final = 0xFFFFFFFF  # reference openmpi.md 3.4: a rank has 32 bits
 

@@ -16,7 +16,7 @@ cdef class BfoRdma(Rdma):
     cdef public object bfo
     cpdef send_fin(self, RdmaFragment fragment, unsigned long long fragment_id, long long size)
     cpdef send_lost(self, RdmaFragment fragment, unsigned long long fragment_id)
-    @cython.locals(request=Request, sent=SendRequest, posted=RecvRequest, context_id=int, own=int, number=int, at="long long", generation="unsigned long long")
+    @cython.locals(request=Request, sent=SendRequest, posted=RecvRequest, context_id=int, own=int, number="long long", at="long long", generation="unsigned long long")
     cdef bytes _fin(self, int flags, RdmaFragment fragment, unsigned long long fragment_id, long long size)
     @cython.locals(fin=Fin, expected=Expected)
     cpdef fin_arrived(self, data)
@@ -24,6 +24,6 @@ cdef class BfoRdma(Rdma):
     @cython.locals(request=Request)
     cdef bint _is_new(self, Expected expected, Fin fin) except -1
 
-@cython.locals(sent=SendRequest, posted=RecvRequest, context_id=int, number=int)
+@cython.locals(sent=SendRequest, posted=RecvRequest, context_id=int, number="long long")
 cdef bint _is_of(Fin fin, Request request) except -1
 cdef unsigned long long _generation(dict restarts, Request request) except? 99

@@ -1,7 +1,8 @@
 from ompy.frameworks.btl cimport BtlModule
 from ompy_components.pml.bfo.headers cimport is_behind, is_first_try, newer
 from ompy_components.pml.bfo.pieces cimport BfoPutRequests
-from ompy_components.pml.ob1.matching cimport Fragment, PeerQueue, RecvRequest
+from ompy_components.pml.ob1.fragment cimport Fragment
+from ompy_components.pml.ob1.matching cimport PeerQueue, RecvRequest
 from ompy_components.pml.ob1.receiving cimport Receiving
 
 # the module's constants, in C

@@ -27,8 +27,9 @@ from ompy_components.pml.bfo.headers import (
     newer,
 )
 from ompy_components.pml.bfo.pieces import BfoPutRequests
+from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, MATCH, PUT_HEADER, RGET_SIZE, RNDV_SIZE
-from ompy_components.pml.ob1.matching import Fragment, Matching, Message, PeerQueue, RecvRequest
+from ompy_components.pml.ob1.matching import Matching, Message, PeerQueue, RecvRequest
 from ompy_components.pml.ob1.rdma_put import Wanted
 from ompy_components.pml.ob1.receiving import Receiving
 from ompy_components.pml.ob1.states import ReceiveState
@@ -342,7 +343,7 @@ class BfoReceiving(Receiving):
             waiting = self.orphans.get(context_id, [])
         else:
             queue = matching.peer(source)
-            waiting = [*queue.unexpected, *queue.early.values()]
+            waiting = queue.held()
             waiting += [
                 fragment
                 for fragment, message in self.probed.items()
@@ -373,9 +374,7 @@ class BfoReceiving(Receiving):
 
     def _is_needed(self, send_id: int) -> bool:
         queues = [queue for matching in self.matchings.values() for queue in matching.peers()]
-        waiting = [
-            fragment for queue in queues for fragment in (*queue.unexpected, *queue.early.values())
-        ]
+        waiting = [fragment for queue in queues for fragment in queue.held()]
         waiting += [fragment for orphans in self.orphans.values() for fragment in orphans]
         waiting += self.probed
         active = [request.peer_request for request in self.requests.values()]

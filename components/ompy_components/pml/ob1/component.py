@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ompy.frameworks.bml import Bml
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import API, Pml, PmlComponent
 from ompy.mca.parameter import Parameter, Scope, Synonym
+
+WINDOW_MOST: Final = 1 << 24  # arbitrary: far below the 2^31 numbers that can be told apart
 
 
 class Ob1Component(PmlComponent):
@@ -83,6 +85,29 @@ class Ob1Component(PmlComponent):
             level=9,
             unit="rails",
             minimum=1,
+        ),
+        Parameter(
+            "message_window",
+            "int",
+            65536,  # arbitrary: 8 MiB of them at most wait for one that is late
+            "Messages to one process that may be under way before it has taken the first of them, "
+            "by posted receives or not. The same on all ranks.",
+            level=6,
+            scope=Scope.ALL_EQ,
+            unit="messages",
+            minimum=1,
+            maximum=WINDOW_MOST,
+        ),
+        Parameter(
+            "unexpected_bytes",
+            "size_t",
+            128 * 1024 * 1024,  # arbitrary: over a million messages of 8 bytes
+            "Bytes of one sender that a process holds at most of messages nobody has received, 64 "
+            "for each message among them. What is beyond waits at the sender. 0 for any number.",
+            level=5,
+            scope=Scope.ALL_EQ,
+            unit="bytes",
+            minimum=0,
         ),
     )
 

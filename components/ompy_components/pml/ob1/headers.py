@@ -24,6 +24,7 @@ ACK: Final = TAG_PML + 4
 FRAG: Final = TAG_PML + 6
 PUT: Final = TAG_PML + 8
 FIN: Final = TAG_PML + 9
+CREDIT: Final = TAG_PML + 15  # arbitrary: behind those of bfo
 NAMES: Final = {
     MATCH: "MATCH",
     RNDV: "RNDV",
@@ -32,6 +33,7 @@ NAMES: Final = {
     FRAG: "FRAG",
     PUT: "PUT",
     FIN: "FIN",
+    CREDIT: "CREDIT",
 }
 # the same, for the flight recorder
 SENT: Final = {tag: f"> {name}" for tag, name in NAMES.items()}
@@ -39,23 +41,24 @@ assert (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN) == (65, 66, 67, 68, 70, 72, 73)
 
 # header flags
 FLAG_ACK: Final = 0x01
+FLAG_BARE: Final = 0x02  # of a RNDV or RGET: there was no credit for a payload
 FLAG_PIN: Final = 0x04
 FLAG_CONTIG: Final = 0x08
 FLAG_NORDMA: Final = 0x10
 FLAG_SIGNAL: Final = 0x20
 FLAG_WAITS: Final = 0x40  # of a RGET: the sender waits for it, on a core of its own
 
-# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, tag i32 @8, sequence u16 @12
-MATCH_HEADER: Final = Struct("<BBHiiH2x")
+# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, tag i32 @8, sequence u32 @12
+MATCH_HEADER: Final = Struct("<BBHiiI")
 assert MATCH_HEADER.size == 16
 # MATCH @0, message length u64 @16, send request u64 @24
-RNDV_HEADER: Final = Struct("<BBHiiH2xQQ")
+RNDV_HEADER: Final = Struct("<BBHiiIQQ")
 assert RNDV_HEADER.size == 32
 # RNDV @0, RDMA fragment u64 @32, address of the message in the registered memory i64 @40; the
 # registration handle of the rail it goes over follows, then those of other rails, see `RECORD`.
 # A negative address says that the memory begins so many bytes behind the message's beginning:
 # these bytes are the last ones of the fragment
-RGET_HEADER: Final = Struct("<BBHiiH2xQQQq")
+RGET_HEADER: Final = Struct("<BBHiiIQQQq")
 assert RGET_HEADER.size == 48
 # type u8 @0, flags u8 @1, offset u64 @8, send request u64 @16, receive request u64 @24
 FRAG_HEADER: Final = Struct("<BB6xQQQ")
@@ -72,6 +75,9 @@ assert PUT_HEADER.size == 56
 # type u8 @0, flags u8 @1, size i64 @8 (bytes moved, or a negative error), RDMA fragment u64 @16
 FIN_HEADER: Final = Struct("<BB6xqQ")
 assert FIN_HEADER.size == 24
+# type u8 @0, flags u8 @1, messages taken u64 @8, bytes given back u64 @16: all that ever were
+CREDIT_HEADER: Final = Struct("<BB6xQQ")
+assert CREDIT_HEADER.size == 24
 
 # the largest header, PUT's: what an eager limit must leave room for
 UNION_SIZE: Final = PUT_HEADER.size  # reference openmpi.md 3.4
@@ -80,6 +86,7 @@ MATCH_SIZE: Final = MATCH_HEADER.size
 RNDV_SIZE: Final = RNDV_HEADER.size
 FRAG_SIZE: Final = FRAG_HEADER.size
 FIN_SIZE: Final = FIN_HEADER.size
+CREDIT_SIZE: Final = CREDIT_HEADER.size
 RGET_SIZE: Final = RGET_HEADER.size
 PUT_SIZE: Final = PUT_HEADER.size
 assert max(MATCH_SIZE, RNDV_SIZE, RGET_SIZE, FRAG_SIZE, ACK_HEADER.size) <= UNION_SIZE
@@ -140,13 +147,21 @@ def fin_words(size: int, fragment_id: int) -> bytes:
     return raw.three_words(FIN, size, fragment_id)
 
 
+def credit_words(taken: int, back: int) -> bytes:
+    """A CREDIT."""
+    return raw.three_words(CREDIT, taken, back)
+
+
 def as_signed(low: int) -> int:
     """The number that the lower 32 bits of a word stand for."""
     low &= _LOW
     return low - _LOW - 1 if low >> 31 else low
 
 
-SEQUENCE_MASK: Final = 0xFFFF  # reference openmpi.md 3.1.1: 16 bit on the wire, wraps
+# 32 bits on the wire (reference openmpi.md 3.1.1 has 16, and 2 bytes of padding behind them). They
+# wrap; the window of `flow` keeps what is under way far below half of them
+SEQUENCE_MASK: Final = 0xFFFFFFFF
+SEQUENCES: Final = SEQUENCE_MASK + 1
 
 
 def parse(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:

@@ -2,35 +2,17 @@ cimport cython
 
 from ompy.data.convertor cimport Convertor
 from ompy.data.request cimport Request
-from ompy.frameworks.btl cimport BtlModule
 from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport MatchedMessage
+from ompy_components.pml.ob1.flow cimport Flow, PeerFlow
+from ompy_components.pml.ob1.fragment cimport Fragment
+from ompy_components.pml.ob1.unexpected cimport UnexpectedQueue
 
 # the module's constants, in C
 cdef long long ANY_SOURCE
+cdef long long ANY_TAG
+cdef long long SCANNED
 cdef long long SEQUENCE_MASK
-
-cdef class RemoteMemory:
-    cdef public long long address
-    cdef public unsigned long long fragment_id
-    cdef public bytes handle
-    cdef public BtlModule module
-    cdef public list others
-
-cdef class Fragment:
-    cdef public int kind
-    cdef public int flags
-    cdef public int source
-    cdef public long tag
-    cdef public int sequence
-    cdef public long long length
-    cdef public unsigned long long sender_request
-    cdef public object payload
-    cdef public RemoteMemory remote
-    cpdef keep(self)
-
-@cython.locals(made=Fragment)
-cpdef Fragment fragment_of(int kind, int flags, int source, long tag, int sequence, long long length, unsigned long long sender_request, object payload)
 
 cdef class Message(MatchedMessage):
     cdef public Communicator communicator
@@ -42,10 +24,15 @@ cdef class RecvRequest(Request):
     cdef public int wanted_source
     cdef public long wanted_tag
     cdef public unsigned long long posted
+    cdef public bint queued
+    cdef public RecvRequest before
+    cdef public RecvRequest after
+    cdef public RecvRequest before_of_tag
+    cdef public RecvRequest after_of_tag
     cdef public long long arrived
     cdef public object state
     cdef public unsigned long long id
-    cdef public int sequence
+    cdef public long long sequence
     cdef public unsigned long long peer_request
     cdef public object protocol
     cdef public object incoming
@@ -53,32 +40,47 @@ cdef class RecvRequest(Request):
     cpdef open_rendezvous(self, unsigned long long id, unsigned long long peer_request)
 
 cdef class ReceiveQueue:
+    cdef Py_ssize_t _count
     cdef RecvRequest _first
-    cdef list _others
+    cdef RecvRequest _last
+    cdef dict _firsts
+    cdef dict _lasts
+    @cython.locals(last=RecvRequest)
     cpdef append(self, RecvRequest request)
-    @cython.locals(first=RecvRequest, request=RecvRequest)
+    @cython.locals(request=RecvRequest)
     cpdef RecvRequest find(self, long tag)
-    @cython.locals(index=Py_ssize_t)
+    @cython.locals(exact=RecvRequest, wild=RecvRequest)
+    cdef RecvRequest _indexed(self, long tag)
+    @cython.locals(before=RecvRequest, after=RecvRequest)
     cpdef bint remove(self, RecvRequest request) except -1
+    @cython.locals(request=RecvRequest)
     cpdef list members(self)
+    @cython.locals(request=RecvRequest)
+    cdef _index_all(self)
+    @cython.locals(firsts=dict, lasts=dict, last=RecvRequest)
+    cdef _index(self, RecvRequest request)
+    @cython.locals(firsts=dict, lasts=dict, before=RecvRequest, after=RecvRequest)
+    cdef _unindex(self, RecvRequest request)
 
 cdef class PeerQueue:
-    cdef public int expected
-    cdef public int sent
+    cdef public long long expected
+    cdef public long long sent
     cdef public ReceiveQueue posted
-    cdef public list unexpected
+    cdef public PeerFlow flow
+    cdef public UnexpectedQueue unexpected
     cdef public dict early
+    cpdef long long next_sequence(self) except -1
+    cpdef list held(self)
 
 cdef class Matching:
     cdef public Communicator communicator
     cdef public ReceiveQueue wild
+    cdef Flow _flow
     cdef list _peers
     cdef unsigned long long _posted
     cdef int _last_probed
     @cython.locals(queue=PeerQueue)
     cpdef PeerQueue peer(self, int rank)
-    @cython.locals(queue=PeerQueue)
-    cpdef int next_sequence(self, int target) except -1
     @cython.locals(fragment=Fragment)
     cpdef Fragment post(self, RecvRequest request)
     @cython.locals(specific=RecvRequest, wild=RecvRequest)
@@ -94,5 +96,5 @@ cdef class Matching:
 cpdef RecvRequest receive_request(Communicator communicator, Convertor convertor, int source, long tag)
 cpdef bint fits(long wanted, long tag) except -1
 
-@cython.locals(fragment=Fragment, index=Py_ssize_t)
+@cython.locals(fragment=Fragment)
 cdef Fragment _unexpected(PeerQueue queue, long tag, bint remove)

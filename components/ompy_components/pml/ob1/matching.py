@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Final
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import Convertor
 from ompy.data.request import Request
-from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import MatchedMessage
 from ompy.frameworks.proc import Proc
 
+from ompy_components.pml.ob1.flow import Flow, PeerFlow
+from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK
 from ompy_components.pml.ob1.states import ReceiveState
+from ompy_components.pml.ob1.unexpected import SCANNED, UnexpectedQueue
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.rdma_put import Incoming
@@ -29,92 +31,6 @@ if TYPE_CHECKING:
 
 
 _POSTED: Final = ReceiveState.POSTED  # every message asks for it
-
-
-class RemoteMemory:
-    """What a RGET says of the sender's memory.
-
-    Attributes:
-        module: that it came over, and that can get.
-        fragment_id: the sender's, for the FINs.
-        address: of the message, in the memory registered there; negative when that begins later.
-        handle: of that memory.
-        others: names of other rails, each with the handle there.
-    """
-
-    __slots__ = ("address", "fragment_id", "handle", "module", "others")
-
-    module: BtlModule
-    fragment_id: int
-    address: int
-    handle: bytes
-    others: list[tuple[bytes, bytes]]
-
-
-class Fragment:
-    """A message that arrived before its receive, with its first bytes.
-
-    Attributes:
-        kind: header type, MATCH, RNDV or RGET.
-        flags: of the header.
-        source: sender's rank in the communicator.
-        tag: of the message.
-        sequence: of the message.
-        length: bytes of the whole message.
-        sender_request: the sender's request id (RNDV, RGET).
-        payload: its first bytes; our own copy once `keep` was called.
-        remote: the sender's memory (RGET), or None.
-    """
-
-    __slots__ = (
-        "flags",
-        "kind",
-        "length",
-        "payload",
-        "remote",
-        "sender_request",
-        "sequence",
-        "source",
-        "tag",
-    )
-
-    kind: int
-    flags: int
-    source: int
-    tag: int
-    sequence: int
-    length: int
-    sender_request: int
-    payload: bytes | memoryview
-    remote: RemoteMemory | None
-
-    def keep(self) -> None:
-        """Have the payload outlive the BTL's memory that it arrived in."""
-        self.payload = bytes(self.payload)
-
-
-def fragment_of(
-    kind: int,
-    flags: int,
-    source: int,
-    tag: int,
-    sequence: int,
-    length: int,
-    sender_request: int,
-    payload: bytes | memoryview,
-) -> Fragment:
-    """A fragment without remote memory. No `__init__`: it costs compiled callers the most."""
-    made = Fragment.__new__(Fragment)
-    made.kind = kind
-    made.flags = flags
-    made.source = source
-    made.tag = tag
-    made.sequence = sequence
-    made.length = length
-    made.sender_request = sender_request
-    made.payload = payload
-    made.remote = None
-    return made
 
 
 class Message(MatchedMessage):
@@ -139,6 +55,9 @@ class RecvRequest(Request):
         wanted_source: a rank, or ANY_SOURCE.
         wanted_tag: a tag, or ANY_TAG.
         posted: its place in the order of posting.
+        queued: it is in a queue of posted receives, which nothing has matched.
+        before, after: its neighbours there.
+        before_of_tag, after_of_tag: those that want the same tag; set where there is an index.
         arrived: bytes of the message that have arrived (rendezvous).
         protocol: the message takes, as this side decided (rendezvous).
         incoming: what comes by RDMA (rendezvous), or None.
@@ -149,7 +68,11 @@ class RecvRequest(Request):
     """
 
     __slots__ = (
+        "after",
+        "after_of_tag",
         "arrived",
+        "before",
+        "before_of_tag",
         "communicator",
         "convertor",
         "id",
@@ -157,11 +80,17 @@ class RecvRequest(Request):
         "peer_request",
         "posted",
         "protocol",
+        "queued",
         "sequence",
         "state",
         "wanted_source",
         "wanted_tag",
     )
+
+    before: RecvRequest | None
+    after: RecvRequest | None
+    before_of_tag: RecvRequest | None
+    after_of_tag: RecvRequest | None
 
     def prepare(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
@@ -173,6 +102,7 @@ class RecvRequest(Request):
         self.wanted_source = source
         self.wanted_tag = tag
         self.posted = 0
+        self.queued = False
         self.arrived = 0
         self.state = _POSTED
         self.id = 0
@@ -213,68 +143,158 @@ def receive_request(
 class ReceiveQueue:
     """Posted receives that nothing has matched, in the order of posting.
 
-    The first has a place of its own: mostly there is no other, and a list that goes from empty to
-    one and back asks for memory each time.
+    A few are looked through. Where there are more, each tag has a line of its own too, so that
+    none is found or removed in more than a step.
     """
 
-    __slots__ = ("_first", "_others")
+    __slots__ = ("_count", "_first", "_firsts", "_last", "_lasts")
 
     def __init__(self) -> None:
+        self._count = 0
         self._first: RecvRequest | None = None
-        self._others: list[RecvRequest] = []
+        self._last: RecvRequest | None = None
+        # the first and the last that want each tag, once there were more than `SCANNED`
+        self._firsts: dict[int, RecvRequest] | None = None
+        self._lasts: dict[int, RecvRequest] | None = None
 
     def append(self, request: RecvRequest) -> None:
         """Put one behind all others."""
-        if self._first is None:
+        last = self._last
+        request.before = last
+        request.after = None
+        request.queued = True
+        if last is None:
             self._first = request
         else:
-            self._others.append(request)
+            last.after = request
+        self._last = request
+        self._count += 1
+        if self._firsts is not None:
+            self._index(request)
+        elif self._count > SCANNED:
+            self._index_all()
 
     def find(self, tag: int) -> RecvRequest | None:
         """The first that takes a message with `tag`; it stays."""
-        first = self._first
-        if first is None or fits(first.wanted_tag, tag):
-            return first
-        for request in self._others:
-            if fits(request.wanted_tag, tag):
-                return request
-        return None
+        if self._firsts is not None:
+            return self._indexed(tag)
+        request = self._first
+        while request is not None and not fits(request.wanted_tag, tag):
+            request = request.after
+        return request
+
+    def _indexed(self, tag: int) -> RecvRequest | None:
+        assert self._firsts is not None
+        exact = self._firsts.get(tag)
+        if not fits(ANY_TAG, tag):
+            return exact
+        wild = self._firsts.get(ANY_TAG)
+        if exact is None or (wild is not None and wild.posted < exact.posted):
+            return wild
+        return exact
 
     def remove(self, request: RecvRequest) -> bool:
-        """Take one out; false when it is not here."""
-        if request is not self._first:
-            for index, other in enumerate(self._others):
-                if other is request:
-                    del self._others[index]
-                    return True
+        """Take one out; false when it is in none, having been matched."""
+        if not request.queued:
             return False
-        self._first = self._others.pop(0) if self._others else None
+        request.queued = False
+        before, after = request.before, request.after
+        if before is None:
+            self._first = after
+        else:
+            before.after = after
+        if after is None:
+            self._last = before
+        else:
+            after.before = before
+        request.before = request.after = None  # no circle keeps it
+        self._count -= 1
+        if self._firsts is not None:
+            self._unindex(request)
         return True
 
     def members(self) -> list[RecvRequest]:
         """All of them."""
-        return [self._first, *self._others] if self._first is not None else []
+        found = []
+        request = self._first
+        while request is not None:
+            found.append(request)
+            request = request.after
+        return found
+
+    def _index_all(self) -> None:
+        self._firsts, self._lasts = {}, {}
+        request = self._first
+        while request is not None:
+            self._index(request)
+            request = request.after
+
+    def _index(self, request: RecvRequest) -> None:
+        firsts, lasts = self._firsts, self._lasts
+        assert firsts is not None
+        assert lasts is not None
+        last = lasts.get(request.wanted_tag)
+        request.before_of_tag = last
+        request.after_of_tag = None
+        if last is None:
+            firsts[request.wanted_tag] = request
+        else:
+            last.after_of_tag = request
+        lasts[request.wanted_tag] = request
+
+    def _unindex(self, request: RecvRequest) -> None:
+        firsts, lasts = self._firsts, self._lasts
+        assert firsts is not None
+        assert lasts is not None
+        tag = request.wanted_tag
+        before, after = request.before_of_tag, request.after_of_tag
+        if before is not None:
+            before.after_of_tag = after
+        elif after is not None:
+            firsts[tag] = after
+        else:
+            del firsts[tag]
+        if after is not None:
+            after.before_of_tag = before
+        elif before is not None:
+            lasts[tag] = before
+        else:
+            del lasts[tag]
+        request.before_of_tag = request.after_of_tag = None
+        if not self._count:
+            self._firsts = self._lasts = None
 
 
 class PeerQueue:
     """What one source has to do with one communicator.
 
     Attributes:
+        flow: of the process that it is.
         expected: sequence number of the next message to match.
-        sent: sequence number of the last message sent to it.
+        sent: sequence number of the last message to it.
         posted: receives that name this source, in the order of posting.
         unexpected: messages in order that no receive fitted.
         early: messages that arrived ahead of their order, by sequence number.
     """
 
-    __slots__ = ("early", "expected", "posted", "sent", "unexpected")
+    __slots__ = ("early", "expected", "flow", "posted", "sent", "unexpected")
 
-    def __init__(self) -> None:
+    def __init__(self, flow: PeerFlow) -> None:
+        self.flow = flow
         self.expected = 1  # reference openmpi.md 3.1: starts at 1, the sender increments first
         self.sent = 0
         self.posted = ReceiveQueue()
-        self.unexpected: list[Fragment] = []
+        self.unexpected = UnexpectedQueue()
         self.early: dict[int, Fragment] = {}
+
+    def next_sequence(self) -> int:
+        """The sequence number of the next message to this rank."""
+        self.sent = (self.sent + 1) & SEQUENCE_MASK
+        return self.sent
+
+    def held(self) -> list[Fragment]:
+        """What has come from it and was not received."""
+        return [*self.unexpected.members(), *self.early.values()]
 
 
 class Matching:
@@ -285,10 +305,11 @@ class Matching:
         wild: receives from ANY_SOURCE, in the order of posting.
     """
 
-    __slots__ = ("_last_probed", "_peers", "_posted", "communicator", "wild")
+    __slots__ = ("_flow", "_last_probed", "_peers", "_posted", "communicator", "wild")
 
-    def __init__(self, communicator: Communicator) -> None:
+    def __init__(self, communicator: Communicator, flow: Flow) -> None:
         self.communicator = communicator
+        self._flow = flow
         self.wild = ReceiveQueue()
         self._peers: list[PeerQueue | None] = [None] * communicator.size
         self._posted = 0
@@ -298,19 +319,13 @@ class Matching:
         """The queue of a rank, made on first use."""
         queue = self._peers[rank]
         if queue is None:
-            queue = PeerQueue()
+            queue = PeerQueue(self._flow.peer(self.communicator.procs[rank]))
             self._peers[rank] = queue
         return queue
 
     def peers(self) -> list[PeerQueue]:
         """The queues of all ranks that were heard of or sent to."""
         return [queue for queue in self._peers if queue is not None]
-
-    def next_sequence(self, target: int) -> int:
-        """The sequence number of the next message to `target`."""
-        queue = self.peer(target)
-        queue.sent = (queue.sent + 1) & SEQUENCE_MASK
-        return queue.sent
 
     def post(self, request: RecvRequest) -> Fragment | None:
         """Match a receive with an unexpected message, or queue it.
@@ -360,8 +375,9 @@ class Matching:
         for rank, other in enumerate(self.communicator.procs):
             queue = self._peers[rank]
             if other is proc and queue is not None:
-                gone += queue.posted.members()
-                queue.posted = ReceiveQueue()
+                for request in queue.posted.members():
+                    queue.posted.remove(request)
+                    gone.append(request)
         return gone
 
     def _find(self, source: int, tag: int, remove: bool) -> Fragment | None:
@@ -373,7 +389,7 @@ class Matching:
         for step in range(1, size + 1):
             rank = (self._last_probed + step) % size
             queue = self._peers[rank]
-            if queue is not None and queue.unexpected:
+            if queue is not None:
                 fragment = _unexpected(queue, tag, remove)
                 if fragment is not None:
                     self._last_probed = rank
@@ -397,11 +413,7 @@ def fits(wanted: int, tag: int) -> bool:
 
 
 def _unexpected(queue: PeerQueue, tag: int, remove: bool) -> Fragment | None:
-    index = 0
-    for fragment in queue.unexpected:
-        if fits(tag, fragment.tag):
-            if remove:
-                del queue.unexpected[index]
-            return fragment
-        index += 1  # noqa: SIM113 - enumerate costs a tuple a turn when this is compiled
-    return None
+    fragment = queue.unexpected.find(tag)
+    if fragment is not None and remove:
+        queue.unexpected.remove(fragment)
+    return fragment

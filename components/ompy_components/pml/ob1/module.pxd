@@ -9,6 +9,7 @@ from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.pml cimport MatchedMessage, Pml
 from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.control cimport Control
+from ompy_components.pml.ob1.flow cimport Flow
 from ompy_components.pml.ob1.matching cimport Matching, RecvRequest, receive_request
 from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.receiving cimport Receiving
@@ -20,6 +21,7 @@ cdef long long ERR_INTERN
 cdef long long ERROR_FATAL
 cdef long long SEND
 cdef long long ACK
+cdef long long CREDIT
 cdef long long FIN
 cdef long long FRAG
 cdef long long MATCH
@@ -32,8 +34,11 @@ cdef class Arrivals(ReceiveCallback):
     cdef Receiving _receiving
     cdef Sending _sending
     cdef Rdma _rdma
+    cdef Flow _flow
     cdef Trace _trace
     cpdef received(self, BtlModule module, Endpoint endpoint, int tag, data)
+    cdef _other(self, BtlModule module, Endpoint endpoint, int tag, data)
+    cdef _orphan(self, Endpoint endpoint)
 
 cdef class PathErrors(ErrorCallback):
     cdef Ob1 _ob1
@@ -45,6 +50,7 @@ cdef class Ob1(Pml):
     cdef Engine _engine
     cdef RankLock _lock
     cdef public Control control
+    cdef public Flow flow
     cdef public bint gave_up
     cdef public Rdma rdma
     cdef public Receiving receiving

@@ -40,11 +40,12 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import MatchedMessage, Pml
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
-from ompy.trace.sink import Trace
 
 from ompy_components.pml.ob1.control import Control
+from ompy_components.pml.ob1.flow import Flow
 from ompy_components.pml.ob1.headers import (
     ACK,
+    CREDIT,
     FIN,
     FRAG,
     MATCH,
@@ -66,27 +67,33 @@ if TYPE_CHECKING:
 
     from ompy_components.pml.ob1.explaining import Explaining
 
-HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN)
+HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN, CREDIT)
 # for the flight recorder; what begins a message is noted where its header is read
-ARRIVED = {tag: f"< {NAMES[tag]}" for tag in (ACK, FRAG, PUT, FIN)}
+ARRIVED = {tag: f"< {NAMES[tag]}" for tag in (ACK, FRAG, PUT, FIN, CREDIT)}
 
 
 class Arrivals(ReceiveCallback):
     """Dispatches fragments by their header type."""
 
-    __slots__ = ("_rdma", "_receiving", "_sending", "_trace")
+    __slots__ = ("_flow", "_rdma", "_receiving", "_sending", "_trace")
 
-    def __init__(self, sending: Sending, receiving: Receiving, rdma: Rdma, trace: Trace) -> None:
-        self._trace = trace
-        self._sending = sending
-        self._receiving = receiving
-        self._rdma = rdma
+    def __init__(self, ob1: Ob1) -> None:
+        self._trace = ob1.trace
+        self._sending = ob1.sending
+        self._receiving = ob1.receiving
+        self._rdma = ob1.rdma
+        self._flow = ob1.flow
 
     def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         """Hand a fragment to the protocol it belongs to."""
         if tag == MATCH:
             self._receiving.match_arrived(data)
-            return
+        else:
+            self._other(module, endpoint, tag, data)
+        if self._receiving.orphaned:
+            self._orphan(endpoint)
+
+    def _other(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         if tag in ARRIVED and self._trace.noting:
             self._trace.note(ARRIVED[tag], -1, endpoint.proc.rank, 0, 0, len(data))
         if tag == FRAG:
@@ -101,8 +108,15 @@ class Arrivals(ReceiveCallback):
             self._sending.puts.arrived(module, endpoint, data)
         elif tag == FIN:
             self._rdma.fin_arrived(data)
+        elif tag == CREDIT:
+            self._flow.credit_arrived(endpoint.proc, data)
         else:
             raise MPIError(ERR_INTERN, f"ob1: a fragment of unknown type {tag}")
+
+    def _orphan(self, endpoint: Endpoint) -> None:
+        """What has just come is of a communicator that is not here yet."""
+        self._receiving.orphaned = False
+        self._flow.orphan_came(endpoint.proc)
 
 
 class PathErrors(ErrorCallback):
@@ -123,7 +137,8 @@ class Ob1(Pml):
     """The PML of one rank.
 
     Attributes:
-        control: sends ACK, PUT and FIN.
+        control: sends ACK, PUT, FIN and CREDIT.
+        flow: how far ahead senders may be.
         gave_up: a message was given up. Its peer may not know, and go on with it over another rail.
         pending: what waits for BTL resources.
         rdma: what put and get have in common.
@@ -139,6 +154,7 @@ class Ob1(Pml):
         "_engine",
         "_lock",
         "control",
+        "flow",
         "gave_up",
         "pending",
         "rdma",
@@ -159,9 +175,10 @@ class Ob1(Pml):
         self.steps = StepTrace(context)
         self.control = self._make_control()
         self.rdma = self._make_rdma(values)
+        self.flow = Flow(self, values)
         self.sending = self._make_sending(values)
         self.receiving = self._make_receiving(values)
-        arrivals = Arrivals(self.sending, self.receiving, self.rdma, self.trace)
+        arrivals = Arrivals(self)
         for tag in HANDLERS:
             context.active_messages.register(tag, arrivals)
         errors = self._make_errors()
@@ -232,6 +249,7 @@ class Ob1(Pml):
         self.gave_up = True
         for gone in [proc] if proc is not None else self._context.procs:
             self.sending.fail_peer(gone, reason)
+            self.flow.fail_peer(gone, reason)
             self.receiving.fail_peer(gone, reason)
         self._context.path_lost(proc, reason)
 
@@ -242,7 +260,7 @@ class Ob1(Pml):
     def add_communicator(self, communicator: Communicator) -> None:
         """Begin matching; fragments that came early are matched now."""
         with self._lock:
-            matching = Matching(communicator)
+            matching = Matching(communicator, self.flow)
             communicator.pml_state = matching
             self.receiving.matchings[communicator.context_id] = matching
             self.receiving.adopt(matching)
@@ -348,8 +366,11 @@ class Ob1(Pml):
         """Receive a message that was taken."""
         assert isinstance(message, Message), "the message came from another PML"
         request = receive_request(message.communicator, convertor, message.source, message.tag)
+        fragment = message.fragment
         with self._lock:
-            self.receiving.deliver(request, message.fragment)
+            queue = self.matching(message.communicator).peer(fragment.source)
+            self.flow.give_back(queue.flow, fragment)
+            self.receiving.deliver(request, fragment)
         return request
 
     def cancel(self, request: Request) -> None:

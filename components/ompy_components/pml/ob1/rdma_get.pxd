@@ -4,7 +4,8 @@ from ompy.frameworks.bml cimport Rail
 from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endpoint
 from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.halves cimport ReceiverHalf
-from ompy_components.pml.ob1.matching cimport RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.fragment cimport RemoteMemory
+from ompy_components.pml.ob1.matching cimport RecvRequest
 from ompy_components.pml.ob1.rails cimport Share, get_alignment, next_share, piece_of
 from ompy_components.pml.ob1.rdma cimport Rdma, RdmaFragment
 from ompy_components.pml.ob1.rdma_put cimport Incoming, PutRequests

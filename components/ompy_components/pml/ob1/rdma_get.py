@@ -24,8 +24,9 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.btl import PUT as CAN_PUT
 
+from ompy_components.pml.ob1.fragment import RemoteMemory
 from ompy_components.pml.ob1.halves import ReceiverHalf
-from ompy_components.pml.ob1.matching import RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rails import Share, get_alignment, next_share, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment
 from ompy_components.pml.ob1.rdma_put import PutRequests

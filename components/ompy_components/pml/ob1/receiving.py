@@ -13,6 +13,8 @@ from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
+from ompy_components.pml.ob1.flow import MESSAGE_COST, PAYLOAD_MOST
+from ompy_components.pml.ob1.fragment import Fragment, RemoteMemory, fragment_of
 from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
@@ -27,19 +29,13 @@ from ompy_components.pml.ob1.headers import (
     RNDV_HEADER,
     RNDV_SIZE,
     SEQUENCE_MASK,
+    SEQUENCES,
     as_signed,
     check,
     parse,
     parse_registrations,
 )
-from ompy_components.pml.ob1.matching import (
-    Fragment,
-    Matching,
-    PeerQueue,
-    RecvRequest,
-    RemoteMemory,
-    fragment_of,
-)
+from ompy_components.pml.ob1.matching import Matching, PeerQueue, RecvRequest
 from ompy_components.pml.ob1.rendezvous_receive import RendezvousReceive
 from ompy_components.pml.ob1.selection import EAGER_ALLOCATED
 from ompy_components.pml.ob1.states import ReceiveEvent, ReceiveState, next_receive_state
@@ -59,16 +55,19 @@ class Receiving(ReceiverHalf):
     Attributes:
         matchings: the matching state of every communicator, by context id.
         orphans: fragments of communicators that this rank has not made yet, by context id.
+        orphaned: such a one has just come.
         rendezvous: decides what becomes of a RNDV or RGET.
     """
 
     __slots__ = (
+        "_flow",
         "_next_id",
         "_ob1",
         "_rdma",
         "_recent",
         "_trace",
         "matchings",
+        "orphaned",
         "orphans",
         "rendezvous",
     )
@@ -77,12 +76,14 @@ class Receiving(ReceiverHalf):
         self._ob1 = ob1
         self._trace = ob1.trace
         self._rdma = ob1.rdma
+        self._flow = ob1.flow
         self.rendezvous = RendezvousReceive(ob1, self, values)
         self._next_id = 0
         self.requests = {}
         self.matchings: dict[int, Matching] = {}
         self._recent: Matching | None = None  # the one looked for last
         self.orphans: dict[int, list[Fragment]] = {}
+        self.orphaned = False
 
     def post(self, request: RecvRequest) -> None:
         """Match a receive with a message that is here, or queue it."""
@@ -90,6 +91,7 @@ class Receiving(ReceiverHalf):
         assert isinstance(matching, Matching), f"{request.communicator.name} was never added"
         fragment = matching.post(request)
         if fragment is not None:
+            self._flow.give_back(matching.peer(fragment.source).flow, fragment)
             self.deliver(request, fragment)
         elif self._trace.active:
             self._ob1.steps.posted(request)
@@ -103,8 +105,12 @@ class Receiving(ReceiverHalf):
         return matching
 
     def forget(self, context_id: int) -> None:
-        """A communicator has gone."""
-        self.matchings.pop(context_id, None)
+        """A communicator has gone. What nobody has received of it will not be."""
+        matching = self.matchings.pop(context_id, None)
+        for queue in matching.peers() if matching is not None else ():
+            queue.flow.taken += len(queue.early)
+            for fragment in queue.held():
+                self._flow.give_back(queue.flow, fragment)
         self._recent = None
 
     def match_arrived(self, data: memoryview) -> None:
@@ -126,14 +132,17 @@ class Receiving(ReceiverHalf):
             queue = matching.peer(source)
             if sequence == queue.expected and not queue.early:
                 queue.expected = (sequence + 1) & SEQUENCE_MASK
+                flow = queue.flow
+                flow.taken += 1
                 request = matching.claim(queue, tag)
                 if request is not None:
                     request.sequence = sequence
+                    flow.back += (length if length < PAYLOAD_MOST else PAYLOAD_MOST) + MESSAGE_COST
+                    if flow.back >= flow.back_next:
+                        self._flow.tell(flow)
                     self._eager(request, source, tag, data, MATCH_SIZE)
                     return
-                fragment = _whole(first >> 8 & 0xFF, source, tag, sequence, data)
-                fragment.keep()
-                queue.unexpected.append(fragment)
+                self._wait(queue, _whole(first >> 8 & 0xFF, source, tag, sequence, data))
                 return
         self._arrived(matching, context_id, _whole(first >> 8 & 0xFF, source, tag, sequence, data))
 
@@ -191,6 +200,7 @@ class Receiving(ReceiverHalf):
         if matching is None:
             fragment.keep()
             self.orphans.setdefault(context_id, []).append(fragment)
+            self.orphaned = True
             return
         queue = matching.peer(fragment.source)
         if fragment.sequence != queue.expected:
@@ -199,27 +209,47 @@ class Receiving(ReceiverHalf):
         following: Fragment | None = fragment
         while following is not None:
             queue.expected = (queue.expected + 1) & SEQUENCE_MASK
+            queue.flow.taken += 1
             self._match(matching, queue, following)
             following = queue.early.pop(queue.expected, None)
 
     def out_of_turn(self, queue: PeerQueue, fragment: Fragment) -> None:
-        """A message with another number than the next: others of its sender have to come first."""
+        """A message with another number than the next: others of its sender have to come first.
+
+        Raises:
+            MPIError: ERR_INTERN, it was here before, or its sender may not be so far. Rails lose
+                and double nothing.
+        """
+        sequence = fragment.sequence
+        ahead = (sequence - queue.expected) & SEQUENCE_MASK
+        if sequence in queue.early or ahead >= self._flow.window + queue.flow.orphans:
+            raise MPIError(ERR_INTERN, _impossible(queue, fragment))
         fragment.keep()
-        queue.early[fragment.sequence] = fragment
+        queue.early[sequence] = fragment
 
     def _match(self, matching: Matching, queue: PeerQueue, fragment: Fragment) -> None:
         request = matching.claim(queue, fragment.tag)
         if request is None:
-            fragment.keep()
-            queue.unexpected.append(fragment)
+            self._wait(queue, fragment)
         else:
+            self._flow.give_back(queue.flow, fragment)
             self.deliver(request, fragment)
+
+    def _wait(self, queue: PeerQueue, fragment: Fragment) -> None:
+        """Keep a message that no receive was posted for."""
+        fragment.keep()
+        queue.unexpected.append(fragment)
+        if queue.flow.taken >= queue.flow.taken_next:
+            self._flow.tell(queue.flow)
 
     def adopt(self, matching: Matching) -> None:
         """A communicator was made: take in what arrived for it before."""
-        context_id = matching.communicator.context_id
-        for fragment in self.orphans.pop(context_id, ()):
-            self._arrived(matching, context_id, fragment)
+        waiting = self.orphans.pop(matching.communicator.context_id, [])
+        for fragment in waiting:
+            matching.peer(fragment.source).flow.taken -= 1  # they were counted when they came
+        # each sender's in order, or the last of many would seem too far ahead
+        for fragment in sorted(waiting, key=_place):
+            self._arrived(matching, matching.communicator.context_id, fragment)
 
     def deliver(self, request: RecvRequest, fragment: Fragment) -> None:
         """Give a matched fragment to its receive."""
@@ -368,6 +398,27 @@ def _remote(module: BtlModule, data: memoryview) -> RemoteMemory:
     made.handle = raw.part(data, RGET_SIZE, size)
     made.others = parse_registrations(raw.part(data, begin, end - begin)) if end > begin else []
     return made
+
+
+def _place(fragment: Fragment) -> int:
+    """How many messages of its sender there were before it, in a new communicator."""
+    return (fragment.sequence - 1) & SEQUENCE_MASK
+
+
+def _impossible(queue: PeerQueue, fragment: Fragment) -> str:
+    """What is known of a message that cannot have come."""
+    sequence, expected = fragment.sequence, queue.expected
+    ahead = (sequence - expected) & SEQUENCE_MASK
+    if sequence in queue.early:
+        why = "it is here already"
+    elif ahead >= SEQUENCES // 2:
+        why = f"it has been here, {SEQUENCES - ahead} messages ago"
+    else:
+        why = f"its sender is {ahead} messages ahead, and may not be so far (message_window)"
+    return (
+        f"ob1: {NAMES[fragment.kind]} {sequence} of {fragment.length} bytes with tag "
+        f"{fragment.tag} from rank {fragment.source} where {expected} is the next: {why}"
+    )
 
 
 def _whole(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:

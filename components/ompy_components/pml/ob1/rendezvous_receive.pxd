@@ -6,7 +6,8 @@ from ompy.frameworks.btl cimport BtlModule
 from ompy.frameworks.proc cimport Proc
 from ompy.trace.sink cimport Trace
 from ompy_components.pml.ob1.control cimport Control
-from ompy_components.pml.ob1.matching cimport Fragment, RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.fragment cimport Fragment, RemoteMemory
+from ompy_components.pml.ob1.matching cimport RecvRequest
 from ompy_components.pml.ob1.rails cimport Share, find_rail, get_alignment, heaviest_first, put_alignment, share_of, share_out
 from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.rdma_get cimport Gets

@@ -22,6 +22,7 @@ from ompy.frameworks.btl import GET, LOCAL_WRITE, REMOTE_WRITE
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.mca.parameter import Values
 
+from ompy_components.pml.ob1.fragment import Fragment, RemoteMemory
 from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.headers import (
     ACK,
@@ -31,7 +32,7 @@ from ompy_components.pml.ob1.headers import (
     FLAG_PIN,
     FLAG_WAITS,
 )
-from ompy_components.pml.ob1.matching import Fragment, RecvRequest, RemoteMemory
+from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rails import (
     Share,
     find_rail,

@@ -24,6 +24,7 @@ cdef long long REMOTE_READ
 cdef long long SIGNAL
 cdef long long CAN_PUT
 cdef long long FLAG_ACK
+cdef long long FLAG_BARE
 cdef long long FLAG_WAITS
 cdef long long RGET
 cdef long long RNDV
@@ -46,6 +47,7 @@ cdef class RendezvousSend:
     @cython.locals(rail=Rail, share=Share, descriptor=Descriptor, data=bytes, before=cython.longlong, end=cython.longlong)
     cdef int _rget(self, SendRequest request) except? -99
     cpdef bytes rndv_header(self, SendRequest request, int flags)
+    @cython.locals(flags=int)
     cpdef bytes rget_header(self, SendRequest request)
 
 cpdef long long before_memory(SendRequest request) except -1

@@ -24,6 +24,7 @@ from ompy.frameworks.pml import BUFFERED
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
+    FLAG_BARE,
     FLAG_CONTIG,
     FLAG_PIN,
     FLAG_SIGNAL,
@@ -119,7 +120,8 @@ class RendezvousSend:
         RGET, if there is room for it and a rail that gets.
         """
         tail = request.convertor.tail()
-        if tail is not None and request.mode != BUFFERED and not request.registered:
+        wanted = request.mode != BUFFERED and not request.bare
+        if tail is not None and wanted and not request.registered:
             before = request.convertor.size - len(tail)
             if before <= PIECES_BEFORE and len(tail) >= PIECE_LEAST:
                 self._register(request, tail, GET)
@@ -143,7 +145,7 @@ class RendezvousSend:
         header = self.rndv_header(request, FLAGS[protocol])
         reserve = len(header)
         descriptor: Descriptor | None
-        if protocol is RDMA_DIRECT_PUT:
+        if protocol is RDMA_DIRECT_PUT or request.bare:
             descriptor = module.alloc(rail.endpoint, NO_ORDER, reserve, PRIORITY | BTL_OWNERSHIP)
             size = 0
         elif protocol is BUFFERED_PIPELINE:
@@ -192,7 +194,7 @@ class RendezvousSend:
         """The header of a RNDV."""
         return RNDV_HEADER.pack(
             RNDV,
-            FLAG_ACK | flags,
+            FLAG_ACK | flags | (FLAG_BARE if request.bare else 0),
             request.context_id,
             request.own_rank,
             request.tag,
@@ -203,8 +205,9 @@ class RendezvousSend:
 
     def rget_header(self, request: SendRequest) -> bytes:
         """The header of a RGET."""
+        flags = RGET_FLAGS | FLAG_WAITS if request.blocking else RGET_FLAGS
         return rget_words(
-            RGET_FLAGS | FLAG_WAITS if request.blocking else RGET_FLAGS,
+            flags | FLAG_BARE if request.bare else flags,
             request.context_id,
             request.own_rank,
             request.tag,

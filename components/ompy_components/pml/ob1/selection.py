@@ -68,6 +68,17 @@ def choose(
     return EAGER_IMMEDIATE if can_send_immediate else EAGER_ALLOCATED
 
 
+def choose_bare(mode: int, size: int, eager_payload_max: int) -> Protocol | None:
+    """The protocol of a message whose first fragment may carry none of it.
+
+    Returns:
+        The protocol; None when the message is large, see `choose_large`.
+    """
+    if mode == BUFFERED:
+        return BUFFERED_PIPELINE
+    return SEND_RECEIVE_PIPELINE if size <= eager_payload_max else None
+
+
 def first_payload(size: int, eager_payload_max: int, rndv_eager_limit: int) -> int:
     """Bytes of a message that its RNDV carries.
 

@@ -7,12 +7,13 @@ from ompy.frameworks.btl cimport BtlModule, CompletionCallback, Descriptor, Endp
 from ompy.frameworks.communicator cimport Communicator
 from ompy.frameworks.proc cimport Proc
 from ompy.trace.sink cimport Trace
+from ompy_components.pml.ob1.flow cimport PeerFlow
 from ompy_components.pml.ob1.halves cimport SenderHalf
 from ompy_components.pml.ob1.headers cimport match_words, place
-from ompy_components.pml.ob1.matching cimport Matching
+from ompy_components.pml.ob1.matching cimport Matching, PeerQueue
 from ompy_components.pml.ob1.rdma cimport Rdma
 from ompy_components.pml.ob1.rendezvous_send cimport RendezvousSend
-from ompy_components.pml.ob1.selection cimport choose
+from ompy_components.pml.ob1.selection cimport choose, choose_bare
 from ompy_components.pml.ob1.sendrequest cimport SendRequest, send_request
 from ompy_components.pml.ob1.states cimport next_send_state
 
@@ -34,6 +35,7 @@ cdef long long BUFFERED
 cdef long long FRAG
 cdef long long MATCH
 cdef long long MATCH_SIZE
+cdef long long MESSAGE_COST
 cdef long long RGET
 cdef long long RNDV
 cdef long long UNION_SIZE
@@ -51,12 +53,12 @@ cdef class Sending(SenderHalf):
     cdef unsigned long long _next_id
     cdef public RendezvousSend rendezvous
     cdef Rdma _rdma
-    @cython.locals(proc=Proc, endpoint=BmlEndpoint, matching=Matching, sequence=int, request=SendRequest)
+    @cython.locals(proc=Proc, endpoint=BmlEndpoint, matching=Matching, sequence="long long", request=SendRequest, queue=PeerQueue, flow=PeerFlow, cost="long long", room=bint, credit=bint)
     cpdef Request begin(self, Communicator communicator, Convertor convertor, int target, long tag, int mode, bint blocking=*)
     @cython.locals(rail=Rail, result=int)
     cpdef bint start(self, SendRequest request) except -1
     @cython.locals(rail=Rail, module=BtlModule, size="long long", inplace=bint, eager_payload="long long", header=bytes, flags=int)
-    cdef bint _at_once(self, BmlEndpoint endpoint, Communicator communicator, Convertor convertor, long tag, int mode, int sequence) except -1
+    cdef bint _at_once(self, BmlEndpoint endpoint, Communicator communicator, Convertor convertor, long tag, int mode, long long sequence) except -1
     @cython.locals(module=BtlModule, size="long long", eager_payload="long long", inplace=bint)
     cdef int _start_on(self, Rail rail, SendRequest request) except? -99
     @cython.locals(size="long long", result=int)
@@ -74,4 +76,4 @@ cdef class Sending(SenderHalf):
     cpdef keep_rest(self, SendRequest request, long long sent)
     cpdef give_up(self, SendRequest request, int error, detail)
     cdef bytes _header_of(self, SendRequest request)
-    cpdef bytes match_header(self, int context_id, int rank, long tag, int sequence)
+    cpdef bytes match_header(self, int context_id, int rank, long tag, long long sequence)

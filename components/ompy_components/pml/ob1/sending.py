@@ -32,6 +32,7 @@ from ompy.frameworks.pml import BUFFERED
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
+from ompy_components.pml.ob1.flow import MESSAGE_COST
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     FRAG,
@@ -54,6 +55,7 @@ from ompy_components.pml.ob1.selection import (
     EAGER_IMMEDIATE,
     EAGER_PREPARED,
     choose,
+    choose_bare,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
 from ompy_components.pml.ob1.states import SendEvent, SendState, next_send_state
@@ -147,16 +149,30 @@ class Sending(SenderHalf):
         endpoint = made if isinstance(made, BmlEndpoint) else self._ob1.endpoint(proc)
         matching = communicator.pml_state
         assert isinstance(matching, Matching), f"{communicator.name} was never added"
-        sequence = matching.next_sequence(target)
+        queue = matching.peer(target)
+        sequence = queue.next_sequence()
+        flow = queue.flow
+        flow.sent += 1
+        cost = convertor.size + MESSAGE_COST
         if self._trace.noting:
             context_id = communicator.context_id
             self._trace.note("> send", context_id, target, tag, sequence, convertor.size)
-        if not self._trace.active and self._at_once(
-            endpoint, communicator, convertor, tag, mode, sequence
+        room = flow.sent <= flow.sent_max
+        credit = flow.spent + cost <= flow.spent_max
+        if (
+            room
+            and credit
+            and not self._trace.active
+            and self._at_once(endpoint, communicator, convertor, tag, mode, sequence)
         ):
+            flow.spent += cost
             return self._gone
         request = send_request(communicator, convertor, endpoint, target, tag, mode, sequence)
         request.blocking = blocking
+        if not room:
+            self._ob1.flow.hold(flow, request)
+            return request
+        self._ob1.flow.charge(flow, request)
         if not self.start(request):
             if mode == BUFFERED:
                 convertor.keep(0)
@@ -215,6 +231,10 @@ class Sending(SenderHalf):
         size = request.convertor.size
         inplace = bool(module.flags & SEND_INPLACE)  # what is in pieces `prepare_src` packs
         eager_payload = module.eager_limit - UNION_SIZE
+        if request.bare:
+            return self.rendezvous.start(
+                rail, request, choose_bare(request.mode, size, eager_payload)
+            )
         protocol = choose(request.mode, size, eager_payload, rail.immediate, inplace)
         if protocol is EAGER_IMMEDIATE:
             if self._immediate(rail, request):

@@ -44,10 +44,12 @@ class SendRequest(Request):
         scheduling: true while its FRAGs are being sent.
         waiting: true while it is in the pending queue with FRAGs to send.
         blocking: the sender does nothing but wait for it, on a core of its own.
+        bare: its first fragment has no payload, the receiver holds too much already.
     """
 
     __slots__ = (
         "answering",
+        "bare",
         "blocking",
         "context_id",
         "convertor",
@@ -89,6 +91,7 @@ class SendRequest(Request):
         self.mode = mode
         self.sequence = sequence
         self.blocking = False
+        self.bare = False
         self.id = 0
         self.in_flight = 0
         self.delivered = 0

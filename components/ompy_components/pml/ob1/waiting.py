@@ -36,7 +36,7 @@ def _unexpected(matching: Matching) -> Iterator[str]:
     """A message that is here under another tag is what a stuck receive mostly comes down to."""
     name = matching.communicator.name
     for queue in matching.peers():
-        for fragment in [*queue.unexpected]:
+        for fragment in [*queue.unexpected.members()]:
             yield (
                 f"no receive for the {fragment.length} bytes that came from rank "
                 f"{fragment.source} with tag {fragment.tag} in {name}"

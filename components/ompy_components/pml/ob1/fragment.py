@@ -1,0 +1,99 @@
+"""A message as its receiver sees it before its receive: the first fragment."""
+
+from __future__ import annotations
+
+from ompy.frameworks.btl import BtlModule
+
+
+class RemoteMemory:
+    """What a RGET says of the sender's memory.
+
+    Attributes:
+        module: that it came over, and that can get.
+        fragment_id: the sender's, for the FINs.
+        address: of the message, in the memory registered there; negative when that begins later.
+        handle: of that memory.
+        others: names of other rails, each with the handle there.
+    """
+
+    __slots__ = ("address", "fragment_id", "handle", "module", "others")
+
+    module: BtlModule
+    fragment_id: int
+    address: int
+    handle: bytes
+    others: list[tuple[bytes, bytes]]
+
+
+class Fragment:
+    """A message that arrived before its receive, with its first bytes.
+
+    Attributes:
+        kind: header type, MATCH, RNDV or RGET.
+        flags: of the header.
+        source: sender's rank in the communicator.
+        tag: of the message.
+        sequence: of the message.
+        length: bytes of the whole message.
+        sender_request: the sender's request id (RNDV, RGET).
+        payload: its first bytes; our own copy once `keep` was called.
+        remote: the sender's memory (RGET), or None.
+        before, after: its neighbours in the line that it waits in; `Line` sets them.
+        after_of_tag: the next one there with the same tag; set where there is an index.
+    """
+
+    __slots__ = (
+        "after",
+        "after_of_tag",
+        "before",
+        "flags",
+        "kind",
+        "length",
+        "payload",
+        "remote",
+        "sender_request",
+        "sequence",
+        "source",
+        "tag",
+    )
+
+    kind: int
+    flags: int
+    source: int
+    tag: int
+    sequence: int
+    length: int
+    sender_request: int
+    payload: bytes | memoryview
+    remote: RemoteMemory | None
+    before: Fragment | None
+    after: Fragment | None
+    after_of_tag: Fragment | None
+
+    def keep(self) -> None:
+        """Have the payload outlive the BTL's memory that it arrived in."""
+        self.payload = bytes(self.payload)
+
+
+def fragment_of(
+    kind: int,
+    flags: int,
+    source: int,
+    tag: int,
+    sequence: int,
+    length: int,
+    sender_request: int,
+    payload: bytes | memoryview,
+) -> Fragment:
+    """A fragment without remote memory. No `__init__`: it costs compiled callers the most."""
+    made = Fragment.__new__(Fragment)
+    made.kind = kind
+    made.flags = flags
+    made.source = source
+    made.tag = tag
+    made.sequence = sequence
+    made.length = length
+    made.sender_request = sender_request
+    made.payload = payload
+    made.remote = None
+    return made

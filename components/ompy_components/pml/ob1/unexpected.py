@@ -1,0 +1,153 @@
+"""Messages of one source that nobody has asked for yet, in order.
+
+Whatever is taken out is the first of its tag, or the first of all: so a line in order, and the
+first and last of each tag, find and remove in a step each, however many wait. Few messages, which
+is what most programs ever have here, are looked through instead: that is cheaper than an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ompy.data.constants import ANY_TAG
+
+from ompy_components.pml.ob1.fragment import Fragment
+
+SCANNED: Final = 8  # arbitrary: looking through so many costs about what an index does
+_SCANNED: Final = SCANNED
+
+
+class Line:
+    """Messages in order, found by their tag.
+
+    Attributes:
+        count: of them.
+        first: of them, or None.
+    """
+
+    __slots__ = ("_firsts", "_last", "_lasts", "count", "first")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: Fragment | None = None
+        self._last: Fragment | None = None
+        # the first and the last of each tag, once there were more than `SCANNED`
+        self._firsts: dict[int, Fragment] | None = None
+        self._lasts: dict[int, Fragment] | None = None
+
+    def append(self, fragment: Fragment) -> None:
+        """Put one behind all others."""
+        last = self._last
+        fragment.before = last
+        fragment.after = None
+        if last is None:
+            self.first = fragment
+        else:
+            last.after = fragment
+        self._last = fragment
+        self.count += 1
+        if self._firsts is not None:
+            self._index(fragment)
+        elif self.count > _SCANNED:
+            self._index_all()
+
+    def find(self, tag: int) -> Fragment | None:
+        """The first with this tag; it stays."""
+        if self._firsts is not None:
+            return self._firsts.get(tag)
+        fragment = self.first
+        while fragment is not None and fragment.tag != tag:
+            fragment = fragment.after
+        return fragment
+
+    def remove(self, fragment: Fragment) -> None:
+        """Take out one that is the first of its tag."""
+        before, after = fragment.before, fragment.after
+        if before is None:
+            self.first = after
+        else:
+            before.after = after
+        if after is None:
+            self._last = before
+        else:
+            after.before = before
+        fragment.before = fragment.after = None  # no circle keeps it
+        self.count -= 1
+        if self._firsts is not None:
+            self._unindex(fragment)
+
+    def _index_all(self) -> None:
+        self._firsts, self._lasts = {}, {}
+        fragment = self.first
+        while fragment is not None:
+            self._index(fragment)
+            fragment = fragment.after
+
+    def _index(self, fragment: Fragment) -> None:
+        firsts, lasts = self._firsts, self._lasts
+        assert firsts is not None
+        assert lasts is not None
+        last = lasts.get(fragment.tag)
+        if last is None:
+            firsts[fragment.tag] = fragment
+        else:
+            last.after_of_tag = fragment
+        lasts[fragment.tag] = fragment
+        fragment.after_of_tag = None
+
+    def _unindex(self, fragment: Fragment) -> None:
+        firsts, lasts = self._firsts, self._lasts
+        assert firsts is not None
+        assert lasts is not None
+        assert firsts[fragment.tag] is fragment, "messages of one tag are taken in order"
+        following = fragment.after_of_tag
+        if following is not None:
+            firsts[fragment.tag] = following
+            fragment.after_of_tag = None
+        else:
+            del firsts[fragment.tag]
+            del lasts[fragment.tag]
+        if not self.count:
+            self._firsts = self._lasts = None
+
+
+class UnexpectedQueue:
+    """What one source has sent in one communicator, and nobody has received.
+
+    ANY_TAG takes users' tags only, the negative ones are internal: each kind has a line.
+    """
+
+    __slots__ = ("_internal", "_users")
+
+    def __init__(self) -> None:
+        self._users = Line()
+        self._internal = Line()
+
+    def __len__(self) -> int:
+        return self._users.count + self._internal.count
+
+    def append(self, fragment: Fragment) -> None:
+        """Put one behind all others."""
+        line = self._users if fragment.tag >= 0 else self._internal
+        line.append(fragment)
+
+    def find(self, wanted: int) -> Fragment | None:
+        """The first that a receive for tag `wanted` takes, or None; it stays."""
+        if wanted == ANY_TAG:
+            return self._users.first
+        line = self._users if wanted >= 0 else self._internal
+        return line.find(wanted)
+
+    def remove(self, fragment: Fragment) -> None:
+        """Take out one that `find` gave."""
+        line = self._users if fragment.tag >= 0 else self._internal
+        line.remove(fragment)
+
+    def members(self) -> Iterator[Fragment]:
+        """All of them; those with users' tags first."""
+        for line in (self._users, self._internal):
+            fragment = line.first
+            while fragment is not None:
+                yield fragment
+                fragment = fragment.after
