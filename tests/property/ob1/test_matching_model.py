@@ -30,7 +30,7 @@ from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.net.virtual import Rail
 from ompy.runtime.process import RankProcess
 
-from tests.sim.p2p.programs import pattern, send, world
+from tests.sim.p2p.programs import pattern, send, wind_on, world
 from tests.support.effort import effort
 from tests.support.forms import interpreted_only
 from tests.support.mutants import MUTANTS, planted
@@ -44,7 +44,9 @@ TRANSPORTS = (
     {"btl": "self,tcp"},
     {"btl": "self,sm", "btl_sm_ring_slots": 2, "btl_sm_free_list_max": 1},
     {"btl": "self,tcp", "btl_tcp_free_list_max": 1, "btl_tcp_eager_limit": 512},
+    {"btl": "self,tcp", "pml_ob1_message_window": 2, "pml_ob1_unexpected_bytes": 400},
 )
+FIRSTS = (1, 2**32 - 4)  # numbers of the first message of each pair: the other wraps soon
 RAILS = (
     (Rail("only"),),
     (Rail("near"), Rail("far", latency=300_000, jitter=250_000, bandwidth=500)),
@@ -109,8 +111,9 @@ def begin(comm: Communicator, data: bytearray, message: Sent) -> Request:
     return request
 
 
-def run_rank(process: RankProcess, todo: list[Sent | Posted]) -> Outcome:
+def run_rank(process: RankProcess, todo: list[Sent | Posted], first: int = 1) -> Outcome:
     comm, pml = world(process), process.pml
+    wind_on(comm, first)
     sends, receives = [], []
     numbers = dict.fromkeys(range(comm.size), 0)
     for action in todo:
@@ -244,12 +247,12 @@ def worlds(draw: st.DrawFn) -> tuple[list[list[Sent | Posted]], dict, tuple[Rail
     programs = [draw(actions(ranks)) for _ in range(ranks)]
     transport = draw(st.sampled_from(TRANSPORTS))
     rails = draw(st.sampled_from(RAILS))
-    return programs, transport, rails, draw(st.integers(0, 2**32))
+    return programs, transport, rails, draw(st.integers(0, 2**32)), draw(st.sampled_from(FIRSTS))
 
 
 def examine(world_: tuple) -> None:
-    programs, transport, rails, seed = world_
-    todo = [lambda process, mine=mine: run_rank(process, mine) for mine in programs]
+    programs, transport, rails, seed, first = world_
+    todo = [lambda process, mine=mine: run_rank(process, mine, first) for mine in programs]
     job = virtual(len(programs), todo, seed=seed, rails=rails, **transport)
     for rank, outcome in enumerate(job.results):
         judge(rank, programs, outcome)

@@ -71,6 +71,8 @@ PARAMETERS: Choices = {
     "max_send_per_range": (3, 2, 1),
     "recv_pipeline_depth": (4, 3, 2, 1),
     "send_pipeline_depth": (3, 4, 2, 1),
+    "message_window": (65_536, 65_536, 1, 2, 5),
+    "unexpected_bytes": (2**27, 2**27, 1, 300, 10_000),
 }
 ACTION: Choices = {
     "sends": (True, False),

@@ -10,6 +10,7 @@ from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.runtime.process import RankProcess
+from ompy_components.pml.ob1.headers import SEQUENCE_MASK
 
 SIZES = (0, 1, 255, 256, 257, 4000, 4096, 4097, 65_536, 70_000, 1_000_003)
 
@@ -28,6 +29,13 @@ def pattern(size: int, salt: int) -> bytes:
 @cache
 def _block(salt: int) -> bytes:
     return bytes((salt + index * 7) % 251 for index in range(4099))
+
+
+def wind_on(comm: Communicator, number: int) -> None:
+    """Have the messages of a communicator that nobody has used have numbers from this one on."""
+    for rank in range(comm.size):
+        queue = comm.pml_state.peer(rank)
+        queue.sent, queue.expected = (number - 1) & SEQUENCE_MASK, number & SEQUENCE_MASK
 
 
 def send(data: bytes) -> ContiguousConvertor:

@@ -38,8 +38,21 @@ RECORDED = {
         (73, 0, -16, 6),
         "4900 000000000000 f0ffffffffffffff 0600000000000000",
     ),
+    headers.CREDIT_HEADER: (
+        (79, 1, 65_536, 2**32 + 5, 8),
+        "4f01 0000 00000100 0500000001000000 0800000000000000",
+    ),
 }
-SIZES = {"MATCH": 16, "RNDV": 32, "RGET": 48, "FRAG": 32, "ACK": 40, "PUT": 56, "FIN": 24}
+SIZES = {
+    "MATCH": 16,
+    "RNDV": 32,
+    "RGET": 48,
+    "FRAG": 32,
+    "ACK": 40,
+    "PUT": 56,
+    "FIN": 24,
+    "CREDIT": 24,
+}
 
 
 def test_every_header_is_recorded_and_has_the_size_it_has_elsewhere() -> None:
@@ -61,7 +74,8 @@ def test_every_byte_counts(header) -> None:
         except MPIError:
             assert position == 0, "only the type is checked"
         data[position] ^= 0x55
-    padding = 0 if fields[0] in (headers.MATCH, headers.RNDV, headers.RGET) else 6
+    paddings = {headers.MATCH: 0, headers.RNDV: 0, headers.RGET: 0, headers.CREDIT: 2}
+    padding = paddings.get(fields[0], 6)
     assert unchanged == padding
 
 
@@ -81,6 +95,8 @@ def test_what_is_packed_as_words_has_the_same_bytes() -> None:
         rest = (2**63 + 1, 9, 6, -300)
         recorded = headers.RGET_HEADER.pack(headers.RGET, *fields, *rest)
         assert headers.rget_words(*fields, *rest) == recorded
+    fields = (1, 2**32 - 1, 2**40, 2**50)
+    assert headers.credit_words(*fields) == headers.CREDIT_HEADER.pack(headers.CREDIT, *fields)
     fields = (1, 9, 6, 4, 131_072, 2**63 + 4096, 65_536)
     assert headers.put_words(*fields) == headers.PUT_HEADER.pack(headers.PUT, *fields)
     for size in (0, -16, 2**62):

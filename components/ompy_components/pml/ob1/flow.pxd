@@ -11,6 +11,7 @@ cdef long long BUFFERED
 cdef long long CREDIT
 cdef long long CREDIT_SIZE
 cdef long long ERR_PROC_FAILED
+cdef long long FLAG_ASK
 cdef long long FLAG_BARE
 cdef long long _COST
 cdef long long _MOST
@@ -27,7 +28,9 @@ cdef class PeerFlow:
     cdef public long long taken
     cdef public long long taken_next
     cdef public long long back
+    cdef public long long taken_step
     cdef public long long back_next
+    cdef public long long back_step
     cdef public long long orphans
 
 cdef class Flow:
@@ -35,8 +38,6 @@ cdef class Flow:
     cdef public dict peers
     cdef public long long window
     cdef long long _bytes
-    cdef long long _taken_step
-    cdef long long _back_step
     @cython.locals(peer=PeerFlow)
     cpdef PeerFlow peer(self, Proc proc)
     @cython.locals(size="long long", cost="long long")
@@ -50,6 +51,8 @@ cdef class Flow:
     @cython.locals(peer=PeerFlow)
     cpdef orphan_came(self, Proc proc)
     cpdef tell(self, PeerFlow peer)
+    cdef _tell(self, PeerFlow peer, int flags)
+    cdef _pace(self, PeerFlow peer, long long window)
 
 @cython.locals(length="long long")
 cpdef long long cost_of(Fragment fragment) except -1

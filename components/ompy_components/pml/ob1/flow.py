@@ -23,6 +23,7 @@ from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import (
     CREDIT,
     CREDIT_SIZE,
+    FLAG_ASK,
     FLAG_BARE,
     SEQUENCES,
     check,
@@ -56,14 +57,17 @@ class PeerFlow:
         polled: something looks after these.
         taken: messages from it that were taken in order, or had no communicator yet.
         taken_next: when it is told the next time.
+        taken_step: how often.
         back: bytes given back.
         back_next: when it is told the next time.
+        back_step: how often.
         orphans: messages that had no communicator when they came.
     """
 
     __slots__ = (
         "back",
         "back_next",
+        "back_step",
         "orphans",
         "polled",
         "proc",
@@ -73,6 +77,7 @@ class PeerFlow:
         "spent_max",
         "taken",
         "taken_next",
+        "taken_step",
         "waiting",
     )
 
@@ -83,7 +88,7 @@ class PeerFlow:
         self.waiting: deque[SendRequest] = deque()
         self.polled = False
         self.taken = self.back = self.orphans = 0
-        self.taken_next = self.back_next = 0
+        self.taken_next = self.back_next = self.taken_step = self.back_step = 0
 
 
 class Flow:
@@ -94,15 +99,12 @@ class Flow:
         window: messages that a sender may be ahead.
     """
 
-    __slots__ = ("_back_step", "_bytes", "_ob1", "_taken_step", "peers", "window")
+    __slots__ = ("_bytes", "_ob1", "peers", "window")
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
         self.window: int = values.message_window
         self._bytes: int = values.unexpected_bytes or _NO_LIMIT
-        self._taken_step = max(self.window // 2, 1)
-        # each message that is delivered at once gives back its cost: so these are told in time too
-        self._back_step = max(min(self._bytes // 2, self.window // 4 * _COST), 1)
         self.peers: dict[Proc, PeerFlow] = {}
 
     def peer(self, proc: Proc) -> PeerFlow:
@@ -111,8 +113,16 @@ class Flow:
         if peer is None:
             peer = self.peers[proc] = PeerFlow(proc)
             peer.sent_max, peer.spent_max = self.window, self._bytes
-            peer.taken_next, peer.back_next = self._taken_step, self._back_step
+            self._pace(peer, self.window)
+            peer.taken_next, peer.back_next = peer.taken_step, peer.back_step
         return peer
+
+    def _pace(self, peer: PeerFlow, window: int) -> None:
+        """Settle how often a sender is told that may be so many messages ahead."""
+        window = min(window, self.window)
+        peer.taken_step = max(window // 2, 1)
+        # each message that is delivered at once gives back its cost: so these are told in time too
+        peer.back_step = max(min(self._bytes // 2, window // 4 * _COST), 1)
 
     # -- the sender
 
@@ -134,15 +144,19 @@ class Flow:
             peer.polled = True
             # the queue of what waits knows of it, and looks whether the peer is still there
             self._ob1.pending.start(partial(self._advance, peer), peer)
+            self._tell(peer, FLAG_ASK)
 
     def credit_arrived(self, proc: Proc, data: memoryview) -> None:
-        """CREDIT: the receiver has taken messages, and given back bytes."""
+        """CREDIT: the receiver has taken messages, and given back bytes; or it asks how many."""
         check(CREDIT, CREDIT_SIZE, data)
         peer = self.peer(proc)
         sent_max = raw.word(data, 8) + self.window
         peer.sent_max = max(peer.sent_max, sent_max)
         spent_max = raw.word(data, 16) + self._bytes
         peer.spent_max = max(peer.spent_max, spent_max)
+        if raw.word(data, 0) >> 8 & FLAG_ASK:
+            self._pace(peer, raw.word(data, 0) >> 32)
+            self._tell(peer, 0)
         if peer.waiting:
             self._release(peer)
 
@@ -188,15 +202,19 @@ class Flow:
 
     def tell(self, peer: PeerFlow) -> None:
         """Tell a sender how far this rank is."""
-        peer.taken_next = peer.taken + self._taken_step
-        peer.back_next = peer.back + self._back_step
+        self._tell(peer, 0)
+
+    def _tell(self, peer: PeerFlow, flags: int) -> None:
+        peer.taken_next = peer.taken + peer.taken_step
+        peer.back_next = peer.back + peer.back_step
         if peer.proc.departed:
             return
         try:
             endpoint = self._ob1.endpoint(peer.proc)
         except MPIError:
             return  # no path leads there any more
-        self._ob1.control.send(endpoint, credit_words(peer.taken, peer.back), CREDIT)
+        message = credit_words(flags, self.window, peer.taken, peer.back)
+        self._ob1.control.send(endpoint, message, CREDIT)
 
 
 def cost_of(fragment: Fragment) -> int:

@@ -13,7 +13,8 @@ cpdef bytes match_words(unsigned long long flags, unsigned long long context_id,
 cpdef bytes rget_words(unsigned long long flags, unsigned long long context_id, long long source, long long tag, unsigned long long sequence, unsigned long long length, unsigned long long send_id, unsigned long long fragment_id, long long address)
 cpdef bytes put_words(unsigned long long flags, unsigned long long send_id, unsigned long long fragment_id, unsigned long long receive_id, unsigned long long offset, unsigned long long address, unsigned long long size)
 cpdef bytes fin_words(long long size, unsigned long long fragment_id)
-cpdef bytes credit_words(long long taken, unsigned long long back)
+@cython.locals(first="unsigned long long")
+cpdef bytes credit_words(unsigned long long flags, unsigned long long window, long long taken, unsigned long long back)
 cpdef long long as_signed(long long low) except? -1
 cpdef check(int tag, Py_ssize_t size, data)
 cpdef tuple parse(header, int tag, data)

@@ -43,6 +43,7 @@ assert (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN) == (65, 66, 67, 68, 70, 72, 73)
 FLAG_ACK: Final = 0x01
 FLAG_BARE: Final = 0x02  # of a RNDV or RGET: there was no credit for a payload
 FLAG_PIN: Final = 0x04
+FLAG_ASK: Final = 0x01  # of a CREDIT: who sends it cannot go on, and wants one
 FLAG_CONTIG: Final = 0x08
 FLAG_NORDMA: Final = 0x10
 FLAG_SIGNAL: Final = 0x20
@@ -75,8 +76,9 @@ assert PUT_HEADER.size == 56
 # type u8 @0, flags u8 @1, size i64 @8 (bytes moved, or a negative error), RDMA fragment u64 @16
 FIN_HEADER: Final = Struct("<BB6xqQ")
 assert FIN_HEADER.size == 24
-# type u8 @0, flags u8 @1, messages taken u64 @8, bytes given back u64 @16: all that ever were
-CREDIT_HEADER: Final = Struct("<BB6xQQ")
+# type u8 @0, flags u8 @1, own window u32 @4, messages taken u64 @8, bytes given back u64 @16;
+# of these two all that ever were
+CREDIT_HEADER: Final = Struct("<BB2xIQQ")
 assert CREDIT_HEADER.size == 24
 
 # the largest header, PUT's: what an eager limit must leave room for
@@ -147,9 +149,10 @@ def fin_words(size: int, fragment_id: int) -> bytes:
     return raw.three_words(FIN, size, fragment_id)
 
 
-def credit_words(taken: int, back: int) -> bytes:
+def credit_words(flags: int, window: int, taken: int, back: int) -> bytes:
     """A CREDIT."""
-    return raw.three_words(CREDIT, taken, back)
+    first = CREDIT | flags << 8 | window << 32
+    return raw.three_words(first, taken, back)
 
 
 def as_signed(low: int) -> int:

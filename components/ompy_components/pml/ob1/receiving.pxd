@@ -65,7 +65,7 @@ cdef class Receiving(ReceiverHalf):
     @cython.locals(request=RecvRequest)
     cdef _match(self, Matching matching, PeerQueue queue, Fragment fragment)
     cdef _wait(self, PeerQueue queue, Fragment fragment)
-    @cython.locals(fragment=Fragment)
+    @cython.locals(fragment=Fragment, queue=PeerQueue)
     cpdef adopt(self, Matching matching)
     cpdef deliver(self, RecvRequest request, Fragment fragment)
     @cython.locals(length="long long", convertor=Convertor)

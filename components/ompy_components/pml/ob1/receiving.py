@@ -246,7 +246,8 @@ class Receiving(ReceiverHalf):
         """A communicator was made: take in what arrived for it before."""
         waiting = self.orphans.pop(matching.communicator.context_id, [])
         for fragment in waiting:
-            matching.peer(fragment.source).flow.taken -= 1  # they were counted when they came
+            queue = matching.peer(fragment.source)
+            queue.flow.taken -= 1  # they were counted when they came
         # each sender's in order, or the last of many would seem too far ahead
         for fragment in sorted(waiting, key=_place):
             self._arrived(matching, matching.communicator.context_id, fragment)

@@ -21,6 +21,13 @@ def waiting(ob1: Ob1) -> list[str]:
     for matching in ob1.matchings():
         lines += list(_posted(matching))[:MOST]
         lines += list(_unexpected(matching))[:MOST]
+    for peer in ob1.flow.peers.values():
+        if peer.waiting:
+            under_way = peer.sent - len(peer.waiting)
+            lines.append(
+                f"{len(peer.waiting)} sends to {peer.proc} wait until it has taken some of the "
+                f"{under_way} messages before them (message_window {ob1.flow.window})"
+            )
     if len(ob1.pending):
         lines.append(f"{len(ob1.pending)} sends wait for room in a BTL")
     return lines
