@@ -40,6 +40,9 @@ STEPS = [
     tests("files named as modules", "tests/proc/test_shadow_modules.py", OMPY_EFFORT="2"),
     tests("no room", f"{LAUNCHER}/test_no_room.py", OMPY_EFFORT="2"),
     tests("hosts", "tests/netns", OMPY_EFFORT="2"),
+    tests(
+        "300,000 messages over unequal rails", "tests/netns/test_unequal_rails.py", OMPY_EFFORT="10"
+    ),
     Step("hosts, 50 kills of each", ["tools/host_kills.py"]),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="8"),

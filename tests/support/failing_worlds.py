@@ -43,12 +43,22 @@ CLASSES = [  # with three, one that gives up leaves the others waiting for it
 
 @dataclass(frozen=True)
 class Design:
-    """What the worlds of a group have in common."""
+    """What the worlds of a group have in common.
+
+    Attributes:
+        traffic, kind: of `TRAFFIC` and `RAILS`.
+        programs: of the ranks.
+        rails: between them.
+        first: number of the first message of each pair.
+        parameters: bfo's that are not the default.
+    """
 
     traffic: str
     kind: str
     programs: list[list[Sent | Posted]]
     rails: tuple[FailingRail, ...]
+    first: int = 1
+    parameters: dict[str, object] = field(default_factory=dict)
 
     @property
     def immortal(self) -> tuple[int, ...]:
@@ -76,7 +86,12 @@ def draw(group: int) -> Design:
     ranks, actions, sizes = TRAFFIC[traffic]
     programs = draw_programs(random, ranks, actions, sizes)
     rails = tuple(_rail(random, kind) for _ in range(random.choice((2, 2, 2, 3))))
-    return Design(traffic, kind, programs, rails)
+    first = random.choice((1, 2**32 - 3))  # the numbers wrap soon
+    limits: dict[str, object] = {
+        "message_window": random.choice((65_536, 65_536, 1, 3)),
+        "unexpected_bytes": random.choice((2**27, 2**27, 1, 900)),
+    }
+    return Design(traffic, kind, programs, rails, first, limits)
 
 
 def _rail(random: Random, kind: str) -> FailingRail:
@@ -152,6 +167,7 @@ def run(design: Design, seed: int, faults: list[Fault]) -> Outcome:
         design.rails,
         faults,
         seed=seed,
+        parameters=design.parameters,
         immortal=design.immortal,
         lossy=design.kind == "all rails",
         strict=False,  # one may go on over fewer transfers than the dry run had
@@ -177,7 +193,7 @@ def run(design: Design, seed: int, faults: list[Fault]) -> Outcome:
 def _run(process: Any, mine: list[Sent | Posted], design: Design) -> Any:
     """A rank's program; None where all rails are gone, which only some worlds may say."""
     try:
-        return run_rank(process, mine)
+        return run_rank(process, mine, design.first)
     except MPIError as error:
         if design.kind != "all rails" or error.code != ERR_PROC_FAILED:
             raise

@@ -51,8 +51,9 @@ cdef class ReceiveQueue:
     cpdef RecvRequest find(self, long tag)
     @cython.locals(exact=RecvRequest, wild=RecvRequest)
     cdef RecvRequest _indexed(self, long tag)
-    @cython.locals(before=RecvRequest, after=RecvRequest)
     cpdef bint remove(self, RecvRequest request) except -1
+    @cython.locals(before=RecvRequest, after=RecvRequest)
+    cdef _unlink(self, RecvRequest request)
     @cython.locals(request=RecvRequest)
     cpdef list members(self)
     @cython.locals(request=RecvRequest)

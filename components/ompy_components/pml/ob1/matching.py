@@ -159,16 +159,18 @@ class ReceiveQueue:
 
     def append(self, request: RecvRequest) -> None:
         """Put one behind all others."""
+        request.queued = True
+        self._count += 1
         last = self._last
+        self._last = request
+        if last is None:  # mostly there is no other: its neighbours are not looked at
+            self._first = request
+            return
+        if last is self._first:
+            last.before = None
+        last.after = request
         request.before = last
         request.after = None
-        request.queued = True
-        if last is None:
-            self._first = request
-        else:
-            last.after = request
-        self._last = request
-        self._count += 1
         if self._firsts is not None:
             self._index(request)
         elif self._count > SCANNED:
@@ -180,7 +182,7 @@ class ReceiveQueue:
             return self._indexed(tag)
         request = self._first
         while request is not None and not fits(request.wanted_tag, tag):
-            request = request.after
+            request = request.after if request is not self._last else None
         return request
 
     def _indexed(self, tag: int) -> RecvRequest | None:
@@ -198,6 +200,17 @@ class ReceiveQueue:
         if not request.queued:
             return False
         request.queued = False
+        self._count -= 1
+        if self._count:
+            self._unlink(request)
+        else:
+            self._first = self._last = None
+        if self._firsts is not None:
+            self._unindex(request)
+        return True
+
+    def _unlink(self, request: RecvRequest) -> None:
+        """Take one out of several."""
         before, after = request.before, request.after
         if before is None:
             self._first = after
@@ -208,10 +221,6 @@ class ReceiveQueue:
         else:
             after.before = before
         request.before = request.after = None  # no circle keeps it
-        self._count -= 1
-        if self._firsts is not None:
-            self._unindex(request)
-        return True
 
     def members(self) -> list[RecvRequest]:
         """All of them."""
@@ -219,7 +228,7 @@ class ReceiveQueue:
         request = self._first
         while request is not None:
             found.append(request)
-            request = request.after
+            request = request.after if request is not self._last else None
         return found
 
     def _index_all(self) -> None:
@@ -227,7 +236,7 @@ class ReceiveQueue:
         request = self._first
         while request is not None:
             self._index(request)
-            request = request.after
+            request = request.after if request is not self._last else None
 
     def _index(self, request: RecvRequest) -> None:
         firsts, lasts = self._firsts, self._lasts
@@ -383,13 +392,15 @@ class Matching:
     def _find(self, source: int, tag: int, remove: bool) -> Fragment | None:
         if source != ANY_SOURCE:
             queue = self._peers[source]
-            return _unexpected(queue, tag, remove) if queue is not None else None
+            if queue is None or not queue.unexpected.count:
+                return None
+            return _unexpected(queue, tag, remove)
         # round-robin from the source behind the last one found, so that none starves
         size = len(self._peers)
         for step in range(1, size + 1):
             rank = (self._last_probed + step) % size
             queue = self._peers[rank]
-            if queue is not None:
+            if queue is not None and queue.unexpected.count:
                 fragment = _unexpected(queue, tag, remove)
                 if fragment is not None:
                     self._last_probed = rank

@@ -28,6 +28,7 @@ cdef class Line:
 cdef class UnexpectedQueue:
     cdef Line _users
     cdef Line _internal
+    cdef public Py_ssize_t count
     @cython.locals(line=Line)
     cpdef append(self, Fragment fragment)
     @cython.locals(line=Line)

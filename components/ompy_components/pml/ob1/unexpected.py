@@ -116,21 +116,23 @@ class UnexpectedQueue:
     """What one source has sent in one communicator, and nobody has received.
 
     ANY_TAG takes users' tags only, the negative ones are internal: each kind has a line.
+
+    Attributes:
+        count: of them.
     """
 
-    __slots__ = ("_internal", "_users")
+    __slots__ = ("_internal", "_users", "count")
 
     def __init__(self) -> None:
+        self.count = 0
         self._users = Line()
         self._internal = Line()
-
-    def __len__(self) -> int:
-        return self._users.count + self._internal.count
 
     def append(self, fragment: Fragment) -> None:
         """Put one behind all others."""
         line = self._users if fragment.tag >= 0 else self._internal
         line.append(fragment)
+        self.count += 1
 
     def find(self, wanted: int) -> Fragment | None:
         """The first that a receive for tag `wanted` takes, or None; it stays."""
@@ -143,6 +145,7 @@ class UnexpectedQueue:
         """Take out one that `find` gave."""
         line = self._users if fragment.tag >= 0 else self._internal
         line.remove(fragment)
+        self.count -= 1
 
     def members(self) -> Iterator[Fragment]:
         """All of them; those with users' tags first."""
