@@ -6,9 +6,9 @@ limits, and up to three faults of every kind there is.
 
 What has to hold: the simulator itself never fails, no world is stuck, and a program ends well, with
 every byte it was sent. Where faults may take the last path between two ranks (`World.spared` says
-where they cannot) the program may end with an MPI exception instead; with ob1 it may also wait
-for ever, as the one that waits for a message hears nothing of it: that its send failed is the
-sender's to know.
+where they cannot) the program may end with an MPI exception instead. Once a path has gone that was
+the last, or any with ob1, it may also wait for ever: that a message cannot be delivered is its
+sender's to know, and that one may be waiting for somebody else.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ def world(number: int, folder: Path) -> tuple[World, Counter[str]]:
     trial = run(made, path)
     outcome = trial.outcome
     raised = trial.signature == ("failed", 1, RAISED) and not made.spared
-    waits = outcome.kind == "deadlock" and made.pml == "ob1" and not made.spared
+    lost = made.pml == "ob1" or any(event["last"] for event in outcome.rails)
+    waits = outcome.kind == "deadlock" and lost and not made.spared
     fine = outcome.kind == "ended" or raised or waits
     assert fine, f"{outcome.kind}: {outcome.text}\n{trial.output}"
     if not number % TWICE:

@@ -431,6 +431,7 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
         timeout_source=source,
         quiet=options["quiet"],
         start_timeout_ms=values.start_timeout_ms,
+        attach_timeout_ms=values.attach_timeout_ms,
         heartbeat_ms=values.heartbeat_ms,
         heartbeat_misses=values.heartbeat_misses,
         launcher_misses=values.launcher_misses,

@@ -316,6 +316,16 @@ CATALOG: Final = (
                 minimum=1,
             ),
             Parameter(
+                "attach_timeout_ms",
+                "int",
+                300_000,  # arbitrary: 200 ranks on two busy cores take less; who has ended is known
+                "How long a rank that starts waits for the first answer of its host's agent, which "
+                "starts all ranks of the host before it answers any.",
+                level=5,
+                unit="ms",
+                minimum=1,
+            ),
+            Parameter(
                 "heartbeat_ms",
                 "int",
                 250,  # arbitrary: with the misses below a dead host is known in under 2 s

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.job import App, Job
 from ompy.runtime.control import (
+    AGENT_NAME,
+    ATTACH_MS,
     KEY_SIZE,
     ControlError,
     Decoder,
@@ -83,7 +85,7 @@ def serve(connection: Connection, warm: WarmStart | None = None) -> ForkedRank:
 def _become_agent() -> None:
     """Leave the launcher's terminal and standard streams, keep its standard error."""
     os.setsid()
-    control_process(_SET_NAME, b"ompy-agent")
+    control_process(_SET_NAME, AGENT_NAME.encode())
     become_subreaper()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -113,6 +115,7 @@ def _run(
         if placement.node != start.header["node"]:
             continue
         environment = rank_environment(job, placement, os.environ, start.header["universe"])
+        environment[ATTACH_MS] = str(start.header["attach_timeout_ms"])
         with_stdin = placement.rank == job.stdin_rank
         app = job.apps[placement.app]
         program = _to_fork(warm, app, environment) if start.header["fork_ranks"] else None

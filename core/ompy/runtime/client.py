@@ -22,6 +22,8 @@ from ompy.frameworks.proc import Modex
 from ompy.frameworks.wireup import WireUp
 from ompy.runtime.control import (
     AGENT_FD,
+    AGENT_NAME,
+    ATTACH_MS,
     KEY_SIZE,
     ControlError,
     Decoder,
@@ -33,10 +35,12 @@ from ompy.runtime.control import (
 )
 from ompy.runtime.modex import pack, unpack
 
-ATTACH_PATIENCE: Final = 30.0  # s; arbitrary: an agent never computes, it answers at once
+ATTACH_PATIENCE: Final = 300.0  # s; arbitrary: the default of plm_base_attach_timeout_ms
+UNANSWERED: Final = 1  # arbitrary: what an uncaught exception of Python ends with
 ABORT_PATIENCE: Final = 30.0  # s; arbitrary: far longer than ranks are given to end
 AGENT_GONE: Final = 1  # exit code nobody is left to read
 _SETSIG: Final = 10  # Linux F_SETSIG
+_INT: Final = 4  # bytes; Linux: of a pid_t, the first of three in struct ucred
 
 
 def attach() -> AgentClient | None:
@@ -48,21 +52,25 @@ def attach() -> AgentClient | None:
     Raises:
         MPIError: ERR_OTHER: the rank has an MPI process already, or there is no agent behind
             the descriptor.
+        SystemExit: the agent does not answer in time; it has been left a word why.
     """
     number = os.environ.pop(AGENT_FD, None)
+    patience = _patience(os.environ.pop(ATTACH_MS, ""))
     if number is None:
         return None
     ours, theirs = socket.socketpair()
     try:
         _knock(number, theirs)
         theirs.close()
-        ours.settimeout(ATTACH_PATIENCE)
+        ours.settimeout(patience)
         decoder = Decoder()
         answer = _first_frame(ours, decoder)
         ours.settimeout(None)
     except (OSError, ValueError, ControlError) as problem:
         theirs.close()
         ours.close()
+        if isinstance(problem, TimeoutError) and _leave_word(int(number), patience):
+            raise SystemExit(UNANSWERED) from None
         text = (
             f"{AGENT_FD}={number} does not lead to an agent: {problem}. Start the program directly "
             "under ompy-run; a program in between must pass on its open descriptors"
@@ -73,6 +81,37 @@ def attach() -> AgentClient | None:
         raise MPIError(ERR_OTHER, answer.body.decode())
     os.close(int(number))
     return AgentClient(ours, decoder, answer)
+
+
+def _patience(text: str) -> float:
+    """Seconds to wait for the first answer."""
+    return int(text) / 1000 if text.isdecimal() and int(text) else ATTACH_PATIENCE
+
+
+def _leave_word(number: int, patience: float) -> bool:
+    """Tell a busy agent that its rank has given it up, which it hears when it gets there.
+
+    So the launcher says once, for all such ranks, what otherwise each would with a traceback.
+
+    Returns:
+        False where there is no agent that would hear it.
+    """
+    with socket.socket(fileno=os.dup(number)) as door:
+        credentials = door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 3 * _INT)
+        agent = int.from_bytes(credentials[:_INT], sys.byteorder)
+        try:
+            with open(f"/proc/{agent}/comm") as file:
+                if file.read().strip() != AGENT_NAME:
+                    return False
+            reason = (
+                f"its agent (process {agent}) has not answered within {patience:g} s. It starts "
+                "all ranks of its host before it answers any, and the machine is too busy for so "
+                "many. Start fewer, or raise plm_base_attach_timeout_ms"
+            )
+            send_all(door, encode(Kind.UNEXECUTABLE, {"code": UNANSWERED}, reason.encode()))
+        except OSError:
+            return False
+    return True
 
 
 def _knock(number: str, connection: socket.socket) -> None:

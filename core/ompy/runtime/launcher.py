@@ -34,6 +34,7 @@ class LaunchOptions(NamedTuple):
         timeout_source: what set the timeout, for the message.
         quiet: say nothing about how the job ended.
         start_timeout_ms: how long agents of other hosts may take to be ready.
+        attach_timeout_ms: how long a rank waits for the first answer of its agent.
         heartbeat_ms: how often they and the launcher let each other hear from them.
         heartbeat_misses: how often the launcher hears nothing before an agent is lost.
         launcher_misses: the same for the launcher, with the agents.
@@ -56,6 +57,7 @@ class LaunchOptions(NamedTuple):
     timeout_source: str = ""
     quiet: bool = False
     start_timeout_ms: int = 0
+    attach_timeout_ms: int = 300_000  # as the parameter
     heartbeat_ms: int = 0
     heartbeat_misses: int = 0
     launcher_misses: int = 0
@@ -165,6 +167,7 @@ def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions) -> N
             "fork_ranks": options.fork_ranks,
             "agent_misses": options.heartbeat_misses,
             "start_timeout_ms": options.start_timeout_ms,
+            "attach_timeout_ms": options.attach_timeout_ms,
         }
         frame = encode(Kind.START, header, body)
         if link.remote:

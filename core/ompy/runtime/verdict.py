@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ompy.frameworks.job import Job
+from ompy.runtime.rank_spans import ranks_in_words
 from ompy.runtime.ranks import Stage
 
 IMPROPER: Final = 1  # reference openmpi.md 2.6: an end without MPI_Init or MPI_Finalize
@@ -79,6 +80,8 @@ class Verdict:
 
     def __init__(self, job: Job) -> None:
         self.failure: Failure | None = None
+        self._unstarted: dict[str, list[int]] = {}  # ranks, by why
+        self._told: Failure | None = None  # about these
         self._ranks = [
             _Rank(p.rank, job.hosts[p.node], _shown(job.apps[p.app].argv)) for p in job.placements
         ]
@@ -93,8 +96,14 @@ class Verdict:
         self._ranks[rank].pid = pid
 
     def unstarted(self, rank: int, code: int, reason: str) -> None:
-        """A rank could not be started."""
-        self._fail(code, f"Rank {rank} could not be started: {reason}.", rank)
+        """A rank could not be started. Those of which the same is said are told of together."""
+        equal = self._unstarted.setdefault(reason, [])
+        equal.append(rank)
+        if self.failure is None or (self.failure is self._told and len(equal) > 1):
+            who = ranks_in_words(equal)
+            facts = self._ranks[equal[0]].facts() if len(equal) == 1 else ()
+            headline = f"{who[0].upper()}{who[1:]} could not be started: {reason}."
+            self.failure = self._told = Failure(code, headline, facts)
 
     def advanced(self, rank: int, stage: Stage) -> None:
         """A rank has reached a stage."""
@@ -180,11 +189,11 @@ class Verdict:
 
     def _whereabouts(self) -> tuple[tuple[str, str], ...]:
         """How far the ranks that still run have come, by stage."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, list[int]] = {}
         for rank in self._ranks:
             if not rank.exited:
-                found.setdefault(rank.stage, []).append(str(rank.number))
-        return tuple((stage, "rank " + ", ".join(names)) for stage, names in found.items())
+                found.setdefault(rank.stage, []).append(rank.number)
+        return tuple((stage, ranks_in_words(ranks)) for stage, ranks in found.items())
 
     def signalled(self, number: int) -> None:
         """The launcher was told to end."""

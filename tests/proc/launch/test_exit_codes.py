@@ -145,9 +145,9 @@ def test_timeout(launch, how):
         assert result.code == 110
         assert f"longer than {seconds} s" in result.err
         assert blocks(result) == 1
-        if "initialized rank 0, 1" in result.err:
+        if "initialized ranks 0, 1" in result.err:
             break
-    assert "initialized rank 0, 1" in result.err
+    assert "initialized ranks 0, 1" in result.err
 
 
 def test_timeout_that_is_not_reached(launch):

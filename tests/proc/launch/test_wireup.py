@@ -335,3 +335,15 @@ def test_somebody_else_at_the_other_end(monkeypatch, answer):
         with pytest.raises(MPIError, match="does not lead to an agent"):
             client.attach()
         thread.join()
+
+
+def test_a_rank_that_is_not_answered_leaves_a_word_and_no_traceback(launch):
+    """All ranks of a host are started before one is answered: a crowd takes its time."""
+    patience = ["--mca", "plm_base_attach_timeout_ms", "1"]
+    result = launch.python(6, "from mpi4py import MPI", *patience)
+    assert result.code == 1
+    assert "Traceback" not in result.err
+    said = " ".join(result.err.split())
+    assert said.count("could not be started: its agent (process ") == 1
+    assert said.count("has not answered within 0.001 s") == 1
+    assert "plm_base_attach_timeout_ms" in said

@@ -55,6 +55,24 @@ def test_exit_code_of_the_first_to_fail(verdict):
     )
 
 
+def test_ranks_that_could_not_be_started_for_one_reason_are_told_of_together(verdict):
+    verdict.unstarted(1, 1, "the agent is busy")
+    assert verdict.failure.headline == "Rank 1 could not be started: the agent is busy."
+    assert ("rank", "1") in verdict.failure.facts
+    verdict.unstarted(2, 1, "the agent is busy")
+    verdict.exited(2, 1)
+    verdict.unstarted(0, 127, "another reason")
+    assert verdict.failure.headline == "Ranks 1, 2 could not be started: the agent is busy."
+    assert (verdict.exit_code, verdict.failure.facts) == (1, ())
+
+
+def test_a_rank_that_could_not_be_started_hides_no_earlier_failure(verdict):
+    verdict.exited(0, 3)
+    verdict.unstarted(1, 1, "the agent is busy")
+    verdict.unstarted(2, 1, "the agent is busy")
+    assert verdict.exit_code == 3
+
+
 def test_exit_code_after_finalizing_counts(verdict):
     full_life(verdict, 0, 5)
     assert verdict.exit_code == 5
