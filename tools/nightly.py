@@ -54,6 +54,7 @@ STEPS = [
     Step("10,000 programs under faults", ["tools/sim_sweep.py"]),
     Step("10,000 worlds of dying rails", ["tools/bfo_sweep.py", "--worlds", "10000"]),
     Step("12 cuts of rails", ["tools/cable_cuts.py", "--cuts", "12"]),
+    Step("mutated traces, scripts, lists, options", ["tools/mutants.py", "--count", "5000"]),
     tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
     tests("usnic's kit", "tests/conformance/test_in_tree.py", "-k", "Usnic", OMPY_EFFORT="4"),
     tests("openib's kit", "tests/conformance/test_in_tree.py", "-k", "Openib", OMPY_EFFORT="2"),

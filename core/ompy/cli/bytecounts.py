@@ -6,6 +6,9 @@ from typing import Final
 
 import click
 
+from ompy.cli.command_line import counted, shown
+
+SIZE_MAX: Final = 1 << 63  # bytes; C: ssize_t
 _FACTORS: Final = {"k": 1024, "m": 1024**2, "g": 1024**3}
 
 
@@ -17,6 +20,7 @@ def parse_bytes(text: str) -> int:
     """
     word = text.strip().lower()
     digits, factor = (word[:-1], _FACTORS[word[-1]]) if word[-1:] in _FACTORS else (word, 1)
-    if not digits.isdecimal():
-        raise click.BadParameter(f"{word} is not a size such as 512, 64k or 8m")
-    return int(digits) * factor
+    count = counted(digits)
+    if count is None or count * factor >= SIZE_MAX:
+        raise click.BadParameter(f"{shown(word)} is not a size such as 512, 64k or 8m")
+    return count * factor

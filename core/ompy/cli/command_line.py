@@ -52,6 +52,23 @@ SAMPLE_RAILS: Final = "bml_base_sample_rails"  # behind --watch-rails and --reco
 TRACE_DIRECTORY: Final = "trace_base_directory"  # the parameter behind --trace
 
 
+RANKS_MAX: Final = 1_000_000  # of a job; arbitrary: more than any machine runs
+_DIGITS_MAX: Final = 18  # of a number that is looked at; C: int64_t has all of these
+_SHOWN_MAX: Final = 80  # characters; arbitrary: a line of a terminal
+
+
+def counted(text: str) -> int | None:
+    """The number that is written in decimal digits; None if it is none, or too large."""
+    plain = text.isascii() and text.isdecimal() and len(text.lstrip("0")) <= _DIGITS_MAX
+    return int(text.lstrip("0") or "0") if plain else None
+
+
+def shown(text: str) -> str:
+    """A piece of input for a message: on one line, and only its beginning where it is long."""
+    short = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+    return short if short.isprintable() else repr(short)
+
+
 class CommandError(Exception):
     """What the user asked for cannot be done. Nothing has been started.
 
@@ -101,9 +118,10 @@ class _NotPlain(Exception):
 
 
 def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+    value = counted(text)
+    if not value or value > RANKS_MAX:
         raise _NotPlain
-    return int(text)
+    return value
 
 
 # what click makes of a command line without options; a test compares the two

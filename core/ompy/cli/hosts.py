@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ompy.cli.command_line import CommandError
+from ompy.cli.command_line import RANKS_MAX, CommandError, counted, shown
 from ompy.mca.errors import did_you_mean
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1"})
@@ -18,6 +18,8 @@ _KEYS: Final = sorted({*SLOT_KEYS, *LIMIT_KEYS, *USER_KEYS, PORT_KEY})
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # never an option of a remote shell
 _EQUALS: Final = re.compile(r"\s*=\s*")
 PORT_MAX: Final = 65535  # TCP's largest port
+NAME_MAX: Final = 255  # characters; RFC 1035 2.3.4 has so many for a name of the DNS
+FILE_MAX: Final = 64 << 20  # bytes; arbitrary: a line of 64 for each of a million hosts
 
 
 class Host(NamedTuple):
@@ -105,6 +107,7 @@ def _word(word: str, here: str, cores: int) -> _Mention:
     name, colon, count = word.partition(":")
     user, name = _login(name, where)
     name = _canonical(name, here)
+    where = shown(where)
     if not colon:
         return _Mention(Host(name, 1, user=user), counted=False)
     if count == "*":
@@ -117,9 +120,12 @@ def _word(word: str, here: str, cores: int) -> _Mention:
 
 def _file(path: str, here: str) -> list[_Mention]:
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
+        with open(path, "rb") as file:
+            content = file.read(FILE_MAX + 1)
+        if len(content) > FILE_MAX:
+            raise CommandError(f"--hostfile {path}: it has more than {FILE_MAX >> 20} MiB")
+        lines = content.decode().split("\n")
+    except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise CommandError(f"--hostfile {path}: it cannot be read: {why}") from None
     found = []
@@ -140,7 +146,7 @@ def _line(words: Sequence[str], where: str, here: str) -> _Mention:
         key = written.lower().replace("-", "_")
         if not equals or key not in _KEYS:
             near = did_you_mean(key, _KEYS)
-            raise CommandError(f"{where}: {word} is no setting of a host{near}")
+            raise CommandError(f"{where}: {shown(word)} is no setting of a host{near}")
         if key in SLOT_KEYS:
             slots, counted = _number(value, where, written), True
         elif key in LIMIT_KEYS:
@@ -163,8 +169,8 @@ def _login(text: str, where: str) -> tuple[str, str]:
 
 
 def _checked(name: str, where: str, what: str) -> str:
-    if not _NAME.fullmatch(name):
-        text = f"{where}: {name!r} is no name of a {what}"
+    if len(name) > NAME_MAX or not _NAME.fullmatch(name):
+        text = f"{shown(where)}: {shown(name)!r} is no name of a {what}"
         raise CommandError(f"{text}: letters, digits, '.', '-' and '_' are taken")
     return name
 
@@ -175,10 +181,11 @@ def _canonical(name: str, here: str) -> str:
     return here if same else name
 
 
-def _number(text: str, where: str, what: str, most: int = 1_000_000) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= most):
-        raise CommandError(f"{where}: {text!r} is no number of {what} from 1 to {most}")
-    return int(text)
+def _number(text: str, where: str, what: str, most: int = RANKS_MAX) -> int:
+    value = counted(text)
+    if value is None or not 1 <= value <= most:
+        raise CommandError(f"{where}: {shown(text)!r} is no number of {what} from 1 to {most}")
+    return value
 
 
 def _only(listed: Sequence[_Mention], named: Sequence[_Mention], where: str) -> list[_Mention]:
@@ -217,5 +224,8 @@ def _joined(mentions: Iterable[_Mention]) -> list[_Mention]:
 
 
 def _merge(mentions: Sequence[_Mention]) -> Allocation:
+    slots = sum(mention.host.slots for mention in mentions)
+    if slots > RANKS_MAX:
+        raise CommandError(f"the hosts have {slots} slots in all; a job has {RANKS_MAX} at most")
     names = [mention.host.name for mention in mentions for _ in range(mention.host.slots)]
     return Allocation(tuple(mention.host for mention in _joined(mentions)), tuple(names))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,8 +13,10 @@ from ompy.cli.command_line import (
     TRACE_DIRECTORY,
     CommandError,
     Group,
+    counted,
     parameters,
     parse,
+    shown,
     tell,
 )
 from ompy.cli.exports import common_exports, environment
@@ -127,7 +131,8 @@ def _managed() -> list[tuple[str, int]] | None:
     try:
         return allocated_hosts(os.environ)
     except ValueError as problem:
-        raise CommandError(f"the allocation cannot be understood: {problem}") from None
+        text = "the allocation (SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE) cannot be understood"
+        raise CommandError(f"{text}: {problem}; unset SLURM_JOB_ID to leave it alone") from None
 
 
 def _map_by(first: Group) -> MapBy:
@@ -196,11 +201,12 @@ def _swallowed(group: Group) -> str:
 def _stdin_rank(text: str, size: int) -> int:
     if text == "none":
         return -1
-    if not text.isdecimal():
-        raise CommandError(f"--stdin {text}: a rank or none is needed")
-    if int(text) >= size:
+    rank = counted(text)
+    if rank is None:
+        raise CommandError(f"--stdin {shown(text)}: a rank or none is needed")
+    if rank >= size:
         raise CommandError(f"--stdin {text}: the last of {size} ranks is {size - 1}")
-    return int(text)
+    return rank
 
 
 def find_program(name: str, environment: tuple[tuple[str, str], ...], directory: str) -> None:
@@ -331,6 +337,8 @@ def timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float
         CommandError: the variable makes no sense, or says something else than the option.
     """
     text = environment.get("MPIEXEC_TIMEOUT", "")
+    if option is not None and not 0 < option < float("inf"):
+        raise CommandError(f"--timeout {option}: a number of seconds above 0 is needed")
     if not text:
         return (option, f"--timeout {option:g}") if option else (0.0, "")
     try:
@@ -338,7 +346,7 @@ def timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise CommandError(f"MPIEXEC_TIMEOUT={text}: a number of seconds above 0 is needed")
+        raise CommandError(f"MPIEXEC_TIMEOUT={shown(text)}: a number of seconds above 0 is needed")
     if option and option != seconds:
         raise CommandError(f"--timeout {option:g} and MPIEXEC_TIMEOUT={text} differ")
     return seconds, f"MPIEXEC_TIMEOUT={text}"
@@ -412,9 +420,12 @@ def run(arguments: Sequence[str]) -> int:
 def _show(text: str) -> None:
     """Write to standard output; where it takes nothing, what is only looked at is left out."""
     try:
-        os.write(1, text.encode(errors="surrogateescape"))
-    except OSError as problem:
-        say(f"warning: --display-map: standard output cannot be written: {problem.strerror}")
+        if sys.stdout is not None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except (OSError, UnicodeError) as problem:
+        sys.stdout = io.StringIO()  # what is left of it would be tried again at the end
+        say(f"warning: --display-map: standard output cannot be written: {problem}")
 
 
 def _launch_options(registry: Registry, options: Mapping[str, Any], universe: int) -> LaunchOptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ompy.cli.command_line import CommandError
+from ompy.cli.command_line import RANKS_MAX, CommandError, counted, shown
 from ompy.cli.hosts import Allocation, Host
 from ompy.frameworks.job import Placement
 
@@ -55,16 +55,17 @@ def parse_map_by(text: str) -> MapBy:
     policy, per_node = words.pop(0), 0
     if policy == PPR:
         count, what = (*words[:2], "", "")[:2]
-        if not (count.isascii() and count.isdecimal() and int(count)) or what != NODE:
-            raise CommandError(f"--map-by {text}: write ppr:N:node, for N ranks on each host")
-        per_node, words = int(count), words[2:]
+        per_node, words = counted(count) or 0, words[2:]
+        if not 1 <= per_node <= RANKS_MAX or what != NODE:
+            text = f"--map-by {shown(text)}: write ppr:N:node, for N ranks on each host"
+            raise CommandError(f"{text}, N from 1 to {RANKS_MAX}")
     elif policy not in {SLOT, NODE, SEQ}:
-        raise CommandError(f"--map-by {text}: ranks are mapped by {POLICIES}")
+        raise CommandError(f"--map-by {shown(text)}: ranks are mapped by {POLICIES}")
     oversubscribe = None
     for word in words:
         if word not in {"oversubscribe", "nooversubscribe"}:
             what = "the modifiers are oversubscribe and nooversubscribe"
-            raise CommandError(f"--map-by {text}: {what}")
+            raise CommandError(f"--map-by {shown(text)}: {what}")
         oversubscribe = word == "oversubscribe"
     return MapBy(policy, per_node, oversubscribe)
 
@@ -96,6 +97,9 @@ def place(
     Raises:
         CommandError: there is not enough room.
     """
+    if sum(counts) > RANKS_MAX:
+        text = f"{sum(counts)} processes were asked for; a job has {RANKS_MAX} at most"
+        raise CommandError(text)
     table = _Table(allocations)
     nodes: list[tuple[int, str]] = []  # program and host of each rank
     for app, (count, allocation) in enumerate(zip(counts, allocations, strict=True)):
@@ -185,12 +189,12 @@ def _in_sequence(count: int, mentions: Sequence[str]) -> list[str]:
 def _per_node(
     count: int, room: Sequence[_Room], per_node: int, *, oversubscribe: bool
 ) -> list[str]:
-    names = [one.name for one in room for _ in range(per_node)]
-    if count > len(names):
+    if count > per_node * len(room):
         raise CommandError(
             f"--map-by ppr:{per_node}:node: {count} processes were asked for, {per_node} on each "
-            f"of {len(room)} host(s) are {len(names)}"
+            f"of {len(room)} host(s) are {per_node * len(room)}"
         )
+    names = [one.name for one in room for _ in range(min(per_node, count))]
     used = set(names[:count])
     full = [one for one in room if per_node > (one.limit if oversubscribe else one.slots)]
     for one in full:

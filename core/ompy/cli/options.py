@@ -11,7 +11,15 @@ from typing import Final
 import click
 
 from ompy import __version__
-from ompy.cli.command_line import JOB_WIDE, PROGRAM, Answered, CommandError, Group, split
+from ompy.cli.command_line import (
+    JOB_WIDE,
+    PROGRAM,
+    RANKS_MAX,
+    Answered,
+    CommandError,
+    Group,
+    split,
+)
 from ompy.cli.completion import (
     complete_directory,
     complete_file,
@@ -53,7 +61,7 @@ ABSENT: Final = (
     "-n",
     "-np",
     "count",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, RANKS_MAX),
     metavar="N",
     help="Processes to start. Default: as many as the hosts have slots; this host has as many as "
     "cores.",
@@ -82,7 +90,7 @@ ABSENT: Final = (
 )
 @click.option(
     "--npernode",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, RANKS_MAX),
     metavar="N",
     help="The same as --map-by ppr:N:node.",
 )

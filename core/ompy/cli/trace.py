@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from ompy import outputs
+from ompy.cli.terminal import one_line
 from ompy.trace.amounts import byte_count
 from ompy.trace.chrome import chrome
 from ompy.trace.files import JobTrace, TraceError, read
@@ -51,10 +53,10 @@ def trace(
     try:
         found = read(directory)
     except TraceError as problem:
-        raise click.ClickException(str(problem)) from None
+        raise click.ClickException(one_line(str(problem))) from None
     _warn(found)
     if chrome_file:
-        Path(chrome_file).write_text(chrome(found))
+        _write(chrome_file, chrome(found), "--chrome")
         click.echo(f"{chrome_file}: {len(found.events)} events; open it at ui.perfetto.dev")
     if text:
         click.echo("\n".join(event.line() for event in found.events))
@@ -117,18 +119,32 @@ def _draw(path: str, trace: JobTrace, chosen: list[Message]) -> None:
             "--rank, --peer, --tag and --message; without --sequence they are listed"
         )
     diagram = arrange(chosen, trace.headers)
-    Path(path).write_text(DRAWINGS[Path(path).suffix](diagram))
+    _write(path, DRAWINGS[Path(path).suffix](diagram), "--sequence")
     click.echo(f"{path}: {len(chosen)} message(s)")
 
 
+def _write(path: str, text: str, option: str) -> None:
+    try:
+        outputs.write_text(path, text)
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise click.ClickException(
+            f"{option} {one_line(path)}: it cannot be written: {why}"
+        ) from None
+
+
 def _warn(trace: JobTrace) -> None:
+    for sentence in trace.damage:
+        click.echo(f"ompy: {one_line(sentence)}", err=True)
     for rank, end in sorted(trace.ends.items()):
         if end.dropped:
             click.echo(
                 f"ompy: rank {rank} left out {end.dropped} events: raise trace_base_limit", err=True
             )
         if end.reason != "finalize":
-            click.echo(f"ompy: the events of rank {rank} end early: {end.reason}", err=True)
+            click.echo(
+                f"ompy: the events of rank {rank} end early: {one_line(end.reason)}", err=True
+            )
     code = trace.job.get("exit_code", 0)
-    if code:
+    if code and isinstance(code, int):
         click.echo(f"ompy: the job ended with exit code {code}", err=True)

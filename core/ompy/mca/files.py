@@ -25,6 +25,7 @@ NAME_CHARACTERS: Final = frozenset(
 )  # reference openmpi.md 1.9
 PARAMETER_OPTIONS: Final = ("-mca", "--mca", "-gmca", "--gmca")
 EXPORT_OPTION: Final = "-x"
+FILE_MAX: Final = 4 << 20  # characters; arbitrary: some ten thousand parameters
 SUFFIX: Final = ".conf"  # may be left out when a parameter set is named
 
 
@@ -63,9 +64,13 @@ def read_file(path: str, problems: list[str]) -> FileContent:
     """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-    except OSError as error:
-        problems.append(f"{path}: cannot be read: {error.strerror}")
+            text = file.read(FILE_MAX + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        problems.append(f"{path}: cannot be read: {why}")
+        return FileContent([], [])
+    if len(text) > FILE_MAX:
+        problems.append(f"{path}: has more than {FILE_MAX >> 20} Mi characters")
         return FileContent([], [])
     return read_text(text, path, problems)
 

@@ -11,7 +11,10 @@ _HOSTS: Final = "SLURM_JOB_NODELIST"
 _TASKS: Final = "SLURM_TASKS_PER_NODE"
 _WORD: Final = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")  # a name, with lists in brackets
 _LIST: Final = re.compile(r"\[([^\]]*)\]")
-_TIMES: Final = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")  # C: int64_t has all of these
+_TIMES: Final = re.compile(r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?")  # arbitrary: slots of a host
+HOSTS_MAX: Final = 65536  # arbitrary: more than Slurm's MaxNodeCount has ever been
+SHOWN_MAX: Final = 80  # characters of what is wrong; arbitrary: a line of a terminal
 
 
 def allocated_hosts(environment: Mapping[str, str]) -> list[tuple[str, int]] | None:
@@ -26,8 +29,8 @@ def allocated_hosts(environment: Mapping[str, str]) -> list[tuple[str, int]] | N
     slots = repeat(environment.get(_TASKS) or f"1(x{len(hosts)})")
     if len(hosts) != len(slots):
         raise ValueError(
-            f"{_HOSTS}={environment[_HOSTS]} and {_TASKS}={environment[_TASKS]} are of different "
-            "lengths"
+            f"{_HOSTS}={_short(environment[_HOSTS])} and "
+            f"{_TASKS}={_short(environment.get(_TASKS, ''))} are of different lengths"
         )
     return list(zip(hosts, slots, strict=True))
 
@@ -40,25 +43,44 @@ def expand(text: str) -> list[str]:
     """
     words = _WORD.findall(text)
     if ",".join(words) != text:
-        raise ValueError(f"{text} is no list of hosts")
-    return [name for word in words for name in _expand_word(word)]
+        raise ValueError(f"{_short(text)} is no list of hosts")
+    names: list[str] = []
+    for word in words:
+        names += _expand_word(word, HOSTS_MAX - len(names))
+    return names
 
 
-def _expand_word(word: str) -> list[str]:
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
+
+
+def _expand_word(word: str, most: int) -> list[str]:
+    """The names that a word stands for, `most` of them; it has several lists where it has several.
+
+    Raises:
+        ValueError: it is written otherwise, or stands for more.
+    """
     brackets = _LIST.search(word)
     if brackets is None:
         if "[" in word or "]" in word:
-            raise ValueError(f"{word} is no list of hosts")
+            raise ValueError(f"{_short(word)} is no list of hosts")
+        if most < 1:
+            raise ValueError(f"it names more than {HOSTS_MAX} hosts")
         return [word]
     before, after = word[: brackets.start()], word[brackets.end() :]
     numbers: list[str] = []
     for part in brackets.group(1).split(","):
         first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError(f"{word} is no list of hosts")
+        if not _NUMBER.fullmatch(first) or (dash and not _NUMBER.fullmatch(last)):
+            raise ValueError(f"{_short(word)} is no list of hosts")
         end = int(last) if dash else int(first)
+        if end - int(first) >= most - len(numbers):
+            raise ValueError(f"{_short(word)} names more than {HOSTS_MAX} hosts")
         numbers += [str(n).zfill(len(first)) for n in range(int(first), end + 1)]
-    return [before + number + rest for number in numbers for rest in _expand_word(after)]
+    if not numbers:  # from more to less
+        raise ValueError(f"{_short(word)} is no list of hosts")
+    rests = _expand_word(after, most // len(numbers))
+    return [before + number + rest for number in numbers for rest in rests]
 
 
 def repeat(text: str) -> list[int]:
@@ -67,10 +89,13 @@ def repeat(text: str) -> list[int]:
     Raises:
         ValueError: it is not written like that.
     """
-    found = []
+    found: list[int] = []
     for word in text.split(","):
         match = _TIMES.fullmatch(word)
         if match is None:
-            raise ValueError(f"{text} is no list of numbers")
-        found += [int(match.group(1))] * int(match.group(2) or 1)
+            raise ValueError(f"{_short(text)} is no list of numbers")
+        times = int(match.group(2) or 1)
+        if times > HOSTS_MAX - len(found):
+            raise ValueError(f"{_short(text)} is of more than {HOSTS_MAX} hosts")
+        found += [int(match.group(1))] * times
     return found

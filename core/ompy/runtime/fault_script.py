@@ -34,6 +34,9 @@ RATES: Final = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
 GIVES_UP: Final = "924.6s"  # Linux: what tcp_retries2 = 15 comes to
 REORDERED: Final = "1ms"  # arbitrary: many round trips of a fast network, below any timeout
 BUFFER: Final = 262_144  # bytes; arbitrary: what a small switch keeps for a port
+FILE_MAX: Final = 1 << 20  # bytes; arbitrary: some thousand faults
+SHOWN_MAX: Final = 80  # characters of what is wrong; arbitrary: a line of a terminal
+LARGEST: Final = (1 << 63) - 1  # of any number in a script; C: int64_t
 NO_WIRE: Final = {"sm", "self"}  # rails people may name that are none
 
 _WHERE: Final = {"what", "rank", "rail", "from", "until"}
@@ -65,7 +68,10 @@ def _quantity(text: Any, units: Mapping[str, int], example: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z/]+)\s*", str(text))
     if not found or found[2] not in units:
         raise ValueError(f"a number with a unit is needed ({', '.join(units)}), as {example}")
-    return round(float(found[1]) * units[found[2]])
+    value = float(found[1]) * units[found[2]]
+    if value > LARGEST:
+        raise ValueError(f"that is more than {LARGEST} {next(iter(units))}, the most there may be")
+    return round(value)
 
 
 def _several(value: Any) -> Any:
@@ -95,8 +101,10 @@ def _errno(value: Any) -> int:
 Duration = Annotated[int, BeforeValidator(lambda v: _quantity(v, TIMES, "10ms"))]
 Errno = Annotated[int, BeforeValidator(_errno)]
 Rate = Annotated[int, BeforeValidator(lambda v: _quantity(v, RATES, "10Mbit/s")), Field(gt=0)]
-Ranks = Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(_several)]
-Counts = Annotated[list[Annotated[int, Field(ge=1)]], BeforeValidator(_several)]
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Amount = Annotated[int, Field(ge=0, le=LARGEST)]
+Ranks = Annotated[list[Amount], BeforeValidator(_several)]
+Counts = Annotated[list[Count], BeforeValidator(_several)]
 Rails = Annotated[list[str], BeforeValidator(_several)]
 
 
@@ -114,18 +122,18 @@ class Entry(BaseModel):
     until: Duration | None = None
     lasts: Duration | None = None
     nth: Counts = []
-    message: Annotated[int, Field(ge=1)] | None = None
-    byte: Annotated[int, Field(ge=1)] | None = None
+    message: Count | None = None
+    byte: Count | None = None
     probability: Annotated[float, Field(gt=0, le=1)] | None = None
-    seed: int = 0
-    times: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=-LARGEST, le=LARGEST)] = 0
+    times: Count | None = None
     delay: Duration | None = None
     jitter: Duration = 0
     rate: Rate | None = None
-    buffer: Annotated[int, Field(ge=0)] = BUFFER
+    buffer: Amount = BUFFER
     mode: Literal["bit", "byte", "forged"] = "bit"
-    bit: Annotated[int, Field(ge=0)] | None = None
-    above: Annotated[int, Field(ge=0)] = 0
+    bit: Amount | None = None
+    above: Amount = 0
     gives_up: Duration = Field(_quantity(GIVES_UP, TIMES, ""))
     error: Errno = errno.EIO
 
@@ -228,6 +236,8 @@ def _parse(values: Mapping[str, Any], origins: Mapping[str, str], place: str) ->
 
 def _told(error: Any, origins: Mapping[str, str], place: str) -> str:
     """A problem pydantic has found, in our words."""
+    if not error["loc"]:  # a key that is no text
+        return f"{place}: a key is no text that could be shown"
     key = str(error["loc"][0])
     where = origins.get(key, place)
     value = error["input"]
@@ -243,7 +253,11 @@ def _told(error: Any, origins: Mapping[str, str], place: str) -> str:
         case "literal_error":
             return f"{where}: {key} is {value!r}; it must be {error['ctx']['expected']}"
     text = error["msg"].removeprefix("Value error, ")
-    return f"{where}: {key} = {value!r}: {text[0].lower()}{text[1:]}"
+    return f"{where}: {key} = {_short(repr(value))}: {text[:1].lower()}{text[1:]}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
 
 
 def spec_of(values: Mapping[str, Any]) -> str:
@@ -286,11 +300,17 @@ def read_file(path: Path) -> list[FaultRule]:
         UsageError: it cannot be read or is wrong; every problem with file and line.
     """
     try:
-        text = path.read_text()
+        with path.open("rb") as file:
+            content = file.read(FILE_MAX + 1)
+        if len(content) > FILE_MAX:
+            raise UsageError(f"--fault {path}: it has more than {FILE_MAX >> 20} MiB")
+        text = content.decode()
         document = tomllib.loads(text)
     except OSError as problem:
         raise UsageError(f"--fault {path}: {problem.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except RecursionError:
+        raise UsageError(f"{path}: this is no fault script: it is nested too deep") from None
+    except ValueError as problem:  # of tomllib, of the text's form, of a number in it
         raise UsageError(f"{path}: this is no TOML: {problem}") from None
     problems = [
         f"{path}: there is no key {key}{did_you_mean(key, [TABLE])}; each fault is a [[{TABLE}]]"

@@ -13,41 +13,41 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ompy import outputs
+from ompy.trace import reading
+from ompy.trace.reading import FORMAT, VERSION, DamageError, Ended, RankHeader
 from ompy.trace.sink import Event
 
-FORMAT: Final = "ompy-trace"
-VERSION: Final = 1
 JOB: Final = "job.json"
-_RANK_FILE: Final = re.compile(r"rank-(\d+)\.jsonl")
+JOB_MAX: Final = 1 << 28  # bytes; arbitrary: more than a job of a million ranks has to say
+KILLED: Final = "killed"
+DAMAGED: Final = "the file is damaged"  # how a trace ended, as far as it can be read
+_RANK_FILE: Final = re.compile(r"rank-(0|[1-9][0-9]{0,9})\.jsonl")
 _DUMPS: Final = json.JSONEncoder(separators=(",", ":"), default=str).encode
+
+
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "Ended",
+    "JobTrace",
+    "RankHeader",
+    "TraceError",
+    "TraceWriter",
+    "align",
+    "prepare",
+    "rank_file",
+    "read",
+    "write_job",
+]
 
 
 class TraceError(Exception):
     """A directory holds no trace, or one that cannot be read; the text says what to do."""
-
-
-class RankHeader(NamedTuple):
-    """Whose events a file holds, and when they were.
-
-    Attributes:
-        rank: world rank.
-        node: index of its host. Ranks of one host share CLOCK_MONOTONIC.
-        host: its name.
-        monotonic: nanoseconds of the rank's clock at wire-up.
-        wall: nanoseconds of the wall clock at the same moment.
-    """
-
-    rank: int
-    node: int = 0
-    host: str = ""
-    monotonic: int = 0
-    wall: int = 0
 
 
 def rank_file(directory: str, rank: int) -> str:
@@ -186,18 +186,6 @@ def write_job(directory: str, facts: Mapping[str, Any]) -> None:
         os.close(folder)
 
 
-class Ended(NamedTuple):
-    """How a rank's trace ended.
-
-    Attributes:
-        reason: as `finalize` or `SIGTERM`; `killed` when it was cut off.
-        dropped: events beyond the limit.
-    """
-
-    reason: str
-    dropped: int = 0
-
-
 class JobTrace(NamedTuple):
     """A trace that was read.
 
@@ -207,71 +195,97 @@ class JobTrace(NamedTuple):
         ends: how each rank's trace ended, by rank.
         events: of all ranks in the order of their times, which are aligned: nanoseconds from
             the first event.
+        damage: what cannot be read, a sentence for each file.
     """
 
     job: dict[str, Any]
     headers: dict[int, RankHeader]
     ends: dict[int, Ended]
     events: list[Event]
+    damage: Sequence[str] = ()
 
 
 def read(directory: str) -> JobTrace:
-    """Read a trace and align its clocks.
+    """Read a trace and align its clocks. Of a damaged file it is what stands before the damage.
 
     Raises:
-        TraceError: there is none, or it is damaged.
+        TraceError: there is none, or nothing of it can be read.
     """
     try:
         names = sorted(os.listdir(directory))
-    except OSError as problem:
-        raise TraceError(f"{directory} cannot be read: {problem.strerror}") from None
-    paths = [Path(directory, name) for name in names if _RANK_FILE.fullmatch(name)]
-    if not paths:
+    except (OSError, ValueError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else problem
+        raise TraceError(f"{directory} cannot be read: {why}") from None
+    ranks = [int(match[1]) for name in names if (match := _RANK_FILE.fullmatch(name))]
+    if not ranks:
         raise TraceError(
             f"{directory} holds no trace: there is no file rank-0.jsonl. "
             f"ompy-run --trace {directory} ... writes one"
         )
-    headers: dict[int, RankHeader] = {}
-    ends: dict[int, Ended] = {}
-    events: list[Event] = []
-    for path in paths:
-        header, end, own = _read_rank(path)
-        headers[header.rank], ends[header.rank] = header, end
-        events += own
-    return JobTrace(_read_job(directory), headers, ends, align(headers, events))
+    found = JobTrace({}, {}, {}, [])
+    damage: list[str] = []
+    for rank in sorted(ranks):
+        _read_rank(directory, rank, found, damage)
+    if not found.headers:
+        raise TraceError(damage[0])
+    job = _read_job(directory, damage)
+    return found._replace(job=job, events=align(found.headers, found.events), damage=damage)
 
 
-def _read_job(directory: str) -> dict[str, Any]:
-    path = Path(directory, JOB)
-    if not path.exists():
+def _read_job(directory: str, damage: list[str]) -> dict[str, Any]:
+    path = os.path.join(directory, JOB)
+    try:
+        with reading.open_regular(path) as file:
+            text = file.read(JOB_MAX)
+        facts = json.loads(text)
+    except FileNotFoundError:
         return {}
-    try:
-        facts: dict[str, Any] = json.loads(path.read_text())
-    except ValueError as problem:
-        raise TraceError(f"{path} is damaged: {problem}") from None
-    return facts
+    except OSError as problem:
+        damage.append(f"{path} cannot be read: {problem.strerror}")
+        return {}
+    except (ValueError, RecursionError) as problem:
+        damage.append(f"{path} is damaged: {problem}")
+        return {}
+    if isinstance(facts, dict):
+        return facts
+    damage.append(f"{path} is damaged: it does not hold the facts of a job")
+    return {}
 
 
-def _read_rank(path: Path) -> tuple[RankHeader, Ended, list[Event]]:
+def _read_rank(directory: str, rank: int, into: JobTrace, damage: list[str]) -> None:
     """A rank's file. What a killed rank has half written at its end is left out."""
-    *lines, rest = path.read_text().split("\n")
+    path = rank_file(directory, rank)
+    number, reason = 0, KILLED
     try:
-        first = json.loads(lines[0])
-        if (first["format"], first["version"]) != (FORMAT, VERSION):
-            raise TraceError(f"{path} is of another version of ompy's traces")
-        header = RankHeader(*(first[name] for name in RankHeader._fields))
-        end = Ended("killed")
-        events = []
-        for line in lines[1:]:
-            value = json.loads(line)
-            if isinstance(value, dict):
-                end = Ended(value["end"], value["dropped"])
-                continue
-            time, layer, name, fields = value
-            events.append(Event(time, header.rank, layer, name, tuple(fields.items())))
-    except (ValueError, KeyError, IndexError, TypeError) as problem:
-        raise TraceError(f"{path} is damaged: {problem}") from None
-    return header, end if not rest else Ended("killed"), events
+        with reading.open_regular(path) as file:
+            for number, line in enumerate(reading.whole_lines(file), 1):  # noqa: B007 - for the error
+                _take(line, rank, into)
+    except OSError as problem:
+        damage.append(f"{path} cannot be read: {problem.strerror}")
+    except DamageError as problem:
+        damage.append(f"{path}:{max(number, 1)} is damaged: {problem}")
+        reason = DAMAGED
+    if rank in into.headers:
+        into.ends.setdefault(rank, Ended(reason))
+    elif not damage:
+        damage.append(f"{path} is damaged: there is no whole line in it")
+
+
+def _take(line: bytes, rank: int, into: JobTrace) -> None:
+    """One line of a rank's file. Nothing may come behind its end.
+
+    Raises:
+        DamageError: it is none.
+    """
+    value = reading.parse(line)
+    if rank not in into.headers:
+        into.headers[rank] = reading.header_of(value, rank)
+    elif rank in into.ends:
+        raise DamageError("it stands behind the end")
+    elif isinstance(value, dict):
+        into.ends[rank] = reading.end_of(value)
+    else:
+        into.events.append(reading.event_of(value, rank))
 
 
 def align(headers: Mapping[int, RankHeader], events: Iterable[Event]) -> list[Event]:

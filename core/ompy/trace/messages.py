@@ -7,7 +7,7 @@ a side belongs to the next message of that name.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -152,7 +152,7 @@ class _Pairs:
 
     def __init__(self) -> None:
         self._out: list[tuple[str, bool, Event, tuple[Any, ...]]] = []
-        self._in: dict[tuple[str, bool, tuple[Any, ...]], list[Event]] = {}
+        self._in: dict[tuple[str, bool, tuple[Any, ...]], deque[Event]] = {}
 
     def sender(self, event: Event) -> None:
         """An event of the sender."""
@@ -200,7 +200,7 @@ class _Pairs:
         self._out.append((name, to_receiver, event, common))
 
     def _arrived(self, name: str, to_receiver: bool, event: Event, *common: Any) -> None:
-        self._in.setdefault((name, to_receiver, common), []).append(event)
+        self._in.setdefault((name, to_receiver, common), deque()).append(event)
 
     def matched(self) -> Iterator[tuple[str, bool, Event, Event | None]]:
         """Name, direction, both events; equals are matched in their order.
@@ -209,17 +209,17 @@ class _Pairs:
         before it: the others were lost.
         """
         left = Counter((name, way, common) for name, way, _, common in self._out)
-        later: dict[tuple[str, bool, tuple[Any, ...]], list[int]] = {}
+        later: dict[tuple[str, bool, tuple[Any, ...]], deque[int]] = {}
         for name, way, sent, common in self._out:
-            later.setdefault((name, way, common), []).append(sent.time)
+            later.setdefault((name, way, common), deque()).append(sent.time)
         for name, way, sent, common in self._out:
             key = (name, way, common)
-            waiting = self._in.get(key, [])
+            waiting = self._in.get(key, deque())
             left[key] -= 1
-            later[key].pop(0)
+            later[key].popleft()
             spare = left[key] >= len(waiting) and name in (*FIRST, "FRAG", *DANCE)
             lost = spare and bool(waiting) and waiting[0].time >= later[key][0]
-            yield name, way, sent, waiting.pop(0) if waiting and not lost else None
+            yield name, way, sent, waiting.popleft() if waiting and not lost else None
 
 
 def _value(event: Event, name: str) -> Any:

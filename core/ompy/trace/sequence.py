@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ompy.trace.amounts import byte_count
-from ompy.trace.files import RankHeader
 from ompy.trace.messages import RECEIVE, SEND, Arrow, Kind, Message
+from ompy.trace.reading import RankHeader
 from ompy.trace.sink import Event
 
 MOST_MESSAGES: Final = 20  # arbitrary: beyond, nobody finds anything in one picture
@@ -271,7 +271,10 @@ def _thin(arrows: list[Arrow]) -> tuple[list[Arrow], list[tuple[Arrow, int, int]
 
 
 def _assign_rows(entries: list[_Entry]) -> int:
-    """Give each entry a row of its own: causes above effects, and else in the order of time."""
+    """Give each entry a row of its own: causes above effects, and else in the order of time.
+
+    In a damaged trace something may be its own cause: of such the earliest comes first.
+    """
     number = {entry: index for index, entry in enumerate(entries)}
     waits = {entry: len(entry.after) for entry in entries}
     effects: dict[_Entry, list[_Entry]] = {entry: [] for entry in entries}
@@ -281,15 +284,16 @@ def _assign_rows(entries: list[_Entry]) -> int:
     ready = [(entry.point.time, number[entry], entry) for entry in entries if not waits[entry]]
     heapq.heapify(ready)
     row = 0
-    while ready:
+    while row < len(entries):
+        if not ready:
+            ready = [min((e.point.time, number[e], e) for e, left in waits.items() if left > 0)]
         _, _, entry = heapq.heappop(ready)
-        entry.row = row
+        entry.row, waits[entry] = row, 0
         row += 1
         for effect in effects[entry]:
             waits[effect] -= 1
             if not waits[effect]:
                 heapq.heappush(ready, (effect.point.time, number[effect], effect))
-    assert row == len(entries), "nothing is its own cause"
     return row
 
 
