@@ -109,6 +109,9 @@ class Channel:
             return False
         except OSError:
             more = False
+        except ControlError as problem:
+            self._end(str(problem))
+            return False
         self._dispatch()
         if not more:
             self._end("")

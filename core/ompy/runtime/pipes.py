@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
+
+if TYPE_CHECKING:
+    from ompy.runtime.sealed_connection import (
+        SealedConnection,  # with hashes, which few agents need
+    )
 
 
 class PipePair:
@@ -56,9 +61,9 @@ class PipePair:
             self._reading = self.writing = -1
 
 
-Connection = socket.socket | PipePair
+Connection = Union[socket.socket, PipePair, "SealedConnection"]
 
 
 def writing_descriptor(connection: Connection) -> int:
     """The descriptor that is writable when the connection is."""
-    return connection.writing if isinstance(connection, PipePair) else connection.fileno()
+    return connection.fileno() if isinstance(connection, socket.socket) else connection.writing

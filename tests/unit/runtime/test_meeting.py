@@ -14,6 +14,7 @@ from ompy.runtime.passive.meeting import (
     prove_as_agent,
     prove_as_coordinator,
 )
+from ompy.runtime.sealed_connection import SealedConnection
 
 PART = {"host": "a", "ranks": [[1, 0, 42, ["python"]]], "cores": 2}
 SALT = bytes(range(32))
@@ -52,9 +53,11 @@ def meet(agent, coordinator, job="j", wire=None):
 
 def test_both_get_the_key_and_the_part(tmp_path):
     proof = SecretFile(secret_file(tmp_path))
-    key, hello = meet(proof, proof)
+    (key, agents), (hello, coordinators) = meet(proof, proof)
     assert key == proof.key(SALT)
     assert len(key) == 32
+    assert isinstance(agents, SealedConnection)
+    assert isinstance(coordinators, SealedConnection)
     assert hello["part"] == PART
 
 
@@ -82,10 +85,10 @@ def test_what_was_said_to_one_is_worthless_to_another(tmp_path):
     """A hello or an answer that is replayed does not have the nonces of this connection."""
     path = secret_file(tmp_path)
     honest, replaying = SecretFile(path), Recording(path)
-    assert isinstance(meet(replaying, honest)[1], dict)
+    assert isinstance(meet(replaying, honest)[1], tuple)
     assert isinstance(meet(replaying, honest)[1], MeetingError)
     replaying.last = b""
-    assert isinstance(meet(honest, replaying)[0], bytes)
+    assert isinstance(meet(honest, replaying)[0], tuple)
     assert isinstance(meet(honest, replaying)[0], MeetingError)
 
 
@@ -164,7 +167,7 @@ def test_munge_is_asked_who_sealed_it(tmp_path, monkeypatch, mine):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     proof = Munge()
     if mine:
-        key, hello = meet(proof, proof)
+        (key, _), (hello, _) = meet(proof, proof)
         assert (key, hello["part"]) == (proof.key(SALT), PART)
     else:
         with pytest.raises(CredentialError, match="another user"):

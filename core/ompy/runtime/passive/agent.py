@@ -35,6 +35,7 @@ from ompy.runtime.passive.step_watch import (
     watched,
 )
 from ompy.runtime.passive.tasks import count_tasks, step_name
+from ompy.runtime.pipes import Connection
 from ompy.runtime.rank_server import peer_credentials
 from ompy.runtime.ranks import AttachedRank
 
@@ -255,6 +256,7 @@ class PassiveAgent:
         leads = 0 in self._newcomers if member.leads is None else member.leads
         try:
             proof = credentials(member.secret) if member.meeting else None
+            connection: Connection
             if leads:
                 connection = self._coordinate(proof, part)
             else:
@@ -278,7 +280,7 @@ class PassiveAgent:
         self._coordinator.add(theirs, part, remote=False)
         return ours
 
-    async def _find(self, proof: Credentials, part: dict[str, Any]) -> socket.socket:
+    async def _find(self, proof: Credentials, part: dict[str, Any]) -> Connection:
         """Ask until the coordinator answers: its host may be slower than ours."""
         begun, told, why = self._loop.time(), False, "nobody listens there"
         self._begin(self._watch_meeting())
@@ -287,14 +289,15 @@ class PassiveAgent:
             for number, connection in enumerate(found):
                 try:
                     async with asyncio.timeout(PROOF_TIMEOUT):
-                        self._key = await prove_as_agent(connection, proof, self._member.job, part)
+                        met = await prove_as_agent(connection, proof, self._member.job, part)
                 except (OSError, TimeoutError, MeetingError) as problem:
                     why = str(problem) or "it does not answer"
                     connection.close()
                 else:
                     for other in found[number + 1 :]:
                         other.close()
-                    return connection
+                    self._key = met.key
+                    return met.connection
             if not told and self._loop.time() - begun > OVERDUE:
                 told = True
                 say(

@@ -41,6 +41,7 @@ from ompy.runtime.passive.step_watch import (
     tasks_by_host,
     watched,
 )
+from ompy.runtime.pipes import Connection
 from ompy.runtime.rail_report import RailTally
 from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
@@ -140,7 +141,7 @@ class PassiveCoordinator:
         assert self._proof is not None
         try:
             async with asyncio.timeout(PROOF_TIMEOUT):
-                hello = await prove_as_coordinator(
+                hello, sealed = await prove_as_coordinator(
                     connection, self._proof, self._member.job, self._salt
                 )
         except (OSError, TimeoutError, MeetingError):
@@ -158,9 +159,9 @@ class PassiveCoordinator:
                         f"{os.uname().nodename}; install the same on all hosts.",
                     )
                 )
-            self.add(connection, hello["part"], remote=True)
+            self.add(sealed, hello["part"], remote=True)
 
-    def add(self, connection: socket.socket, part: dict[str, Any], *, remote: bool) -> None:
+    def add(self, connection: Connection, part: dict[str, Any], *, remote: bool) -> None:
         """An agent has come; with the last the job begins."""
         agent = _Agent(part, remote=remote)
         self._agents.append(agent)

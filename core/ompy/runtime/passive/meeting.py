@@ -4,6 +4,9 @@ agent                                        coordinator
 <- nonce
 sealed: hello, both nonces, job, its part ->
 <- sealed: answer, both nonces, salt
+
+From then on the connection carries control messages in records with a MAC, under keys of the job
+key and both nonces.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ import json
 import os
 import socket
 import struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ompy import __version__
+from ompy.net.records import session_keys
 from ompy.runtime.passive.credentials import CredentialError, Credentials, node_address
+from ompy.runtime.sealed_connection import SealedConnection
 
 MAGIC: Final = b"ompymeet"
 NONCE_SIZE: Final = 16  # bytes; arbitrary: 128 bits never repeat
@@ -34,6 +39,18 @@ assert FIRST_PORT + PORT_SPAN < 32_768
 
 class MeetingError(Exception):
     """This was not the coordinator, or not an agent, of this job."""
+
+
+class Met(NamedTuple):
+    """What an agent has when both have proven themselves.
+
+    Attributes:
+        key: of the job.
+        connection: what both say from now on, sealed.
+    """
+
+    key: bytes
+    connection: SealedConnection
 
 
 def ports(job: str) -> list[int]:
@@ -90,8 +107,8 @@ async def connect(host: str, job: str) -> list[socket.socket]:
 
 async def prove_as_agent(
     connection: socket.socket, credentials: Credentials, job: str, part: dict[str, Any]
-) -> bytes:
-    """Prove this agent to the coordinator and the coordinator to it. Returns the job key.
+) -> Met:
+    """Prove this agent to the coordinator and the coordinator to it.
 
     Raises:
         MeetingError: it is not the coordinator of this job.
@@ -108,13 +125,23 @@ async def prove_as_agent(
     answer = await _open(await _receive_sealed(connection), credentials)
     if answer.get("role") != "answer" or answer.get("nonces") != nonces:
         raise MeetingError("it answered another agent")
-    return credentials.key(bytes.fromhex(answer["salt"]))
+    key = credentials.key(bytes.fromhex(answer["salt"]))
+    forth, back = _keys(key, nonces)
+    return Met(key, SealedConnection(connection, (forth, back)))
+
+
+def _keys(key: bytes, nonces: str) -> tuple[bytes, bytes]:
+    """Of what the agent says, and of what the coordinator says."""
+    return session_keys(key, b"ompy meeting" + nonces.encode())
 
 
 async def prove_as_coordinator(
     connection: socket.socket, credentials: Credentials, job: str, salt: bytes
-) -> dict[str, Any]:
-    """Prove an agent to the coordinator and the coordinator to it. Returns the agent's hello.
+) -> tuple[dict[str, Any], SealedConnection]:
+    """Prove an agent to the coordinator and the coordinator to it.
+
+    Returns:
+        The agent's hello, and what both say from now on, sealed.
 
     Raises:
         MeetingError: it is not an agent of this job.
@@ -131,7 +158,8 @@ async def prove_as_coordinator(
     answer = {"role": "answer", "nonces": nonces, "salt": salt.hex()}
     sealed = await asyncio.to_thread(credentials.seal, json.dumps(answer).encode())
     await _send_sealed(connection, sealed)
-    return hello
+    forth, back = _keys(credentials.key(salt), nonces)
+    return hello, SealedConnection(connection, (back, forth))
 
 
 async def _open(sealed: bytes, credentials: Credentials) -> dict[str, Any]:
