@@ -29,14 +29,14 @@ def insist_on_seal(registry: Registry) -> None:
     """
     if registry.value(PARAMETER) != POLICIES["encrypt"]:
         return
-    from importlib.util import find_spec
-
-    if find_spec("cryptography") is None:
+    try:
+        from cryptography.hazmat.primitives.ciphers import aead  # noqa: F401 - is it there?
+    except ImportError as problem:
         raise UsageError(
             f"{PARAMETER} is encrypt ({registry.variable(PARAMETER).origin.place}), which needs "
-            "the package cryptography, and that is not installed on this host: "
+            f"the package cryptography, and that cannot be used on this host ({problem}): "
             "pip install 'ompy[encrypt]' on every host, or choose mac"
-        )
+        ) from None
 
 
 def seal_level(context: RankContext, peer: Proc) -> SealLevel:
