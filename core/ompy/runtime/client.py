@@ -256,6 +256,20 @@ class AgentClient(WireUp):
         """Have the agent remove it if this rank is killed (`leftovers.py`); waits for nothing."""
         self._tell(Kind.LEAVES, {})
 
+    def tell_where(self, line: str, waits: str) -> None:
+        """Say which line this rank is at, and for what it waits there.
+
+        For signal handlers: who was interrupted while it spoke to the agent says nothing.
+        """
+        if self._sending.acquire(blocking=False):
+            try:
+                if not self._why_closed:
+                    send_all(self._connection, encode(Kind.WHERE, {"line": line, "waits": waits}))
+            except OSError:
+                pass
+            finally:
+                self._sending.release()
+
     def _tell(self, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> None:
         if self._why_closed:
             return

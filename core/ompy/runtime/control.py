@@ -45,7 +45,7 @@ class Kind(IntEnum):
     CREDIT = 4  # so many bytes of output have been written
     SIGNAL = 5  # send this signal to all ranks
     END = 6  # end all ranks
-    REPORT = 7  # have all MPI processes say where they are
+    REPORT = 7  # have all MPI processes say where they are; `short`: by WHERE, in a line
     BRANCH = 8  # start the agents below you, and pass on what comes for them; body: which
     # A to L
     STARTED = 16
@@ -83,6 +83,7 @@ class Kind(IntEnum):
     PATHS = 61  # a path is lost; body: which rails there were; passed on to L
     RAIL = 62  # what became of a rail; passed on to L
     CARRIED = 63  # what rails have carried, where somebody watches; body: rows; passed on to L
+    WHERE = 73  # where this process is and what it waits for, when asked in short; passed on to L
     LEAVES = 72  # if this process is killed, files of shared memory with its number stay behind
     # A to R
     WELCOME = 64  # body: key and job

@@ -30,6 +30,7 @@ from ompy.runtime.report import failure_block, fields_of
 from ompy.runtime.standard_input import StandardInput
 from ompy.runtime.tree import Tree
 from ompy.runtime.verdict import Verdict
+from ompy.runtime.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
     from ompy.runtime.greeting import Greeting
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FORWARDED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # reference openmpi.md 2.4.2
 REPORT_PATIENCE: Final = 0.5  # s; arbitrary: some hundred times what a rank takes to say it
+WHERE_PATIENCE: Final = 2.0  # s; arbitrary: who presses Ctrl-C waits so long; usually it is ms
 _CREDIT_STEP: Final = OUTPUT_WINDOW // 8  # bytes; arbitrary: few messages, window never shut long
 
 
@@ -53,6 +55,8 @@ class _Agent:
 
 class Coordinator:
     """One job from its start to its exit code."""
+
+    _where: Whereabouts | None = None  # once somebody has asked the ranks
 
     def __init__(
         self,
@@ -206,6 +210,8 @@ class Coordinator:
                     self._failed_alone.add(header["rank"])
                 verdict.exited(header["rank"], header["status"])
                 self._tell_others(source, Kind.DEPARTED, *departure(frame))
+            case Kind.WHERE:
+                self._stands(frame)
             case Kind.LOST:
                 verdict.lost(header["rank"], header["pid"])
             case Kind.ABORTED:
@@ -398,7 +404,28 @@ class Coordinator:
             self._loop.stop()
         self._told_to_end = True
         self._verdict.signalled(number)
+        asked = self._verdict.in_mpi
+        if number == signal.SIGINT and asked and not (self._ending or self._options.quiet):
+            self._ending = True
+            self._where = Whereabouts(asked)
+            self._tell_all(Kind.REPORT, {"short": True})
+            self._loop.call_later(WHERE_PATIENCE, self._say_where)
         self._see()
+
+    def _stands(self, frame: Frame) -> None:
+        """A rank says where it is."""
+        header = frame.header
+        if self._where is not None:
+            self._where.told(header["rank"], header["line"], header["waits"])
+            if self._where.complete:
+                self._say_where()
+
+    def _say_where(self) -> None:
+        """Say where the ranks were when somebody pressed Ctrl-C, and go on with the end."""
+        if self._where is not None:
+            self._printer.say("".join(f"ompy-run: {line}\n" for line in self._where.lines()))
+            self._where = None
+            self._end()
 
     def _forward(self, number: int) -> None:
         self._tell_all(Kind.SIGNAL, {"signal": number})

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ompy.trace.sink import Recent
 
 REPORT_SIGNAL: Final = signal.SIGUSR1
+# of the real-time signals, which have no meaning of their own; arbitrary: few programs use any
+SHORT_SIGNAL: Final = signal.SIGRTMIN + 9
 SHOWN: Final = 24  # entries of the flight recorder; arbitrary: with the rest they fill a screen
 AT_ERRORS: Final = 8  # entries; arbitrary: those behind an error are mostly the last few
 # errors of messages, behind which there is a story; others have it in their own text
@@ -33,9 +35,17 @@ def report_when_asked(process: RankProcess) -> None:
     """Report at SIGUSR1 from now on, unless the program has a use of its own for it."""
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may set handlers
+    own = os.getpid()
+    tell = getattr(process.context.wireup, "tell_where", None)
+
+    def answer_in_short(_number: int, frame: FrameType | None) -> None:
+        if os.getpid() == own and tell is not None:
+            tell(*in_short(process, frame))
+
+    if tell is not None and signal.getsignal(SHORT_SIGNAL) is signal.SIG_DFL:
+        signal.signal(SHORT_SIGNAL, answer_in_short)
     if signal.getsignal(REPORT_SIGNAL) is not signal.SIG_DFL:
         return
-    own = os.getpid()
 
     def answer(_number: int, frame: FrameType | None) -> None:
         if os.getpid() == own:  # a forked child knows nothing of messages
@@ -85,6 +95,13 @@ def report(process: RankProcess, frame: FrameType | None, most: int) -> str:
             ago = (entry.time - now) / 1e6
             lines.append(f"    {ago:>10.3f}  {_told(process, entry)}")
     return "\n".join(lines) + "\n"
+
+
+def in_short(process: RankProcess, frame: FrameType | None) -> tuple[str, str]:
+    """The line the rank is at, and the first of what it waits for; either may be empty."""
+    waiting = [] if process.finalized else [*process.pml.waiting(), *process.others_waiting()]
+    more = f", and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    return _user_line(frame), f"{waiting[0]}{more}" if waiting else ""
 
 
 def _told(process: RankProcess, entry: Recent) -> str:

@@ -57,6 +57,9 @@ class RankEvents(Protocol):
     def rails_carried(self, rank: AttachedRank, sample: Frame) -> None:
         """It says what its rails have carried."""
 
+    def stands(self, rank: AttachedRank, where: Frame) -> None:
+        """It says where it is."""
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Its program could not be executed."""
 
@@ -112,6 +115,7 @@ class RankServer:
             Kind.RAIL: self._rail,
             Kind.CARRIED: self._carried,
             Kind.LEAVES: self._leaves,
+            Kind.WHERE: self._where,
         }
 
     def add(self, rank: LocalRank) -> None:
@@ -278,6 +282,9 @@ class RankServer:
 
     def _carried(self, call: _Call) -> None:
         self._events.rails_carried(call.rank, call.frame)
+
+    def _where(self, call: _Call) -> None:
+        self._events.stands(call.rank, call.frame)
 
     def _leaves(self, call: _Call) -> None:
         call.rank.leaves = True

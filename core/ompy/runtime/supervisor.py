@@ -17,7 +17,7 @@ from ompy.runtime.forwarding import InputForwarder, OutputForwarder
 from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.modex import ModexStore
 from ompy.runtime.pipes import Connection
-from ompy.runtime.rank_report import REPORT_SIGNAL
+from ompy.runtime.rank_report import REPORT_SIGNAL, SHORT_SIGNAL
 from ompy.runtime.rank_server import RankServer, clean_up_after
 from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
 
@@ -147,7 +147,7 @@ class Supervisor:
             case Kind.SIGNAL:
                 self._signalled(header["signal"])
             case Kind.REPORT:
-                self._ask_for_reports()
+                self._ask_for_reports(SHORT_SIGNAL if header.get("short") else REPORT_SIGNAL)
             case Kind.END:
                 self._end(header["grace_ms"])
             case Kind.MODEX:
@@ -212,6 +212,10 @@ class Supervisor:
     def rails_carried(self, rank: AttachedRank, sample: Frame) -> None:
         """A rank says what its rails have carried."""
         self._launcher.send(Kind.CARRIED, {**sample.header, "rank": rank.rank}, sample.body)
+
+    def stands(self, rank: AttachedRank, where: Frame) -> None:
+        """A rank says where it is."""
+        self._launcher.send(Kind.WHERE, {**where.header, "rank": rank.rank})
 
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """A program could not be executed; its process ends by itself."""
@@ -278,13 +282,13 @@ class Supervisor:
                 os.killpg(group, number)
         return frozenset(running)
 
-    def _ask_for_reports(self) -> None:
+    def _ask_for_reports(self, number: int) -> None:
         """Have the MPI processes that would not die of it say where they are."""
         for rank in self._ranks.values():
             running = rank.exit_status is None and rank.client is not None
-            if running and catches(rank.client_pid, REPORT_SIGNAL):
+            if running and catches(rank.client_pid, number):
                 with suppress(ProcessLookupError):
-                    os.kill(rank.client_pid, REPORT_SIGNAL)
+                    os.kill(rank.client_pid, number)
 
     def _end(self, grace_ms: int) -> None:
         """End everything: SIGTERM, and SIGKILL to what is left after the grace."""

@@ -87,6 +87,12 @@ class Verdict:
         ]
 
     @property
+    def in_mpi(self) -> frozenset[int]:
+        """The ranks that run and are between MPI_Init and MPI_Finalize."""
+        running = (rank for rank in self._ranks if not rank.exited)
+        return frozenset(rank.number for rank in running if rank.stage is Stage.INITIALIZED)
+
+    @property
     def exit_code(self) -> int:
         """What the launcher ends with."""
         return self.failure.code if self.failure else 0

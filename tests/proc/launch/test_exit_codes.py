@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 
 import pytest
 
@@ -199,6 +200,50 @@ def test_a_second_interrupt_waits_for_nothing(launch):
     assert running.line() == "no"
     running.signal(signal.SIGINT)
     assert running.end().code == 130  # or its patience ends
+
+
+def test_an_interrupt_says_where_the_ranks_are(launch):
+    program = (
+        "from mpi4py import MPI\n"
+        "import time\n"
+        "comm = MPI.COMM_WORLD\n"
+        "print('up', flush=True)\n"
+        "if comm.rank < 3: comm.recv(source=3, tag=7)\n"
+        "time.sleep(1000)"
+    )
+    expected = [
+        "ompy-run: ranks 0-2 were at <string>:5 in <module>, waiting for "
+        "receive from rank 3 with tag 7 in MPI_COMM_WORLD",
+        "ompy-run: rank 3 was at <string>:6 in <module>",
+    ]
+    for pause in (0.5, 5, 30):  # until they are where they will stay
+        running = launch.start_python(4, program)
+        assert [running.line() for _ in range(4)] == ["up"] * 4
+        time.sleep(pause)
+        running.signal(signal.SIGINT)
+        result = running.end()
+        assert result.code == 130
+        told = [line for line in result.err.splitlines() if line.startswith("ompy-run: rank")]
+        if told == expected:
+            break
+    assert told == expected
+    assert "ended by SIGINT to ompy-run" in result.err
+
+
+def test_an_interrupt_waits_no_longer_for_a_rank_that_says_nothing(launch):
+    program = (
+        "from mpi4py import MPI\n"
+        "import os, signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGRTMIN + 9})\n"
+        "print('up', flush=True)\n"
+        "os.read(os.pipe()[0], 1)"
+    )
+    running = launch.start_python(1, program)
+    assert running.line() == "up"
+    running.signal(signal.SIGINT)
+    result = running.end()
+    assert result.code == 130
+    assert "ompy-run: rank 0 has not said where" in result.err
 
 
 def test_ignored_signals_stay_ignored(launch):

@@ -448,6 +448,9 @@ class PassiveAgent:
     def rails_carried(self, rank: AttachedRank, sample: Frame) -> None:
         """There is nobody who shows it without `ompy-run`."""
 
+    def stands(self, rank: AttachedRank, where: Frame) -> None:
+        """A rank says where it is: nobody asks, the launcher is another's."""
+
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Programs are started by others."""
 
