@@ -15,9 +15,10 @@ calls: at the rank's own block of it). `receive` is None at ranks where it means
 A module overrides what it does better; selection is per communicator and per operation, the
 highest priority that offers an operation wins it. `coll_base` has algorithms to choose from.
 
-Messages of blocking calls have one tag for each operation. Any number of nonblocking calls may be
-under way, and their steps interleave as the messages come; so each has a tag of its own, which
-members agree on by counting, as all of them begin the same calls in the same order.
+Each call of the API has a tag of its own (`call_order.py`), which members agree on by counting, as
+all of them begin the same calls in the same order; it says which call that is, so that no message
+of another one is taken. The tags here are for calls that no API has begun: one for each operation,
+and one for each nonblocking call.
 
 Source: reference openmpi.md 0.6 (COLL 2.0.0); the algorithms are the textbook ones.
 """
@@ -29,9 +30,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
+from ompy.frameworks.call_order import TAG_CALLS
 from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.patience import TAG_INQUIRY
 from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule, complete
 from ompy.mca.component import ApiVersion, Component
+from ompy.trace.tag_names import name_tags, name_tags_by
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
@@ -39,8 +43,7 @@ if TYPE_CHECKING:
 # 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0
 API: Final[ApiVersion] = (2, 1)
 
-# internal tags, one per operation so that a mismatch hangs visibly instead of mixing data;
-# arbitrary, all below ANY_TAG (-1)
+# internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
 TAG_BCAST: Final = -11
 TAG_SCATTER: Final = -12
@@ -52,15 +55,12 @@ TAG_ALLREDUCE: Final = -17
 TAG_SCAN: Final = -18
 TAG_EXSCAN: Final = -19
 TAG_REDUCE_SCATTER: Final = -20
-TAG_OBJECT: Final = -30  # collectives of pickled objects, above coll
-TAG_CREATE: Final = -40  # agreement on context ids
 TAG_SHARED_MEMORY: Final = -41  # agreement on memory that the members share
 
-# nonblocking operations have the tags from here downwards, in turn; below those of wrappers
+# nonblocking operations below the API have the tags from here downwards, in turn; below wrappers'
 TAG_NONBLOCKING: Final = -1000  # arbitrary: clear of all others
-TAG_PERSISTENT: Final = TAG_NONBLOCKING - (1 << 20)
 TAGS_IN_TURN: Final = 1 << 20  # arbitrary: more than anybody has under way in a communicator
-assert TAG_NONBLOCKING - TAGS_IN_TURN >= TAG_PERSISTENT, "nonblocking and persistent calls differ"
+assert TAG_NONBLOCKING - TAGS_IN_TURN > -TAG_CALLS, "tags of the API's calls are others"
 
 OPERATIONS: Final = (
     "barrier",
@@ -74,6 +74,27 @@ OPERATIONS: Final = (
     "scan",
     "exscan",
     "reduce_scatter",
+)
+
+name_tags(
+    {
+        TAG_BARRIER: "a barrier",
+        TAG_BCAST: "a bcast",
+        TAG_SCATTER: "a scatter",
+        TAG_GATHER: "a gather",
+        TAG_ALLGATHER: "an allgather",
+        TAG_ALLTOALL: "an alltoall",
+        TAG_REDUCE: "a reduce",
+        TAG_ALLREDUCE: "an allreduce",
+        TAG_SCAN: "a scan",
+        TAG_EXSCAN: "an exscan",
+        TAG_REDUCE_SCATTER: "a reduce_scatter",
+        TAG_SHARED_MEMORY: "sharing memory",
+        TAG_INQUIRY: "asking for collective calls",
+    }
+)
+name_tags_by(
+    lambda tag: "a nonblocking collective" if 0 <= TAG_NONBLOCKING - tag <= TAGS_IN_TURN else ""
 )
 
 
@@ -142,7 +163,7 @@ class CollModule:
 
     def _complete(self, tag: int, plan: Callable[..., Schedule], *arguments: Any) -> None:
         """Run a schedule and wait for its end."""
-        exchange = Exchange(self.communicator, tag)
+        exchange = Exchange(self.communicator, self.communicator.order.tag() or tag)
         complete(exchange, plan(exchange, *arguments))
 
     # --- the same as schedules
@@ -266,7 +287,6 @@ class SelectedColl(CollModule):
         super().__init__(communicator)
         self._modules = modules
         self._begun = 0
-        self._prepared = 0
         self._under_way = 0
         self._when_idle: Callable[[], object] | None = None
         for operation in OPERATIONS:
@@ -293,24 +313,21 @@ class SelectedColl(CollModule):
             module.close()
 
     def nonblocking_tag(self) -> int:
-        """The tag of the next nonblocking operation."""
+        """The tag of the next nonblocking operation that no call of the API stands for."""
         self._begun += 1
         return TAG_NONBLOCKING - self._begun % TAGS_IN_TURN
 
-    def persistent_tag(self) -> int:
-        """The tag of the next persistent operation, for all its starts."""
-        self._prepared += 1
-        return TAG_PERSISTENT - self._prepared % TAGS_IN_TURN
-
-    def begin(self, operation: str, tag: int, *arguments: Any) -> CollectiveRequest:
+    def begin(self, operation: str, tag: int, *arguments: Any, word: int = 0) -> CollectiveRequest:
         """Begin an operation.
 
         Args:
             operation: one of `OPERATIONS`.
             tag: of its messages: nobody else's while it is under way.
             arguments: as of the blocking call. The memory is in use until the request completes.
+            word: of the API's call; 0 for the last one.
         """
         exchange = Exchange(self.communicator, tag)
+        exchange.word = word or exchange.word
         plan: Callable[..., Schedule] = getattr(self, f"schedule_{operation}")
         request = Progression(exchange, plan(exchange, *arguments)).begin()
         with self.communicator.context.engine.lock:

@@ -1,3 +1,5 @@
+from ompy.frameworks.call_order cimport CallOrder
+
 cdef class Communicator:
     cdef object __weakref__
     cdef public object context
@@ -9,3 +11,4 @@ cdef class Communicator:
     cdef public object name
     cdef public object coll
     cdef public object pml_state
+    cdef public CallOrder order

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ompy.frameworks.call_order import CallOrder
 from ompy.frameworks.proc import Proc
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Communicator:
         context: this rank.
         pml: moves its messages.
         coll: its collectives; set when they were selected.
+        order: the collective calls that were begun in it.
         pml_state: the PML's own.
     """
 
@@ -34,6 +36,7 @@ class Communicator:
         "context",
         "context_id",
         "name",
+        "order",
         "pml",
         "pml_state",
         "procs",
@@ -52,4 +55,5 @@ class Communicator:
         self.rank = self.procs.index(context.me)
         self.name = name
         self.coll: SelectedColl | None = None
+        self.order = CallOrder()
         self.pml_state: object | None = None

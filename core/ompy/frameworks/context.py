@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.engine.base import Engine
@@ -15,6 +15,7 @@ from ompy.trace.sink import Trace
 if TYPE_CHECKING:
     from ompy.frameworks.bml import Bml
     from ompy.frameworks.btl import ActiveMessages, BtlModule
+    from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.healing import HealingLimits
     from ompy.frameworks.nic.base import Nic
     from ompy.frameworks.paths import Paths
@@ -66,6 +67,9 @@ class RankContext:
             the new phase (`healing.py`); set by who brings the rank up, where somebody watches.
         tell_rail: that PML calls it with an event when a path breaks and when it is healed; set by
             who brings the rank up.
+        communicators: live ones, by context id.
+        desk: what asks and answers which collective call the rank is in (`patience.py`), once one
+            has waited for long.
     """
 
     def __init__(
@@ -108,6 +112,8 @@ class RankContext:
         self.rail_events: list[RailEvent] = []
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None
+        self.communicators: dict[int, Communicator] = {}
+        self.desk: Any = None
         self._modex: dict[int, Modex] = {}
 
     @property

@@ -15,6 +15,7 @@ from ompy.data.errors import MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place
 from ompy.data.request import Request
+from ompy.frameworks import patience
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
 
@@ -29,9 +30,21 @@ class Exchange:
         communicator: whose call it is.
         rank: of this process in it.
         size: members.
+        word: of the call, as the communicator's order has it.
     """
 
-    __slots__ = ("_pml", "_receives", "_sends", "_tag", "communicator", "rank", "size")
+    __slots__ = (
+        "_pml",
+        "_receives",
+        "_sends",
+        "_sources",
+        "_tag",
+        "_targets",
+        "communicator",
+        "rank",
+        "size",
+        "word",
+    )
 
     def __init__(self, communicator: Communicator, tag: int) -> None:
         self.communicator = communicator
@@ -39,19 +52,24 @@ class Exchange:
         self.size: int = communicator.size
         self._pml = communicator.pml
         self._tag = tag
+        self.word = communicator.order.word
         self._receives: list[Request] = []
         self._sends: list[Request] = []
+        self._sources: list[int] = []
+        self._targets: list[int] = []
 
     def receive_into(self, convertor: Convertor, source: int) -> Request:
         """Post a receive; its memory is in use until the step has ended."""
         request = self._pml.irecv(self.communicator, convertor, source, self._tag)
         self._receives.append(request)
+        self._sources.append(source)
         return request
 
     def send_from(self, convertor: Convertor, target: int) -> None:
         """Begin to send; the memory is in use until the step has ended."""
         request = self._pml.isend(self.communicator, convertor, target, self._tag, STANDARD)
         self._sends.append(request)
+        self._targets.append(target)
 
     def receive(self, view: memoryview, source: int) -> Request:
         """Post a receive into packed memory."""
@@ -80,12 +98,13 @@ class Exchange:
         """Wait for everything under way.
 
         Raises:
-            MPIError: the first failure, in the order of posting, receives first.
+            MPIError: the first failure, in the order of posting, receives first; or a member was
+                found to have made another call.
         """
         for requests in (self._receives, self._sends):
             for request in requests:
-                self._pml.wait(self.communicator, request)
-            requests.clear()
+                patience.wait(self.communicator, request, self.awaited)
+        self._forget()
 
     def settle(self) -> None:
         """Forget what is under way, as all of it is complete.
@@ -97,8 +116,23 @@ class Exchange:
             for request in requests:
                 if request.error:
                     raise MPIError(request.error, request.detail)
+        self._forget()
+
+    def _forget(self) -> None:
         self._receives.clear()
         self._sends.clear()
+        self._sources.clear()
+        self._targets.clear()
+
+    def awaited(self) -> set[int]:
+        """The ranks that the step still waits for."""
+        ways = (self._receives, self._sources), (self._sends, self._targets)
+        return {
+            rank
+            for requests, ranks in ways
+            for request, rank in zip(requests, ranks, strict=True)
+            if not request.complete
+        }
 
     def incomplete(self) -> list[Request]:
         """What the step still waits for."""

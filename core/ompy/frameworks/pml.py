@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
 # 2.0: reference openmpi.md 0.6, PML 2.0.0 (Open MPI 4.x); 2.1 adds wrappers, and asks nothing
 # new of a component made for 2.0; 2.2 has buffered sends keep what is not sent, by themselves;
-# 2.3 has a PML explain its choices and say what it waits for, if it likes
-API: Final[ApiVersion] = (2, 3)
+# 2.3 has a PML explain its choices and say what it waits for, if it likes; 2.4 tells it of a send
+# that its caller waits for
+API: Final[ApiVersion] = (2, 4)
 
 # communication modes; seed: standard, buffered, synchronous and ready
 STANDARD: Final = 0
@@ -137,6 +138,12 @@ class Pml:
     ) -> None:
         """Send, and return when the memory may be reused."""
         self.wait(communicator, self.isend(communicator, convertor, target, tag, mode))
+
+    def isend_waited(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int
+    ) -> Request:
+        """A standard `isend` of a caller who does nothing but wait for it (since API 2.4)."""
+        return self.isend(communicator, convertor, target, tag, STANDARD)
 
     def recv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int

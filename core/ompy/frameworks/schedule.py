@@ -22,6 +22,7 @@ from ompy.data.request import Request
 from ompy.engine.base import Poller
 from ompy.engine.timers import Timer
 from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
+from ompy.frameworks.patience import PATIENCE, LongWait
 
 Schedule = Generator[None, None, None]
 Steps = Generator[None, None, memoryview]  # a part of a schedule that gives its result
@@ -67,7 +68,9 @@ class Progression(Poller):
         "_engine",
         "_exchange",
         "_failure",
+        "_long",
         "_missing",
+        "_patience",
         "_queued",
         "_schedule",
         "_timer",
@@ -83,12 +86,37 @@ class Progression(Poller):
         self._queued = False
         self._failure: MPIError | None = None
         self._timer: Timer | None = None
+        self._patience: Timer | None = None
+        self._long: LongWait | None = None
 
     def begin(self) -> CollectiveRequest:
         """Take the first step, and all that follow without waiting."""
         with self._engine.lock:
             self._advance()
+            if not self.request.complete and self._exchange.word:
+                self._patience = self._engine.call_later(PATIENCE, self._inquire)
+                self.request.notify(self._ended)
         return self.request
+
+    def _inquire(self) -> None:
+        """It takes long: ask who is waited for. Their answer may be that it is another call."""
+        if self.request.complete or self._failure is not None:
+            return
+        exchange = self._exchange
+        self._long = LongWait(exchange.communicator, exchange.word, exchange.awaited())
+        self._long.over.notify(self._differs)
+        self._long.begin()
+
+    def _differs(self) -> None:
+        problem = self._long.problem if self._long is not None else None
+        if problem is not None and self._failure is None and not self.request.complete:
+            self._withdraw(problem)
+
+    def _ended(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        if self._long is not None:
+            self._long.leave()
 
     def poll(self) -> int:
         """Take the next step."""

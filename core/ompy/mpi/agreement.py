@@ -15,6 +15,7 @@ from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.frameworks import patience
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.state import World
@@ -58,12 +59,14 @@ def exchange(
 
 def _send(communicator: Communicator, target: int, tag: int, data: bytes | memoryview) -> None:
     convertor = ContiguousConvertor(memoryview(data))
-    communicator.pml.send(communicator, convertor, target, tag, STANDARD)
+    request = communicator.pml.isend(communicator, convertor, target, tag, STANDARD)
+    patience.wait(communicator, request, lambda: (target,))
 
 
 def _receive(communicator: Communicator, source: int, tag: int) -> memoryview:
     convertor = GrowingConvertor()
-    communicator.pml.recv(communicator, convertor, source, tag)
+    request = communicator.pml.irecv(communicator, convertor, source, tag)
+    patience.wait(communicator, request, lambda: (source,))
     assert convertor.view is not None, "a received message has its memory"
     return convertor.view
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.call_order import DETAIL_MASK
 from ompy.mpi.attributes import Attributed
 from ompy.mpi.state import CommState, null_communicator
 
@@ -27,6 +29,21 @@ class CommBase(Attributed):
         state: CommState | None = self._inner
         if state is None:
             raise null_communicator()
+        return state
+
+    def _enter(self, name: str, root: Any = 0) -> CommState:
+        """What the handle refers to, for a call that all members make together.
+
+        Args:
+            name: of the call, as `call_kinds.py` has it.
+            root: as the user gave it.
+
+        Raises:
+            MPIException: ERR_COMM, it is null.
+        """
+        state = self._state()
+        detail = root & DETAIL_MASK if isinstance(root, int) else 0
+        state.communicator.order.begin(KINDS[name], detail)
         return state
 
     def _attributes(self) -> CommState:

@@ -11,7 +11,6 @@ from typing import Any, Final, Self
 
 from ompy.data.constants import PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_DIMS, ERR_RANK, ERR_TOPOLOGY
-from ompy.frameworks.coll import TAG_CREATE
 from ompy.mpi.comm import Comm
 from ompy.mpi.communicators import make
 from ompy.mpi.constants import CART, DIST_GRAPH, GRAPH
@@ -211,13 +210,14 @@ class Cartcomm(Topocomm):
 
     def Sub(self, remain_dims: Sequence[bool]) -> Any:
         """The part of the grid this process lies in when only some dimensions are kept."""
+        self._enter("Sub")
         state, grid = self._grid()
         kept = [bool(keep) for keep in remain_dims]
         if len(kept) != len(grid.dims):
             raise ValueError(f"expecting {len(grid.dims)} dimensions, got {len(kept)}")
         where = grid.coordinates(state.communicator.rank)
         others = [rank for rank in range(state.size) if _alike(grid, rank, where, kept)]
-        made = make(state, others, TAG_CREATE, Cartcomm)
+        made = make(state, others, state.communicator.order.tag(), Cartcomm)
         dims, periods = (_chosen(these, kept) for these in (grid.dims, grid.periods))
         made.topology = Grid(dims, periods)
         return Cartcomm._adopt(made)
@@ -288,7 +288,7 @@ def create_cart(
     points = range(prod(grid.dims))
     if state.communicator.rank not in points:
         return Cartcomm()
-    made = make(state, points, TAG_CREATE, Cartcomm)
+    made = make(state, points, state.communicator.order.tag(), Cartcomm)
     made.topology = grid
     return Cartcomm._adopt(made)
 

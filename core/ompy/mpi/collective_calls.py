@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 from ompy.data.errors import MPIError
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message
+from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.call_order import DETAIL_MASK
 from ompy.mpi.markers import InPlaceType
 from ompy.mpi.operation import Op, check_match
 from ompy.mpi.peers import check_root
@@ -22,6 +24,10 @@ from ompy.mpi.spec import Typed, message, plain, typed_blocks, vector_blocks
 from ompy.mpi.state import CommState
 
 _NUMBER: Final = Struct("<q")
+BARRIER: Final = KINDS["Barrier"]
+BCAST: Final = KINDS["Bcast"]
+REDUCE: Final = KINDS["Reduce"]
+ALLREDUCE: Final = KINDS["Allreduce"]
 
 
 class Call(NamedTuple):
@@ -59,6 +65,19 @@ def many(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Bl
 # --- the common calls, straight; false means that they are for the others below
 
 
+def barrier(state: CommState) -> None:
+    """Wait for all members.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state.communicator.order.begin(BARRIER, 0)
+    try:
+        state.coll.barrier()
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+
+
 def broadcast(state: CommState, buf: Any, root: Any) -> bool:
     """Broadcast a contiguous buffer of numbers.
 
@@ -66,7 +85,9 @@ def broadcast(state: CommState, buf: Any, root: Any) -> bool:
         MPIException: it failed.
     """
     if type(root) is not int or not 0 <= root < state.size:
+        state.communicator.order.begin(BCAST, 0)
         return False
+    state.communicator.order.begin(BCAST, root & DETAIL_MASK)
     both = plain(buf, root != state.communicator.rank)
     if both is None:
         return False
@@ -83,6 +104,10 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     Raises:
         MPIException: it failed.
     """
+    begun = root is not None and type(root) is int
+    state.communicator.order.begin(
+        ALLREDUCE if root is None else REDUCE, root & DETAIL_MASK if begun else 0
+    )
     inner = op._inner
     if inner is None or inner.operation is None:
         return False

@@ -32,8 +32,8 @@ def completed(call: Call) -> None:
 def begun(call: Call) -> Request:
     """Begin a call."""
     comm, operation, arguments = call
-    coll = comm.coll
-    started = comm.call(coll.begin, operation, coll.nonblocking_tag(), *arguments)
+    tag = comm.communicator.order.tag()
+    started = comm.call(comm.coll.begin, operation, tag, *arguments)
     return Request._adopt(CollectiveState(comm, started, arguments))  # noqa: SLF001 - ours
 
 
@@ -67,17 +67,21 @@ class PersistentCollectiveState(PersistentState):
     All its starts have one tag, taken when it was made: members may start several in any order.
     """
 
-    __slots__ = ("_call", "_tag")
+    __slots__ = ("_call", "_tag", "_word")
 
     def __init__(self, call: Call) -> None:
         super().__init__(call.comm, call.arguments, receives=False)
         self._call = call
-        self._tag = call.comm.coll.persistent_tag()
+        order = call.comm.communicator.order
+        self._tag = order.tag()
+        self._word = order.keep()
 
     def begin(self) -> Operation:
         """Begin the operation."""
         comm, operation, arguments = self._call
-        started: Operation = comm.call(comm.coll.begin, operation, self._tag, *arguments)
+        started: Operation = comm.call(
+            comm.coll.begin, operation, self._tag, *arguments, word=self._word
+        )
         return started
 
     def cancel(self) -> None:

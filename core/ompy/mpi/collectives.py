@@ -7,7 +7,7 @@ from typing import Any
 
 from ompy.mpi import collective_calls as calls
 from ompy.mpi.base import CommBase
-from ompy.mpi.collective_calls import broadcast, reduced
+from ompy.mpi.collective_calls import barrier, broadcast, reduced
 from ompy.mpi.collective_requests import completed
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.spec import even_blocks, vector_blocks
@@ -20,8 +20,7 @@ class Collectives(CommBase):
 
     def Barrier(self) -> None:
         """Return when every member has called it."""
-        state = self._state()
-        state.call(state.coll.barrier)
+        barrier(self._state())
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Copy the root's buffer to every member's."""
@@ -33,39 +32,41 @@ class Collectives(CommBase):
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather equal parts from every member at the root."""
-        completed(calls.gather(self._state(), sendbuf, recvbuf, root, even_blocks))
+        completed(calls.gather(self._enter("Gather", root), sendbuf, recvbuf, root, even_blocks))
 
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather parts of any size from every member at the root."""
-        completed(calls.gather(self._state(), sendbuf, recvbuf, root, vector_blocks))
+        completed(calls.gather(self._enter("Gatherv", root), sendbuf, recvbuf, root, vector_blocks))
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer."""
-        completed(calls.scatter(self._state(), sendbuf, recvbuf, root, even_blocks))
+        completed(calls.scatter(self._enter("Scatter", root), sendbuf, recvbuf, root, even_blocks))
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out parts of any size of the root's buffer."""
-        completed(calls.scatter(self._state(), sendbuf, recvbuf, root, vector_blocks))
+        completed(
+            calls.scatter(self._enter("Scatterv", root), sendbuf, recvbuf, root, vector_blocks)
+        )
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather equal parts from every member at every member."""
-        completed(calls.allgather(self._state(), sendbuf, recvbuf, even_blocks))
+        completed(calls.allgather(self._enter("Allgather"), sendbuf, recvbuf, even_blocks))
 
     def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather parts of any size from every member at every member."""
-        completed(calls.allgather(self._state(), sendbuf, recvbuf, vector_blocks))
+        completed(calls.allgather(self._enter("Allgatherv"), sendbuf, recvbuf, vector_blocks))
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send an equal part to every member."""
-        completed(calls.alltoall(self._state(), sendbuf, recvbuf, even_blocks))
+        completed(calls.alltoall(self._enter("Alltoall"), sendbuf, recvbuf, even_blocks))
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size to every member."""
-        completed(calls.alltoall(self._state(), sendbuf, recvbuf, vector_blocks))
+        completed(calls.alltoall(self._enter("Alltoallv"), sendbuf, recvbuf, vector_blocks))
 
     def Alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size and datatype to every member."""
-        completed(calls.alltoallw(self._state(), sendbuf, recvbuf))
+        completed(calls.alltoallw(self._enter("Alltoallw"), sendbuf, recvbuf))
 
     # --- reductions
 
@@ -83,7 +84,9 @@ class Collectives(CommBase):
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer and hand out equal parts of the result."""
-        completed(calls.reduce_scatter_block(self._state(), sendbuf, recvbuf, op))
+        completed(
+            calls.reduce_scatter_block(self._enter("Reduce_scatter_block"), sendbuf, recvbuf, op)
+        )
 
     def Reduce_scatter(
         self,
@@ -101,4 +104,6 @@ class Collectives(CommBase):
                 in place shared out evenly.
             op: the operation.
         """
-        completed(calls.reduce_scatter(self._state(), sendbuf, recvbuf, recvcounts, op))
+        completed(
+            calls.reduce_scatter(self._enter("Reduce_scatter"), sendbuf, recvbuf, recvcounts, op)
+        )

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, Self
 
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
-from ompy.frameworks.coll import TAG_CREATE
+from ompy.frameworks.call_order import TAG_CALLS_END
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants, predefined_attributes
 from ompy.mpi.agreement import agree_on_context, exchange, release_context
@@ -23,10 +23,13 @@ from ompy.mpi.group import Group, GroupState
 from ompy.mpi.info import Info, InfoState
 from ompy.mpi.state import CommState, null_communicator
 from ompy.mpi.unsupported import absent
+from ompy.trace.tag_names import name_tags_by
 
 _COLOR_KEY: Final = Struct("<qq")
-TAG_GROUPS: Final = -1000  # arbitrary: `Create_group` uses the internal tags from here down
-TAG_SPACE: Final = 1 << 30  # arbitrary: of them, so that they stay negative 32 bit integers
+TAG_GROUPS: Final = -TAG_CALLS_END - 1  # `Create_group` uses the internal tags from here down
+TAG_SPACE: Final = (1 << 31) + TAG_GROUPS  # of them, so that they stay 32 bit integers
+
+name_tags_by(lambda tag: "Create_group" if tag <= TAG_GROUPS else "")
 
 
 def make(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommState:
@@ -114,9 +117,9 @@ class Communicators(CommBase):
 
     def Dup(self, info: Info | None = None) -> Self:
         """A communicator of the same members, with attributes as their keys want it."""
-        state = self._state()
+        state = self._enter("Dup")
         attributes = copied(self)
-        made = make(state, range(state.size), TAG_CREATE, state.api)
+        made = make(state, range(state.size), state.communicator.order.tag(), state.api)
         made.attributes = attributes
         made.topology = state.topology
         made.info = None if state.info is None else dict(state.info)
@@ -138,11 +141,11 @@ class Communicators(CommBase):
         Returns:
             COMM_NULL in those that are not in the group.
         """
-        state = self._state()
+        state = self._enter("Create")
         members = ranks_of(state, group)
         if state.communicator.rank not in members:
             return _null()
-        return _plain(make(state, members, TAG_CREATE, _intracomm()))
+        return _plain(make(state, members, state.communicator.order.tag(), _intracomm()))
 
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """A communicator of the members with the same colour, in the order of their keys.
@@ -150,25 +153,11 @@ class Communicators(CommBase):
         Returns:
             COMM_NULL where the colour is UNDEFINED.
         """
-        state = self._state()
-        if color < 0 and color != UNDEFINED:
-            raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
-        said = _COLOR_KEY.pack(color, key)
-        everybody = range(state.size)
-        answers = state.call(exchange, state.communicator, everybody, TAG_CREATE, said)
-        if color == UNDEFINED:
-            return _null()
-        keys = []
-        for rank, answer in enumerate(answers):
-            its_color, its_key = _COLOR_KEY.unpack(answer)
-            if its_color == color:
-                keys.append((its_key, rank))
-        members = [rank for _, rank in sorted(keys)]
-        return _plain(make(state, members, TAG_CREATE, _intracomm()))
+        return _split(self._enter("Split"), color, key)
 
     def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
         """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
-        state = self._state()
+        state = self._enter("Split_type")
         guided = {constants.COMM_TYPE_HW_GUIDED, constants.COMM_TYPE_RESOURCE_GUIDED}
         wants = (info.get("mpi_hw_resource_type") if info else None) or ""
         if split_type == constants.COMM_TYPE_SHARED or (
@@ -179,7 +168,7 @@ class Communicators(CommBase):
             color = UNDEFINED
         else:
             raise state.fail(ERR_ARG, f"{split_type} is no kind of split")
-        return Communicators.Split(self, color, key)
+        return _split(state, color, key)
 
     def Free(self) -> None:
         """Free it; all members do."""
@@ -345,6 +334,23 @@ def _intracomm() -> Any:
     from ompy.mpi.intracomm import Intracomm
 
     return Intracomm
+
+
+def _split(state: CommState, color: int, key: int) -> Any:
+    """A communicator of the members that give the same colour; all of them call this."""
+    if color < 0 and color != UNDEFINED:
+        raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
+    said, tag = _COLOR_KEY.pack(color, key), state.communicator.order.tag()
+    answers = state.call(exchange, state.communicator, range(state.size), tag, said)
+    if color == UNDEFINED:
+        return _null()
+    keys = []
+    for rank, answer in enumerate(answers):
+        its_color, its_key = _COLOR_KEY.unpack(answer)
+        if its_color == color:
+            keys.append((its_key, rank))
+    members = [rank for _, rank in sorted(keys)]
+    return _plain(make(state, members, tag, _intracomm()))
 
 
 def _plain(state: CommState) -> Any:

@@ -80,7 +80,7 @@ class Intracomm(Comm):
         """
         from ompy.mpi.cartesian import create_cart
 
-        return create_cart(self._state(), dims, periods)
+        return create_cart(self._enter("Create_cart"), dims, periods)
 
     def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None) -> int:
         """The rank this process would have in such a grid, or UNDEFINED."""
@@ -90,31 +90,31 @@ class Intracomm(Comm):
 
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of members 0 to this one."""
-        completed(calls.reduction(self._state(), "scan", sendbuf, recvbuf, op))
+        completed(calls.reduction(self._enter("Scan"), "scan", sendbuf, recvbuf, op))
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the members before this one; the first's is left alone."""
-        completed(calls.reduction(self._state(), "exscan", sendbuf, recvbuf, op))
+        completed(calls.reduction(self._enter("Exscan"), "exscan", sendbuf, recvbuf, op))
 
     def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Scan` does."""
-        return begun(calls.reduction(self._state(), "scan", sendbuf, recvbuf, op))
+        return begun(calls.reduction(self._enter("Iscan"), "scan", sendbuf, recvbuf, op))
 
     def Iexscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Exscan` does."""
-        return begun(calls.reduction(self._state(), "exscan", sendbuf, recvbuf, op))
+        return begun(calls.reduction(self._enter("Iexscan"), "exscan", sendbuf, recvbuf, op))
 
     def Scan_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Scan` does."""
-        return prepared(calls.reduction(self._state(), "scan", sendbuf, recvbuf, op))
+        return prepared(calls.reduction(self._enter("Scan_init"), "scan", sendbuf, recvbuf, op))
 
     def Exscan_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Exscan` does."""
-        return prepared(calls.reduction(self._state(), "exscan", sendbuf, recvbuf, op))
+        return prepared(calls.reduction(self._enter("Exscan_init"), "exscan", sendbuf, recvbuf, op))
 
     def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """The objects of members 0 to this one, combined."""

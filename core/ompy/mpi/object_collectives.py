@@ -1,6 +1,6 @@
 """Communicators: collective operations on Python objects.
 
-They stand above coll, on messages of their own (tag TAG_OBJECT): receivers learn sizes from the
+They stand above coll, on messages under the call's own tag: receivers learn sizes from the
 messages. An object is pickled once where it begins and forwarded as it came.
 """
 
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import _thread
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from ompy.data.convertor import GrowingConvertor
 from ompy.data.errors import MPIError
 from ompy.data.request import Request as Operation
-from ompy.frameworks.coll import TAG_OBJECT
+from ompy.frameworks import patience
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.base import CommBase
+from ompy.mpi.collective_calls import barrier
 from ompy.mpi.objects import Pieces, convertor_of, pickle
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.peers import check_root
@@ -43,10 +45,13 @@ class ObjectCollectives(CommBase):
 
     __slots__ = ()
 
-    def _together(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _together(
+        self, name: str, function: Callable[..., Any], *arguments: Any, root: Any = 0
+    ) -> Any:
         """Run a collective, one at a time of its name."""
         state = self._state()
         with comm_lock(state, name):
+            self._enter(name, root)
             try:
                 return function(state, *arguments)
             except MPIError as problem:
@@ -54,24 +59,23 @@ class ObjectCollectives(CommBase):
 
     def barrier(self) -> None:
         """Return when every member has called it."""
-        state = self._state()
-        state.call(state.coll.barrier)
+        barrier(self._state())
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """The root's object, at every member."""
         check_root(self._state(), root)
-        return self._together("bcast", _bcast, obj, root)
+        return self._together("bcast", _bcast, obj, root, root=root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Every member's object in a list at the root, None elsewhere."""
         check_root(self._state(), root)
-        found: list[Any] | None = self._together("gather", _gather, sendobj, root)
+        found: list[Any] | None = self._together("gather", _gather, sendobj, root, root=root)
         return found
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """This member's item of the root's sequence."""
         check_root(self._state(), root)
-        return self._together("scatter", _scatter, sendobj, root)
+        return self._together("scatter", _scatter, sendobj, root, root=root)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Every member's object in a list."""
@@ -86,7 +90,7 @@ class ObjectCollectives(CommBase):
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
         """Every member's object combined in rank order at the root, None elsewhere."""
         check_root(self._state(), root)
-        return self._together("reduce", _reduce, sendobj, op, root)
+        return self._together("reduce", _reduce, sendobj, op, root, root=root)
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Every member's object combined in rank order."""
@@ -96,22 +100,29 @@ class ObjectCollectives(CommBase):
 # --- messages
 
 
-def _begin(state: CommState, pieces: Pieces, target: int) -> Operation:
-    return state.pml.isend(state.communicator, convertor_of(pieces), target, TAG_OBJECT, STANDARD)
+Posted = tuple[Operation, GrowingConvertor, int]
+Sent = tuple[Operation, int]
+
+
+def _begin(state: CommState, pieces: Pieces, target: int) -> Sent:
+    comm, tag = state.communicator, state.communicator.order.tag()
+    return state.pml.isend(comm, convertor_of(pieces), target, tag, STANDARD), target
 
 
 def _send(state: CommState, pieces: Pieces, target: int) -> None:
-    state.pml.send(state.communicator, convertor_of(pieces), target, TAG_OBJECT, STANDARD)
+    comm, tag = state.communicator, state.communicator.order.tag()
+    operation = state.pml.isend_waited(comm, convertor_of(pieces), target, tag)
+    patience.wait(comm, operation, lambda: (target,))
 
 
-def _post(state: CommState, source: int) -> tuple[Operation, GrowingConvertor]:
-    convertor = GrowingConvertor()
-    return state.pml.irecv(state.communicator, convertor, source, TAG_OBJECT), convertor
+def _post(state: CommState, source: int) -> Posted:
+    convertor, tag = GrowingConvertor(), state.communicator.order.tag()
+    return state.pml.irecv(state.communicator, convertor, source, tag), convertor, source
 
 
-def _finish(state: CommState, posted: tuple[Operation, GrowingConvertor]) -> memoryview:
-    operation, convertor = posted
-    state.pml.wait(state.communicator, operation)
+def _finish(state: CommState, posted: Posted) -> memoryview:
+    operation, convertor, source = posted
+    patience.wait(state.communicator, operation, lambda: (source,))
     assert convertor.view is not None, "a received message has its memory"
     return convertor.view
 
@@ -120,9 +131,13 @@ def _receive(state: CommState, source: int) -> memoryview:
     return _finish(state, _post(state, source))
 
 
-def _wait(state: CommState, operations: Sequence[Operation]) -> None:
-    for operation in operations:
-        state.pml.wait(state.communicator, operation)
+def _wait(state: CommState, sent: Sequence[Sent]) -> None:
+    for operation, target in sent:
+        patience.wait(state.communicator, operation, partial(_one, target))
+
+
+def _one(rank: int) -> tuple[int]:
+    return (rank,)
 
 
 # --- collectives

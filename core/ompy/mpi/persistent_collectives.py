@@ -24,73 +24,93 @@ class PersistentCollectives(CommBase):
 
     def Barrier_init(self, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Barrier` does."""
-        return prepared(calls.Call(self._state(), "barrier"))
+        return prepared(calls.Call(self._enter("Barrier_init"), "barrier"))
 
     def Bcast_init(self, buf: Any, root: int = 0, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Bcast` does."""
-        return prepared(calls.bcast(self._state(), buf, root))
+        return prepared(calls.bcast(self._enter("Bcast_init", root), buf, root))
 
     def Gather_init(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Gather` does."""
-        return prepared(calls.gather(self._state(), sendbuf, recvbuf, root, even_blocks))
+        return prepared(
+            calls.gather(self._enter("Gather_init", root), sendbuf, recvbuf, root, even_blocks)
+        )
 
     def Gatherv_init(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Gatherv` does."""
-        return prepared(calls.gather(self._state(), sendbuf, recvbuf, root, vector_blocks))
+        return prepared(
+            calls.gather(self._enter("Gatherv_init", root), sendbuf, recvbuf, root, vector_blocks)
+        )
 
     def Scatter_init(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Scatter` does."""
-        return prepared(calls.scatter(self._state(), sendbuf, recvbuf, root, even_blocks))
+        return prepared(
+            calls.scatter(self._enter("Scatter_init", root), sendbuf, recvbuf, root, even_blocks)
+        )
 
     def Scatterv_init(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Scatterv` does."""
-        return prepared(calls.scatter(self._state(), sendbuf, recvbuf, root, vector_blocks))
+        return prepared(
+            calls.scatter(self._enter("Scatterv_init", root), sendbuf, recvbuf, root, vector_blocks)
+        )
 
     def Allgather_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Allgather` does."""
-        return prepared(calls.allgather(self._state(), sendbuf, recvbuf, even_blocks))
+        return prepared(
+            calls.allgather(self._enter("Allgather_init"), sendbuf, recvbuf, even_blocks)
+        )
 
     def Allgatherv_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Allgatherv` does."""
-        return prepared(calls.allgather(self._state(), sendbuf, recvbuf, vector_blocks))
+        return prepared(
+            calls.allgather(self._enter("Allgatherv_init"), sendbuf, recvbuf, vector_blocks)
+        )
 
     def Alltoall_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Alltoall` does."""
-        return prepared(calls.alltoall(self._state(), sendbuf, recvbuf, even_blocks))
+        return prepared(calls.alltoall(self._enter("Alltoall_init"), sendbuf, recvbuf, even_blocks))
 
     def Alltoallv_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Alltoallv` does."""
-        return prepared(calls.alltoall(self._state(), sendbuf, recvbuf, vector_blocks))
+        return prepared(
+            calls.alltoall(self._enter("Alltoallv_init"), sendbuf, recvbuf, vector_blocks)
+        )
 
     def Alltoallw_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Alltoallw` does."""
-        return prepared(calls.alltoallw(self._state(), sendbuf, recvbuf))
+        return prepared(calls.alltoallw(self._enter("Alltoallw_init"), sendbuf, recvbuf))
 
     def Reduce_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Reduce` does."""
-        return prepared(calls.reduce(self._state(), sendbuf, recvbuf, op, root))
+        return prepared(calls.reduce(self._enter("Reduce_init", root), sendbuf, recvbuf, op, root))
 
     def Allreduce_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Allreduce` does."""
-        return prepared(calls.reduction(self._state(), "allreduce", sendbuf, recvbuf, op))
+        return prepared(
+            calls.reduction(self._enter("Allreduce_init"), "allreduce", sendbuf, recvbuf, op)
+        )
 
     def Reduce_scatter_block_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Reduce_scatter_block` does."""
-        return prepared(calls.reduce_scatter_block(self._state(), sendbuf, recvbuf, op))
+        return prepared(
+            calls.reduce_scatter_block(
+                self._enter("Reduce_scatter_block_init"), sendbuf, recvbuf, op
+            )
+        )
 
     def Reduce_scatter_init(
         self,
@@ -101,4 +121,8 @@ class PersistentCollectives(CommBase):
         info: Info = INFO_NULL,
     ) -> Prequest:
         """A request for what `Reduce_scatter` does."""
-        return prepared(calls.reduce_scatter(self._state(), sendbuf, recvbuf, recvcounts, op))
+        return prepared(
+            calls.reduce_scatter(
+                self._enter("Reduce_scatter_init"), sendbuf, recvbuf, recvcounts, op
+            )
+        )

@@ -154,14 +154,14 @@ class CommState(State):
         """The exception for an argument that is wrong, after the error handler had its say."""
         return self.raised(MPIException(code, detail))
 
-    def call(self, function: Any, *arguments: Any) -> Any:
+    def call(self, function: Any, *arguments: Any, **named: Any) -> Any:
         """Call something below.
 
         Raises:
             MPIException: it failed; the error handler had its say.
         """
         try:
-            return function(*arguments)
+            return function(*arguments, **named)
         except MPIError as problem:
             raise self.raised(problem) from problem.__cause__
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ompy.data.constants import PROC_NULL
+from ompy.frameworks.call_kinds import KINDS
 from ompy.mpi.constants import LOCK_EXCLUSIVE
 from ompy.mpi.group import Group
 from ompy.mpi.operation import SUM, Op
@@ -12,6 +13,8 @@ from ompy.mpi.request import Request
 
 if TYPE_CHECKING:
     from ompy.mpi.window_state import WindowState
+
+_FENCE: Final = KINDS["Win.Fence"]
 
 
 class WindowAccess:
@@ -99,6 +102,7 @@ class WindowAccess:
     def Fence(self, assertion: int = 0) -> None:
         """Collective: all operations since the last one are complete; a new epoch begins."""
         state = self._state()
+        state.comm.communicator.order.begin(_FENCE, 0)
         state.call(state.epochs.fence, assertion)
         state.call(state.module.fence)
 

@@ -18,7 +18,6 @@ from ompy.data.errors import (
     MPIError,
 )
 from ompy.data.request import Request as Operation
-from ompy.frameworks.coll import TAG_CREATE
 from ompy.frameworks.osc import SHARED, OscModule, Window
 from ompy.mpi.agreement import exchange
 from ompy.mpi.callbacks import guarded
@@ -185,11 +184,12 @@ def make_window(
         raise parent.fail(ERR_SIZE, f"a window of {size} bytes")
     if unit < 1:
         raise parent.fail(ERR_DISP, f"a displacement unit of {unit} bytes")
-    comm = make(parent, range(parent.size), TAG_CREATE, parent.api)
+    order = parent.communicator.order
+    comm = make(parent, range(parent.size), order.tag(), parent.api)
     comm.communicator.name = f"window {comm.communicator.context_id}"
     try:
         members = range(comm.size)
-        said = exchange(comm.communicator, members, TAG_CREATE, _SAID.pack(size, unit))
+        said = exchange(comm.communicator, members, order.tag(), _SAID.pack(size, unit))
         told = [_SAID.unpack(value) for value in said]
         sizes, units = tuple(each[0] for each in told), tuple(each[1] for each in told)
         window = Window(comm.communicator, flavor, sizes, memory)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from ompy.data.constants import PROC_NULL
 from ompy.data.errors import ERR_ARG, ERR_RMA_FLAVOR, ERR_RMA_SHARED, ERR_WIN, MPIError
+from ompy.frameworks.call_kinds import KINDS
 from ompy.mpi import constants
 from ompy.mpi.addresses import address_of
 from ompy.mpi.attributes import Attributed, delete_all
@@ -28,6 +29,14 @@ from ompy.mpi.window_access import WindowAccess
 
 if TYPE_CHECKING:
     from ompy.mpi.window_state import WindowState
+
+_FREE: Final = KINDS["Win.Free"]
+_CALLS: Final = {
+    constants.WIN_FLAVOR_CREATE: "Win.Create",
+    constants.WIN_FLAVOR_ALLOCATE: "Win.Allocate",
+    constants.WIN_FLAVOR_SHARED: "Win.Allocate_shared",
+    constants.WIN_FLAVOR_DYNAMIC: "Win.Create_dynamic",
+}
 
 
 class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-ignore]
@@ -74,7 +83,8 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         from ompy.mpi.window_state import make_window
 
         view = memory if memory is not None else memoryview(bytearray())
-        state = make_window(comm._state(), flavor, index(size), index(unit), view, owner)
+        parent = comm._enter(_CALLS[flavor])
+        state = make_window(parent, flavor, index(size), index(unit), view, owner)
         state.api = cls
         if info:
             state.info = dict(info.items())
@@ -132,6 +142,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
     def Free(self) -> None:
         """Free it; all members do."""
         state = self._state()
+        state.comm.communicator.order.begin(_FREE, 0)
         state.call(state.epochs.free)
         delete_all(self)
         try:

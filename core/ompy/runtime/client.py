@@ -214,11 +214,15 @@ class AgentClient(WireUp):
         (descriptor,) = self._call(Kind.DOORBELL, {"local_rank": local_rank}).descriptors
         return descriptor
 
-    def finalized(self) -> None:
-        """This rank has finalized MPI: it may end, and others are told when it does."""
+    def finalized(self, calls: dict[str, Any] | None = None) -> None:
+        """This rank has finalized MPI: it may end, and others are told when it does.
+
+        Args:
+            calls: the account of its collective calls (`call_account.py`).
+        """
         if self.before_end is not None:
             self.before_end()
-        self._call(Kind.FINALIZED, {})
+        self._call(Kind.FINALIZED, {"calls": calls or {}})
 
     def tell_faults(self, delivered: Sequence[int]) -> None:
         """Say how often each fault of the job's script has struck at this rank; waits for nothing.

@@ -202,7 +202,7 @@ class Coordinator:
             case Kind.STARTED:
                 verdict.started(header["rank"], header["pid"])
             case Kind.STAGE:
-                verdict.advanced(header["rank"], Stage(header["stage"]))
+                verdict.advanced(header["rank"], Stage(header["stage"]), header.get("calls"))
             case Kind.UNSTARTED:
                 verdict.unstarted(header["rank"], header["code"], frame.body.decode())
             case Kind.EXITED:

@@ -18,6 +18,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.hooks import hook_caller
+from ompy.runtime.call_account import balance
 from ompy.runtime.isolation import expect, isolated
 from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.pml_selection import select_pml
@@ -36,6 +37,7 @@ class RankProcess:
         pml: its point-to-point messaging, wrappers included.
         communicators: live ones, by context id.
         finalized: true after `finalize`.
+        calls_ended: balance of the communicators that were freed (`call_account.py`).
         api: what the API above keeps about it.
         before_finalize: called when `finalize` begins, the last one first.
         others_waiting: as `Pml.waiting`, of what else the rank does.
@@ -58,8 +60,9 @@ class RankProcess:
         """
         self.context = context
         self.registry = registry
-        self.communicators: dict[int, Communicator] = {}
+        self.communicators = context.communicators
         self.finalized = False
+        self.calls_ended = 0
         self.api: Any = None
         self.before_finalize: list[Callable[[], object]] = []
         self.others_waiting: Callable[[], list[str]] = list
@@ -157,6 +160,7 @@ class RankProcess:
     def release(self, communicator: Communicator) -> None:
         """Forget a communicator; its context id may be used again."""
         self.communicators.pop(communicator.context_id, None)
+        self.calls_ended += balance(communicator)
         if communicator.coll is not None:
             communicator.coll.close()
         self.pml.remove_communicator(communicator)

@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.errors import ERR_INTERN, ERR_OTHER, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
+from ompy.trace.tag_names import tag_text
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -110,7 +111,7 @@ def _told(process: RankProcess, entry: Recent) -> str:
     if entry.context >= 0:
         communicator = process.communicators.get(entry.context)
         name = communicator.name if communicator else f"communicator {entry.context}"
-        text += f" in {name}, tag {entry.tag}, message {entry.sequence}"
+        text += f" in {name}, {tag_text(entry.tag)}, message {entry.sequence}"
     return f"{text}, {entry.size} bytes"
 
 

@@ -254,6 +254,7 @@ class RankServer:
             call.refuse(ERR_OTHER, f"doorbell: {problem}")
 
     def _finalized(self, call: _Call) -> None:
+        call.rank.calls = call.header.get("calls") or {}
         self._advance(call.rank, Stage.FINALIZED)
         call.reply()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ompy.runtime.descendants import is_ending
 
@@ -31,6 +31,7 @@ class AttachedRank:
         client_pid: of the MPI process, 0 while there is none.
         client: connection to it, None before and after.
         lifeline: write end of a pipe whose other end the MPI process watches.
+        calls: the account of its collective calls (`call_account.py`), once it has finalized.
         leaves: files of shared memory stay behind if the MPI process is killed (`leftovers.py`).
         exit_status: as `os.waitstatus_to_exitcode` has it, None while it runs or is unknown.
     """
@@ -43,6 +44,7 @@ class AttachedRank:
         self.client: Channel | None = None
         self.lifeline = -1
         self.leaves = False
+        self.calls: dict[str, Any] = {}
         self.exit_status: int | None = None
 
 

@@ -161,7 +161,8 @@ class Supervisor:
 
     def advanced(self, rank: AttachedRank) -> None:
         """A rank has reached another stage."""
-        self._launcher.send(Kind.STAGE, {"rank": rank.rank, "stage": rank.stage})
+        said = {"rank": rank.rank, "stage": rank.stage, "calls": rank.calls}
+        self._launcher.send(Kind.STAGE, said)
 
     def committed(self, rank: AttachedRank, packed: bytes) -> None:
         """A rank has published: agents of other hosts need it too."""

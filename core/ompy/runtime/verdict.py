@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import shlex
 import signal
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from ompy.frameworks.job import Job
+from ompy.runtime.call_account import ADVICE, complaint
 from ompy.runtime.rank_spans import ranks_in_words
 from ompy.runtime.ranks import Stage
 
@@ -82,6 +83,7 @@ class Verdict:
         self.failure: Failure | None = None
         self._unstarted: dict[str, list[int]] = {}  # ranks, by why
         self._told: Failure | None = None  # about these
+        self._accounts: dict[int, Mapping[str, Any]] = {}
         self._ranks = [
             _Rank(p.rank, job.hosts[p.node], _shown(job.apps[p.app].argv)) for p in job.placements
         ]
@@ -111,9 +113,18 @@ class Verdict:
             headline = f"{who[0].upper()}{who[1:]} could not be started: {reason}."
             self.failure = self._told = Failure(code, headline, facts)
 
-    def advanced(self, rank: int, stage: Stage) -> None:
-        """A rank has reached a stage."""
+    def advanced(self, rank: int, stage: Stage, calls: Mapping[str, Any] | None = None) -> None:
+        """A rank has reached a stage.
+
+        Args:
+            rank: which.
+            stage: what it has reached.
+            calls: the account of its collective calls, when it has finalized.
+        """
         self._ranks[rank].stage = stage
+        if stage is Stage.FINALIZED and calls:
+            self._accounts[rank] = calls
+            self._compare_calls()
         self._look_for_improper_end()
 
     def exited(self, rank: int, status: int) -> None:
@@ -163,6 +174,15 @@ class Verdict:
                 continue
             headline = f"Rank {rank.number} ended {what}, so the whole job was ended."
             self._fail(IMPROPER, headline, rank.number, advice)
+
+    def _compare_calls(self) -> None:
+        """All have finalized: were their collective calls the same."""
+        if len(self._accounts) == len(self._ranks):
+            found = complaint(self._accounts)
+            self._accounts.clear()
+            if found:
+                headline = f"The ranks did not make the same collective calls: {found}"
+                self._set(Failure(IMPROPER, headline, advice=ADVICE))
 
     def lost(self, rank: int, pid: int) -> None:
         """The MPI process of a rank went without finalizing; the wrapper around it lives."""

@@ -18,6 +18,7 @@ from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
 from ompy.mca.reporting import Finding
 from ompy.net.real import RealNetwork
+from ompy.runtime.call_account import account
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import report_when_asked
 from ompy.runtime.tracing import open_trace
@@ -170,11 +171,12 @@ def leave(process: RankProcess) -> None:
     _shared.users -= 1
     if _shared.users:
         return
+    calls = account(list(process.communicators.values()), process.calls_ended)
     process.finalize()
     process.registry.close()
     farewell = getattr(process.context.wireup, "finalized", None)
     if farewell is not None:
-        farewell()
+        farewell(calls)
 
 
 def _find_client() -> AgentClient | None:

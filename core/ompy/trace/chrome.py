@@ -15,6 +15,7 @@ from typing import Any, Final
 from ompy.trace.files import JobTrace
 from ompy.trace.messages import Arrow, Kind, Message, messages
 from ompy.trace.sink import Event
+from ompy.trace.tag_names import tag_text
 
 LEAST: Final = 1000  # ns; arbitrary: what happens at a moment has to be seen, and hold an arrow
 
@@ -110,7 +111,7 @@ def _slices(
 
 def _spans(found: Sequence[Message]) -> Iterator[dict[str, Any]]:
     for number, message in enumerate(found, 1):
-        what = f"{message.size} bytes, tag {message.tag}"
+        what = f"{message.size} bytes, {tag_text(message.tag)}"
         for side, own, begun, text in (
             ("send", message.sends, None, f"send to {message.receiver}: {what}"),
             ("receive", message.receives, message.posted, f"receive from {message.sender}: {what}"),

@@ -19,6 +19,7 @@ from ompy.trace.amounts import byte_count
 from ompy.trace.messages import RECEIVE, SEND, Arrow, Kind, Message
 from ompy.trace.reading import RankHeader
 from ompy.trace.sink import Event
+from ompy.trace.tag_names import tag_text
 
 MOST_MESSAGES: Final = 20  # arbitrary: beyond, nobody finds anything in one picture
 _SHOWN_FIRST: Final = 5  # arrows of one name in a row; arbitrary: enough to see the pattern
@@ -149,7 +150,7 @@ def _titles(messages: Sequence[Message]) -> tuple[str, str]:
     message = messages[0]
     title = (
         f"{byte_count(message.size)} from rank {message.sender} to rank {message.receiver}, "
-        f"tag {message.tag}"
+        f"{tag_text(message.tag)}"
     )
     became = message.decided and message.decided != message.protocol
     return title, message.protocol + (f", which became {message.decided}" if became else "")

@@ -83,8 +83,7 @@ def one_rank(comm: Communicator, drawn: list[tuple[Drawn, str]], chance: Random)
         if mode == "blocking":
             getattr(coll, call.name)(*prepared.arguments)
         else:
-            tag = coll.nonblocking_tag() if mode == "nonblocking" else coll.persistent_tag()
-            requests.append(coll.begin(call.name, tag, *prepared.arguments))
+            requests.append(coll.begin(call.name, coll.nonblocking_tag(), *prepared.arguments))
     chance.shuffle(requests)
     for request in requests:
         engine.wait(request)

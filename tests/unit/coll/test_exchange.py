@@ -8,6 +8,7 @@ import pytest
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_OTHER, ERR_TRUNCATE, MPIError
 from ompy.data.request import Request
+from ompy.frameworks.call_order import CallOrder
 from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.schedule import Schedule, complete
@@ -68,6 +69,7 @@ class FakeCommunicator:
         self.pml = FakePml()
         self.context = self
         self.engine = FakeEngine()
+        self.order = CallOrder()
 
 
 @pytest.fixture

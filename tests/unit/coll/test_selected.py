@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ompy.frameworks.call_order import TAG_CALLS, CallOrder
 from ompy.frameworks.coll import (
     TAG_NONBLOCKING,
-    TAG_PERSISTENT,
     TAGS_IN_TURN,
     CollModule,
     SelectedColl,
@@ -31,7 +31,7 @@ class Scheduled(CollModule):
 
 
 def selected(*kinds: type[CollModule]) -> SelectedColl:
-    comm: Any = SimpleNamespace(rank=0, size=1, pml=None, context=None)
+    comm: Any = SimpleNamespace(rank=0, size=1, pml=None, context=None, order=CallOrder())
     return SelectedColl(comm, [kind(comm) for kind in kinds])
 
 
@@ -56,11 +56,9 @@ def test_what_nobody_offers_is_not_there() -> None:
 
 def test_every_call_has_a_tag_of_its_own_for_long() -> None:
     coll = selected()
-    tags = {coll.nonblocking_tag() for _ in range(1000)} | {
-        coll.persistent_tag() for _ in range(1000)
-    }
-    assert len(tags) == 2000
+    tags = {coll.nonblocking_tag() for _ in range(1000)}
+    assert len(tags) == 1000
     assert max(tags) <= TAG_NONBLOCKING
     coll._begun = TAGS_IN_TURN - 1
     assert coll.nonblocking_tag() == TAG_NONBLOCKING
-    assert min(coll.nonblocking_tag() for _ in range(10)) > TAG_PERSISTENT
+    assert min(coll.nonblocking_tag() for _ in range(10)) > -TAG_CALLS

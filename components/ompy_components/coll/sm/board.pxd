@@ -3,6 +3,7 @@ cimport cython
 from ompy cimport raw
 from ompy.data.request cimport Waitable
 from ompy.engine.base cimport Engine, Poller
+from ompy.frameworks.call_order cimport CallOrder
 
 # the module's constants, in C
 cdef long long ERR_PROC_FAILED
@@ -10,12 +11,15 @@ cdef long long LINE
 cdef long long SHOWN
 cdef long long DONE
 cdef long long TOTALS
+cdef long long PER_SLOT
 cdef long long PARKED
 cdef long long AWAKE
 cdef long long ASLEEP
 cdef long long HUNGRY
 cdef long long NUMBER
 cdef long long TOTAL
+cdef long long CALL
+cdef long long PATIENCE
 cdef long long RESULT
 cdef long long ALL_SHOWN
 cdef long long ALL_DONE
@@ -31,6 +35,7 @@ cdef class Board(Poller):
     cdef public long long area
     cdef object _communicator
     cdef Engine _engine
+    cdef CallOrder _order
     cdef unsigned long long[::1] _words
     cdef long long _slot
     cdef long _lines
@@ -50,12 +55,18 @@ cdef class Board(Poller):
     cpdef long long slot(self, long long rank, long long number) except -1
     cpdef long long all_results(self) except -1
     cpdef long long all_slots(self, long long rank) except -1
-    @cython.locals(at=long, _=int)
+    @cython.locals(at=long, rank=int, call="unsigned long long")
     cpdef bint agree(self, long long number, unsigned long long total) except -1
+    @cython.locals(at=long, slot=long, rank=int, call="unsigned long long", shown=bint)
+    cpdef bint join(self, unsigned long long number) except -1
+    @cython.locals(at=long, rank=int)
+    cpdef lead(self, unsigned long long number)
+    @cython.locals(call="unsigned long long")
+    cpdef check_result(self, long long number)
     cpdef long long total(self, long long number) except? -99
     @cython.locals(at=long)
     cpdef fill(self, long long number, long long total)
-    @cython.locals(at=long)
+    @cython.locals(at=long, slot=long)
     cpdef show(self, long long number, long long total)
     cpdef finish(self, long long number)
     cpdef bint has_result(self, unsigned long long number) except -1
@@ -80,6 +91,8 @@ cdef class Board(Poller):
     cpdef disarm(self)
     @cython.locals(at=long)
     cdef int _find_lost(self) except -2
+    cdef list _behind(self)
+    cdef _other_call(self, int rank, unsigned long long word)
     cdef _failure(self)
     cpdef wake(self)
     @cython.locals(rank=int)

@@ -2,9 +2,10 @@
 
     0         the value that proves the memory to be the right one
     parked    a word per member: whether it sleeps, and what for
-    lines     whole cache lines per member: last fragment shown, last fragment done with, and the
-              bytes of the whole message for each of its slots
-    headers   one cache line for each of the last `depth` results: its number, bytes of the message
+    lines     whole cache lines per member: last fragment shown, last fragment done with, and for
+              each of its slots the bytes of the whole message and the call (`call_order.py`)
+    headers   one cache line for each of the last `depth` results: its number, bytes of the
+              message, the call
     results   one slot for each of the last `depth` fragments
     slots     as many for each member, side by side
 
@@ -12,6 +13,10 @@ Every fragment of every operation has the next number, which all members count a
 uses the slots k modulo depth. A member may write a slot again when all others are done with what
 was in it. Words are stored after what they speak of, and each has one writer, but the header of a
 result: two members may make the same result, of the same bytes.
+
+A member compares the call with its own wherever it looks at a fragment of others: when it shows its
+own, all that were shown before; in the header, before it takes a result. So of two members that
+make different calls the later one sees it.
 
 All zero is the valid initial state.
 """
@@ -25,6 +30,7 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.patience import PATIENCE, differ, inquire
 from ompy.net.base import Doorbell
 
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
@@ -32,7 +38,8 @@ LINE_WORDS: Final = LINE // 8
 # words of a member's lines, by place
 SHOWN: Final = 0
 DONE: Final = 1
-TOTALS: Final = 2  # as many as there are slots
+TOTALS: Final = 2  # two for each slot: bytes of the message, and the call behind them
+PER_SLOT: Final = 2
 PARKED: Final = LINE_WORDS  # the word of member 0 among all words
 # values of a parked word
 AWAKE: Final = 0
@@ -41,6 +48,7 @@ HUNGRY: Final = 2  # wake me when somebody is done
 # words of a result's header
 NUMBER: Final = 0
 TOTAL: Final = 1
+CALL: Final = 2
 # what a member waits for
 RESULT: Final = 0  # the result of a fragment; or that it can make it
 ALL_SHOWN: Final = 1
@@ -54,7 +62,7 @@ def lines_of(words: int) -> int:
 
 def board_size(ranks: int, depth: int, fragment: int) -> int:
     """Bytes of the memory of a communicator."""
-    words = LINE + lines_of(ranks) + ranks * lines_of(TOTALS + depth) + depth * LINE
+    words = LINE + lines_of(ranks) + ranks * lines_of(TOTALS + PER_SLOT * depth) + depth * LINE
     return words + (ranks + 1) * depth * slot_size(fragment)
 
 
@@ -84,6 +92,7 @@ class Board(Poller):
         "_lines",
         "_lost",
         "_number",
+        "_order",
         "_own",
         "_results",
         "_safe",
@@ -107,11 +116,12 @@ class Board(Poller):
         self.area = depth * slot_size(fragment)
         self._communicator = communicator
         self._engine = communicator.context.engine
+        self._order = communicator.order
         self._words = memory.cast("Q")
         self._slot = slot_size(fragment)
         first = LINE + lines_of(self.ranks)
         self._lines = first // 8
-        self._line = lines_of(TOTALS + depth) // 8
+        self._line = lines_of(TOTALS + PER_SLOT * depth) // 8
         self._own = self._lines + self.rank * self._line
         self._headers = first + self.ranks * self._line * 8
         self._results = self._headers + depth * LINE
@@ -149,12 +159,44 @@ class Board(Poller):
 
     def agree(self, number: int, total: int) -> bool:
         """Whether all members have shown a fragment of a message of so many bytes."""
-        words, at = self._words, self._lines + TOTALS + number % self.depth
-        for _ in range(self.ranks):
+        words, at = self._words, self._lines + TOTALS + number % self.depth * PER_SLOT
+        call = self._order.word
+        for rank in range(self.ranks):
+            if words[at + 1] != call:
+                raise self._other_call(rank, words[at + 1])
             if words[at] != total:
                 return False
             at += self._line
         return True
+
+    def join(self, number: int) -> bool:
+        """See that those who have shown a fragment are in this call. Whether that is everybody.
+
+        Raises:
+            MPIError: ERR_OTHER, a member makes another call.
+        """
+        words, at = self._words, self._lines
+        slot = TOTALS + number % self.depth * PER_SLOT + 1
+        call, shown = self._order.word, True
+        for rank in range(self.ranks):
+            if words[at + SHOWN] < number:
+                shown = False
+            elif words[at + slot] != call:
+                raise self._other_call(rank, words[at + slot])
+            at += self._line
+        return shown
+
+    def lead(self, number: int) -> None:
+        """See that nobody has shown a fragment that others wait for this member to begin.
+
+        Raises:
+            MPIError: ERR_OTHER, a member makes another call.
+        """
+        words, at = self._words, self._lines
+        for rank in range(self.ranks):
+            if words[at + SHOWN] >= number and rank != self.rank:
+                self.join(number)
+            at += self._line
 
     def total(self, number: int) -> int:
         """Bytes of the message that a result is of."""
@@ -164,12 +206,25 @@ class Board(Poller):
         """Say that a result is there, of a message of so many bytes."""
         words, at = self._words, self.header(number) >> 3
         words[at + TOTAL] = total
+        words[at + CALL] = self._order.word
         words[at + NUMBER] = number
+
+    def check_result(self, number: int) -> None:
+        """See that a result is of this call.
+
+        Raises:
+            MPIError: ERR_OTHER, it is another's.
+        """
+        call = self._words[(self.header(number) >> 3) + CALL]
+        if call != self._order.word:
+            raise self._other_call(-1, call)
 
     def show(self, number: int, total: int) -> None:
         """Say that this member's slot has the fragment, of a message of so many bytes."""
         words, at = self._words, self._own
-        words[at + TOTALS + number % self.depth] = total
+        slot = at + TOTALS + number % self.depth * PER_SLOT
+        words[slot] = total
+        words[slot + 1] = self._order.word
         words[at + SHOWN] = number
         raw.fence()  # of two that show at a time, one at least sees both
 
@@ -254,7 +309,8 @@ class Board(Poller):
         with engine.lock:
             engine.add_poller(self)
         try:
-            engine.wait(waits)
+            if not engine.wait(waits, PATIENCE):
+                inquire(self._communicator, waits, self._behind())
         finally:
             self._idle = True
             with engine.lock:
@@ -306,6 +362,16 @@ class Board(Poller):
             if proc.departed and self._words[at] < self._number:
                 return rank
         return -1
+
+    def _behind(self) -> list[int]:
+        """The members that have not come as far as is waited for."""
+        which = DONE if self._goal == ALL_DONE else SHOWN
+        lines = range(self._lines + which, self._lines + self.ranks * self._line, self._line)
+        return [rank for rank, at in enumerate(lines) if self._words[at] < self._number]
+
+    def _other_call(self, rank: int, word: int) -> MPIError:
+        """The error of members that make different calls."""
+        return differ(self._communicator, rank, word)
 
     def _failure(self) -> MPIError:
         name, proc = self._communicator.name, self._communicator.procs[self._lost]

@@ -55,21 +55,28 @@ class Operations:
         number = self._number
         board.wait_for_room(number)
         board.show(number, 0)
-        if not board.all_shown(number):
+        if not board.join(number):
             board.wait_for_result(number)
         if not board.has_result(number):
+            board.join(number)
             board.fill(number, 0)
             board.wake()
+        else:
+            board.check_result(number)
         board.finish(number)
 
     # --- broadcast
 
     def bcast(self, message: Message, root: int) -> None:
-        """The root writes results; how many there are, it says in the first."""
+        """The root shows its data; how much there is, it says with the first fragment.
+
+        It writes into its own slots: of two that take themselves for the root, none disturbs who
+        reads the other's.
+        """
         if self.board.rank == root:
             self._send(message)
         else:
-            self._receive(message)
+            self._receive(message, root)
 
     def _send(self, message: Message) -> None:
         board, total, start = self.board, message.count * message.layout.size, message.place()
@@ -79,10 +86,12 @@ class Operations:
             number = self._number
             board.wait_for_room(number)
             part = min(self._fragment, total - done)
+            slot = board.slot(board.rank, number)
             if part and start >= 0:
-                board.copy_in(board.result(number), message.memory, start + done, part)
+                board.copy_in(slot, message.memory, start + done, part)
             elif part:
-                message.convertor().pack(done, board.bytes_of(board.result(number), part))
+                message.convertor().pack(done, board.bytes_of(slot, part))
+            board.lead(number)
             board.fill(number, total)
             board.show(number, total)
             board.finish(number)
@@ -91,20 +100,22 @@ class Operations:
             if done >= total:
                 return
 
-    def _receive(self, message: Message) -> None:
+    def _receive(self, message: Message, root: int) -> None:
         board, room, start = self.board, message.count * message.layout.size, message.place()
         done = 0
         while True:
             self._number += 1
             number = self._number
             board.wait_for_result(number)
+            board.check_result(number)
             total = board.total(number)
             part = min(self._fragment, total - done)
             kept = min(part, room - done)
+            slot = board.slot(root, number)
             if kept > 0 and start >= 0:
-                board.copy_out(board.result(number), message.memory, start + done, kept)
+                board.copy_out(slot, message.memory, start + done, kept)
             elif kept > 0:
-                message.convertor().unpack(done, board.bytes_of(board.result(number), kept))
+                message.convertor().unpack(done, board.bytes_of(slot, kept))
             board.show(number, total)
             board.finish(number)
             done += part
@@ -151,7 +162,7 @@ class Operations:
             self._share_out(data, start, room, max(to, 0), size, layout, operation)
         else:
             self._show(data, start, size)
-            if self.board.all_shown(self._number):
+            if self.board.join(self._number):
                 self._make(room, max(to, 0), size, layout, operation)
             self._take(room, max(to, 0), size, layout, operation)
         if to < 0:
@@ -176,7 +187,7 @@ class Operations:
             self._share_out(data, start, None, 0, size, layout, operation)
             return
         self._show(data, start, size)
-        if board.all_shown(self._number):
+        if board.join(self._number):
             board.wake()
         board.finish(self._number)
 
@@ -220,6 +231,7 @@ class Operations:
             board.wait_for_result(number)
             if not board.has_result(number):
                 self._make(room, to, size, layout, operation)
+        board.check_result(number)
         fits = board.total(number) == size
         if fits and size:
             board.copy_out(board.result(number), room, to, size)

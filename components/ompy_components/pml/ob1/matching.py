@@ -18,6 +18,7 @@ from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import MatchedMessage
 from ompy.frameworks.proc import Proc
+from ompy.trace.tag_names import tag_text
 
 from ompy_components.pml.ob1.flow import Flow, PeerFlow
 from ompy_components.pml.ob1.fragment import Fragment
@@ -120,7 +121,7 @@ class RecvRequest(Request):
         if not self.id:
             return repr(self)
         return (
-            f"receive {self.id} from rank {self.source} tag {self.tag} in "
+            f"receive {self.id} from rank {self.source} with {tag_text(self.tag)} in "
             f"{self.communicator.name}: {self.arrived} of {self.length} bytes"
         )
 
@@ -406,13 +407,6 @@ class Matching:
                     self._last_probed = rank
                     return fragment
         return None
-
-
-def tag_text(tag: int) -> str:
-    """A tag as people know it; the negative ones are internal."""
-    if tag == ANY_TAG:
-        return "any tag"
-    return f"tag {tag}" if tag >= 0 else f"tag {tag} (of a collective)"
 
 
 def fits(wanted: int, tag: int) -> bool:

@@ -37,7 +37,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.pml import MatchedMessage, Pml
+from ompy.frameworks.pml import STANDARD, MatchedMessage, Pml
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
@@ -294,6 +294,14 @@ class Ob1(Pml):
         finally:
             lock.release()
         self.wait(communicator, request)
+
+    def isend_waited(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int
+    ) -> Request:
+        """Begin to send; as for `send`, the receiver may let this rank do half of the copying."""
+        has_core = self._engine.has_core
+        with self._lock:
+            return self.sending.begin(communicator, convertor, target, tag, STANDARD, has_core)
 
     def irecv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int

@@ -12,6 +12,7 @@ from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
+from ompy.trace.tag_names import tag_text
 
 from ompy_components.pml.ob1.flow import MESSAGE_COST, PAYLOAD_MOST
 from ompy_components.pml.ob1.fragment import Fragment, RemoteMemory, fragment_of
@@ -345,8 +346,8 @@ class Receiving(ReceiverHalf):
     def _truncated(self, request: RecvRequest) -> None:
         request.error = ERR_TRUNCATE
         request.detail = (
-            f"a message of {request.length} bytes from rank {request.source} with tag "
-            f"{request.tag} arrived for a receive buffer of {request.convertor.size} bytes"
+            f"a message of {request.length} bytes from rank {request.source} with "
+            f"{tag_text(request.tag)} arrived for a receive buffer of {request.convertor.size} bytes"
         )
 
     def cancel(self, request: RecvRequest) -> None:

@@ -8,6 +8,7 @@ from ompy.data.convertor import Convertor
 from ompy.data.request import Request
 from ompy.frameworks.bml import BmlEndpoint
 from ompy.frameworks.communicator import Communicator
+from ompy.trace.tag_names import tag_text
 
 from ompy_components.pml.ob1.states import SendState
 
@@ -112,7 +113,7 @@ class SendRequest(Request):
     def story(self) -> str:
         """What is known of it, for messages to people."""
         return (
-            f"send {self.id} of {self.convertor.size} bytes with tag {self.tag} to "
+            f"send {self.id} of {self.convertor.size} bytes with {tag_text(self.tag)} to "
             f"{self.endpoint.proc}: {self.delivered} delivered, {self.in_flight} fragments "
             f"in flight"
         )
@@ -120,7 +121,9 @@ class SendRequest(Request):
     def __repr__(self) -> str:
         """What it is: the virtual world names it when all ranks wait."""
         size, peer = self.convertor.size, self.endpoint.proc
-        return f"send of {size} bytes with tag {self.tag} to {peer}, {self.delivered} delivered"
+        return (
+            f"send of {size} bytes with {tag_text(self.tag)} to {peer}, {self.delivered} delivered"
+        )
 
 
 def send_request(

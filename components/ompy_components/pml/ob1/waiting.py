@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from ompy.trace.tag_names import tag_text
+
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.matching import Matching
     from ompy_components.pml.ob1.module import Ob1
@@ -46,7 +48,7 @@ def _unexpected(matching: Matching) -> Iterator[str]:
         for fragment in [*queue.unexpected.members()]:
             yield (
                 f"no receive for the {fragment.length} bytes that came from rank "
-                f"{fragment.source} with tag {fragment.tag} in {name}"
+                f"{fragment.source} with {tag_text(fragment.tag)} in {name}"
             )
         for sequence in sorted(queue.early):
             early = queue.early[sequence]

@@ -516,7 +516,7 @@ class MessageOsc(OscModule):
         coll = self._communicator.coll
         assert coll is not None, "as above"
         everybody = range(self._communicator.size)
-        request = coll.begin("barrier", coll.nonblocking_tag())
+        request = coll.begin("barrier", self._communicator.order.tag() or coll.nonblocking_tag())
         if not request.complete:
             self._engine.wait_until(
                 lambda: request.complete or any(self._gone(rank) for rank in everybody)

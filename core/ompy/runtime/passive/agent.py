@@ -413,7 +413,8 @@ class PassiveAgent:
 
     def advanced(self, rank: AttachedRank) -> None:
         """A rank has reached another stage."""
-        self._tell(Kind.STAGE, {"rank": rank.rank, "stage": rank.stage})
+        said = {"rank": rank.rank, "stage": rank.stage, "calls": rank.calls}
+        self._tell(Kind.STAGE, said)
 
     def committed(self, rank: AttachedRank, packed: bytes) -> None:
         """A rank has published: agents of other hosts need it too."""

@@ -300,7 +300,8 @@ class PassiveCoordinator:
             case Kind.MODEX | Kind.FENCED:
                 self._relay(agent, frame)
             case Kind.STAGE:
-                self._advanced(verdict, header["rank"], Stage(header["stage"]))
+                stage, calls = Stage(header["stage"]), header.get("calls")
+                self._advanced(verdict, header["rank"], stage, calls)
             case Kind.PATHS:
                 if self._lost_paths.add(header["rank"], header, json.loads(frame.body)):
                     self._loop.call_later(COLLECTING, self._show_lost_paths)
@@ -328,8 +329,10 @@ class PassiveCoordinator:
             self._fenced.clear()
             self._tell_all(Kind.FENCED)
 
-    def _advanced(self, verdict: Verdict, rank: int, stage: Stage) -> None:
-        verdict.advanced(rank, stage)
+    def _advanced(
+        self, verdict: Verdict, rank: int, stage: Stage, calls: dict[str, Any] | None
+    ) -> None:
+        verdict.advanced(rank, stage, calls)
         if stage is Stage.FINALIZED:
             self._finalized.add(rank)
             if len(self._finalized) == self._member.size:

@@ -1,0 +1,72 @@
+"""The calls that all members of a communicator make together, by number.
+
+A call's number goes into the tags of its messages and into shared memory, so that members who make
+different calls are told so. Two names of one call have one number: what mpi4py makes the same call
+of MPI (`Barrier` and `barrier`, `Dup` and `Clone`) may be mixed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_BUFFERS: Final = (
+    "Barrier",
+    "Bcast",
+    "Gather",
+    "Gatherv",
+    "Scatter",
+    "Scatterv",
+    "Allgather",
+    "Allgatherv",
+    "Alltoall",
+    "Alltoallv",
+    "Alltoallw",
+    "Reduce",
+    "Allreduce",
+    "Reduce_scatter_block",
+    "Reduce_scatter",
+    "Scan",
+    "Exscan",
+)
+_ROOTED: Final = frozenset({"bcast", "gather", "gatherv", "scatter", "scatterv", "reduce"})
+
+NAMES: Final[tuple[str, ...]] = (
+    "",
+    *_BUFFERS,
+    *(f"I{name.lower()}" for name in _BUFFERS),
+    *(f"{name}_init" for name in _BUFFERS),
+    # of objects
+    "bcast",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "reduce",
+    "allreduce",
+    "scan",
+    "exscan",
+    # of communicators
+    "Dup",
+    "Create",
+    "Split",
+    "Split_type",
+    "Create_cart",
+    "Sub",
+    # of windows
+    "Win.Create",
+    "Win.Create_dynamic",
+    "Win.Allocate",
+    "Win.Allocate_shared",
+    "Win.Fence",
+    "Win.Free",
+)
+KIND_BITS: Final = 7  # of a tag; arbitrary: enough for the names
+assert len(NAMES) <= 1 << KIND_BITS, "a kind has its place in a tag"
+
+KINDS: Final[dict[str, int]] = {name: number for number, name in enumerate(NAMES) if name}
+# those whose detail is a root
+ROOTED: Final = frozenset(
+    number
+    for name, number in KINDS.items()
+    if name.removeprefix("I").removesuffix("_init").lower() in _ROOTED
+)

@@ -1,0 +1,26 @@
+cimport cython
+
+# the module's constants, in C
+cdef long long NUMBER_SHIFT
+cdef long long NUMBER_MASK
+cdef long long KIND_SHIFT
+cdef long long KIND_MASK
+cdef long long TAG_DETAIL
+cdef long long TAG_KIND_SHIFT
+cdef long long TAG_NUMBER_SHIFT
+cdef long long TAG_NUMBER
+cdef long long TAG_CALLS
+cdef long long REMEMBERED
+cdef unsigned long long DIGEST
+cdef unsigned long long WORD
+
+cdef class CallOrder:
+    cdef public unsigned long long number
+    cdef public unsigned long long word
+    cdef public unsigned long long digest
+    cdef dict _kept
+    cdef unsigned long long[::1] _past
+    @cython.locals(number="unsigned long long", word="unsigned long long")
+    cpdef begin(self, unsigned long long kind, unsigned long long detail)
+    @cython.locals(word="unsigned long long", place="long long")
+    cpdef long long tag(self) except? -1

@@ -1,0 +1,272 @@
+"""Waiting for the other members of a collective call, and asking them when that takes long.
+
+Members who make different calls may wait for each other for ever: a gather's root for a member that
+waits for a broadcast from it. Whoever has waited for `PATIENCE` asks those it waits for which call
+they are in, and listens, in all communicators, for who asks. A rank that is asked compares the
+asker's call with its own of that number. If they differ it answers, and both calls fail with an
+error that names both. A member that is only late says nothing: the question stays until it waits
+itself. So nothing is asked, and nothing posted, while all goes well.
+
+| what is asked about | answer |
+|---|---|
+| a call that the rank has begun under the same word | none: it takes part, or has |
+| a call that it has begun under another word | its own word; if it is in that call, that fails too |
+| a call that it has not begun | kept, until it has |
+| a call longer ago than it remembers | none |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ompy.data.constants import ANY_SOURCE
+from ompy.data.convertor import ContiguousConvertor
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
+from ompy.data.request import Request, Waitable
+from ompy.engine.base import Poller
+from ompy.frameworks.call_order import call_text, number_of
+from ompy.frameworks.pml import STANDARD
+
+if TYPE_CHECKING:
+    from ompy.engine.timers import Timer
+    from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.context import RankContext
+
+# internal tag; arbitrary, below those of coll
+TAG_INQUIRY: Final = -50
+# arbitrary: longer than most waits, so that most programs never ask, and short for a person
+PATIENCE: Final = 250_000_000  # ns
+ASK: Final = 1
+ANSWER: Final = 2
+_INQUIRY: Final = Struct("<QQ")  # what it is; a word
+
+Peers = Callable[[], Iterable[int]]
+
+
+def wait(communicator: Communicator, request: Request, peers: Peers) -> None:
+    """Wait for a message of a collective call.
+
+    Args:
+        communicator: whose call it is.
+        request: the message.
+        peers: ranks that the call waits for just now.
+
+    Raises:
+        MPIError: the message failed; or ERR_OTHER, a peer has made another call.
+    """
+    if not request.complete and not communicator.context.engine.wait(request, PATIENCE):
+        inquire(communicator, request, peers())
+    communicator.pml.wait(communicator, request)
+
+
+def inquire(communicator: Communicator, waitable: Waitable, peers: Iterable[int]) -> None:
+    """Go on waiting, and ask the peers which call they are in.
+
+    Raises:
+        MPIError: ERR_OTHER, one of them, or one that asks here, has made another call.
+    """
+    engine = communicator.context.engine
+    wait = LongWait(communicator, communicator.order.word, peers)
+    with engine.lock:
+        waitable.notify(wait.end)
+        wait.begin()
+    try:
+        engine.wait(wait.over)
+    finally:
+        with engine.lock:
+            wait.leave()
+    if wait.problem is not None:
+        raise wait.problem
+
+
+def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MPIError:
+    """The error of members that make different calls.
+
+    Args:
+        communicator: theirs.
+        rank: the other member; -1 if it is not known which.
+        word: of its call.
+        own: word of this rank's; 0 for the last one.
+    """
+    mine, name = own or communicator.order.word, communicator.name
+    other = f"rank {rank}" if rank >= 0 else "another member"
+    said = f"rank {communicator.rank} calls {call_text(mine)}, {other} calls {call_text(word)}"
+    if number_of(word) != number_of(mine):
+        said += f" as its collective call {number_of(word)} there"
+    return MPIError(
+        ERR_OTHER,
+        f"collective call {number_of(mine)} of {name} is not the same in all members: {said}. "
+        f"All have to make the same calls in the same order",
+    )
+
+
+class LongWait(Poller):
+    """A call that has waited for long.
+
+    A peer whose process has ended answers nothing. What it sent before may still be under way for a
+    moment; then the call fails.
+
+    Attributes:
+        communicator: whose call it is.
+        word: of the call.
+        over: completes with what is waited for, or when another call was found.
+        problem: that, or None.
+    """
+
+    def __init__(self, communicator: Communicator, word: int, peers: Iterable[int]) -> None:
+        self.communicator = communicator
+        self.word = word
+        self.over = Waitable()
+        self.problem: MPIError | None = None
+        self._peers = [rank for rank in peers if rank != communicator.rank]
+        self._desk = desk_of(communicator.context)
+        self._engine = communicator.context.engine
+        self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """Listen and ask; the caller holds the rank's lock."""
+        if self.word and not self.over.complete:
+            self._engine.add_poller(self)
+            self._desk.enter(self)
+            for rank in self._peers:
+                self._desk.tell(self.communicator, rank, ASK, self.word)
+
+    def leave(self) -> None:
+        """Listen no longer."""
+        self._engine.remove_poller(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._desk.leave(self)
+
+    def poll(self) -> int:
+        """Nothing is done here."""
+        return 0
+
+    def arm(self) -> bool:
+        """The rank is about to sleep, perhaps after news that a peer has ended."""
+        if self._timer is None and self._ended() >= 0:
+            self._timer = self._engine.call_later(PATIENCE, self._give_up)
+        return True
+
+    def _ended(self) -> int:
+        procs = self.communicator.procs
+        return next((rank for rank in self._peers if procs[rank].departed), -1)
+
+    def _give_up(self) -> None:
+        """The message of a peer that has ended would have been here."""
+        if self.over.complete:
+            return
+        proc, name = self.communicator.procs[self._ended()], self.communicator.name
+        self.problem = MPIError(
+            ERR_PROC_FAILED,
+            f"{proc} {proc.departed}, without taking part in {call_text(self.word)}, collective "
+            f"call {number_of(self.word)} of {name}",
+        )
+        self.over.finish()
+
+    def end(self) -> None:
+        """What was waited for is here."""
+        if not self.over.complete:
+            self.over.finish()
+
+    def found(self, rank: int, word: int) -> None:
+        """A member is in another call, or was when it had come to this one's number."""
+        if self.over.complete:
+            return
+        self.problem = differ(self.communicator, rank, word, self.word)
+        self.over.finish()
+
+
+class Desk:
+    """Questions and answers of one rank; all is done with its lock held."""
+
+    def __init__(self, context: RankContext) -> None:
+        self._context = context
+        self._waits: list[LongWait] = []
+        self._posted: list[Request] = []
+        self._sent: list[Request] = []
+        self._early: list[tuple[Communicator, int, int]] = []
+
+    def enter(self, wait: LongWait) -> None:
+        """A call waits for long: listen from now on."""
+        self._waits.append(wait)
+        if len(self._waits) == 1:
+            for communicator in list(self._context.communicators.values()):
+                self._listen(communicator)
+        early, self._early = self._early, []
+        for communicator, rank, word in early:
+            self._asked(communicator, rank, word)
+
+    def leave(self, wait: LongWait) -> None:
+        """It waits no longer."""
+        if wait in self._waits:
+            self._waits.remove(wait)
+        if not self._waits:
+            posted, self._posted = self._posted, []
+            for request in posted:
+                with suppress(MPIError):
+                    wait.communicator.pml.cancel(request)
+        self._sent = [request for request in self._sent if not request.complete]
+
+    def tell(self, communicator: Communicator, rank: int, what: int, word: int) -> None:
+        """Send a member a question or an answer. Whom it does not reach cannot answer."""
+        said = ContiguousConvertor(memoryview(_INQUIRY.pack(what, word)))
+        with suppress(MPIError):
+            request = communicator.pml.isend(communicator, said, rank, TAG_INQUIRY, STANDARD)
+            self._sent.append(request)
+
+    def _listen(self, communicator: Communicator) -> None:
+        if communicator.size < 2:
+            return
+        room = memoryview(bytearray(_INQUIRY.size))
+        with suppress(MPIError):
+            request = communicator.pml.irecv(
+                communicator, ContiguousConvertor(room), ANY_SOURCE, TAG_INQUIRY
+            )
+            self._posted.append(request)
+            request.notify(partial(self._arrived, communicator, request, room))
+
+    def _arrived(self, communicator: Communicator, request: Request, room: memoryview) -> None:
+        """Something came. It may come anywhere within the PML: what follows waits for a turn."""
+        if not request.cancelled and not request.error:
+            engine = self._context.engine
+            engine.call_later(0, partial(self._read, communicator, request.source, room))
+        self._posted = [other for other in self._posted if other is not request]
+
+    def _read(self, communicator: Communicator, rank: int, room: memoryview) -> None:
+        what, word = _INQUIRY.unpack(room)
+        if what == ASK:
+            self._asked(communicator, rank, word)
+        else:
+            self._compare(communicator, rank, word)
+        if self._waits and communicator.context_id in self._context.communicators:
+            self._listen(communicator)
+
+    def _asked(self, communicator: Communicator, rank: int, word: int) -> None:
+        order = communicator.order
+        if number_of(word) > order.number:
+            self._early.append((communicator, rank, word))
+            return
+        mine = order.at(number_of(word))
+        if mine and mine != word:
+            self.tell(communicator, rank, ANSWER, mine)
+            self._compare(communicator, rank, word)
+
+    def _compare(self, communicator: Communicator, rank: int, word: int) -> None:
+        """Fail what waits in a call of that number under another word."""
+        for wait in list(self._waits):
+            same = wait.communicator is communicator and number_of(wait.word) == number_of(word)
+            if same and wait.word != word:
+                wait.found(rank, word)
+
+
+def desk_of(context: RankContext) -> Desk:
+    """The desk of a rank, made on first use."""
+    if context.desk is None:
+        context.desk = Desk(context)
+    desk: Desk = context.desk
+    return desk

@@ -1,0 +1,105 @@
+"""Members that make different collective calls: every pair of calls there is.
+
+Never wrong data, never all of it as if nothing were wrong: a member gets an error, or the accounts
+that the launcher compares differ. The calls come from the API's own list of them, so that a new one
+enters by itself.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+from ompy import MPI
+from ompy.mpi.world import world_of
+from ompy.runtime.call_account import account, complaint
+from ompy.runtime.process import RankProcess
+
+from tests.sim.coll.every_call import every_call, pairs
+from tests.support.effort import THOROUGH
+from tests.support.worlds import virtual
+
+CALLS = every_call()
+WAYS = {
+    "sm": {"btl": "self,sm"},
+    "tuned": {"btl": "self,sm", "coll": "tuned,basic"},
+    "basic-tcp": {"btl": "self,tcp", "coll": "basic"},
+}
+SHARE = 1 if THOROUGH else 40  # of the pairs; the nightly run has all of them
+LATE = 2_000_000  # ns; arbitrary: long after the other has made its call
+
+
+def _attempt(process: RankProcess, name: str, comm: Any) -> tuple[str, Any]:
+    try:
+        return "ok", CALLS[name](comm)
+    except MPI.Exception as problem:
+        return "error", str(problem)
+
+
+def run(way: str, chosen: list[tuple[str, str]], late: int) -> list[list[tuple]]:
+    """Make each pair of calls in a communicator of its own; what came of it, and the accounts."""
+
+    def program(process: RankProcess) -> list[tuple]:
+        world, found = world_of(process), []
+        for pair in chosen:
+            comm = world.Create_cart([2])
+            if world.rank == late:
+                process.context.engine.spend(LATE)
+            outcome = _attempt(process, pair[world.rank], comm)
+            world.Barrier()  # who is done answers here who is not
+            inner = comm._state().communicator
+            found.append((*outcome, account([inner], 0)))
+        return found
+
+    return virtual(2, program, **WAYS[way]).results
+
+
+@cache
+def matched(way: str) -> dict[str, list[Any]]:
+    """What each call gives when all members make it."""
+    names = list(CALLS)
+    results = run(way, [(name, name) for name in names], 0)
+    for outcomes in zip(names, *results, strict=True):
+        assert {each[0] for each in outcomes[1:]} == {"ok"}, outcomes
+        said = complaint({rank: each[2] for rank, each in enumerate(outcomes[1:])})
+        assert not said, outcomes
+    return {
+        name: [each[1] for each in outcomes]
+        for name, *outcomes in zip(names, *results, strict=True)
+    }
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("late", [0, 1])
+def test_every_pair(way: str, late: int) -> None:
+    chosen = pairs()
+    Random(f"{way} {late}").shuffle(chosen)
+    chosen = chosen[: len(chosen) // SHARE]
+    right = matched(way)
+    for pair, *outcomes in zip(chosen, *run(way, chosen, late), strict=True):
+        errors = [each[1] for each in outcomes if each[0] == "error"]
+        said = complaint({rank: each[2] for rank, each in enumerate(outcomes)})
+        assert errors or said, f"{pair}: nobody was told"
+        for rank, (how, what, _) in enumerate(outcomes):
+            if how == "ok":
+                assert what == right[pair[rank]][rank], f"{pair}: wrong data at rank {rank}"
+        names = [name.removesuffix(" from 1") for name in pair]
+        for text in [*errors, said]:
+            if text and "in all members" in text:
+                assert all(name.removeprefix("Win.") in text for name in names), (pair, text)
+
+
+def test_calls_that_are_the_same() -> None:
+    """mpi4py makes the same call of MPI of both."""
+
+    def program(process: RankProcess) -> str:
+        world = world_of(process)
+        first = world.rank == 0
+        (world.Barrier if first else world.barrier)()
+        (world.Dup if first else world.Clone)().Free()
+        inner = world._state().communicator
+        return account([inner], process.calls_ended)
+
+    assert complaint(dict(enumerate(virtual(2, program, btl="self,sm").results))) == ""
