@@ -20,9 +20,10 @@ from typing import Final
 from ompy.frameworks.call_kinds import KIND_BITS, NAMES, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
+# places in a word of 64 bits; arbitrary: a number, a kind and a detail have room
 NUMBER_SHIFT: Final = 32
 NUMBER_MASK: Final = (1 << 32) - 1  # what is left of 64 bits
-KIND_SHIFT: Final = 16
+KIND_SHIFT: Final = 16  # arbitrary, as above
 KIND_MASK: Final = (1 << KIND_BITS) - 1
 DETAIL_MASK: Final = 0xFFFF  # arbitrary: more ranks than that have no root of their own here
 # places in a tag of 32 bits

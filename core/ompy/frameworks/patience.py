@@ -10,7 +10,7 @@ itself. So nothing is asked, and nothing posted, while all goes well.
 | what is asked about | answer |
 |---|---|
 | a call that the rank has begun under the same word | none: it takes part, or has |
-| a call that it has begun under another word | its own word; if it is in that call, that fails too |
+| a call that it has begun under another word | its own word; if it is in that call, it fails too |
 | a call that it has not begun | kept, until it has |
 | a call longer ago than it remembers | none |
 """

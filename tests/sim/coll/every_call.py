@@ -1,4 +1,4 @@
-"""Every collective call of the API, by the name it has in `call_kinds.py`, on a communicator of two.
+"""Every collective call of the API, by its name in `call_kinds.py`, on a communicator of two.
 
 Each makes the call as a program would, and returns what came of it in values that can be compared.
 """
@@ -132,7 +132,7 @@ def _in_window(name: str, comm: Any) -> Any:
 
 
 def every_call() -> dict[str, Call]:
-    """What has to be called, under names of `call_kinds.py`; with another root, where it has one."""
+    """What has to be called, by its name in `call_kinds.py`; also with another root."""
     made: dict[str, Call] = {}
     for name in KINDS:
         plain = name.removesuffix("_init")

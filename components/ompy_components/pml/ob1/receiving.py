@@ -347,7 +347,8 @@ class Receiving(ReceiverHalf):
         request.error = ERR_TRUNCATE
         request.detail = (
             f"a message of {request.length} bytes from rank {request.source} with "
-            f"{tag_text(request.tag)} arrived for a receive buffer of {request.convertor.size} bytes"
+            f"{tag_text(request.tag)} arrived for a receive buffer of "
+            f"{request.convertor.size} bytes"
         )
 
     def cancel(self, request: RecvRequest) -> None:

@@ -1,0 +1,61 @@
+"""Members that make different collective calls, as real jobs: an error, and no exit code 0."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.proc
+
+PROGRAM = """
+import sys
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+mine, room = bytearray(8), bytearray(8)
+calls = {
+    "nothing": lambda: None,
+    "bcast": lambda: comm.bcast("x", 0),
+    "allreduce": lambda: comm.allreduce(1),
+    "Bcast": lambda: comm.Bcast([mine, MPI.LONG], 0),
+    "Bcast from 1": lambda: comm.Bcast([mine, MPI.LONG], 1),
+    "Allreduce": lambda: comm.Allreduce([mine, MPI.LONG], [room, MPI.LONG]),
+    "gather": lambda: comm.gather(1, 0),
+    "Barrier": comm.Barrier,
+    "Ibarrier": lambda: comm.Ibarrier().Wait(),
+    "Dup": comm.Dup,
+}
+print("got", calls[sys.argv[1 + comm.rank]](), flush=True)
+"""
+SM, TCP = (), ("--mca", "btl", "self,tcp", "--mca", "coll", "tuned,basic")
+PAIRS = [
+    (("bcast", "allreduce"), SM),
+    (("Bcast", "Allreduce"), SM),
+    (("Bcast", "Allreduce"), TCP),
+    (("Barrier", "gather"), SM),  # one in shared memory, one in messages
+    (("Ibarrier", "Barrier"), TCP),
+    (("Bcast", "Bcast from 1"), TCP),  # neither needs the other: the launcher finds it
+    (("nothing", "gather"), SM),
+    (("Dup", "Barrier"), SM),
+]
+
+
+def job(pair: tuple[str, str], options: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "ompy.cli.run", "-n", "2", *options]
+    words += [sys.executable, "-c", PROGRAM, *pair]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(("pair", "options"), PAIRS)
+def test_is_an_error(pair: tuple[str, str], options: tuple[str, ...]) -> None:
+    done = job(pair, options)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 1, said
+    assert "is not the same in all members" in said or "without taking part in" in said, said
+
+
+@pytest.mark.parametrize("options", [SM, TCP])
+def test_the_same_calls_are_none(options: tuple[str, ...]) -> None:
+    done = job(("allreduce", "allreduce"), options)
+    assert (done.returncode, done.stdout.split()) == (0, ["got", "2"] * 2), done.stderr
