@@ -9,7 +9,7 @@ from ompy.mca.component import Component, NotAvailable
 from ompy.mca.parameter import Parameter
 
 CONTRACT = [name for name in vars(Pml) if not name.startswith("_")]
-MADE_OF_OTHERS = {"send", "recv"}
+MADE_OF_OTHERS = {"send", "recv", "isend_waited"}
 
 
 class Through(PmlWrapper):
