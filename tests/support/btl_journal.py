@@ -85,7 +85,8 @@ class JournalModule(RdmaModule):
         return made
 
     def send(self, endpoint, descriptor, tag):
-        self._say("send", header(tag, bytes(descriptor.segment)))
+        if self.context.trace.active:
+            self._say("send", header(tag, bytes(descriptor.segment)))
         return super().send(endpoint, descriptor, tag)
 
     def put(self, endpoint, local, *others):

@@ -26,6 +26,7 @@ cdef class Engine:
     @cython.locals(poller=Poller, events=int)
     cpdef int poll_these(self, list pollers) except -1
     cpdef int progress(self) except -1
+    cpdef glance(self)
     cpdef bint wait(self, Waitable waitable, long long timeout=*) except -1
     cpdef bint look_for(self, memory, long long at, unsigned long long least) except -1
     @cython.locals(poller=Poller)

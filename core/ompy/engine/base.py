@@ -164,6 +164,12 @@ class Engine:
         """
         return raw.word(memory, at) >= least
 
+    def glance(self) -> None:
+        """Take in what only a rank that sleeps hears of, such as news of the control plane.
+
+        For whoever asks again and again without waiting; it costs nothing to call it each time.
+        """
+
     def wait_until(self, predicate: Callable[[], bool], timeout: int = -1) -> bool:
         """Progress until `predicate` is true; it is asked in every round of progress.
 

@@ -8,6 +8,8 @@ from ompy.engine.base cimport Engine
 cdef long long LONG_WAIT
 cdef long long LONG_PAUSE
 cdef long long SELDOM
+cdef long long GLANCE_EVERY
+cdef long long GLANCE_AFTER
 cdef long long YIELDS_FOR
 cdef long long SPINNING_LOOKS
 cdef long long YIELDING_LOOKS
@@ -26,10 +28,16 @@ cdef class RealEngine(Engine):
     cdef long long _nap_at
     cdef int _sleepers
     cdef int _rounds
+    cdef int _glances
+    cdef long long _glanced
     cdef long long _spin_for
     cpdef long long now(self) except -1
     @cython.locals(events_handled=int)
     cpdef int progress(self) except -1
+    @cython.locals(events=int)
+    cdef int _poll_seldom(self) except -1
+    @cython.locals(now="long long")
+    cpdef glance(self)
     @cython.locals(deadline="long long", idle_since="long long", misses=long)
     cpdef bint wait(self, Waitable waitable, long long timeout=*) except -1
     @cython.locals(looks=long)

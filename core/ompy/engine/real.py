@@ -38,6 +38,8 @@ LONG_WAIT: Final = 64  # arbitrary: some 10 us
 LONG_PAUSE: Final = 8  # arbitrary: half a microsecond, little beside such a wait
 YIELDS_FOR: Final = 50_000  # ns between naps; arbitrary: a nap is as long
 SELDOM: Final = 32  # rounds; arbitrary: a look that finds nothing then costs less than the others
+GLANCE_EVERY: Final = 64  # rounds of these; arbitrary: a system call in some 2000 costs nothing
+GLANCE_AFTER: Final = 10_000_000  # ns; arbitrary: as long as a nap
 # looks at a word before the rank waits like for anything else, and between two rounds of polling
 SPINNING_LOOKS: Final = 64  # arbitrary: some 50 us with the rounds among them
 YIELDING_LOOKS: Final = 64  # arbitrary: each gives all others of some ten ranks a turn
@@ -56,6 +58,8 @@ class RealEngine(Engine):
         "__weakref__",
         "_bell",
         "_driver",
+        "_glanced",
+        "_glances",
         "_hub",
         "_loop_kind",
         "_nap_at",
@@ -87,6 +91,8 @@ class RealEngine(Engine):
         self._driver: object | None = None
         self._sleepers = 0
         self._rounds = 0
+        self._glances = 0  # rounds of those that are polled seldom since the last one
+        self._glanced = 0
         self.has_core = ranks_here <= len(os.sched_getaffinity(0))
         self._nap_at = 0
         self._spin_for = spin_us * 1000 if self.has_core else 0
@@ -115,14 +121,31 @@ class RealEngine(Engine):
         try:
             events_handled = self.poll_all()
             self._rounds += 1
-            if self._rounds >= SELDOM and self._seldom:
+            if self._rounds >= SELDOM:
                 self._rounds = 0
-                events_handled += self.poll_these(self._seldom)
+                events_handled += self._poll_seldom()
         finally:
             self.lock.release()
         if events_handled and self._sleepers:
             os.eventfd_write(self._bell, 1)
         return events_handled
+
+    def _poll_seldom(self) -> int:
+        """A round of those that are asked seldom; more seldom still, what else wakes a sleeper."""
+        events = self.poll_these(self._seldom) if self._seldom else 0
+        self._glances += 1
+        if self._glances >= GLANCE_EVERY and not self._polling:
+            self._glances = 0
+            self.wakeup.dispatch(self.wakeup.ready(0))
+        return events
+
+    def glance(self) -> None:
+        """Take in what only a rank that sleeps hears of, once in `GLANCE_AFTER`."""
+        now = self.now()
+        if now - self._glanced >= GLANCE_AFTER:
+            self._glanced = now
+            with self.lock:
+                self.wakeup.dispatch(self.wakeup.ready(0))
 
     def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
         """Poll, then yield, then park until `waitable` is complete."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.engine.base import Engine
+from ompy.frameworks.departures import Departures
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.net.base import Network
@@ -48,6 +49,7 @@ class RankContext:
         trace: where events go.
         job_id: 8 bytes that name the job.
         job_key: 32 secret bytes only processes of the job know.
+        departures: which of them have left, and who wants to hear of it.
         active_messages: receive callbacks by tag, shared by all BTL modules of the rank.
         btls: the BTL modules in use, best exclusivity first; filled when BTLs are opened.
         bml: says which of them reach whom; None until it is selected, before the PML is.
@@ -90,6 +92,7 @@ class RankContext:
         self.rank = rank
         self.size = len(procs)
         self.procs = list(procs)
+        self.departures = Departures(self.procs)
         self.engine = engine
         self.network = network
         self.wireup = wireup

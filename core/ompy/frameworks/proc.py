@@ -15,6 +15,8 @@ class Proc:
         hostname: of its host, for messages to people.
         bml_endpoint: what the BML made for it, or None before the first use.
         departed: why it can no longer be reached, empty while it can.
+        left: why it takes part in nothing new, empty while it may; what it sent before may still
+            be under way (`departures.py`).
     """
 
     __slots__ = (
@@ -22,6 +24,7 @@ class Proc:
         "bml_endpoint",
         "departed",
         "hostname",
+        "left",
         "local_rank",
         "node",
         "rank",
@@ -34,6 +37,7 @@ class Proc:
         self.hostname = hostname
         self.bml_endpoint: object | None = None
         self.departed = ""
+        self.left = ""
 
     def __repr__(self) -> str:
         return f"rank {self.rank} on {self.hostname}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ompy.frameworks.proc import Modex
 
 
@@ -31,6 +33,15 @@ class WireUp:
     def fence(self) -> None:
         """Return when every process of the job has called it."""
         raise NotImplementedError
+
+    def leaving(self, told: Sequence[int]) -> None:
+        """Say that this rank has begun to finalize; waits for nothing.
+
+        The others hear of it (`departures.py`), unless they are at it themselves.
+
+        Args:
+            told: ranks it may have sent something to, which hear from it what that was.
+        """
 
     def leaves_shared_memory(self) -> None:
         """Say that files in /dev/shm stay behind if this process is killed.

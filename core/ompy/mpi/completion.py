@@ -24,6 +24,8 @@ def wait_for(state: RequestState) -> None:
 def poll(state: RequestState) -> bool:
     """Let communication advance once; whether the operation is complete then."""
     state.engine.progress()
+    if not state.operation.complete:
+        state.engine.glance()
     return state.operation.complete
 
 
@@ -50,6 +52,8 @@ def some_complete(requests: Sequence[Request]) -> list[int] | None:
     if not places:
         active[0][1].engine.progress()
         places = _complete(active)
+        if not places:
+            active[0][1].engine.glance()
     return places
 
 
@@ -59,6 +63,7 @@ def all_complete(requests: Sequence[Request]) -> bool:
     if all(state.operation.complete for _, state in active):
         return True
     active[0][1].engine.progress()
+    active[0][1].engine.glance()
     return all(state.operation.complete for _, state in active)
 
 

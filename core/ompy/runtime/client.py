@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.frameworks.departures import ranges_of
 from ompy.frameworks.job import Job
 from ompy.frameworks.proc import Modex
 from ompy.frameworks.wireup import WireUp
@@ -140,6 +141,8 @@ class AgentClient(WireUp):
         job_key: 32 secret bytes only processes of the job know.
         on_departure: told rank and reason when another rank has ended after finalizing.
             Called from within `on_readable`, or at the end of another call.
+        on_left: told a rank that finalizes, whether it is done with that, and whether it is known
+            never to have sent this one anything; called as `on_departure` is.
         on_path: told watch, verdict and questions without an answer, as `watch_path` asked for;
             called as `on_departure` is.
         agent_port: where agents of other hosts ask this rank's about paths; 0 if they do not.
@@ -152,6 +155,7 @@ class AgentClient(WireUp):
         self.rank: int = welcome.header["rank"]
         self.job_key = welcome.body[:KEY_SIZE]
         self.on_departure: Callable[[int, str], None] | None = None
+        self.on_left: Callable[[int, bool, bool], object] | None = None
         self.on_path: Callable[[int, str, int], None] | None = None
         self.agent_port: int = welcome.header.get("probes", 0)
         self.on_abort: Callable[[], object] | None = None
@@ -159,6 +163,7 @@ class AgentClient(WireUp):
         self._connection = connection
         self._decoder = decoder
         self._departures: list[tuple[int, str]] = []
+        self._leavers: list[tuple[int, bool, bool]] = []
         self._paths: list[tuple[int, str, int]] = []
         self._published: dict[str, bytes] = {}
         self._calls = 0
@@ -213,6 +218,10 @@ class AgentClient(WireUp):
         """
         (descriptor,) = self._call(Kind.DOORBELL, {"local_rank": local_rank}).descriptors
         return descriptor
+
+    def leaving(self, told: Sequence[int]) -> None:
+        """This rank has begun to finalize; waits for nothing."""
+        self._tell(Kind.LEAVING, {"told": ranges_of(told)})
 
     def finalized(self, calls: dict[str, Any] | None = None) -> None:
         """This rank has finalized MPI: it may end, and others are told when it does.
@@ -403,6 +412,8 @@ class AgentClient(WireUp):
     def _notice(self, frame: Frame) -> None:
         if frame.kind is Kind.DEPARTED:
             self._departures.append((frame.header["rank"], frame.body.decode()))
+        elif frame.kind is Kind.LEFT:
+            self._leavers += frame.header["ranks"]
         elif frame.kind is Kind.PATH:
             said = frame.header
             self._paths.append((said["watch"], said["verdict"], said["unanswered"]))
@@ -410,6 +421,8 @@ class AgentClient(WireUp):
             os.close(descriptor)
 
     def _hand_out(self) -> None:
+        while self._leavers and self.on_left is not None:
+            self.on_left(*self._leavers.pop(0))
         while self._departures and self.on_departure is not None:
             self.on_departure(*self._departures.pop(0))
         while self._paths and self.on_path is not None:

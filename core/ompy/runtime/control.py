@@ -66,6 +66,7 @@ class Kind(IntEnum):
     MODEX = 32  # what a rank elsewhere committed
     FENCED = 33  # all ranks there, or everywhere, have come to the fence
     DEPARTED = 34  # a rank elsewhere has gone; to R: a rank has gone; body: reason
+    LEFT = 35  # ranks elsewhere finalize (`leaving.py`); to R: ranks finalize
     # R to A
     HELLO = 48  # over the inherited socket, with the socket to talk over
     COMMIT = 49
@@ -84,6 +85,7 @@ class Kind(IntEnum):
     RAIL = 62  # what became of a rail; passed on to L
     CARRIED = 63  # what rails have carried, where somebody watches; body: rows; passed on to L
     WHERE = 73  # where this process is and what it waits for, when asked in short; passed on to L
+    LEAVING = 74  # this rank has begun to finalize, and has told these ranks what it sent them
     LEAVES = 72  # if this process is killed, files of shared memory with its number stay behind
     # A to R
     WELCOME = 64  # body: key and job

@@ -177,7 +177,7 @@ class Coordinator:
                 self._input_taken(header["bytes"])
             case Kind.INPUT_CLOSED:
                 self._input_taken(0)
-            case Kind.MODEX | Kind.FENCED:
+            case Kind.MODEX | Kind.FENCED | Kind.LEFT:
                 self._relay(source, frame)
             case Kind.FAULTS:
                 self._faults.told(header["rank"], header["delivered"])
@@ -219,8 +219,8 @@ class Coordinator:
                 verdict.aborted(header["rank"], header["pid"], header["code"], reason)
 
     def _relay(self, source: AgentConnection, frame: Frame) -> None:
-        """Tell the other hosts what a rank committed, or all that all are at the fence."""
-        if frame.kind is Kind.MODEX:
+        """Tell the other hosts of a rank's commit or end, or all that all are at the fence."""
+        if frame.kind is not Kind.FENCED:
             self._tell_others(source, frame.kind, frame.header, frame.body)
             return
         self._fenced.add(source.node)

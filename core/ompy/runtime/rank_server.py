@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_PROC_FAILED, ERR_RANK
 from ompy.engine.reactor import Loop
+from ompy.frameworks.departures import FINALIZED
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import KEY_SIZE, Frame, Kind, encode
 from ompy.runtime.descendants import is_ending
+from ompy.runtime.leaving import LeavingNews, News, for_rank
 from ompy.runtime.modex import Answer, ModexStore
 from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
 from ompy.runtime.segments import SharedDescriptors
@@ -63,6 +65,9 @@ class RankEvents(Protocol):
     def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
         """Its program could not be executed."""
 
+    def left(self, news: News) -> None:
+        """Ranks of this host finalize; the others here know."""
+
     def lost(self, rank: AttachedRank) -> None:
         """Its MPI process went without finalizing, its wrapper lives on."""
 
@@ -97,6 +102,7 @@ class RankServer:
         self._several_hosts = several_hosts
         self._prober: Prober | None = None
         self._shared = SharedDescriptors()
+        self._leaving_news = LeavingNews(loop, self._pass_on)
         self._ranks: list[AttachedRank] = []
         self._doors: dict[int, Channel] = {}
         self._handlers: dict[Kind, Callable[[_Call], None]] = {
@@ -105,6 +111,7 @@ class RankServer:
             Kind.FENCE: self._fence,
             Kind.MEMORY: self._memory,
             Kind.DOORBELL: self._doorbell,
+            Kind.LEAVING: self._leaving_begun,
             Kind.FINALIZED: self._finalized,
             Kind.ABORT: self._abort,
             Kind.FAULTS: self._faults,
@@ -141,6 +148,21 @@ class RankServer:
             if other.client is not None and other.rank != rank:
                 other.client.send(Kind.DEPARTED, {"rank": rank}, reason.encode())
 
+    def _pass_on(self, news: News) -> None:
+        self.tell_leaving(news)
+        self._events.left(news)
+
+    def tell_leaving(self, news: News) -> None:
+        """Tell the MPI processes that are not done themselves of ranks that finalize."""
+        for rank, done, _ in news:
+            if done:
+                self._modex.depart(rank, FINALIZED)
+        for other in self._ranks:
+            if other.client is not None and other.stage is not Stage.FINALIZED:
+                theirs = for_rank(news, other.rank)
+                if theirs:
+                    other.client.send(Kind.LEFT, {"ranks": theirs})
+
     def _knock(self, rank: LocalRank, frame: Frame) -> None:
         if frame.kind is Kind.HELLO and len(frame.descriptors) == 1:
             connection = socket.socket(fileno=frame.descriptors[0])
@@ -176,6 +198,8 @@ class RankServer:
 
     def _advance(self, rank: AttachedRank, stage: Stage) -> None:
         rank.stage = stage
+        if stage is Stage.FINALIZED:
+            self._leaving_news.finalized(rank.rank)
         self._events.advanced(rank)
 
     @property
@@ -252,6 +276,9 @@ class RankServer:
             call.reply(descriptors=(self._shared.doorbell(wanted),))
         except OSError as problem:
             call.refuse(ERR_OTHER, f"doorbell: {problem}")
+
+    def _leaving_begun(self, call: _Call) -> None:
+        self._leaving_news.begun(call.rank.rank, call.header["told"])
 
     def _finalized(self, call: _Call) -> None:
         call.rank.calls = call.header.get("calls") or {}

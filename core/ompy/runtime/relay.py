@@ -31,7 +31,7 @@ RETRY: Final = 0.02  # s; arbitrary: how often what a killed agent has left is k
 START_PATIENCE: Final = 600.0  # s; arbitrary: as that of other agents
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
 _TO_ALL: Final = frozenset(
-    {Kind.MODEX, Kind.FENCED, Kind.DEPARTED, Kind.END, Kind.SIGNAL, Kind.REPORT}
+    {Kind.MODEX, Kind.FENCED, Kind.LEFT, Kind.DEPARTED, Kind.END, Kind.SIGNAL, Kind.REPORT}
 )
 
 
@@ -216,7 +216,7 @@ class Relay:
                 self._parent.send(Kind.FENCED)
             return
         self._parent.send(frame.kind, frame.header, frame.body)
-        if frame.kind is Kind.MODEX:
+        if frame.kind in {Kind.MODEX, Kind.LEFT}:
             self._tell_others(child, frame.kind, frame.header, frame.body)
         elif frame.kind is Kind.EXITED:
             header, reason = departure(frame)

@@ -15,6 +15,7 @@ from ompy.runtime.control import Decoder, Frame, Kind
 from ompy.runtime.descendants import catches, reap_all, signal_descendants
 from ompy.runtime.forwarding import InputForwarder, OutputForwarder
 from ompy.runtime.heartbeat import Heartbeat
+from ompy.runtime.leaving import News
 from ompy.runtime.modex import ModexStore
 from ompy.runtime.pipes import Connection
 from ompy.runtime.rank_report import REPORT_SIGNAL, SHORT_SIGNAL
@@ -150,10 +151,19 @@ class Supervisor:
                 self._ask_for_reports(SHORT_SIGNAL if header.get("short") else REPORT_SIGNAL)
             case Kind.END:
                 self._end(header["grace_ms"])
+            case _:
+                self._hear(frame)
+
+    def _hear(self, frame: Frame) -> None:
+        """What ranks of other hosts have come to."""
+        header = frame.header
+        match frame.kind:
             case Kind.MODEX:
                 self._modex.commit(header["rank"], frame.body)
             case Kind.FENCED:
                 self._modex.fenced()
+            case Kind.LEFT:
+                self._server.tell_leaving(header["ranks"])
             case Kind.DEPARTED:
                 self._departed(header["rank"], frame.body.decode(), header["finalized"])
 
@@ -168,6 +178,11 @@ class Supervisor:
         """A rank has published: agents of other hosts need it too."""
         if self._several_hosts:
             self._launcher.send(Kind.MODEX, {"rank": rank.rank}, packed)
+
+    def left(self, news: News) -> None:
+        """Ranks of this host finalize: those of other hosts hear of it too."""
+        if self._several_hosts:
+            self._launcher.send(Kind.LEFT, {"ranks": news})
 
     def fence_complete(self) -> None:
         """All ranks of this host wait at the fence."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.engine.virtual import Conductor, VirtualEngine
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.departures import Departures
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.net.virtual import Fabric, Rail, VirtualNetwork
@@ -38,6 +39,7 @@ class Board:
         self.engines: list[VirtualEngine] = []
         self.fenced = 0
         self.size = size
+        self.leaving: Callable[[int, Sequence[int]], object] = lambda _rank, _told: None
 
     def changed(self) -> None:
         """Wake all who may be waiting for it."""
@@ -75,6 +77,10 @@ class VirtualWireUp(WireUp):
         self._board.changed()
         self._wait(lambda: self._board.fenced >= goal)
 
+    def leaving(self, told: Sequence[int]) -> None:
+        """The others hear of it a little later."""
+        self._board.leaving(self._rank, told)
+
     def abort(self, code: int, reason: str) -> None:
         """End the world."""
         raise Aborted(f"rank {self._rank} aborted with code {code}: {reason}")
@@ -93,6 +99,7 @@ class VirtualJob:
         traces: the events of each rank, after `run`.
         networks: each rank's network, to install middleware in before `run`.
         known: the processes as each rank knows them.
+        news_after: asked how many ns a piece of news of a departure takes; `NEWS` by default.
     """
 
     def __init__(
@@ -124,10 +131,14 @@ class VirtualJob:
         fabric = Fabric(self.conductor, rails, where)
         self._board = Board(ranks)
         self._board.engines = [self.conductor.engine() for _ in range(ranks)]
+        self._board.leaving = self._leaving
+        self._departures: dict[int, Departures] = {}
+        self._early: dict[int, list[Callable[[Departures], object]]] = {}
         self.networks = [
             VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
         ]
         self.traces = [Trace(rank, engine.now) for rank, engine in enumerate(self._board.engines)]
+        self.news_after: Callable[[], int] = lambda: NEWS
         self.known: list[list[Proc]] = [[] for _ in range(ranks)]
         self._agents = VirtualAgents(fabric, self.networks)
         self._probing = probing_of(registry)
@@ -154,22 +165,35 @@ class VirtualJob:
             process = self._process(rank, job_id, key)
             result = each[rank](process)
             process.finalize()
-            self.conductor.after(NEWS, partial(self._tell_departure, rank))
+            self.conductor.after(self.news_after(), partial(self._tell_departure, rank))
             return result
 
         return self.conductor.run([partial(body, rank) for rank in range(size)])
 
     def _tell_departure(self, rank: int) -> None:
         """The other ranks hear what a host's agent would tell them."""
-        for procs, engine in zip(self.known, self._board.engines, strict=True):
-            if procs and engine.rank != rank:
-                procs[rank].departed = "it has ended"
-                engine.wake()
+        for engine in self._board.engines:
+            if engine.rank != rank:
+                self._tell(engine, lambda known: known.ended(rank, "has ended"))
+
+    def _leaving(self, rank: int, told: Sequence[int]) -> None:
+        known = frozenset(told)
+        for engine in self._board.engines:
+            if engine.rank != rank:
+                news = partial(_has_left, rank, engine.rank not in known)
+                self.conductor.after(self.news_after(), partial(self._tell, engine, news))
+
+    def _tell(self, engine: VirtualEngine, news: Callable[[Departures], object]) -> None:
+        found = self._departures.get(engine.rank)
+        if found is None:  # it has not begun yet
+            self._early.setdefault(engine.rank, []).append(news)
+            return
+        news(found)
+        engine.wake()
 
     def _process(self, rank: int, job_id: bytes, key: bytes) -> Any:
         engine = self._board.engines[rank]
         procs = [Proc(p.rank, p.node, p.local_rank, p.hostname) for p in self._procs]
-        self.known[rank] = procs
         context = RankContext(
             rank,
             procs,
@@ -182,6 +206,10 @@ class VirtualJob:
         )
         if self._registry is not None:  # a world without frameworks has the default
             context.seal = self._registry.values("btl").seal
+        self.known[rank] = procs
+        self._departures[rank] = context.departures
+        for news in self._early.pop(rank, ()):
+            news(context.departures)
         context.find_paths = lambda: VirtualPaths(self._agents, rank, self._probing, engine.wake)
         return self._bring_up(context, self._registry)
 
@@ -208,6 +236,10 @@ class VirtualJob:
             writer = TraceWriter(directory, RankHeader(proc.rank, 0, proc.hostname), len(events))
             writer.write(events)
             writer.close("finalize")
+
+
+def _has_left(rank: int, silent: bool, known: Departures) -> None:
+    known.left(rank, silent=silent)
 
 
 def _placements(hosts: Sequence[int]) -> list[Proc]:

@@ -12,6 +12,7 @@ from ompy.data.errors import ERR_OTHER, ERR_RANK, MPIError
 from ompy.engine.real import RealEngine
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.departures import FINALIZED, Departures
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.mca.errors import ComponentError, UsageError
@@ -254,10 +255,8 @@ def _launched(client: AgentClient) -> RankProcess:
         oversubscribed=job.oversubscribed,
     )
 
-    def departed(rank: int, reason: str) -> None:
-        procs[rank].departed = reason
-
-    client.on_departure = departed
+    client.on_departure = context.departures.ended
+    client.on_left = partial(_left, context.departures)
     if client.agent_port:
         from ompy.runtime.probes.client import KEY
 
@@ -277,6 +276,13 @@ def _launched(client: AgentClient) -> RankProcess:
     if len(job.hosts) > 1:
         context.path_lost = partial(_tell_of_lost_path, client, process)
     return process
+
+
+def _left(departures: Departures, rank: int, done: bool, silent: bool) -> None:
+    """A rank finalizes, or is done with that: its agent says so."""
+    departures.left(rank, silent=silent)
+    if done:
+        departures.ended(rank, FINALIZED)
 
 
 def _paths(client: AgentClient, context: RankContext, registry: Registry) -> Paths:

@@ -355,11 +355,11 @@ class Board(Poller):
         self._words[PARKED + self.rank] = AWAKE
 
     def _find_lost(self) -> int:
-        """A member that has ended before it came so far; -1 if there is none."""
+        """A member that has left before it came so far; -1 if there is none."""
         which = DONE if self._goal == ALL_DONE else SHOWN
         for rank, proc in enumerate(self._communicator.procs):
             at = self._lines + rank * self._line + which
-            if proc.departed and self._words[at] < self._number:
+            if proc.left and self._words[at] < self._number:
                 return rank
         return -1
 
@@ -376,7 +376,7 @@ class Board(Poller):
     def _failure(self) -> MPIError:
         name, proc = self._communicator.name, self._communicator.procs[self._lost]
         return MPIError(
-            ERR_PROC_FAILED, f"{proc} has ended without taking part in a collective of {name}"
+            ERR_PROC_FAILED, f"{proc} {proc.left} without taking part in a collective of {name}"
         )
 
     # --- waking

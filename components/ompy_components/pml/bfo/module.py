@@ -329,6 +329,7 @@ class Bfo(Ob1):
 
     def finalize(self) -> None:
         """Part from the others when all have come: until then somebody may need an answer."""
+        self.say_leave()
         rank, size = self.context.rank, self.context.size
         self.engine.wait_until(self._is_quiet)
         distance, number = 1, 0
@@ -339,7 +340,7 @@ class Bfo(Ob1):
             distance, number = 2 * distance, number + 1
         self.parted = True
         self.sending.part()
-        Ob1.finalize(self)
+        self.send_pending()
 
     def _farewell(self, target: int, number: int) -> None:
         proc = self.context.procs[target]

@@ -78,6 +78,17 @@ class Ob1Component(PmlComponent):
             synonyms=(Synonym("mpi_leave_pinned"), Synonym("opal_leave_pinned")),
         ),
         Parameter(
+            "leave_patience_ms",
+            "int",
+            5000,  # osc_base/module.py GRACE: much longer than what is under way takes
+            "How long nothing new may come of a rank that has finalized or ended, and may still "
+            "owe something, until what waits for it fails. Where it is known to owe nothing, that "
+            "fails at once.",
+            level=5,
+            unit="ms",
+            minimum=1,
+        ),
+        Parameter(
             "max_send_per_range",
             "int",
             4,

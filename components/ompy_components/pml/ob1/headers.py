@@ -25,6 +25,7 @@ FRAG: Final = TAG_PML + 6
 PUT: Final = TAG_PML + 8
 FIN: Final = TAG_PML + 9
 CREDIT: Final = TAG_PML + 15  # arbitrary: behind those of bfo
+LEAVE: Final = TAG_PML + 7  # arbitrary: that of a header of Open MPI (GET) that ompy has not
 NAMES: Final = {
     MATCH: "MATCH",
     RNDV: "RNDV",
@@ -34,10 +35,11 @@ NAMES: Final = {
     PUT: "PUT",
     FIN: "FIN",
     CREDIT: "CREDIT",
+    LEAVE: "LEAVE",
 }
 # the same, for the flight recorder
 SENT: Final = {tag: f"> {name}" for tag, name in NAMES.items()}
-assert (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN) == (65, 66, 67, 68, 70, 72, 73)
+assert (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN, LEAVE) == (65, 66, 67, 68, 70, 72, 73, 71)
 
 # header flags
 FLAG_ACK: Final = 0x01

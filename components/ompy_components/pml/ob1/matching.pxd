@@ -82,6 +82,9 @@ cdef class Matching:
     cdef int _last_probed
     @cython.locals(queue=PeerQueue)
     cpdef PeerQueue peer(self, int rank)
+    cpdef PeerQueue known_peer(self, int rank)
+    @cython.locals(queue=PeerQueue)
+    cpdef bint waits_for(self, int rank) except -1
     @cython.locals(fragment=Fragment)
     cpdef Fragment post(self, RecvRequest request)
     @cython.locals(specific=RecvRequest, wild=RecvRequest)

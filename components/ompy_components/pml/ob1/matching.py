@@ -333,9 +333,25 @@ class Matching:
             self._peers[rank] = queue
         return queue
 
+    def known_peer(self, rank: int) -> PeerQueue | None:
+        """The queue of a rank that was heard of, sent to or waited for."""
+        return self._peers[rank]
+
+    def waits_for(self, rank: int) -> bool:
+        """Whether a receive is posted that names a rank."""
+        queue = self._peers[rank]
+        return queue is not None and len(queue.posted.members()) > 0
+
     def peers(self) -> list[PeerQueue]:
         """The queues of all ranks that were heard of or sent to."""
         return [queue for queue in self._peers if queue is not None]
+
+    def unmatched(self) -> list[Fragment]:
+        """Messages that are here and that no receive has taken, early ones among them."""
+        found: list[Fragment] = []
+        for queue in self.peers():
+            found += queue.held()
+        return found
 
     def post(self, request: RecvRequest) -> Fragment | None:
         """Match a receive with an unexpected message, or queue it.

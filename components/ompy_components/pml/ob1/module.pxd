@@ -24,6 +24,7 @@ cdef long long ACK
 cdef long long CREDIT
 cdef long long FIN
 cdef long long FRAG
+cdef long long LEAVE
 cdef long long MATCH
 cdef long long PUT
 cdef long long RGET
@@ -52,6 +53,8 @@ cdef class Ob1(Pml):
     cdef public Control control
     cdef public Flow flow
     cdef public bint gave_up
+    cdef public object gone
+    cdef public object leaving
     cdef public Rdma rdma
     cdef public Receiving receiving
     cdef public Sending sending
@@ -69,6 +72,7 @@ cdef class Ob1(Pml):
     cpdef list matchings(self)
     cpdef unknown(self, int tag, unsigned long long number, what)
     cpdef fail_peer(self, proc, reason)
+    cpdef somebody_left(self)
     cpdef add_communicator(self, Communicator communicator)
     cpdef remove_communicator(self, Communicator communicator)
     cpdef Request isend(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
@@ -79,6 +83,7 @@ cdef class Ob1(Pml):
     cpdef Request iprobe(self, Communicator communicator, int source, long tag)
     cpdef Request probe(self, Communicator communicator, int source, long tag)
     cpdef bint has(self, Communicator communicator, int source, long tag) except -1
+    cdef _nothing_found(self, Communicator communicator, int source, long tag)
     cdef Request _peek(self, Communicator communicator, int source, long tag)
     cpdef MatchedMessage improbe(self, Communicator communicator, int source, long tag)
     cpdef MatchedMessage mprobe(self, Communicator communicator, int source, long tag)
@@ -87,4 +92,6 @@ cdef class Ob1(Pml):
     cpdef cancel(self, Request request)
     cpdef Request wait(self, Communicator communicator, Request request)
     cpdef finalize(self)
+    cpdef say_leave(self)
+    cpdef send_pending(self)
     cpdef bint _nothing_pending(self) except -1

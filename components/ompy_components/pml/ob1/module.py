@@ -43,11 +43,13 @@ from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.control import Control
 from ompy_components.pml.ob1.flow import Flow
+from ompy_components.pml.ob1.gone import Gone
 from ompy_components.pml.ob1.headers import (
     ACK,
     CREDIT,
     FIN,
     FRAG,
+    LEAVE,
     MATCH,
     NAMES,
     PUT,
@@ -55,6 +57,7 @@ from ompy_components.pml.ob1.headers import (
     RNDV,
     UNION_SIZE,
 )
+from ompy_components.pml.ob1.leaving import Leaving
 from ompy_components.pml.ob1.matching import Matching, Message, RecvRequest, receive_request
 from ompy_components.pml.ob1.pending import PendingQueue
 from ompy_components.pml.ob1.rdma import Rdma
@@ -140,6 +143,8 @@ class Ob1(Pml):
         control: sends ACK, PUT, FIN and CREDIT.
         flow: how far ahead senders may be.
         gave_up: a message was given up. Its peer may not know, and go on with it over another rail.
+        gone: fails what waits in vain for ranks that have left.
+        leaving: says that this rank leaves, and hears it of others.
         pending: what waits for BTL resources.
         rdma: what put and get have in common.
         receiving: the receiver's half.
@@ -156,6 +161,8 @@ class Ob1(Pml):
         "control",
         "flow",
         "gave_up",
+        "gone",
+        "leaving",
         "pending",
         "rdma",
         "receiving",
@@ -181,6 +188,10 @@ class Ob1(Pml):
         arrivals = Arrivals(self)
         for tag in HANDLERS:
             context.active_messages.register(tag, arrivals)
+        self.gone = Gone(self, context, values.leave_patience_ms)
+        self.leaving = Leaving(self, context, self.gone.said)
+        context.active_messages.register(LEAVE, self.leaving)
+        context.departures.listeners.append(self.gone.left)
         errors = self._make_errors()
         for module in context.btls:
             self.check_limits(module)
@@ -253,6 +264,10 @@ class Ob1(Pml):
             self.receiving.fail_peer(gone, reason)
         self._context.path_lost(proc, reason)
 
+    def somebody_left(self) -> None:
+        """From now on what begins has to be looked at."""
+        self.sending.leavers = self.receiving.leavers = True
+
     def note(self, name: str, **fields: object) -> None:
         """Record a trace event; call only while the trace is active."""
         self.trace.record("pml.ob1", name, **fields)
@@ -260,6 +275,7 @@ class Ob1(Pml):
     def add_communicator(self, communicator: Communicator) -> None:
         """Begin matching; fragments that came early are matched now."""
         with self._lock:
+            self.leaving.forget(communicator)
             matching = Matching(communicator, self.flow)
             communicator.pml_state = matching
             self.receiving.matchings[communicator.context_id] = matching
@@ -268,6 +284,7 @@ class Ob1(Pml):
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching."""
         with self._lock:
+            self.leaving.keep(self.matching(communicator))
             self.receiving.forget(communicator.context_id)
             communicator.pml_state = None
 
@@ -322,6 +339,8 @@ class Ob1(Pml):
         if found is None:
             self._engine.progress()
             found = self._peek(communicator, source, tag)
+            if found is None:
+                self._nothing_found(communicator, source, tag)
         return found
 
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
@@ -331,11 +350,21 @@ class Ob1(Pml):
             self._engine.wait_until(partial(self.has, communicator, source, tag))
             # another thread of this rank may have received it meanwhile
             found = self._peek(communicator, source, tag)
+            if found is None:
+                self.gone.refuse(communicator, source, tag)
         return found
 
     def has(self, communicator: Communicator, source: int, tag: int) -> bool:
-        """Whether a probe has found something."""
-        return self.matching(communicator).peek(source, tag) is not None
+        """Whether a probe has found something, or never will."""
+        if self.matching(communicator).peek(source, tag) is not None:
+            return True
+        return self.gone.in_vain(communicator, source)
+
+    def _nothing_found(self, communicator: Communicator, source: int, tag: int) -> None:
+        """A look has found nothing. Whoever looks again and again is to hear of departures."""
+        self._engine.glance()
+        if self.gone.anybody:
+            self.gone.refuse(communicator, source, tag)
 
     def _peek(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         with self._lock:
@@ -355,6 +384,8 @@ class Ob1(Pml):
         if message is None:
             self._engine.progress()
             message = self._take(communicator, source, tag)
+            if message is None:
+                self._nothing_found(communicator, source, tag)
         return message
 
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
@@ -363,6 +394,8 @@ class Ob1(Pml):
         while message is None:
             self._engine.wait_until(partial(self.has, communicator, source, tag))
             message = self._take(communicator, source, tag)
+            if message is None:
+                self.gone.refuse(communicator, source, tag)
         return message
 
     def _take(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
@@ -417,9 +450,19 @@ class Ob1(Pml):
         return waiting(self)
 
     def finalize(self) -> None:
-        """Send what is pending."""
+        """Say that this rank leaves, and send what is pending."""
+        self.say_leave()
+        self.send_pending()
+
+    def send_pending(self) -> None:
+        """Send what found no room."""
         if len(self.pending):
             self._engine.wait_until(self._nothing_pending)
+
+    def say_leave(self) -> None:
+        """Say LEAVE to those that this rank has talked to, and have the others told."""
+        with self._lock:
+            self._context.wireup.leaving(self.leaving.say())
 
     def _nothing_pending(self) -> bool:
         return not len(self.pending)

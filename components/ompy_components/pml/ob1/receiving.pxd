@@ -43,6 +43,7 @@ cdef class Receiving(ReceiverHalf):
     cdef public dict orphans
     cdef public bint orphaned
     cdef Flow _flow
+    cdef public bint leavers
     @cython.locals(matching=Matching, fragment=Fragment)
     cpdef post(self, RecvRequest request)
     @cython.locals(matching=Matching)

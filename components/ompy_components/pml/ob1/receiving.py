@@ -55,6 +55,7 @@ class Receiving(ReceiverHalf):
 
     Attributes:
         matchings: the matching state of every communicator, by context id.
+        leavers: some rank has left the job: what begins now is looked at by `gone.py`.
         orphans: fragments of communicators that this rank has not made yet, by context id.
         orphaned: such a one has just come.
         rendezvous: decides what becomes of a RNDV or RGET.
@@ -67,6 +68,7 @@ class Receiving(ReceiverHalf):
         "_rdma",
         "_recent",
         "_trace",
+        "leavers",
         "matchings",
         "orphaned",
         "orphans",
@@ -80,6 +82,7 @@ class Receiving(ReceiverHalf):
         self._flow = ob1.flow
         self.rendezvous = RendezvousReceive(ob1, self, values)
         self._next_id = 0
+        self.leavers = False
         self.requests = {}
         self.matchings: dict[int, Matching] = {}
         self._recent: Matching | None = None  # the one looked for last
@@ -94,7 +97,10 @@ class Receiving(ReceiverHalf):
         if fragment is not None:
             self._flow.give_back(matching.peer(fragment.source).flow, fragment)
             self.deliver(request, fragment)
-        elif self._trace.active:
+            return
+        if self.leavers:
+            self._ob1.gone.posted(request)
+        if self._trace.active:
             self._ob1.steps.posted(request)
 
     def _matching(self, context_id: int) -> Matching | None:
@@ -292,6 +298,8 @@ class Receiving(ReceiverHalf):
         self._next_id += 1
         request.open_rendezvous(self._next_id, fragment.sender_request)
         self.requests[request.id] = request
+        if self.leavers:
+            self._ob1.gone.begun(request.communicator.procs[request.source])
         if request.arrived < request.length:
             self.rendezvous.answer(request, fragment)
         elif fragment.flags & FLAG_ACK:

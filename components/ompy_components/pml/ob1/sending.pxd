@@ -53,6 +53,7 @@ cdef class Sending(SenderHalf):
     cdef unsigned long long _next_id
     cdef public RendezvousSend rendezvous
     cdef Rdma _rdma
+    cdef public bint leavers
     @cython.locals(proc=Proc, endpoint=BmlEndpoint, matching=Matching, sequence="long long", request=SendRequest, queue=PeerQueue, flow=PeerFlow, cost="long long", room=bint, credit=bint)
     cpdef Request begin(self, Communicator communicator, Convertor convertor, int target, long tag, int mode, bint blocking=*)
     @cython.locals(rail=Rail, result=int)

@@ -93,6 +93,7 @@ class Sending(SenderHalf):
     """The sender's half of ob1 for one rank.
 
     Attributes:
+        leavers: some rank has left the job: what begins now is looked at by `gone.py`.
         rendezvous: begins messages that do not fit one fragment.
     """
 
@@ -104,6 +105,7 @@ class Sending(SenderHalf):
         "_ob1",
         "_rdma",
         "_trace",
+        "leavers",
         "rendezvous",
     )
 
@@ -117,6 +119,7 @@ class Sending(SenderHalf):
         self._gone.finish()
         self._immediate_flags = PRIORITY | BTL_OWNERSHIP
         self._next_id = 0
+        self.leavers = False
         self.requests = {}
         self.streaming = Streaming(ob1, self, values.send_pipeline_depth, values.max_send_per_range)
         self.puts = PutWrites(ob1, self)
@@ -320,6 +323,8 @@ class Sending(SenderHalf):
             self._next_id += 1
             request.open_rendezvous(self._next_id)
             self.requests[request.id] = request
+            if self.leavers:
+                self._ob1.gone.begun(request.endpoint.proc)
 
     def _close_rendezvous(self, request: SendRequest) -> None:
         """A rail with a lower eager limit had no room, and this one takes it whole."""

@@ -486,8 +486,8 @@ class MessageOsc(OscModule):
         return given_up
 
     def _gone(self, rank: int) -> bool:
-        """Whether a member has ended so long ago that nothing more comes of it."""
-        if not self._communicator.procs[rank].departed:
+        """Whether a member has left so long ago that nothing more comes of it."""
+        if not self._communicator.procs[rank].left:
             return False
         now = self._engine.now()
         if rank not in self._gone_since:
@@ -528,7 +528,7 @@ class MessageOsc(OscModule):
 
     def _has_ended(self, rank: int) -> MPIError:
         proc = self._communicator.procs[rank]
-        return MPIError(ERR_PROC_FAILED, f"{proc} has ended: {proc.departed}")
+        return MPIError(ERR_PROC_FAILED, f"{proc} {proc.left}")
 
 
 def _nothing() -> None:

@@ -108,7 +108,7 @@ class Peer:
     def departed(self, pml: Pml) -> None:
         """The process has ended: what waits for its answers fails."""
         for tag in list(self.awaited):
-            self.refused(pml, tag, ERR_PROC_FAILED, f"{self.proc} has ended: {self.proc.departed}")
+            self.refused(pml, tag, ERR_PROC_FAILED, f"{self.proc} {self.proc.left}")
 
     def take_problem(self) -> MPIError | None:
         """What went wrong first since the last call."""

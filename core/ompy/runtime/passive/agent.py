@@ -21,6 +21,7 @@ from ompy.runtime.control import ControlError, Decoder, Frame, Kind, encode
 from ompy.runtime.descendants import control_process
 from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.launchers import LauncherError, Membership, membership
+from ompy.runtime.leaving import News
 from ompy.runtime.modex import ModexStore
 from ompy.runtime.passive.coordinator import PassiveCoordinator, say
 from ompy.runtime.passive.credentials import CredentialError, Credentials, credentials
@@ -340,6 +341,8 @@ class PassiveAgent:
                 self._modex.commit(header["rank"], frame.body)
             case Kind.FENCED:
                 self._modex.fenced()
+            case Kind.LEFT if self._server is not None:
+                self._server.tell_leaving(header["ranks"])
             case Kind.FINISHED if self._server is not None:
                 if self._phase is Phase.RUNNING:
                     self._phase = Phase.RELEASED
@@ -420,6 +423,11 @@ class PassiveAgent:
         """A rank has published: agents of other hosts need it too."""
         if self._member.meeting:
             self._tell(Kind.MODEX, {"rank": rank.rank}, packed)
+
+    def left(self, news: News) -> None:
+        """Ranks of this host finalize: those of other hosts hear of it too."""
+        if self._member.meeting:
+            self._tell(Kind.LEFT, {"ranks": news})
 
     def fence_complete(self) -> None:
         """All ranks of this host wait at the fence."""

@@ -297,7 +297,7 @@ class PassiveCoordinator:
     def _judge(self, verdict: Verdict, agent: _Agent, frame: Frame) -> None:
         header = frame.header
         match frame.kind:
-            case Kind.MODEX | Kind.FENCED:
+            case Kind.MODEX | Kind.FENCED | Kind.LEFT:
                 self._relay(agent, frame)
             case Kind.STAGE:
                 stage, calls = Stage(header["stage"]), header.get("calls")
@@ -318,8 +318,8 @@ class PassiveCoordinator:
             self.fail(verdict.failure)
 
     def _relay(self, agent: _Agent, frame: Frame) -> None:
-        """Tell the other hosts what a rank committed, or all that all are at the fence."""
-        if frame.kind is Kind.MODEX:
+        """Tell the other hosts of a rank's commit or end, or all that all are at the fence."""
+        if frame.kind is not Kind.FENCED:
             for other in self._agents:
                 if other is not agent:
                     self._send(other, frame.kind, frame.header, frame.body)

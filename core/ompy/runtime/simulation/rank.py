@@ -117,11 +117,6 @@ class _Rank:
         procs = [
             Proc(p.rank, p.node, p.local_rank, part.job.hosts[p.node]) for p in part.job.placements
         ]
-
-        def departed(rank: int, reason: str) -> None:
-            procs[rank].departed = reason
-
-        world.on_news = departed
         network = RemoteNetwork(world, part.interfaces, Random(f"{self._chance}/entropy"))  # noqa: S311
         context = RankContext(
             part.rank,
@@ -133,6 +128,9 @@ class _Rank:
             job_id=bytes.fromhex(part.job.job_id),
             job_key=part.key,
         )
+        departures = context.departures
+        world.on_news = departures.ended
+        world.on_left = lambda rank, silent: departures.left(rank, silent=silent)
         paths = AgentPaths(world, context, probing_of(registry))
         context.find_paths = lambda: paths
         world.on_path = paths.told

@@ -53,7 +53,8 @@ class Conducted:
         calling: a call is under way.
         ready: what is ready in each set of sources, as of the last answer.
         stale: something waits for the next call that may change that.
-        on_news: told a rank and how it ended.
+        on_news: told a rank and how it ended; what it is not there for, it is told when it is.
+        on_left: told a rank that has begun to finalize, and whether it never sent us anything.
         on_path: told watch, verdict and questions without an answer (`runtime/probes/client.py`).
         where: asked for a report of this rank, as text.
         on_stop: called when the world ends around this rank; returns what it has to say at its end.
@@ -65,11 +66,13 @@ class Conducted:
         self.ready: dict[int, list[tuple[int, bool, bool]]] = {}
         self.stale = False
         self.on_news: Callable[[int, str], object] | None = None
+        self.on_left: Callable[[int, bool], object] | None = None
         self.on_path: Callable[[int, str, int], object] | None = None
         self.where: Callable[[], str] = str
         self.on_stop: Callable[[], dict[str, Any]] = dict
         self._line = line
         self._waiting: list[tuple[Any, ...]] = []
+        self._untold: list[tuple[Any, ...]] = []
 
     def later(self, *call: Any) -> None:
         """Have something done before the next call; it has no answer."""
@@ -111,15 +114,23 @@ class Conducted:
         """The program has ended, and this process will."""
         self._line.send([*self._waiting, ("end", code, report)])
 
+    def _hand_out(self, news: list[tuple[Any, ...]]) -> None:
+        """Tell who wants to know; what comes before the rank is up waits for it."""
+        told = {"path": self.on_path, "left": self.on_left, "ended": self.on_news}
+        self._untold += news
+        if None not in told.values():
+            news, self._untold = self._untold, []
+            for what, *said in news:
+                listener = told[what]
+                assert listener is not None, "all are there"
+                listener(*said)
+
     def answer(self) -> Any:
         """Wait for the conductor, and do what it wants besides."""
         while True:
             self.time, kind, value, news, self.ready = self._line.receive()
             self.stale = False
-            for what, *said in news:
-                told = self.on_path if what == "path" else self.on_news
-                if told is not None:
-                    told(*said)
+            self._hand_out(news)
             match kind:
                 case "link":
                     raise LinkError(value)
@@ -209,6 +220,10 @@ class RemoteWireUp(WireUp):
     def fence(self) -> None:
         """Wait for everybody."""
         self._world.call("fence")
+
+    def leaving(self, told: Sequence[int]) -> None:
+        """Tell the conductor with the next call."""
+        self._world.later("leaving", list(told))
 
     def abort(self, code: int, reason: str) -> None:
         """End the world, this process with it."""

@@ -65,7 +65,7 @@ class RankStub:
 
     Attributes:
         rank: which.
-        news: ranks that have ended, and verdicts on paths, to be told with the next answer.
+        news: ranks that have left or ended, and verdicts on paths, to be told with the next answer.
         outages: the lasting faults of the rank.
         report: what the rank said at its end: counts and strikes.
         done: its process has come to its end.
@@ -213,6 +213,10 @@ class RankStub:
     def do_fence(self) -> None:
         """Wait for everybody."""
         self._wireup.fence()
+
+    def do_leaving(self, told: list[int]) -> None:
+        """The rank has begun to finalize."""
+        self._wireup.leaving(told)
 
     def do_abort(self, code: int, reason: str) -> None:
         """End the world."""

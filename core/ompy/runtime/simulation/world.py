@@ -141,6 +141,7 @@ class World:
         fabric = Fabric(self._conductor, scenario.rails, range(size))
         self._board = Board(size)
         self._board.engines = [self._conductor.engine() for _ in range(size)]
+        self._board.leaving = self._leaving
         self._networks = [
             ServedNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
         ]
@@ -239,7 +240,17 @@ class World:
         """The others hear what a host's agent would tell them."""
         for stub, engine in zip(self._stubs, self._board.engines, strict=True):
             if stub.rank != rank and not stub.done:
-                stub.news.append(("ended", rank, "it has ended"))
+                stub.news.append(("ended", rank, "has ended"))
+                engine.wake()
+
+    def _leaving(self, rank: int, told: Sequence[int]) -> None:
+        self._conductor.after(NEWS, partial(self._tell_leaving, rank, frozenset(told)))
+
+    def _tell_leaving(self, rank: int, told: frozenset[int]) -> None:
+        """The others hear that a rank has begun to finalize."""
+        for stub, engine in zip(self._stubs, self._board.engines, strict=True):
+            if stub.rank != rank and not stub.done:
+                stub.news.append(("left", rank, stub.rank not in told))
                 engine.wake()
 
     def _where(self) -> str:

@@ -1,0 +1,77 @@
+"""The ranks that have left the job: who tells of them, and who wants to hear of it.
+
+A rank *leaves* when it calls MPI_Finalize: from then on it takes part in nothing new, but what it
+sent before may still be under way, and it may still poll. Its process *ends* later, or without
+that. Both are news of the control plane (the agents; the conductor of a virtual world), which may
+overtake what is on the wires. So nobody may take them to mean that nothing more comes; the PML
+knows that (`pml/ob1/README.md`, "Ranks that leave").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ompy.frameworks.proc import Proc
+
+FINALIZED: Final = "has finalized MPI"  # to follow a rank's name
+
+# the process, and whether the control plane knows that it has never sent this rank anything
+Listener = Callable[[Proc, bool], object]
+
+
+class Departures:
+    """What one rank knows of the others' leaving.
+
+    Attributes:
+        listeners: called with each piece of news, the rank's lock held or its only thread in a
+            call of the wire-up. They note it, and act from the engine's polling.
+    """
+
+    def __init__(self, procs: Sequence[Proc]) -> None:
+        self._procs = procs
+        self.listeners: list[Listener] = []
+
+    def left(self, rank: int, *, silent: bool = False) -> None:
+        """A rank has begun to finalize.
+
+        Args:
+            rank: in the world.
+            silent: it has said that it never sent this rank anything, so nothing is under way.
+        """
+        proc = self._procs[rank]
+        if not proc.left:
+            proc.left = FINALIZED
+        self._tell(proc, silent)
+
+    def ended(self, rank: int, reason: str) -> None:
+        """A rank can no longer be reached: it is done with finalizing, or its process has ended.
+
+        Args:
+            rank: in the world.
+            reason: how, to follow its name.
+        """
+        proc = self._procs[rank]
+        proc.departed = reason
+        proc.left = reason
+        self._tell(proc, False)
+
+    def _tell(self, proc: Proc, silent: bool) -> None:
+        for listener in self.listeners:
+            listener(proc, silent)
+
+
+def ranges_of(ranks: Sequence[int]) -> list[tuple[int, int]]:
+    """Ranks as ranges from first to last, for news that name many."""
+    found: list[tuple[int, int]] = []
+    for rank in sorted(ranks):
+        if found and rank == found[-1][1] + 1:
+            found[-1] = (found[-1][0], rank)
+        else:
+            found.append((rank, rank))
+    return found
+
+
+def in_ranges(rank: int, ranges: Sequence[Sequence[int]]) -> bool:
+    """Whether one of `ranges_of` has a rank."""
+    return any(first <= rank <= last for first, last in ranges)

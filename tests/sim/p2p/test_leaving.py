@@ -1,0 +1,157 @@
+"""A rank has called MPI_Finalize: whoever waits for it gets an error, in bounded time.
+
+Virtual worlds: every wait, over every BTL, with both PMLs. A new BTL is found by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from ompy.data.constants import ANY_SOURCE
+from ompy.data.convertor import ContiguousConvertor
+from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED, MPIError
+from ompy.frameworks.btl import BtlComponent
+from ompy.frameworks.pml import STANDARD, PmlComponent, PmlWrapperComponent
+from ompy.runtime.process import RankProcess
+from ompy.runtime.virtual import VirtualJob
+
+from tests.sim.p2p.programs import world
+from tests.support.effort import THOROUGH
+from tests.support.leaving_programs import WAITS, waits
+from tests.support.worlds import registry, virtual
+
+PATIENCE = 50  # ms of virtual time
+# ns; patience three times over, as a collective's other ranks and its withdrawal may take a second
+BOUND = 3 * PATIENCE * 1_000_000 + 2_000_000_000
+# how an error says it; a BTL whose connection is refused may be the first to know
+HOW = ("has finalized", "has ended", "no longer reaches", "lost its path", "lost a fragment")
+ASIDE = {"self"}  # reaches no other rank
+
+
+def names(framework: str, base: type, *but: type) -> list[str]:
+    """The components of a framework that this repository has."""
+    found = [record.component for record in registry().load(framework)]
+    ours = [one for one in found if type(one).__module__.startswith("ompy_components.")]
+    return [one.name for one in ours if isinstance(one, base) and not isinstance(one, but)]
+
+
+def settings(btl: str, pml: str) -> dict[str, object]:
+    return {"btl": f"self,{btl}", "pml": pml, f"pml_{pml}_leave_patience_ms": PATIENCE}
+
+
+PMLS = names("pml", PmlComponent, PmlWrapperComponent)
+BTLS = [name for name in names("btl", BtlComponent) if name not in ASIDE]
+CELLS = [
+    (btl, pml, met, wait) for btl in BTLS for pml in PMLS for met in (False, True) for wait in WAITS
+]
+CHOSEN = CELLS if THOROUGH else CELLS[::11]
+
+
+@pytest.mark.parametrize(("btl", "pml", "met", "wait"), CHOSEN)
+def test_nobody_waits_in_vain(btl: str, pml: str, met: bool, wait: str) -> None:
+    program = partial(waits, name=wait, met=met)
+    job = virtual(2, program, seed=CELLS.index((btl, pml, met, wait)), **settings(btl, pml))
+    code, took, text = job.results[0]
+    assert code == (ERR_IN_STATUS if wait == "testall" else ERR_PROC_FAILED), text
+    assert "MPI_ERR_PROC_FAILED" in text
+    assert took < BOUND
+    assert "rank 1" in text
+    assert any(how in text for how in HOW), text
+
+
+def outcome(call: Callable[[], object]) -> int:
+    try:
+        call()
+    except MPIError as problem:
+        return problem.code
+    return 0
+
+
+def data(size: int = 8) -> ContiguousConvertor:
+    return ContiguousConvertor(memoryview(bytearray(size)))
+
+
+def test_who_sends_to_itself_may_go_on_doing_so() -> None:
+    """All others have left; a receive for anybody is for the rank's own message."""
+
+    def program(process: RankProcess) -> list[int]:
+        comm, pml, engine = world(process), process.pml, process.context.engine
+        if comm.rank:
+            return []
+        pml.isend(comm, data(), 0, 1, STANDARD)
+        pml.recv(comm, data(), 0, 1)
+        receive = pml.irecv(comm, data(), ANY_SOURCE, 2)
+        engine.wait(receive, 10 * PATIENCE * 1_000_000)
+        assert not receive.complete
+        pml.isend(comm, data(), 0, 2, STANDARD)
+        return [outcome(lambda: pml.wait(comm, receive))]
+
+    assert virtual(2, program, **settings("sm", "ob1")).results[0] == [0]
+
+
+def test_who_sends_to_itself_at_once_may_do_so_for_the_first_time() -> None:
+    def program(process: RankProcess) -> list[int]:
+        comm, pml, engine = world(process), process.pml, process.context.engine
+        if comm.rank:
+            return []
+        engine.wait_until(lambda: bool(process.context.procs[1].left))
+        receive = pml.irecv(comm, data(), ANY_SOURCE, 2)
+        engine.progress()
+        pml.isend(comm, data(), 0, 2, STANDARD)
+        return [outcome(lambda: pml.wait(comm, receive))]
+
+    assert virtual(2, program, **settings("sm", "ob1")).results[0] == [0]
+
+
+@pytest.mark.parametrize("pml", PMLS)
+def test_others_go_on(pml: str) -> None:
+    """Two ranks of three talk on after the third has left; ANY_SOURCE waits for both."""
+
+    def program(process: RankProcess) -> list[int]:
+        comm, pml, engine = world(process), process.pml, process.context.engine
+        if comm.rank == 1:
+            return []
+        other = 2 - comm.rank
+        found = [outcome(lambda: pml.recv(comm, data(), 1, 3))]
+        receive = pml.irecv(comm, data(), ANY_SOURCE, 4)
+        engine.wait(receive, 5 * PATIENCE * 1_000_000)
+        found.append(receive.complete)
+        for _ in range(3):
+            pml.isend(comm, data(100_000), other, 5, STANDARD)
+            found.append(outcome(lambda: pml.recv(comm, data(100_000), other, 5)))
+        pml.isend(comm, data(), other, 4, STANDARD)
+        found.append(outcome(lambda: pml.wait(comm, receive)))
+        return found
+
+    job = virtual(3, program, **settings("sm", pml))
+    assert job.results == [[ERR_PROC_FAILED, False, 0, 0, 0, 0], [], job.results[0]]
+
+
+@pytest.mark.parametrize("late", [1, 10_000_000_000])
+def test_messages_in_a_communicator_that_its_sender_has_freed(late: int) -> None:
+    """What was sent before is received, the next receive fails; the number is not taken over."""
+
+    def program(process: RankProcess) -> list[int]:
+        comm, pml = world(process), process.pml
+        made = process.communicator(7, process.context.procs, "freed")
+        if comm.rank == 1:
+            for _ in range(3):
+                pml.isend(made, data(), 0, 1, STANDARD)
+            process.release(made)
+            return []
+        return [outcome(lambda: pml.recv(made, data(), 1, 1)) for _ in range(4)]
+
+    job = VirtualJob(2, registry(**settings("tcp", "ob1")), seed=1)
+    job.news_after = lambda: late
+    assert job.run(program)[0] == [0, 0, 0, ERR_PROC_FAILED]
+
+
+def test_a_rank_that_begins_late_hears_of_those_that_have_left() -> None:
+    def program(process: RankProcess) -> Any:
+        comm, pml = world(process), process.pml
+        return outcome(lambda: pml.recv(comm, data(), 1, 1)) if comm.rank == 0 else None
+
+    assert virtual(2, program, seed=3, **settings("tcp", "ob1")).results[0] == ERR_PROC_FAILED
