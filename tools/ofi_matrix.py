@@ -57,6 +57,9 @@ UINT32, INT64 and UINT64) on which it was done and its results found right, with
 without. Windows: all programs of `tests/sim/osc` and random ones were right; the cell names what of
 them was the BTL's, all else being messages.
 
+`sockets` and `udp;ofi_rxd` are off unless `btl_ofi_provider_include` names them: junk that another
+user sends hangs the one and crashes the other (nic/libfabric's README, `tools/strangers.py`).
+
 No test over any of them is an expected failure, not `sockets` either. With
 `FI_SOCKETS_PE_WAITTIME=0`, which nic/libfabric sets, and all closed in order, 21 runs of messages,
 windows and features by two or three processes ended well on a busy machine. A process that ends

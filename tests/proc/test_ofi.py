@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.support.effort import THOROUGH
@@ -48,6 +51,24 @@ def test_messages(provider: str) -> None:
 )
 def test_modes(settings: dict[str, str]) -> None:
     both("real", 2, f"{PROGRAMS}:growing", **settings)
+
+
+@needs_libfabric
+def test_what_strangers_can_crash_is_off_unless_it_is_named() -> None:
+    """Not taken where nothing else is left; taken with one warning where it is asked for."""
+    job = [sys.executable, "-m", "ompy.cli.run", "-n", "2", "--mca", "btl", "self,ofi"]
+    program = [sys.executable, "-c", "from mpi4py import MPI; MPI.COMM_WORLD.barrier()"]
+    for name, value, code in (("exclude", "shm,tcp,net", 1), ("include", "sockets", 0)):
+        settings = ["--mca", f"btl_ofi_provider_{name}", value]
+        done = subprocess.run([*job, *settings, *program], capture_output=True, text=True)
+        said = " ".join(done.stderr.split())
+        assert done.returncode == code, said
+        if code:
+            for provider in ("sockets", "udp;ofi_rxd"):
+                assert f"{provider}: it is off unless btl_ofi_provider_include names it:" in said
+        else:
+            assert said.count("sockets is used because btl_ofi_provider_include names it") == 1
+            assert "hangs the ranks" in said
 
 
 def test_the_emulated_twin() -> None:

@@ -30,6 +30,7 @@ from ompy.runtime.world import LonelyWireUp
 from ompy_components.nic.libfabric import library as binding
 from ompy_components.nic.libfabric.declared import ffi
 from ompy_components.nic.libfabric.domain import LibfabricDomain
+from ompy_components.nic.libfabric.infos import what_strangers_do
 
 from tests.support.fabric_programs import ALL, best
 from tests.support.libfabric_devices import fabric_nic, needs_libfabric
@@ -438,3 +439,22 @@ def test_an_error_in_a_cycle_does_not_crash_python() -> None:
     """A memoryview that is exported, in a cycle, crashes the collector of Python before 3.11.10."""
     done = subprocess.run([sys.executable, "-c", CYCLES], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
+@needs_libfabric
+def test_which_providers_strangers_can_crash() -> None:
+    engine = RealEngine()
+    nic = fabric_nic(RealNetwork(engine, 0, LonelyWireUp()))
+    nic.open()
+    found = {info.provider: info.exposed for info in nic.infos(Hints(Caps.MSG))}
+    nic.close()
+    engine.close()
+    assert {name for name, exposed in found.items() if exposed} == {"sockets", "udp;ofi_rxd"}
+    assert "crashes" in found["udp;ofi_rxd"]
+    assert "hangs" in found["sockets"]
+
+
+def test_a_provider_the_user_calls_exposed_is() -> None:
+    assert what_strangers_do("TCP;ofi_rxm", ["sockets", "tcp;ofi_rxm"])
+    assert not what_strangers_do("tcp;ofi_rxm", ["tcp"])
+    assert not what_strangers_do("sockets", [])

@@ -125,7 +125,17 @@ def choose(context: RankContext, values: Values) -> tuple[FabricNic, FabricInfo]
     if chosen is None:
         said = "; ".join(dict.fromkeys(reasons)) or "the library offers none"
         raise NotAvailable(f"no provider of {name} can be used: {said}")
+    _warn_of_strangers(context, chosen[1])
     return chosen
+
+
+def _warn_of_strangers(context: RankContext, info: FabricInfo) -> None:
+    if info.exposed:
+        warn(
+            context,
+            f"btl_ofi: {info.provider} is used because btl_ofi_provider_include names it: "
+            f"{info.exposed}; shm and tcp;ofi_rxm are not known for that",
+        )
 
 
 def _usable(

@@ -66,7 +66,8 @@ SELECTION: Final = (
         "string",
         "",
         "Providers to use, by prefixes of their names, separated by commas, such as tcp;ofi_rxm. "
-        "Empty: all that btl_ofi_provider_exclude leaves.",
+        "Empty: all that btl_ofi_provider_exclude leaves, but for those that strangers can crash "
+        "(nic_libfabric_exposed), which have to be named.",
         level=1,
     ),
     Parameter(

@@ -92,6 +92,8 @@ def _unwanted(info: FabricInfo, wished: Wishes) -> str:
         return "it is not in btl_ofi_provider_include"
     if not wished.include and _excluded(name, wished.exclude):
         return "it is in btl_ofi_provider_exclude"
+    if not wished.include and info.exposed:
+        return f"it is off unless btl_ofi_provider_include names it: {info.exposed}"
     if wished.domains and info.domain.lower() not in wished.domains:
         return f"its domain {info.domain} is not in btl_ofi_domain_include"
     return ""

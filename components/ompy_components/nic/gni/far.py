@@ -337,11 +337,16 @@ def _code(number: int) -> ReturnCode:
 
 def _choose(context: RankContext, name: str) -> tuple[FabricNic, FabricInfo]:
     """A device, open, and its provider that takes our keys and tells of delivery."""
+    why: list[str] = []
     for nic in context.find_nics(FabricNic, name):
         nic.open()
         infos = nic.infos(Hints(CAPS, op_flags=Caps.DELIVERY_COMPLETE))
         usable = [info for info in infos if info.delivery_complete]
-        if usable:
-            return nic, usable[0]
+        safe = [info for info in usable if not info.exposed]
+        if safe:
+            return nic, safe[0]
+        why += [f"; not {info.provider}: {info.exposed}" for info in usable]
         nic.close()
-    raise NicError(f"gni: nic {name} has no provider that leads to other hosts")
+    raise NicError(
+        f"gni: nic {name} has no provider that leads to other hosts{''.join(dict.fromkeys(why))}"
+    )

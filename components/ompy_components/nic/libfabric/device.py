@@ -50,16 +50,20 @@ class LibfabricNic(FabricNic):
         self._wireup = context.wireup
         self._addresses = [interface.address for interface in interfaces]
         self._complete = [name for name in values.delivery_complete.split(",") if name]
+        self._exposed = [name.strip() for name in values.exposed.split(",") if name.strip()]
         self._may_wait: bool = values.wait
         self._domains: list[LibfabricDomain] = []
 
     def infos(self, hints: Hints) -> Sequence[FabricInfo]:
         """Ask the library."""
-        return infos.find(self.library, hints, self._addresses, self._complete)
+        return self._find(hints, self._addresses)
 
     def infos_from(self, hints: Hints, address: str) -> list[FabricInfo]:
         """Ask it about one interface."""
-        return infos.find(self.library, hints, [address], self._complete)
+        return self._find(hints, [address])
+
+    def _find(self, hints: Hints, addresses: list[str]) -> list[FabricInfo]:
+        return infos.find(self.library, hints, addresses, self._complete, self._exposed)
 
     def domain(self, info: FabricInfo) -> FabricDomain:
         """Open a fabric and a domain."""

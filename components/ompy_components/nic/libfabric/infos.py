@@ -37,6 +37,11 @@ ENODATA: Final = 61  # Linux; libfabric: nothing can do it
 NEVER: Final = MrMode.RAW | MrMode.MMU_NOTIFY | MrMode.RMA_EVENT | MrMode.ENDPOINT | MrMode.HMEM
 INTERFACE: Final = f"{OLDEST[0]}.{OLDEST[1]}"
 SIZE_MAX: Final = (1 << 63) - 1  # arbitrary: more is unlimited to everybody
+# libfabric 1.17, tried by tools/strangers.py: what another user of the host did to ranks
+SEEN: Final = {
+    "udp;ofi_rxd": "junk from anybody who reaches its UDP ports crashes the ranks",
+    "sockets": "junk from anybody who connects to its TCP ports hangs the ranks for good",
+}
 CAPS_KNOWN: Final = sum(Caps)
 MODES_KNOWN: Final = sum(Mode)
 MR_MODES_KNOWN: Final = sum(MrMode)
@@ -57,7 +62,11 @@ class Native(NamedTuple):
 
 
 def find(
-    library: Library, hints: Hints, addresses: Sequence[str], complete: Iterable[str]
+    library: Library,
+    hints: Hints,
+    addresses: Sequence[str],
+    complete: Iterable[str],
+    exposed: Sequence[str],
 ) -> list[FabricInfo]:
     """All that can do what is asked for, the library's best first.
 
@@ -66,6 +75,7 @@ def find(
         hints: what is asked for.
         addresses: of the interfaces that may be used.
         complete: providers that are known to honour DELIVERY_COMPLETE.
+        exposed: those that a stranger's packets can end or stop.
 
     Raises:
         FabricError: the library cannot say.
@@ -81,9 +91,20 @@ def find(
     known = frozenset(complete)
     described: dict[FabricInfo, FabricInfo] = {}
     for native in found:
-        info = _described(library, native, known)
+        info = _described(library, native, known)._replace(
+            exposed=what_strangers_do(_provider(library, native), exposed)
+        )
         described.setdefault(info._replace(native=None), info)
     return list(described.values())
+
+
+def what_strangers_do(provider: str, exposed: Iterable[str]) -> str:
+    """What those who reach its ports can do to a process that uses a provider; else empty."""
+    if provider.lower() not in {name.lower() for name in exposed}:
+        return ""
+    return SEEN.get(
+        provider.lower(), "packets of strangers who reach its ports may end the process"
+    )
 
 
 def _ask(library: Library, hints: Hints, address: str) -> list[Native]:

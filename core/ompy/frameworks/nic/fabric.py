@@ -182,6 +182,8 @@ class FabricInfo(NamedTuple):
         version: of the interface that is in use, `1.17`.
         source: address it would have, as bytes; empty when not known before it is opened.
         native: the implementation's own.
+        exposed: what strangers who reach its ports can do to a process that uses it, in words;
+            empty where nothing is known. Nobody takes such a provider who was not told to.
     """
 
     provider: str
@@ -201,6 +203,7 @@ class FabricInfo(NamedTuple):
     version: str
     source: bytes
     native: object
+    exposed: str = ""
 
 
 class Completion:
