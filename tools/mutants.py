@@ -21,8 +21,8 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.support.damaged_input import mutant, words_of
 from tests.support.mutant_subjects import SUBJECTS, give, option_values
-from tests.support.mutants import mutant, words_of
 
 MEMORY: Final = 1 << 30  # bytes; arbitrary: some hundred times what any reader takes
 SECONDS: Final = 10  # of processor time; arbitrary: likewise
