@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 from xml.etree import ElementTree as ET
 
 from ompy.trace.amounts import duration
+from ompy.trace.labels import CLEAR, Box, Layout, width_of
 from ompy.trace.messages import Kind
 from ompy.trace.sequence import Diagram, Line, Point
 
 # all in pixels; arbitrary: what looked right
 ROW: Final = 30
 TOP: Final = 132  # arbitrary: title and the heads of the life lines
-LANE: Final = 380  # arbitrary: between two life lines, the longest label fits
-SIDE: Final = 250  # arbitrary: room for times and notes beside the outer life lines
+LANE: Final = 380  # arbitrary: between two life lines; more where a label needs it
+SIDE: Final = 250  # arbitrary: room for times and notes beside the outer life lines; or more
+AIR: Final = 4  # arbitrary: half of what `width_of` adds to a text
+MARGIN: Final = 14  # arbitrary: from the edge to the times
+BESIDE: Final = 18  # arbitrary: from a life line to the text of a point there
+STRETCHES: Final = (1, 1.5, 2, 3, 5)  # arbitrary: rows are so much higher where labels need room
+HEAD: Final = 160  # arbitrary: width of the head of a life line, or more
 FOOT: Final = 70  # arbitrary: room for the legend
 RADIUS: Final = 10  # arbitrary: of a letter's circle
 LOOP: Final = 44  # arbitrary: width of an arrow to oneself
@@ -27,42 +33,36 @@ COLOURS: Final = {Kind.DATA: "#1d4ed8", Kind.CONTROL: "#64748b", Kind.RDMA: "#c2
 FONT: Final = "system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
-# along an arrow, where its label may be; arbitrary: the middle is best
-PLACES: Final = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78)
-
-
-class _Box(NamedTuple):
-    """A label's room: its middle and width."""
-
-    x: float
-    y: float
-    width: float
-
-    def meets(self, other: _Box) -> bool:
-        """Whether the two would lie on each other."""
-        apart = abs(self.x - other.x) >= (self.width + other.width) / 2
-        return not apart and abs(self.y - other.y) < 19
-
-
 def svg(diagram: Diagram) -> str:
-    """The SVG document."""
-    return _Drawing(diagram).text()
+    """The SVG document. No label lies on a life line, or on another label."""
+    for stretch in STRETCHES:
+        drawing = _Drawing(diagram, stretch)
+        text = drawing.text()
+        if not drawing.crowded:
+            break
+    return text
 
 
 class _Drawing:
-    def __init__(self, diagram: Diagram) -> None:
+    def __init__(self, diagram: Diagram, stretch: float) -> None:
         self._diagram = diagram
+        self._row = ROW * stretch
         self._column = {rank: index for index, (rank, _) in enumerate(diagram.ranks)}
-        self._width = 2 * SIDE + LANE * max(1, len(diagram.ranks) - 1)
-        self._height = TOP + ROW * (diagram.rows + 1) + FOOT
+        self._head = max([HEAD, *(width_of(head, 14) + 10 for _, head in diagram.ranks)])
+        self._lane = max(LANE, self._head + 20, _widest_label(diagram) + 2 * CLEAR)
+        lanes = self._lane * max(1, len(diagram.ranks) - 1)
+        titles = max(width_of(diagram.title, 19), width_of(diagram.subtitle, 14))
+        self._side = max(SIDE, _widest_side(diagram), (titles - lanes) / 2)
+        self._width = 2 * self._side + lanes
+        self._height = TOP + self._row * (diagram.rows + 1) + FOOT
+        self._layout = Layout([self._x(rank) for rank, _ in diagram.ranks], self._width)
         self._root = ET.Element(
             "svg",
             xmlns="http://www.w3.org/2000/svg",
-            width=str(self._width),
-            height=str(self._height),
-            viewBox=f"0 0 {self._width} {self._height}",
+            width=_number(self._width),
+            height=_number(self._height),
+            viewBox=f"0 0 {_number(self._width)} {_number(self._height)}",
         )
-        self._labels: list[_Box] = []
         self._root.set("font-family", FONT)
         self._root.set("font-size", "14")
 
@@ -74,19 +74,20 @@ class _Drawing:
         self._life_lines()
         for line in self._diagram.lines:
             self._arrow(line)
+        for point in _points(self._diagram):
+            self._point(point)
         for row, what in self._diagram.gaps:
             self._gap(row, what)
         for line in self._diagram.lines:  # above all arrows
             self._label(line)
-        points = {
-            (p.rank, p.row): p for line in self._diagram.lines for p in (line.start, line.end)
-        }
-        points |= {(point.rank, point.row): point for point in self._diagram.points}
-        for point in points.values():
-            self._point(point)
         self._legend()
         ET.indent(self._root)
         return ET.tostring(self._root, encoding="unicode") + "\n"
+
+    @property
+    def crowded(self) -> bool:
+        """Whether labels found no room."""
+        return self._layout.crowded
 
     def _shape(
         self, tag: str, parent: ET.Element | None = None, /, **attributes: object
@@ -100,10 +101,10 @@ class _Drawing:
     def _x(self, rank: int) -> float:
         if len(self._column) == 1:
             return self._width / 2
-        return SIDE + LANE * self._column[rank]
+        return self._side + self._lane * self._column[rank]
 
     def _y(self, row: int) -> float:
-        return TOP + ROW * (row + 0.5)
+        return TOP + self._row * (row + 0.5)
 
     def _markers(self) -> None:
         """Arrow heads, one per colour: a marker does not take its line's colour everywhere."""
@@ -132,12 +133,19 @@ class _Drawing:
         for rank, head in self._diagram.ranks:
             x = self._x(rank)
             self._shape(
-                "rect", x=x - 80, y=78, width=160, height=32, rx=6, fill="#f5f7fa", stroke=LIFE
+                "rect",
+                x=x - self._head / 2,
+                y=78,
+                width=self._head,
+                height=32,
+                rx=6,
+                fill="#f5f7fa",
+                stroke=LIFE,
             )
             self._write(x, 99, head, font_weight=600, text_anchor="middle")
 
     def _life_lines(self) -> None:
-        bottom = TOP + ROW * self._diagram.rows
+        bottom = TOP + self._row * self._diagram.rows
         for rank, _ in self._diagram.ranks:
             x = self._x(rank)
             self._shape("line", x1=x, y1=110, x2=x, y2=bottom, stroke=LIFE, stroke_width=1.5)
@@ -168,39 +176,31 @@ class _Drawing:
         self._shape("line", x1=begin, y1=y1, x2=end, y2=y2, marker_end=head, **style)
 
     def _label(self, line: Line) -> None:
-        x, y = self._place(line)
-        colour = COLOURS[line.kind]
-        self._write(x, y + 5, line.text, fill=colour, text_anchor="middle", font_size=13)
-
-    def _place(self, line: Line) -> tuple[float, float]:
-        """The middle of an arrow's label: on the arrow, where no other label is, if it can be."""
-        x1, x2 = self._x(line.start.rank), self._x(line.end.rank)
-        y1, y2 = self._y(line.start.row), self._y(line.end.row)
-        width = _width(line.text)
-        if line.start.rank == line.end.rank:
-            x1 = x2 = x1 + RADIUS + LOOP + width / 2
-        for part in PLACES:
-            box = _Box(x1 + part * (x2 - x1), y1 + part * (y2 - y1), width)
-            if not any(box.meets(other) for other in self._labels):
-                break
-        else:
-            box = _Box((x1 + x2) / 2, (y1 + y2) / 2, width)
+        start = self._x(line.start.rank), self._y(line.start.row)
+        end = self._x(line.end.rank), self._y(line.end.row)
+        width = width_of(line.text)
+        if line.start.rank == line.end.rank:  # beside the loop
+            x = start[0] + RADIUS + LOOP + width / 2
+            start, end = (x, start[1]), (x, end[1])
+        box = self._layout.place(start, end, width)
         self._ground(box)
-        return box.x, box.y
+        colour = COLOURS[line.kind]
+        self._write(box.x, box.y + 5, line.text, fill=colour, text_anchor="middle", font_size=13)
 
-    def _ground(self, box: _Box) -> None:
+    def _ground(self, box: Box) -> None:
         """White under a label."""
-        self._labels.append(box)
-        left = box.x - box.width / 2
-        self._shape("rect", x=left, y=box.y - 9, width=box.width, height=18, rx=4, fill="#ffffff")
+        left, top = box.x - box.width / 2, box.y - box.height / 2
+        self._shape("rect", x=left, y=top, width=box.width, height=box.height, rx=4, fill="#ffffff")
 
     def _gap(self, row: int, what: str) -> None:
         y = self._y(row)
         left, right = self._x(self._diagram.ranks[0][0]), self._x(self._diagram.ranks[-1][0])
-        middle = (left + right) / 2
         text = f"... {what} ..."
-        self._ground(_Box(middle, y, _width(text)))
-        self._write(middle, y + 5, text, fill=PALE, font_style="italic", text_anchor="middle")
+        box = self._layout.place((left, y), (right, y), width_of(text))
+        self._ground(box)
+        self._write(
+            box.x, y + 5 + box.y - y, text, fill=PALE, font_style="italic", text_anchor="middle"
+        )
 
     def _point(self, point: Point) -> None:
         x, y = self._x(point.rank), self._y(point.row)
@@ -221,11 +221,17 @@ class _Drawing:
             return
         leftmost = self._column[point.rank] == 0 and len(self._column) > 1
         side, anchor, margin, outer = (
-            (-1, "end", 14, "start") if leftmost else (1, "start", self._width - 14, "end")
+            (-1, "end", MARGIN, "start") if leftmost else (1, "start", self._width - MARGIN, "end")
         )
         if point.text:
-            self._write(x + side * 18, y + 5, point.text, text_anchor=anchor)
+            at, width = x + side * BESIDE, width_of(point.text, 14)
+            box = Box(at + side * (width / 2 - AIR), y, width)
+            self._layout.take(box)
+            self._ground(box)
+            self._write(at, y + 5, point.text, text_anchor=anchor)
         when = duration(point.time)
+        width = width_of(when, 12)
+        self._layout.take(Box(margin - side * width / 2, y, width))
         self._write(margin, y + 5, when, text_anchor=outer, fill=PALE, font_size=12)
 
     def _legend(self) -> None:
@@ -251,8 +257,30 @@ class _Drawing:
         self._write(self._width / 2, y + 24, note, fill=PALE, font_size=11, text_anchor="middle")
 
 
-def _width(text: str) -> float:
-    return 7.2 * len(text) + 10  # px; arbitrary: a little more than letters take
+def _points(diagram: Diagram) -> list[Point]:
+    """Each place once, those at arrows too."""
+    points = {(p.rank, p.row): p for line in diagram.lines for p in (line.start, line.end)}
+    points |= {(point.rank, point.row): point for point in diagram.points}
+    return list(points.values())
+
+
+def _widest_label(diagram: Diagram) -> float:
+    """Of those that stand in a lane."""
+    labels = [
+        width_of(line.text) + (line.start.rank == line.end.rank) * (RADIUS + LOOP)
+        for line in diagram.lines
+    ]
+    labels += [width_of(f"... {what} ...") for _, what in diagram.gaps]
+    return max([0.0, *labels, *(width_of(point.text, 14) for point in _points(diagram))])
+
+
+def _widest_side(diagram: Diagram) -> float:
+    """What stands beside the outer life lines, with its time."""
+    loops = [line.text for line in diagram.lines if line.start.rank == line.end.rank]
+    texts = [width_of(point.text, 14) + BESIDE for point in _points(diagram)]
+    texts += [width_of(text) + RADIUS + LOOP + CLEAR for text in loops]
+    times = [width_of(duration(point.time), 12) for point in _points(diagram)]
+    return max([0.0, *texts]) + max([0.0, *times]) + 2 * MARGIN
 
 
 def _number(value: object) -> str:

@@ -1,10 +1,12 @@
-"""The sequence diagram's labels: none lies on another."""
+"""The sequence diagram's labels: none lies on another, or on a life line."""
 
 from __future__ import annotations
 
 from itertools import combinations
+from random import Random
 from xml.etree import ElementTree as ET
 
+import pytest
 from ompy.trace.messages import Kind
 from ompy.trace.sequence import Diagram, Line, Point
 from ompy.trace.svg import svg
@@ -38,3 +40,67 @@ def test_arrows_that_cross_in_their_middles_keep_their_names() -> None:
         (x1, y1), (x2, y2) = places[one], places[other]
         room = 7 * (len(one) + len(other)) / 2
         assert abs(y1 - y2) >= 18 or abs(x1 - x2) >= room, (one, other)
+
+
+def drawn_at_random(seed: int, ranks: int) -> Diagram:
+    """Arrows between any two ranks, each point in a row of its own, as `arrange` has it."""
+    random = Random(seed)
+    hosts = [random.choice(("n1", "node-17.cluster")) for _ in range(ranks)]
+    heads = [(rank, f"rank {rank} on {host}") for rank, host in enumerate(hosts)]
+    title = f"{random.randint(2, 20)} messages"
+    diagram = Diagram(title, "Eager Send (Immediate), RDMA Pipeline", heads)
+    count = random.randint(1, 20)
+    rows = random.sample(range(3 * count), 3 * count)
+    for number in range(count):
+        first, last = sorted((rows.pop(), rows.pop()))
+        sender, receiver = random.randrange(ranks), random.randrange(ranks)
+        text = random.choice(("FIN", "MATCH 12 B #3", "get 512 KiB over tcp[1] #12"))
+        said = random.choice(("", "receive posted #7", "send complete"))
+        start = Point(sender, number * 10**6, random.choice(("", "A")), said, first)
+        end = Point(receiver, number * 10**6, text=random.choice(("", "not received")), row=last)
+        diagram.lines.append(Line(start, end, random.choice(list(Kind)), text))
+        if random.random() < 0.3:
+            diagram.gaps.append((rows.pop(), "120 more FRAG, 4 MiB"))
+    diagram.rows = 3 * count
+    return diagram
+
+
+def boxes(document: str) -> dict[str, list[tuple[float, float, float, float]]]:
+    """Left, right, top and bottom of all texts but letters in circles, and of life lines."""
+    found: dict[str, list[tuple[float, float, float, float]]] = {"texts": [], "lives": []}
+    for shape in ET.fromstring(document).iter():
+        at = {name: shape.get(name, "") for name in shape.attrib}
+        if shape.tag == f"{NAMESPACE}text" and len(shape.text or "") > 1:
+            size = float(at.get("font-size", 14))
+            # em; Helvetica's mean, which is less than the room the picture takes for a letter
+            width, x, y = 0.5 * size * len(shape.text or ""), float(at["x"]), float(at["y"])
+            left = x - {"middle": width / 2, "end": width}.get(at.get("text-anchor", ""), 0)
+            found["texts"].append((left, left + width, y - 0.75 * size, y + 0.1 * size))
+        elif shape.tag == f"{NAMESPACE}line" and at["x1"] == at["x2"]:
+            x = float(at["x1"])
+            found["lives"].append((x - 1, x + 1, float(at["y1"]), float(at["y2"])))
+    return found
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+def test_no_label_lies_on_a_life_line_or_on_another(ranks: int) -> None:
+    for seed in range(12):
+        document = svg(drawn_at_random(seed, ranks))
+        found = boxes(document)
+        assert len(found["lives"]) == ranks
+        width = float(ET.fromstring(document).get("width", ""))
+        for index, one in enumerate(found["texts"]):
+            assert one[0] >= 0, (seed, one)
+            assert one[1] <= width, (seed, one)
+            for other in [*found["texts"][:index], *found["lives"]]:
+                apart = one[1] <= other[0] or other[1] <= one[0]
+                assert apart or one[3] <= other[2] or other[3] <= one[2], (seed, one, other)
+
+
+def test_the_name_of_a_long_arrow_stays_beside_the_life_lines_it_crosses() -> None:
+    heads = [(rank, f"rank {rank}") for rank in range(3)]
+    line = Line(Point(0, 0, row=0), Point(2, 0, row=1), Kind.DATA, "MATCH 8 B")
+    document = svg(Diagram("a message", "Eager Send", heads, [line], rows=2))
+    ((x, _),) = label_places(document, {"MATCH 8 B"}).values()
+    lives = [(left + right) / 2 for left, right, *_ in boxes(document)["lives"]]
+    assert all(abs(x - life) > 40 for life in lives)
