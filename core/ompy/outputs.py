@@ -18,6 +18,9 @@ from typing import IO, Final
 
 LINKS_MAX: Final = 40  # Linux: so many symbolic links are followed in one path
 _SHARED: Final = stat.S_ISVTX | stat.S_IWOTH  # of a folder such as /tmp
+_OF_OUTPUT: Final = frozenset(
+    {errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EBADF, errno.EROFS}
+)
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -139,6 +142,25 @@ def write_text(path: str, text: str) -> None:
     """
     with open_text(path) as file:
         file.write(text)
+
+
+def output_failure(problem: BaseException) -> str:
+    """Why standard output takes nothing; empty if that is not what an error is about.
+
+    It is asked again, by an empty line. If it fails the rest goes nowhere from then on.
+    """
+    if not isinstance(problem, OSError) or problem.filename or problem.errno not in _OF_OUTPUT:
+        return ""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        os.write(1, b"\n")
+    except OSError as again:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        return f"standard output cannot be written: {again.strerror}"
+    return ""
 
 
 def tell(text: str) -> None:

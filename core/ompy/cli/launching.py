@@ -387,6 +387,7 @@ def run(arguments: Sequence[str]) -> int:
     import socket
 
     groups = parse(arguments)
+    _check_working_directory()
     options = groups[0].options
     speak(options["log_format"] or TEXT)
     timeout(options["timeout"], os.environ)  # a mistake in it is found first
@@ -415,6 +416,14 @@ def run(arguments: Sequence[str]) -> int:
         return _launch(registry, starts, job, _launch_options(registry, options, universe))
     finally:
         registry.close()
+
+
+def _check_working_directory() -> None:
+    try:
+        os.getcwd()
+    except OSError as problem:
+        why = f"the working directory is not there any longer ({problem.strerror})"
+        raise CommandError(f"{why}; change to another one first") from None
 
 
 def _show(text: str) -> None:

@@ -66,9 +66,12 @@ def _end_at_interrupts() -> None:
 
 def _keep_standard_streams() -> None:
     """Let no socket of ours get the number of a standard stream that is closed."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
+    try:
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(descriptor, True)
+        os.close(descriptor)
+    except OSError:  # too few descriptors: whoever needs one says so
+        pass
 
 
 def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:
@@ -80,7 +83,10 @@ def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:
     # both the launcher and the agent need them: imported once, before they part
     from ompy.runtime.early_agent import start_early
 
-    return start_early()
+    try:
+        return start_early()
+    except OSError:  # too few descriptors or processes: whoever needs it says so
+        return None
 
 
 def _discard_early_agent() -> None:
@@ -96,6 +102,21 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _guarded(action: Callable[[], int]) -> int:
+    try:
+        return _with_errors_told(action)
+    except (OSError, MemoryError) as problem:
+        from ompy.cli.launching import NOT_STARTED, say
+        from ompy.outputs import output_failure
+        from ompy.runtime.shortage import shortage
+
+        failure = shortage(problem) or output_failure(problem)
+        if not failure:
+            raise
+        say(f"error: {failure}", "error")
+        return NOT_STARTED
+
+
+def _with_errors_told(action: Callable[[], int]) -> int:
     from ompy.cli.command_line import PROGRAM, USAGE, Answered, CommandError, tell
     from ompy.cli.launching import NOT_STARTED, say
     from ompy.mca.component import NotAvailable

@@ -12,6 +12,7 @@ import select
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from ompy import outputs
 from ompy.frameworks.job import App, Job
 from ompy.runtime.control import (
     AGENT_NAME,
@@ -29,6 +30,7 @@ from ompy.runtime.descendants import become_subreaper, control_process, kill_des
 from ompy.runtime.environment import rank_environment
 from ompy.runtime.pipes import Connection
 from ompy.runtime.ranks import LocalRank
+from ompy.runtime.shortage import shortage
 from ompy.runtime.spawn import Spawned, raise_open_files, spawn
 from ompy.runtime.warm import ExecInstead, WarmStart
 
@@ -69,14 +71,19 @@ def serve(connection: Connection, warm: WarmStart | None = None) -> ForkedRank:
             outcome = _run(connection, decoder, first, warm)
     except KeyboardInterrupt:  # meant for the launcher, before we left its terminal
         pass
-    except BaseException:
-        import traceback
+    except BaseException as problem:
+        if short := shortage(problem):
+            outputs.tell(f"ompy-agent: error: {short}\n")
+        else:
+            import traceback
 
-        traceback.print_exc()
+            traceback.print_exc()
     finally:
         if isinstance(outcome, int):
-            kill_descendants(PATIENCE)
-            os._exit(outcome)
+            try:
+                kill_descendants(PATIENCE)
+            finally:  # what cannot be listed dies with its parent
+                os._exit(outcome)
     connection.close()
     decoder.close()
     return outcome

@@ -27,6 +27,7 @@ from ompy.runtime.rail_report import HEALED, LOST, RailTally
 from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block, fields_of
+from ompy.runtime.shortage import shortage
 from ompy.runtime.standard_input import StandardInput
 from ompy.runtime.tree import Tree
 from ompy.runtime.verdict import Verdict
@@ -161,7 +162,10 @@ class Coordinator:
 
     def _failed(self, loop: Reactor, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end everything."""
-        loop.default_exception_handler(context)
+        if short := shortage(context.get("exception")):
+            outputs.tell(f"ompy-run: error: {short}\n")
+        else:
+            loop.default_exception_handler(context)
         self._broken = True
         self._loop.stop()
 

@@ -18,6 +18,7 @@ PROGRAM: Final = "ompy-info"
 COMPLETION: Final = "_OMPY_INFO_COMPLETE"  # the variable click's completion scripts set
 VERSION_OPTIONS: Final = (["-V"], ["--version"])
 INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
+UNWRITTEN: Final = 1  # as any program that has failed
 READER_GONE: Final = 141  # 128 and SIGPIPE, as a shell has it
 
 
@@ -34,6 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
         return READER_GONE
+    except OSError as problem:
+        from ompy.outputs import output_failure
+
+        if not (failure := output_failure(problem)):
+            raise
+        print(f"{PROGRAM}: error: {failure}", file=sys.stderr)
+        return UNWRITTEN
     except KeyboardInterrupt:
         return INTERRUPTED
     return code

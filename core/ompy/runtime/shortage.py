@@ -1,0 +1,23 @@
+"""What the kernel has no more of for us: descriptors, processes, memory; and what to do."""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+_ADVICE: Final = {
+    errno.EMFILE: "a job needs some six for each rank of a host; raise the limit (ulimit -n)",
+    errno.ENFILE: "the whole system has no more (sysctl fs.file-max)",
+    errno.EAGAIN: "no more processes or memory locks may be had (ulimit -u, -l)",
+    errno.ENOMEM: "end something, or raise the limit (ulimit -v)",
+}
+_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
+
+
+def shortage(problem: BaseException | None) -> str:
+    """What there is too little of, and what to do; empty if that is not what an error is about."""
+    if isinstance(problem, MemoryError):
+        return f"no memory is left; {_ADVICE[errno.ENOMEM]}"
+    if isinstance(problem, OSError) and problem.errno in _SHORT:
+        return f"{problem.strerror}: {_ADVICE[problem.errno]}"
+    return ""
