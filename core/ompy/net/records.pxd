@@ -2,15 +2,10 @@ cimport cython
 
 from ompy cimport raw
 
-# the module's constants, in C
-cdef long long RECORD_MAX
+# the module's constants that nobody imports, in C
 cdef long long HEAD_TAG_SIZE
 cdef long long LENGTH_SIZE
-cdef long long HEAD_SIZE
 cdef long long TAG_SIZE
-cdef long long OVERHEAD
-cdef long long HASHED_FROM
-cdef long long COUNT_MAX
 cdef long long NONCE_SIZE
 cdef long long _KEY_SIZE
 
