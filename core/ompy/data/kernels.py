@@ -32,7 +32,7 @@ IMPORT_NUMPY_AFTER: Final = 1 << 20  # elements; measured: 50 ms, the lower end 
 assert NUMPY_FROM <= IMPORT_NUMPY_FROM <= IMPORT_NUMPY_AFTER
 
 INTEGERS: Final = frozenset("bhilqBHILQ")
-FLOATS: Final = frozenset("fdg")
+FLOATS: Final = frozenset("efdg")
 COMPLEX: Final = frozenset("FDG")
 LOGICAL: Final = frozenset("?")
 BYTE: Final = frozenset("x")
@@ -70,6 +70,7 @@ NAMES: Final[Mapping[str, str]] = {
     "I": "MPI_UNSIGNED",
     "L": "MPI_UNSIGNED_LONG",
     "Q": "MPI_UNSIGNED_LONG_LONG",
+    "e": "MPI_FLOAT16_T",
     "f": "MPI_FLOAT",
     "d": "MPI_DOUBLE",
     "g": "MPI_LONG_DOUBLE",
@@ -109,13 +110,13 @@ def _wants_numpy(elements: int) -> bool:
 
 def _combine(name: str, elements: int, format: str) -> Combine:  # noqa: A002 - Layout's word
     """The function that does the work."""
-    long_double = "g" in format or format == "G"
-    if long_double or _wants_numpy(elements):
+    only_numpy = "g" in format or format in {"G", "e"}
+    if only_numpy or _wants_numpy(elements):
         try:
             from ompy.data import kernels_numpy
         except ImportError as problem:
             _PlainWork.elements = 0  # not to be asked for at every call
-            if long_double:
+            if only_numpy:
                 detail = f"{name} on {NAMES[format]} needs NumPy: {problem}"
                 raise MPIError(ERR_OP, detail) from problem
         else:
@@ -152,6 +153,9 @@ def _no_op(left: memoryview, right: memoryview, layout: Layout, count: int) -> N
     size = count * layout.size
     right[:size] = left[:size]
 
+
+# of windows only (MPI 4.1, 12.3.4)
+OF_WINDOWS: Final = frozenset({"MPI_REPLACE", "MPI_NO_OP"})
 
 PREDEFINED: Final[Mapping[str, Operation]] = {
     **{name: _operation(name) for name in DEFINED},

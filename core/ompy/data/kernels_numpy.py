@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 Combine = Callable[[memoryview, memoryview, str], None]
 
 _PARTS: Final = {"F": "f", "D": "d", "G": "g"}
-_FLOATS: Final = "fdg"
+_FLOATS: Final = "efdg"
 
 
 def _arrays(left: memoryview, right: memoryview, kind: str) -> tuple[Array, Array]:

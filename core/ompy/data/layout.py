@@ -20,7 +20,7 @@ class Layout:
         lower: lower bound, bytes from the origin; may be negative.
         extent: bytes from one element to the next.
         format: what the data are when they are all of one kind: NumPy's type character
-            (`b h i l q B H I L Q f d g ? F D G`), `x` for MPI_BYTE, `c` for characters, two
+            (`b h i l q B H I L Q e f d g ? F D G`), `x` for MPI_BYTE, `c` for characters, two
             characters for a value and its index (`fi di li ii hi gi`, packed without gap);
             "" for mixtures. What predefined operations work on.
         contiguous: elements lie side by side without gaps, from the origin.

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self
 
-from ompy.data.errors import ERR_OP, ERR_TYPE
+from ompy.data.errors import ERR_OP, ERR_TYPE, MPIError
 from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
@@ -132,9 +132,14 @@ class Op(Handle):
         right, other = message(inoutbuf, True)
         check_match(left, datatype, right, other)
         operation = self._operation(datatype)
-        operation.check(left.layout)
         result = right.packed()
-        operation.kernel(memoryview(left.packed()), memoryview(result), left.layout, left.count)
+        try:
+            operation.check(left.layout)
+            operation.kernel(memoryview(left.packed()), memoryview(result), left.layout, left.count)
+        except MPIError as problem:
+            if isinstance(problem, MPIException):
+                raise
+            raise MPIException(problem.code, problem.detail) from problem
         right.store(result)
 
     def _operation(self, datatype: Datatype) -> Operation:
@@ -142,8 +147,10 @@ class Op(Handle):
         state = self._state()
         if state.buffers is None:
             if state.operation is None:
-                from ompy.data.kernels import PREDEFINED
+                from ompy.data.kernels import OF_WINDOWS, PREDEFINED
 
+                if state.name in OF_WINDOWS:
+                    raise MPIException(ERR_OP, f"{state.name} is for windows, not for reductions")
                 state.operation = PREDEFINED[state.name]
             return state.operation
         return Operation(

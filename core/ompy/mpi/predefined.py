@@ -186,8 +186,13 @@ typedict_c.update(
 typedict_f: Final = _codes(_FORTRAN)
 typedict: Final = {**typedict_f, **typedict_c}
 
-# what the items of a buffer are, by its format; bytes are bytes rather than numbers
-FORMATS: Final[dict[str, Datatype]] = {**typedict_c, "B": BYTE}
+# what the items of a buffer are, by its format; one character is `1s` and `1w` with NumPy
+FORMATS: Final[dict[str, Datatype]] = {
+    **typedict_c,
+    "1s": DATATYPES["CHAR"],
+    "1w": DATATYPES["WCHAR"],
+    "w": DATATYPES["WCHAR"],
+}
 _PREFIXED: Final = {
     **dict.fromkeys("bhilqn", "i"),
     **dict.fromkeys("BHILQN", "u"),
@@ -212,8 +217,6 @@ def of_format(form: str, itemsize: int) -> Datatype | None:
     if order in "<>=!@^|" and rest:
         if order in _FOREIGN and itemsize > 1:
             raise BufferError(f"message: the byte order of format {form!r} is not this machine's")
-        if rest == "B":
-            return BYTE
         if rest in _PREFIXED:  # of standard size: C's long may be 4 bytes here
             return FORMATS.get(f"{_PREFIXED[rest]}{itemsize}")
         return FORMATS.get(rest)

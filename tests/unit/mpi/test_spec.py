@@ -52,7 +52,7 @@ def shape(spec: object, blocks: int = 1) -> tuple[int, int, str]:
         ([None, 0, "B"], (0, 0, "MPI_UNSIGNED_CHAR")),
         ([BOTTOM, INT], (0, 0, "MPI_INT")),
         (None, (0, 0, "MPI_BYTE")),
-        (b"abc", (0, 3, "MPI_BYTE")),
+        (b"abc", (0, 3, "MPI_UNSIGNED_CHAR")),
         (np.zeros((2, 3)).T, (0, 6, "MPI_DOUBLE")),
         (np.zeros(0), (0, 0, "MPI_DOUBLE")),
         (np.zeros(2, "F"), (0, 2, "MPI_C_FLOAT_COMPLEX")),
