@@ -41,6 +41,7 @@ STEPS = [
     tests("no room", f"{LAUNCHER}/test_no_room.py", OMPY_EFFORT="2"),
     tests("an injector on the path", "tests/proc/test_injector.py", OMPY_EFFORT="2"),
     tests("too little", f"{LAUNCHER}/test_scarce.py", OMPY_EFFORT="2"),
+    tests("a replay after the wrap", "tests/proc/test_replay.py", OMPY_EFFORT="2"),
     tests("hosts", "tests/netns", OMPY_EFFORT="2"),
     tests(
         "300,000 messages over unequal rails", "tests/netns/test_unequal_rails.py", OMPY_EFFORT="10"
