@@ -9,10 +9,10 @@ cdef long long TAG_DETAIL
 cdef long long TAG_KIND_SHIFT
 cdef long long TAG_NUMBER_SHIFT
 cdef long long TAG_NUMBER
-cdef long long TAG_CALLS
-cdef long long REMEMBERED
-cdef unsigned long long DIGEST
-cdef unsigned long long WORD
+cdef long long _TAG_CALLS
+cdef long long _REMEMBERED
+cdef unsigned long long _DIGEST
+cdef unsigned long long _WORD
 
 cdef class CallOrder:
     cdef public unsigned long long number

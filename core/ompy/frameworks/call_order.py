@@ -38,6 +38,11 @@ assert TAG_NUMBER << TAG_NUMBER_SHIFT < 1 << 30, "tags of calls have thirty bits
 REMEMBERED: Final = 16  # calls; arbitrary: as far as members are apart without noticing
 DIGEST: Final = 0x100000001B3  # the prime of FNV-1a hashes with 64 bits
 WORD: Final = (1 << 64) - 1
+# of this module: numbers in C where it is compiled
+_TAG_CALLS: Final = TAG_CALLS
+_REMEMBERED: Final = REMEMBERED
+_DIGEST: Final = DIGEST
+_WORD: Final = WORD
 
 
 class CallOrder:
@@ -56,7 +61,7 @@ class CallOrder:
         self.word = 0
         self.digest = 0
         self._kept: dict[int, int] | None = None
-        self._past = memoryview(bytearray(8 * REMEMBERED)).cast("Q")
+        self._past = memoryview(bytearray(8 * _REMEMBERED)).cast("Q")
 
     def begin(self, kind: int, detail: int) -> None:
         """The rank makes the next call.
@@ -69,8 +74,8 @@ class CallOrder:
         word = number << NUMBER_SHIFT | kind << KIND_SHIFT | detail
         self.number = number
         self.word = word
-        self.digest = (self.digest ^ word) * DIGEST & WORD
-        self._past[number % REMEMBERED] = word
+        self.digest = (self.digest ^ word) * _DIGEST & _WORD
+        self._past[number % _REMEMBERED] = word
 
     def tag(self) -> int:
         """The tag of the last call's messages; 0 when there was none."""
@@ -79,7 +84,7 @@ class CallOrder:
             return 0
         place = (word >> NUMBER_SHIFT & TAG_NUMBER) << TAG_NUMBER_SHIFT
         place |= (word >> KIND_SHIFT & KIND_MASK) << TAG_KIND_SHIFT
-        return -(TAG_CALLS + place + (word & TAG_DETAIL))
+        return -(_TAG_CALLS + place + (word & TAG_DETAIL))
 
     def keep(self) -> int:
         """Remember the last call for ever: it will be started again. Returns its word."""
@@ -90,7 +95,7 @@ class CallOrder:
 
     def at(self, number: int) -> int:
         """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""
-        word = int(self._past[number % REMEMBERED])
+        word = int(self._past[number % _REMEMBERED])
         if word >> NUMBER_SHIFT == number:
             return word
         return self._kept.get(number, 0) if self._kept is not None else 0
