@@ -50,6 +50,7 @@ STEPS = [
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="8"),
     tests("real programs, interpreted", "tests/sim/mpi", "-k", "real", "-n", "2", OMPY_EFFORT="2"),
+    tests("ranks that leave, every BTL", "tests/proc/test_leaving.py", OMPY_EFFORT="2"),
     tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8"),
     Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),
     Step("10,000 worlds of bad wires", ["tools/lossy_sweep.py", "--worlds", "10000"]),

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, Convertor
-from ompy.data.errors import MPIError
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place
 from ompy.data.request import Request
@@ -153,6 +153,11 @@ class Exchange:
     def receiving(self) -> list[Request]:
         """The receives that are not complete."""
         return [request for request in self._receives if not request.complete]
+
+    def abandon(self, problem: MPIError) -> None:
+        """What was posted is taken back; if a member has left, the others are told to do so too."""
+        if problem.code == ERR_PROC_FAILED:
+            self._pml.abandon(self.communicator, self._tag)
 
     def withdraw(self, *, patient: bool) -> None:
         """Cancel the receives no message has come for; give the others a while to end."""

@@ -133,6 +133,13 @@ class Pml:
         """Cancel a receive that is not matched yet; anything else goes on."""
         raise NotImplementedError
 
+    def abandon(self, communicator: Communicator, tag: int) -> None:
+        """This rank's part in the collective with this internal tag has failed: it ends it.
+
+        A PML that can tells the members: what waits there for this rank's messages with that tag
+        fails with `ERR_PROC_FAILED`, once all that was sent is taken in.
+        """
+
     def send(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> None:
@@ -244,6 +251,10 @@ class PmlWrapper(Pml):
     def cancel(self, request: Request) -> None:
         """Hand on."""
         self.inner.cancel(request)
+
+    def abandon(self, communicator: Communicator, tag: int) -> None:
+        """Hand on."""
+        self.inner.abandon(communicator, tag)
 
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Hand on."""

@@ -40,6 +40,8 @@ def complete(exchange: Exchange, schedule: Schedule) -> None:
     except BaseException as problem:
         schedule.close()
         exchange.withdraw(patient=isinstance(problem, MPIError))
+        if isinstance(problem, MPIError):
+            exchange.abandon(problem)
         raise
 
 
@@ -168,6 +170,7 @@ class Progression(Poller):
         self._schedule.close()
         for request in self._exchange.cancel():
             request.notify(self._arrived)
+        self._exchange.abandon(problem)
         self._may_fail()
         if not self.request.complete:
             self._timer = self._engine.call_later(WITHDRAWAL_TIMEOUT, self._fail)

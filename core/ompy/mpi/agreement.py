@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
-from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, MPIError
 from ompy.frameworks import patience
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
@@ -36,7 +36,22 @@ def exchange(
         members: ranks in it that call this together, the same list in each; this one's is there.
         tag: internal tag nobody else uses at the same time between these ranks.
         said: this rank's value.
+
+    Raises:
+        MPIError: a member cannot be reached, or has left. If all of the communicator were to take
+            part, the others are told; a part of it may go on without.
     """
+    try:
+        return _exchange(communicator, members, tag, said)
+    except MPIError as problem:
+        if problem.code == ERR_PROC_FAILED and len(members) == communicator.size:
+            communicator.pml.abandon(communicator, tag)
+        raise
+
+
+def _exchange(
+    communicator: Communicator, members: Sequence[int], tag: int, said: bytes
+) -> list[bytes]:
     place = members.index(communicator.rank)
     size = len(members)
     values = [said]  # of the members from `place` on

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ompy.data.convertor import GrowingConvertor
-from ompy.data.errors import MPIError
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request as Operation
 from ompy.frameworks import patience
 from ompy.frameworks.pml import STANDARD
@@ -55,6 +55,9 @@ class ObjectCollectives(CommBase):
             try:
                 return function(state, *arguments)
             except MPIError as problem:
+                if problem.code == ERR_PROC_FAILED:
+                    communicator = state.communicator
+                    state.pml.abandon(communicator, communicator.order.tag())
                 raise state.raised(problem) from problem.__cause__
 
     def barrier(self) -> None:

@@ -27,11 +27,11 @@ def heard() -> tuple[Leaving, list[tuple[int, Records]]]:
 
 
 def message(total: int, *records: bytes, rank: int = 1) -> memoryview:
-    return memoryview(LEAVE_HEADER.pack(LEAVE, rank, total) + b"".join(records))
+    return memoryview(LEAVE_HEADER.pack(LEAVE, 0, rank, total) + b"".join(records))
 
 
 def test_every_byte_is_where_it_is_declared() -> None:
-    assert LEAVE_HEADER.pack(LEAVE, 7, 2).hex() == "4700000007000000" + "0200000000000000"
+    assert LEAVE_HEADER.pack(LEAVE, 0, 7, 2).hex() == "4700000007000000" + "0200000000000000"
     packed = LEAVE_RECORD.pack(3, 1 << 40, 5).hex()
     assert packed == "0300000000000000" + "0000000000010000" + "0500000000000000"
 

@@ -19,6 +19,7 @@ from ompy.frameworks.departures import FINALIZED
 from ompy.frameworks.proc import Proc
 from ompy.trace.tag_names import tag_text
 
+from ompy_components.pml.ob1.abandoning import Abandoned
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK
 from ompy_components.pml.ob1.leaving import Records, Traffic
 from ompy_components.pml.ob1.matching import Matching, RecvRequest
@@ -46,7 +47,8 @@ class Gone(Poller):
     """Fails what waits in vain for ranks that have left.
 
     Attributes:
-        anybody: somebody has left.
+        abandoned: collectives that ranks have given up.
+        anybody: somebody has left, or given up a collective.
     """
 
     __slots__ = (
@@ -64,6 +66,7 @@ class Gone(Poller):
         "_timer",
         "_watches",
         "_wild",
+        "abandoned",
         "anybody",
     )
 
@@ -78,6 +81,7 @@ class Gone(Poller):
         """
         self._ob1 = ob1
         self._context = context
+        self.abandoned = Abandoned(ob1, context)
         self._interval = max(1, patience_ms * 1_000_000 // LOOKS)
         self.anybody = False
         self._known: set[int] = set()  # ranks that have left
@@ -108,10 +112,18 @@ class Gone(Poller):
             proc.left = FINALIZED
         self._note(rank)
 
+    def gave_up_collective(self, data: memoryview) -> None:
+        """A rank has said ABANDON."""
+        self._look.add(self.abandoned.heard(data))
+        self._begin()
+
     def _note(self, rank: int) -> None:
         self._known.add(rank)
         self._look.add(rank)
         self._wild.update(self._ob1.receiving.matchings)
+        self._begin()
+
+    def _begin(self) -> None:
         self.anybody = True
         self._ob1.somebody_left()
         self._be_polled()
@@ -133,7 +145,7 @@ class Gone(Poller):
         self._waits_for(proc)
 
     def _waits_for(self, proc: Proc) -> None:
-        if proc.rank in self._known:
+        if proc.rank in self._known or proc.rank in self.abandoned.ranks:
             self._look.add(proc.rank)
             self._be_polled()
 
@@ -203,6 +215,16 @@ class Gone(Poller):
         proc = self._context.procs[rank]
         if rank in self._expired:
             return self._give_up(proc)
+        failed, waits = self.abandoned.look_at(proc)
+        if rank in self._known:
+            failed += self._look_at_left(proc)
+        elif waits:
+            self._look.add(rank)
+        return failed
+
+    def _look_at_left(self, proc: Proc) -> int:
+        """Look at what waits for a rank that has left."""
+        rank = proc.rank
         failed, waits = 0, rank in self._probed
         for matching in self._ob1.matchings():
             for place, other in enumerate(matching.communicator.procs):

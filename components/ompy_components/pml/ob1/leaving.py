@@ -19,15 +19,16 @@ from ompy.frameworks.btl import BtlModule, Endpoint, ReceiveCallback
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 
+from ompy_components.pml.ob1.abandoning import ABANDON
 from ompy_components.pml.ob1.headers import LEAVE, SEQUENCE_MASK, parse
 from ompy_components.pml.ob1.matching import Matching
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
-# type u8 @0, rank in the world i32 @4, records of all of a rank's LEAVEs to this peer u64 @8; the
-# records follow, as many as fit an eager fragment
-LEAVE_HEADER: Final = Struct("<B3xiQ")
+# type u8 @0, 0 u8 @1 (`abandoning.py` has another), rank in the world i32 @4, records of all of a
+# rank's LEAVEs to this peer u64 @8; the records follow, as many as fit an eager fragment
+LEAVE_HEADER: Final = Struct("<BB2xiQ")
 assert LEAVE_HEADER.size == 16
 # context u64, number of the last message sent u64, of the last one taken in its order u64; or
 # UNRECEIVED, the peer's send request u64, 0
@@ -163,7 +164,7 @@ class Leaving(ReceiveCallback):
         room = min(rail.module.eager_limit for rail in rails) - LEAVE_HEADER.size
         most = max(1, room // LEAVE_RECORD.size)
         packed = records.packed()
-        header = LEAVE_HEADER.pack(LEAVE, self._context.rank, len(packed))
+        header = LEAVE_HEADER.pack(LEAVE, 0, self._context.rank, len(packed))
         for first in range(0, len(packed), most) or (0,):
             message = header + b"".join(packed[first : first + most])
             self._ob1.control.send(endpoint, message, LEAVE)
@@ -172,7 +173,10 @@ class Leaving(ReceiveCallback):
 
     def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         """Take in a LEAVE. Raises MPIError ERR_INTERN when it is none."""
-        _, rank, total = parse(LEAVE_HEADER, LEAVE, data)
+        _, kind, rank, total = parse(LEAVE_HEADER, LEAVE, data)
+        if kind == ABANDON:
+            self._ob1.gone.gave_up_collective(data)
+            return
         body = data[LEAVE_HEADER.size :]
         if len(body) % LEAVE_RECORD.size or not 0 <= rank < len(self._context.procs):
             detail = f"ob1: a LEAVE of rank {rank} with {len(body)} bytes of records"

@@ -342,6 +342,12 @@ class Matching:
         queue = self._peers[rank]
         return queue is not None and len(queue.posted.members()) > 0
 
+    def posted_with(self, rank: int, tag: int) -> list[RecvRequest]:
+        """The receives posted for messages of a rank with exactly this tag."""
+        queue = self._peers[rank]
+        posted = queue.posted.members() if queue is not None else []
+        return [request for request in posted if request.wanted_tag == tag]
+
     def peers(self) -> list[PeerQueue]:
         """The queues of all ranks that were heard of or sent to."""
         return [queue for queue in self._peers if queue is not None]

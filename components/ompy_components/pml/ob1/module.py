@@ -286,6 +286,7 @@ class Ob1(Pml):
         with self._lock:
             self.leaving.keep(self.matching(communicator))
             self.receiving.forget(communicator.context_id)
+            self.gone.abandoned.forget(communicator.context_id)
             communicator.pml_state = None
 
     def isend(
@@ -413,6 +414,11 @@ class Ob1(Pml):
             self.flow.give_back(queue.flow, fragment)
             self.receiving.deliver(request, fragment)
         return request
+
+    def abandon(self, communicator: Communicator, tag: int) -> None:
+        """Tell the members not to wait for this rank."""
+        with self._lock:
+            self.gone.abandoned.say(communicator, tag)
 
     def cancel(self, request: Request) -> None:
         """Cancel a receive that is not matched; sends go on (reference openmpi.md 3.2.9)."""

@@ -1,0 +1,128 @@
+"""ABANDON: what a rank says whose part in a collective has failed, and what others make of it.
+
+A rank whose collective fails because a member has left takes no further step of it, so others would
+wait for a rank that has not left. It tells all members with which message to each it stopped: what
+waits for a later one with that internal tag fails as well, and says ABANDON in turn. User messages
+are not touched.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
+
+from ompy_components.pml.ob1.headers import LEAVE, SEQUENCE_MASK, parse
+from ompy_components.pml.ob1.states import SendState
+
+if TYPE_CHECKING:
+    from ompy_components.pml.ob1.matching import Matching
+    from ompy_components.pml.ob1.module import Ob1
+
+ABANDON: Final = 1  # in the second byte of a LEAVE
+# type u8 @0, ABANDON u8 @1, rank in the world i32 @4, context u64 @8, number of the last message
+# sent to this peer u64 @16, internal tag i64 @24
+ABANDON_HEADER: Final = Struct("<BB2xiQQq")
+assert ABANDON_HEADER.size == 32
+_UNANSWERED: Final = (SendState.AWAIT_ACK, SendState.AWAIT_GET)
+
+
+class Abandoned:
+    """Collectives that others have abandoned.
+
+    Attributes:
+        ranks: in the world, that have.
+    """
+
+    __slots__ = ("_context", "_freed", "_ob1", "_stops", "ranks")
+
+    def __init__(self, ob1: Ob1, context: RankContext) -> None:
+        self._ob1 = ob1
+        self._context = context
+        self.ranks: set[int] = set()
+        # by rank in the world, then by context and tag: the last message before it stopped
+        self._stops: dict[int, dict[tuple[int, int], int]] = {}
+        self._freed: set[int] = set()  # contexts that were here: a late ABANDON is of the old one
+
+    def say(self, communicator: Communicator, tag: int) -> None:
+        """Tell all members that may wait for this rank."""
+        matching = self._ob1.matching(communicator)
+        for place, proc in enumerate(communicator.procs):
+            if proc is self._context.me or proc.left:
+                continue
+            queue = matching.known_peer(place)
+            sent = queue.sent if queue is not None else 0
+            message = ABANDON_HEADER.pack(
+                LEAVE, ABANDON, self._context.rank, communicator.context_id, sent, tag
+            )
+            with suppress(MPIError):  # who cannot be reached waits for nobody
+                self._ob1.control.send(self._ob1.endpoint(proc), message, LEAVE)
+
+    def heard(self, data: memoryview) -> int:
+        """Take in an ABANDON; whose."""
+        _, _, rank, context_id, sent, tag = parse(ABANDON_HEADER, LEAVE, data)
+        if context_id not in self._freed:
+            self.ranks.add(rank)
+            self._stops.setdefault(rank, {})[context_id, tag] = sent
+        return rank
+
+    def forget(self, context_id: int) -> None:
+        """A communicator goes."""
+        if self.ranks:
+            self._freed.add(context_id)
+            for stops in self._stops.values():
+                for key in [key for key in stops if key[0] == context_id]:
+                    del stops[key]
+
+    def look_at(self, proc: Proc) -> tuple[int, bool]:
+        """Fail what waits for a rank's part in what it has abandoned.
+
+        Returns:
+            How much that was, and whether something waits whose messages are still under way.
+        """
+        failed, waits = 0, False
+        for (context_id, tag), sent in self._stops.get(proc.rank, {}).items():
+            matching = self._ob1.receiving.matchings.get(context_id)
+            if matching is None or proc not in matching.communicator.procs:
+                continue
+            place = matching.communicator.procs.index(proc)
+            posted = matching.posted_with(place, tag)
+            if posted and _taken_up_to(matching, place, sent):
+                failed += len(posted)
+                for request in posted:
+                    matching.cancel(request)
+                    request.fail(ERR_PROC_FAILED, f"{_why(proc)}: {request.story()}")
+            elif posted:
+                waits = True
+            failed += self._fail_sends(proc, context_id, tag)
+        return failed, waits
+
+    def _fail_sends(self, proc: Proc, context_id: int, tag: int) -> int:
+        sending = self._ob1.sending
+        vain = [
+            request
+            for request in sending.requests.values()
+            if request.endpoint.proc is proc
+            and request.context_id == context_id
+            and request.tag == tag
+            and request.state in _UNANSWERED
+        ]
+        for request in vain:
+            sending.give_up(request, ERR_PROC_FAILED, f"{_why(proc)}: {request.story()}")
+        return len(vain)
+
+
+def _taken_up_to(matching: Matching, place: int, sent: int) -> bool:
+    """Whether a member's messages up to this one have been taken in their order."""
+    queue = matching.known_peer(place)
+    taken = queue.expected - 1 if queue is not None else 0
+    return (taken - sent) & SEQUENCE_MASK <= SEQUENCE_MASK // 2
+
+
+def _why(proc: Proc) -> str:
+    return f"{proc} has given up this collective, as another rank has left"

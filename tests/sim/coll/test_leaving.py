@@ -1,0 +1,90 @@
+"""A member has left: nobody waits for ever in a collective, also who waits for a rank that lives.
+
+Who waits for the one that has left gets an error, and tells those that wait for it in turn.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from ompy.data.errors import ERR_PROC_FAILED
+from ompy.mpi.errors import MPIException
+from ompy.mpi.world import world_of
+from ompy.runtime.process import RankProcess
+
+from tests.support.effort import effort
+from tests.support.worlds import virtual
+
+PATIENCE = 50  # ms of virtual time
+# ns; patience, and what a collective gives messages whose beginning is here
+BOUND = 3 * PATIENCE * 1_000_000 + 2_000_000_000
+LARGE = 200_000
+SEEDS = effort(1)
+
+
+def numbers(count: int = 1) -> array[int]:
+    return array("i", [1] * count)
+
+
+CALLS: dict[str, Callable[[Any], object]] = {
+    "barrier": lambda comm: comm.Barrier(),
+    "bcast": lambda comm: comm.Bcast(numbers(), root=1),
+    "large bcast": lambda comm: comm.Bcast(numbers(LARGE), root=1),
+    "reduce": lambda comm: comm.Reduce(numbers(), numbers(), root=0),
+    "allreduce": lambda comm: comm.Allreduce(numbers(), numbers()),
+    "large allreduce": lambda comm: comm.Allreduce(numbers(LARGE), numbers(LARGE)),
+    "allgather": lambda comm: comm.Allgather(numbers(), numbers(comm.size)),
+    "large allgather": lambda comm: comm.Allgather(numbers(LARGE), numbers(LARGE * comm.size)),
+    "alltoall": lambda comm: comm.Alltoall(numbers(comm.size), numbers(comm.size)),
+    "large alltoall": lambda comm: comm.Alltoall(
+        numbers(LARGE * comm.size), numbers(LARGE * comm.size)
+    ),
+    "scan": lambda comm: comm.Scan(numbers(), numbers()),
+    "objects": lambda comm: comm.allgather(comm.rank),
+    "object from the one": lambda comm: comm.bcast(1, root=1),
+    "ibarrier": lambda comm: comm.Ibarrier().Wait(),
+    "large ialltoall": lambda comm: comm.Ialltoall(
+        numbers(LARGE * comm.size), numbers(LARGE * comm.size)
+    ).Wait(),
+    "dup": lambda comm: comm.Dup(),
+    "split": lambda comm: comm.Split(0),
+}
+
+
+def program(process: RankProcess, call: Callable[[Any], object], gone: int) -> list[int]:
+    """One leaves, the others call; then they talk. Codes, and the longest wait."""
+    comm = world_of(process)
+    comm.Barrier()
+    if comm.rank == gone:
+        return []
+    now = process.context.engine.now
+    began, code = now(), 0
+    try:
+        call(comm)
+    except MPIException as problem:
+        code = problem.code
+    took = now() - began
+    others = [rank for rank in range(comm.size) if rank != gone]
+    place = others.index(comm.rank)
+    after, before = others[(place + 1) % len(others)], others[place - 1]
+    comm.Sendrecv(numbers(), after, 7, numbers(), before, 7)
+    return [code, took]
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("btl", ["tcp", "sm"])
+@pytest.mark.parametrize("ranks", [3, 5])
+@pytest.mark.parametrize("call", CALLS)
+def test_nobody_waits_for_ever(call: str, ranks: int, btl: str, seed: int) -> None:
+    pml = ("ob1", "bfo")[(ranks + seed) % 2]
+    settings = {"btl": f"self,{btl}", "pml": pml, f"pml_{pml}_leave_patience_ms": PATIENCE}
+    body = partial(program, call=CALLS[call], gone=1)
+    job = virtual(ranks, body, seed=seed, **settings)
+    results = [result for rank, result in enumerate(job.results) if rank != 1]
+    assert {code for code, _ in results} <= {0, ERR_PROC_FAILED}
+    assert any(code == ERR_PROC_FAILED for code, _ in results)
+    assert max(took for _, took in results) < BOUND
