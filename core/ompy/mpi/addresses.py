@@ -62,12 +62,29 @@ def view_at(address: int, size: int, readonly: bool = False) -> memoryview:
     return view
 
 
+class _Owned:
+    """What lives as long as a view of its memory.
+
+    It goes within `__del__`, which Python runs with the exception under way put aside: compiled
+    code lets go of a view on its way out of an error, and what a user's capsule runs then (a
+    destructor in Python) would clear that.
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __del__(self) -> None:
+        del self.held
+
+
 def owned_view(address: int, size: int, readonly: bool, owner: object) -> memoryview:
     """The `size` bytes from `address` on; `owner` lives as long as the view."""
     if not size:
         return view_at(address, 0, readonly)
     block = (ctypes.c_ubyte * size).from_address(address)
-    block.owner = owner  # type: ignore[attr-defined]
+    block.owner = _Owned(owner)  # type: ignore[attr-defined]
     view = memoryview(block).cast("B")
     return view.toreadonly() if readonly else view
 
