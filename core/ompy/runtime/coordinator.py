@@ -427,7 +427,7 @@ class Coordinator:
     def _say_where(self) -> None:
         """Say where the ranks were when somebody pressed Ctrl-C, and go on with the end."""
         if self._where is not None:
-            self._printer.say("".join(f"ompy-run: {line}\n" for line in self._where.lines()))
+            self._found("interrupted", self._where.lines())
             self._where = None
             self._end()
 
