@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.call_order import TAG_CALLS
@@ -294,11 +295,28 @@ class SelectedColl(CollModule):
                 if module.offers(operation):
                     setattr(self, operation, getattr(module, operation))
                     break
+            else:
+                setattr(self, operation, self._missing(operation))
             for module in modules:
                 if module.offers_schedule(operation):
                     name = f"schedule_{operation}"
                     setattr(self, name, getattr(module, name))
                     break
+            else:
+                setattr(self, f"schedule_{operation}", self._missing(f"nonblocking {operation}"))
+
+    def _missing(self, operation: str) -> Callable[..., Any]:
+        """What is called for an operation that no module has."""
+        kinds = ", ".join(type(module).__module__ for module in self._modules) or "none"
+
+        def refuse(*_: Any) -> Any:
+            raise MPIError(
+                ERR_UNSUPPORTED_OPERATION,
+                f"no component of coll that is in use has {operation} (in use: {kinds}); add one "
+                f"that has all, such as basic, to the parameter coll",
+            )
+
+        return refuse
 
     def prompt_barrier(self) -> Callable[[], None] | None:
         """That of the module whose barrier is the communicator's."""

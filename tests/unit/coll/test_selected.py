@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.frameworks.call_order import TAG_CALLS, CallOrder
 from ompy.frameworks.coll import (
     TAG_NONBLOCKING,
@@ -50,8 +51,11 @@ def test_a_schedule_serves_blocking_calls_too() -> None:
 
 def test_what_nobody_offers_is_not_there() -> None:
     assert not Scheduled.offers("bcast")
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(MPIError, match="has nonblocking barrier .*such as basic") as caught:
         selected(BlockingOnly).begin("barrier", -1)
+    assert caught.value.code == ERR_UNSUPPORTED_OPERATION
+    with pytest.raises(MPIError, match=f"has bcast .in use: {__name__}"):
+        selected(BlockingOnly).bcast(None, 0)
 
 
 def test_every_call_has_a_tag_of_its_own_for_long() -> None:

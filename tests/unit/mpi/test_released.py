@@ -1,4 +1,4 @@
-"""What is a user's and is released on the way of an error: code of his that runs then loses nothing."""
+"""What is a user's and is released on an error's way: his code that runs then loses nothing."""
 
 from __future__ import annotations
 
