@@ -104,7 +104,7 @@ class Commands:
                 *map(str, words),
             ],
             cwd=self.folder,
-            env=inherited | here | environ,
+            env=inherited | here | {"COLUMNS": "1000"} | environ,  # tables as wide as they are
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

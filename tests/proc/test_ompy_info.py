@@ -65,7 +65,7 @@ def test_the_default_listing(installed: Installed) -> None:
     assert "                 MCA btl: pigeon (MCA v2.1.0, API v3.1.0, Component v2.5)" in lines
 
 
-@pytest.mark.parametrize("arguments", [("--all",), ("--plugins",), ("--why", "pigeon")])
+@pytest.mark.parametrize("arguments", [("--all",), ("--why", "pigeon")])
 def test_nothing_is_coloured_or_wrapped_in_a_pipe(
     installed: Installed, arguments: tuple[str, ...]
 ) -> None:
@@ -82,6 +82,7 @@ def test_lines_are_wrapped_on_a_terminal(installed: Installed) -> None:
 
 def test_states_are_coloured_on_a_terminal(installed: Installed) -> None:
     assert "\x1b[32mopened" in on_a_terminal(installed, "--plugins")
+    assert "\x1b" not in run(installed, "--plugins").stdout
     for refusal in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert "\x1b" not in on_a_terminal(installed, "--plugins", **refusal)
     assert "\x1b" not in on_a_terminal(installed, "--plugins", "--color", "never")

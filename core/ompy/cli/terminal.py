@@ -14,6 +14,7 @@ from typing import Final
 LABEL_END: Final = 24  # reference openmpi.md 2.2.1: a label ends at this column
 VALUE_INDENT: Final = LABEL_END + 2  # label, colon, space
 UNKNOWN_WIDTH: Final = 78  # reference openmpi.md 2.2.1: of a terminal that does not say
+TABLE_WIDTH: Final = 80  # arbitrary: what every screen and page has
 GAP: Final = "  "  # arbitrary: between the columns of a table
 
 
@@ -27,6 +28,11 @@ def wrap_width() -> int | None:
     if not is_terminal():
         return None
     return shutil.get_terminal_size((UNKNOWN_WIDTH, 0)).columns
+
+
+def table_width() -> int:
+    """Columns that a table may take: those of the terminal or of `COLUMNS`, else 80."""
+    return shutil.get_terminal_size((TABLE_WIDTH, 0)).columns
 
 
 def wants_colour(choice: str, environ: Mapping[str, str]) -> bool:
@@ -70,6 +76,22 @@ def labelled(label: str, value: str, width: int | None) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     ) or [head.rstrip()]
+
+
+def fits(cells: Sequence[str], width: int) -> bool:
+    """Whether a row of a table is no wider than that."""
+    return len(GAP.join(cells).rstrip()) <= width
+
+
+def below(text: str, width: int) -> list[str]:
+    """A text under the row of a table that it belongs to; words that are too long are broken."""
+    return textwrap.wrap(
+        text,
+        max(width, len(2 * GAP) + 1),
+        initial_indent=2 * GAP,
+        subsequent_indent=2 * GAP,
+        break_on_hyphens=False,
+    )
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -120,8 +120,9 @@ def _story(rank: int, driver: Driver, world: World) -> Iterator[str]:
 
 
 def _compare(first: list[str], second: list[str], seed: int, what: str) -> None:
-    for number, (one, other) in enumerate(zip_longest(first, second)):
-        assert one == other, f"seed {seed}: {what} differs from line {number} of {len(first)} on"
+    for number, (one, other) in enumerate(zip_longest(first, second), 1):
+        last = max(len(first), len(second))
+        assert one == other, f"seed {seed}: {what} differs from line {number} of {last} on"
 
 
 @contextmanager

@@ -547,9 +547,21 @@ class Driver:
             )
             assert not extra, f"from rank {rank} to {self.rank}: {sample(extra)} nobody sent"
             if ordered:
-                left = iter(enumerate(due))
-                for index, got in enumerate(here):
-                    assert any(expected == got for _, expected in left), (
-                        f"arrival {index} from rank {rank} at {self.rank} is out of order: "
-                        f"it was sent as number {due.index(got)}"
-                    )
+                check_order(due, here, f"from rank {rank} at {self.rank}")
+
+
+def check_order(due: Sequence[object], here: Sequence[object], where: str) -> None:
+    """See that what is here came in the order in which it was sent; all of it was sent.
+
+    Raises:
+        AssertionError: something did not; the text counts both from 1 on.
+    """
+    left = iter(enumerate(due, 1))
+    last = 0
+    for place, got in enumerate(here, 1):
+        found = next((number for number, sent in left if sent == got), None)
+        assert found is not None, (
+            f"arrival {place} {where} is out of order: it was sent as number "
+            f"{due.index(got) + 1}, and number {last} came before it"
+        )
+        last = found

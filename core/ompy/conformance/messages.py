@@ -125,7 +125,7 @@ def _crowd(process: RankProcess) -> None:
         pml.wait(comm, request)
     for (rank, number), room in zip(wanted, rooms, strict=True):
         expected = content(rank, number, SIZES[number % 6])
-        assert _bytes(room) == expected, f"message {number} of rank {rank}"
+        assert _bytes(room) == expected, f"the message with tag {number} of rank {rank}"
 
 
 def _overtaking(process: RankProcess) -> None:
@@ -140,7 +140,7 @@ def _overtaking(process: RankProcess) -> None:
         for number, size in enumerate(sizes):
             room = GrowingConvertor()
             request = pml.recv(comm, room, ANY_SOURCE, ANY_TAG)
-            assert request.tag == number, f"message {request.tag} overtook message {number}"
-            assert _bytes(room) == content(0, number, size), f"message {number}"
+            assert request.tag == number, f"the message with tag {request.tag} overtook {number}"
+            assert _bytes(room) == content(0, number, size), f"the message with tag {number}"
     for request in requests:
         pml.wait(comm, request)

@@ -50,6 +50,7 @@ def info(
 
     def run(*arguments: str, **environ: str) -> Shown:
         with monkeypatch.context() as context:
+            context.setenv("COLUMNS", "1000")  # tables as wide as they are
             for name, value in environ.items():
                 context.setenv(name, value)
             code = main(arguments)

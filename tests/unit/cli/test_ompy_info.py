@@ -42,6 +42,21 @@ def test_what_failed_is_listed(info: Info, installed: Installed) -> None:
     ]
 
 
+@pytest.mark.parametrize("width", ["", "120", "80", "40"])
+def test_plugins_fit_the_terminal(info: Info, installed: Installed, width: str) -> None:
+    """What there is no room for is below, or in another form, never cut."""
+    installed.install("ompy-btl-raven", "raven", "raven_post", "import no_such_module_anywhere")
+    shown = info("--plugins", COLUMNS=width)
+    assert shown.code == 0
+    assert max(map(len, shown.lines)) <= int(width or 80)
+    text = "".join("".join(shown.lines).split())
+    for word in ("raven", "ompy-btl-raven", "broken", "Nomodulenamed'no_such_module_anywhere'"):
+        assert word in text
+    assert "files:ompy-info--plugins--parsable" in text
+    file = f"file:{installed.path}/raven_post.py"
+    assert any(line.endswith(file) for line in info("--plugins", "--parsable").lines)
+
+
 def test_a_module_of_ours_that_is_missing_is_only_listed(info: Info, installed: Installed) -> None:
     made = installed.path / "ompy-9.dist-info"
     made.mkdir()

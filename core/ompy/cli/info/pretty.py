@@ -19,7 +19,15 @@ from ompy.cli.info.model import (
     valid_values,
     verdict,
 )
-from ompy.cli.terminal import GAP, labelled, one_line, table
+from ompy.cli.terminal import (
+    GAP,
+    below,
+    fits,
+    labelled,
+    one_line,
+    table,
+    table_width,
+)
 from ompy.mca.component import MCA_VERSION
 from ompy.mca.parameter import LEVELS
 from ompy.mca.records import FAILED, ComponentRecord, State
@@ -37,7 +45,10 @@ FAILURES: Final = {
     State.OPEN_FAILED: "failed to open",
 }  # reference openmpi.md 2.2.7
 HEADS: Final = ("framework", "name", "distribution", "version", "file", "state", "reason")
-STATE_COLUMN: Final = HEADS.index("state")
+# where there is no room for all: these in the table, the reason below, the rest in other formats
+NARROW_HEADS: Final = ("framework", "name", "distribution", "version", "state")
+NARROWEST_HEADS: Final = ("framework", "name", "state")
+WHOLE: Final = "files: ompy-info --plugins --parsable or --json, or a wider terminal"
 
 
 class Pretty:
@@ -92,12 +103,26 @@ class Pretty:
             self._put(label, f"{some} at higher levels (--level {max(LEVELS)} shows all)")
 
     def plugins(self, records: Sequence[ComponentRecord]) -> None:
-        """A table."""
-        head, *rows = table([HEADS, *(_plugin_row(record) for record in records)])
+        """A table that fits the terminal; where it would not, in a form with fewer columns."""
+        width = table_width()
+        told = [_plugin_row(record) for record in records]
+        for heads in (HEADS, NARROW_HEADS, NARROWEST_HEADS):
+            picked = [[row[HEADS.index(head)] for head in heads] for row in (HEADS, *told)]
+            head, *rows = table(picked)
+            if all(fits(cells, width) for cells in (head, *rows)):
+                break
         click.echo(GAP.join(head).rstrip())
-        for row, record in zip(rows, records, strict=True):
-            row[STATE_COLUMN] = self._style(row[STATE_COLUMN], COLOURS.get(record.state))
+        for row, cells, record in zip(rows, told, records, strict=True):
+            state = heads.index("state")
+            row[state] = self._style(row[state], COLOURS.get(record.state))
             self._echo(GAP.join(row).rstrip())
+            if heads is not HEADS:
+                offered = "" if "version" in heads else f"{GAP.join(cells[2:4])}  "
+                for line in below(offered + cells[-1], width):
+                    click.echo(line)
+        if heads is not HEADS:
+            for line in below(WHOLE, width):
+                click.echo(line.strip())
 
     def story(self, story: Story) -> None:
         """A table for the parameter and one for each component."""
