@@ -56,6 +56,7 @@ TAG_ALLREDUCE: Final = -17
 TAG_SCAN: Final = -18
 TAG_EXSCAN: Final = -19
 TAG_REDUCE_SCATTER: Final = -20
+REDUCTIONS: Final = frozenset(range(TAG_REDUCE_SCATTER, TAG_REDUCE + 1))
 TAG_SHARED_MEMORY: Final = -41  # agreement on memory that the members share
 
 # nonblocking operations below the API have the tags from here downwards, in turn; below wrappers'
@@ -165,6 +166,7 @@ class CollModule:
     def _complete(self, tag: int, plan: Callable[..., Schedule], *arguments: Any) -> None:
         """Run a schedule and wait for its end."""
         exchange = Exchange(self.communicator, self.communicator.order.tag() or tag)
+        exchange.whole = tag in REDUCTIONS
         complete(exchange, plan(exchange, *arguments))
 
     # --- the same as schedules
@@ -346,6 +348,7 @@ class SelectedColl(CollModule):
         """
         exchange = Exchange(self.communicator, tag)
         exchange.word = word or exchange.word
+        exchange.whole = "reduce" in operation or "scan" in operation
         plan: Callable[..., Schedule] = getattr(self, f"schedule_{operation}")
         request = Progression(exchange, plan(exchange, *arguments)).begin()
         with self.communicator.context.engine.lock:

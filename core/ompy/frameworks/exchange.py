@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, Convertor
-from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place
 from ompy.data.request import Request
@@ -30,10 +30,12 @@ class Exchange:
         communicator: whose call it is.
         rank: of this process in it.
         size: members.
+        whole: every message has to fill its room: a reduction would combine what was there before.
         word: of the call, as the communicator's order has it.
     """
 
     __slots__ = (
+        "_expected",
         "_pml",
         "_receives",
         "_sends",
@@ -43,6 +45,7 @@ class Exchange:
         "communicator",
         "rank",
         "size",
+        "whole",
         "word",
     )
 
@@ -53,6 +56,8 @@ class Exchange:
         self._pml = communicator.pml
         self._tag = tag
         self.word = communicator.order.word
+        self.whole = False
+        self._expected: list[int] = []
         self._receives: list[Request] = []
         self._sends: list[Request] = []
         self._sources: list[int] = []
@@ -63,6 +68,7 @@ class Exchange:
         request = self._pml.irecv(self.communicator, convertor, source, self._tag)
         self._receives.append(request)
         self._sources.append(source)
+        self._expected.append(convertor.size)
         return request
 
     def send_from(self, convertor: Convertor, target: int) -> None:
@@ -119,10 +125,23 @@ class Exchange:
         self._forget()
 
     def _forget(self) -> None:
+        if self.whole:
+            self._check_whole()
+        self._expected.clear()
         self._receives.clear()
         self._sends.clear()
         self._sources.clear()
         self._targets.clear()
+
+    def _check_whole(self) -> None:
+        every = zip(self._receives, self._expected, self._sources, strict=True)
+        for request, expected, source in every:
+            if request.length < expected:
+                raise MPIError(
+                    ERR_TRUNCATE,
+                    f"the members give different amounts of data to one reduction: "
+                    f"{request.length} bytes came from rank {source} where {expected} are wanted",
+                )
 
     def awaited(self) -> set[int]:
         """The ranks that the step still waits for."""

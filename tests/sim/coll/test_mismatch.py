@@ -11,6 +11,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from ompy import MPI
 from ompy.mpi.world import world_of
@@ -103,3 +104,26 @@ def test_calls_that_are_the_same() -> None:
         return account([inner], process.calls_ended)
 
     assert complaint(dict(enumerate(virtual(2, program, btl="self,sm").results))) == ""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["Allreduce", "Reduce", "Scan", "Iallreduce"])
+def test_members_that_give_different_amounts_to_a_reduction(way: str, name: str) -> None:
+    """Nobody combines what was in memory before with what came."""
+
+    def program(process: RankProcess) -> tuple[str, Any]:
+        comm = world_of(process)
+        mine = np.ones(3 - comm.rank)
+        room = np.zeros_like(mine)
+        if name == "Scan":
+            mine, room = np.ones(2 + comm.rank), np.zeros(2 + comm.rank)
+        try:
+            request = getattr(comm, name)(mine, room)
+            if request is not None:
+                request.Wait()
+        except MPI.Exception as problem:
+            return "error", str(problem)
+        return "ok", room.tolist()
+
+    results = virtual(2, program, **WAYS[way]).results
+    assert "error" in {how for how, _ in results}, results
