@@ -114,8 +114,7 @@ class Injector:
         return None if place < 0 else said[:place] + b"B" + said[place + 1 :]
 
     def control(self, segment: Segment) -> bytes | None:
-        ports = range(FIRST_PORT, FIRST_PORT + PORT_SPAN)
-        if not any(port in ports for port in segment.ports):
+        if not self._of_agents(segment):
             return None
         self._seen[segment.flow] = self._seen.get(segment.flow, 0) + 1
         if self._seen[segment.flow] <= AFTER:
@@ -124,9 +123,13 @@ class Injector:
         middle = len(said) // 2
         return said[:middle] + bytes([said[middle] ^ 1]) + said[middle + 1 :]
 
+    def _of_agents(self, segment: Segment) -> bool:
+        """Whether it goes to or from a coordinator."""
+        return any(FIRST_PORT <= port < FIRST_PORT + PORT_SPAN for port in segment.ports)
+
     def repeat(self, segment: Segment) -> bytes | None:
         said = segment.payload
-        if len(said) < len(MARKS):
+        if len(said) < len(MARKS) or self._of_agents(segment):
             return None
         earlier = self._earlier.setdefault(segment.flow + len(said).to_bytes(4), said)
         return None if earlier is said else earlier
