@@ -12,6 +12,7 @@ from random import Random
 from typing import Final
 
 BEGIN: Final = '''\
+import time
 from array import array
 
 from mpi4py import MPI
@@ -91,7 +92,7 @@ same(room, pattern(left, turn, count))
 room = bytearray(count)
 todo = [comm.Irecv(room, left, turn), comm.Isend(pattern(me, turn, count), right, turn)]
 while not MPI.Request.Testall(todo):
-    pass
+    time.sleep(0.001)
 same(room, pattern(left, turn, count))
 """,
     "objects": """\

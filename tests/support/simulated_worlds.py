@@ -150,7 +150,7 @@ def world(number: int, folder: Path) -> tuple[World, Counter[str]]:
     outcome = trial.outcome
     raised = trial.signature == ("failed", 1, RAISED) and not made.spared
     lost = made.pml == "ob1" or any(event["last"] for event in outcome.rails)
-    waits = outcome.kind == "deadlock" and lost and not made.spared
+    waits = outcome.kind in {"deadlock", "limit"} and lost and not made.spared
     fine = outcome.kind == "ended" or raised or waits
     assert fine, f"{outcome.kind}: {outcome.text}\n{trial.output}"
     if not number % TWICE:

@@ -22,6 +22,7 @@ cdef class RealEngine(Engine):
     cdef object _bell
     cdef object _driver
     cdef public object _hub
+    cdef public bint _hubless
     cdef object _loop_kind
     cdef object _owner
     cdef long long _park_after

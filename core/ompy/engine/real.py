@@ -61,6 +61,7 @@ class RealEngine(Engine):
         "_glanced",
         "_glances",
         "_hub",
+        "_hubless",
         "_loop_kind",
         "_nap_at",
         "_owner",
@@ -88,6 +89,7 @@ class RealEngine(Engine):
         self._owner = threading.get_ident()
         self._loop_kind = loop
         self._hub: Hub | None = None
+        self._hubless = False  # the kernel lets no event loop watch our wake-up descriptor
         self._driver: object | None = None
         self._sleepers = 0
         self._rounds = 0
@@ -259,15 +261,34 @@ class RealEngine(Engine):
 
     def _may_start_hub(self, idle: int) -> bool:
         """Not in exit hooks: with threading shut down nothing can import what asyncio needs."""
-        return idle >= HUB_AFTER * 1e9 and threading.main_thread().is_alive()
+        if self._hubless or idle < HUB_AFTER * 1e9 or not threading.main_thread().is_alive():
+            return False
+        try:
+            self.hub()
+        except OSError as problem:  # Linux: ELOOP, epoll descriptors in each other are too many
+            import warnings
+
+            self._hubless = True
+            text = f"ompy sleeps without its event loop, which cannot watch for news: {problem}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return not self._hubless
 
     def hub(self) -> Hub:
-        """The event loop to sleep in, made on first use; only for the owning thread."""
+        """The event loop to sleep in, made on first use; only for the owning thread.
+
+        Raises:
+            OSError: it cannot watch what wakes this rank.
+        """
         if self._hub is None:
             from ompy.engine.hub import Hub
 
-            self._hub = Hub(self._loop_kind)
-            self._hub.loop.add_reader(self.wakeup.fileno(), self._woken)
+            made = Hub(self._loop_kind)
+            try:
+                made.loop.add_reader(self.wakeup.fileno(), self._woken)
+            except OSError:
+                made.close()
+                raise
+            self._hub = made
         return self._hub
 
     def _woken(self) -> None:
