@@ -1,7 +1,8 @@
 """Compile the hot modules into the wheel, where a C compiler is there; a pure wheel where not.
 
 `OMPY_PURE=1` builds a pure one in any case. An editable installation stays interpreted: its sources
-are there to be changed.
+are there to be changed. `OMPY_BUILD_CACHE` names a folder where what was compiled is kept, and
+taken from when the same is to be compiled again.
 """
 
 from __future__ import annotations
@@ -24,24 +25,26 @@ class CompileHook(BuildHookInterface):
         """Compile, and say what the wheel then is; what goes wrong is said and changes nothing."""
         if version == "editable" or os.environ.get("OMPY_PURE", "") not in ("", "0"):
             return
-        sys.path.insert(0, str(Path(self.root, "tools")))
         self._folder = tempfile.TemporaryDirectory(prefix="ompy-build-")
+        tree = Path(self._folder.name).resolve() / "tree"
+        core = Path(self.root, "core")
+        sys.path.insert(0, str(core))
         try:
-            from compile_hot import build, probe
+            from ompy.cli.building import cached, compiling
 
-            folder = Path(self._folder.name)
-            probe(folder)
-            made = build(folder / "tree")
+            compiling.probe()
+            packages = Path(self.root, "components", "ompy_components")
+            compiling.copy_tree([core / "ompy", packages], tree)
+            made = cached.build(tree, os.environ.get("OMPY_BUILD_CACHE", ""))
         except (Exception, SystemExit) as problem:
             self.app.display_warning(f"the hot modules stay interpreted: {problem}")
             return
         finally:
-            sys.path.pop(0)
+            sys.path.remove(str(core))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
         for path in made:
-            inside = str(path.relative_to(folder / "tree"))
-            build_data["force_include"][str(path)] = inside
+            build_data["force_include"][str(path)] = str(path.relative_to(tree))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was built beside the wheel."""

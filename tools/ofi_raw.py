@@ -10,7 +10,7 @@ peer only reads its queue; `send` is half a round trip of a ping-pong, by `fi_in
 Who finds an empty queue looks again at once, or gives way where the provider has threads or the
 host one processor. Microseconds: minimum and median of the rounds, each a mean over its operations.
 Writes are posted with DELIVERY_COMPLETE unless `--local` is given, and no queue has a descriptor
-unless `--wait` is. With a compiled tree the functions are those of `tools/fabric_calls.py`.
+unless `--wait` is. With a compiled tree the functions are those of `calls_source.py`.
 """
 
 from __future__ import annotations

@@ -12,15 +12,9 @@ from importlib.machinery import EXTENSION_SUFFIXES
 import ompy
 
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
-INLINE = (
-    "borrowed",
-    "direct",
-    "elements",
-    "entries",
-    "raw",
-    "vm",
-    "wire",
-)  # what is compiled into others; see tools/compile_hot.py
+# what is compiled into others
+INLINE = ("borrowed", "direct", "elements", "entries", "raw", "vm", "wire")
+SLOWER = "small messages take about ten times as long as compiled, large ones the same"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +29,30 @@ def described() -> str:
     if ompy.PURE:
         return f"interpreted ({len(forms)} modules; OMPY_PURE is set, {sum(forms)} are compiled)"
     return f"compiled ({sum(forms)} of {len(forms)} modules)"
+
+
+def advice() -> str:
+    """What an interpreted installation costs and how it becomes a compiled one; empty if it is one.
+
+    `SLOWER` is the ratio of 8 bytes over sm in docs/performance.md.
+    """
+    if ompy.PURE or any(_is_compiled(stem) for stem in hot_modules()):
+        return ""
+    if is_editable():
+        return f"{SLOWER}; an editable installation is never compiled, `pip install .` is"
+    return f"{SLOWER}; `ompy build` compiles this installation where it is"
+
+
+def is_editable() -> bool:
+    """Whether the sources that run are those of somebody's working copy."""
+    import json
+    from importlib import metadata
+
+    try:
+        told = metadata.distribution("ompy").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return True  # a tree on the Python path
+    return bool(json.loads(told or "{}").get("dir_info", {}).get("editable"))
 
 
 def hot_modules() -> Iterator[str]:

@@ -9,6 +9,7 @@ import click
 
 from ompy import __version__
 from ompy.cli.bench import bench
+from ompy.cli.build import build
 from ompy.cli.completion_scripts import completion
 from ompy.cli.conformance import conformance
 from ompy.cli.explain import explain
@@ -39,6 +40,7 @@ def main() -> None:
 
 
 main.add_command(bench)
+main.add_command(build)
 main.add_command(completion)
 main.add_command(conformance)
 main.add_command(explain)

@@ -446,9 +446,12 @@ def test_facts_of_the_installation_come_in_order(info: Info) -> None:
 
 def test_versions_in_every_format(info: Info) -> None:
     assert info("--version").out == info("-V").out
-    first, second = info("--version").lines
+    first, second, *rest = info("--version").lines
     assert first == f"ompy v{ompy.__version__}"
-    assert re.fullmatch(r"Hot modules: (interpreted|compiled) \(.*modules\)", second)
+    form = re.fullmatch(r"Hot modules: (interpreted|compiled) \(.*modules\)", second)
+    assert form
+    assert bool(rest) == (form[1] == "interpreted" and not ompy.PURE)
+    assert all("ten times as long" in line and "pip install ." in line for line in rest)
     assert info("--version", "--parsable").lines[1] == f"ompy:version:full:{ompy.__version__}"
     assert json.loads(info("-V", "--json").out)["ompy"]["version"] == ompy.__version__
 

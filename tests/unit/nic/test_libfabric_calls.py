@@ -6,19 +6,21 @@ import importlib.util
 import shutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ompy.cli.building.compiling import compile_extension, suffix
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import AtomicCall, Datatype, Op
 from ompy.net.real import RealNetwork
 from ompy.runtime.world import LonelyWireUp
 from ompy_components.nic.libfabric import declarations
 from ompy_components.nic.libfabric import library as binding
+from ompy_components.nic.libfabric.calls_source import MODULE, OFTEN, function, write
 
 from tests.support.libfabric_devices import DEFAULTS, needs_libfabric
 from tests.unit.nic.test_libfabric import End
-from tools.fabric_calls import MODULE, OFTEN, function, write
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 ONE, TWO = (value.to_bytes(8, "little") for value in (1, 2))
@@ -37,16 +39,9 @@ def test_every_slot_has_its_function() -> None:
 
 @pytest.fixture(scope="module")
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    from setuptools import Extension
-
-    from tools.compile_hot import compile_into
-
     folder = tmp_path_factory.mktemp("calls")
-    package = folder / "source"
-    package.mkdir()
-    shutil.copy(str(declarations.__file__), package)
-    compile_into([Extension(MODULE, [str(write(package))], extra_compile_args=["-O0"])], folder)
-    (made,) = folder.rglob("calls*.so")
+    made = folder / f"calls{suffix()}"
+    compile_extension(write(Path(str(declarations.__file__)).parent, folder), made)
     spec = importlib.util.spec_from_file_location(MODULE, made)
     assert spec is not None
     return importlib.util.module_from_spec(spec)

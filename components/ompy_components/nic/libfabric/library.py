@@ -165,7 +165,7 @@ class Library:
         """A function that is called often, compiled where that is there; None: there is none.
 
         Args:
-            name: of the table, as `tools/fabric_calls.py` has it.
+            name: of the table, as `calls_source.py` has it.
             table: of an object's.
             slot: of it.
         """
@@ -203,7 +203,7 @@ class Library:
 
 
 def _compiled_calls() -> Any:
-    """The extension that `tools/fabric_calls.py` describes, or None."""
+    """The extension that `calls_source.py` describes, or None."""
     try:
         return import_module("ompy_components.nic.libfabric.calls").lib
     except ImportError:

@@ -64,9 +64,10 @@ def _run(arguments: list[str]) -> int:
 def version() -> str:
     """The answer to `--version`."""
     from ompy import __version__
-    from ompy.cli.forms import described
+    from ompy.cli.forms import advice, described
 
-    return f"ompy v{__version__}\nHot modules: {described()}"
+    said = advice()
+    return f"ompy v{__version__}\nHot modules: {described()}" + (f"\n  {said}" if said else "")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 Without it they go through pointers in libfabric's tables, which cffi calls with libffi; compiled,
 each is a function of an extension that does the same. It needs a C compiler and cffi, and nothing
-of libfabric's: the structures are those of `declarations.py`. `compile_hot.py` puts it beside the
-hot modules.
+of libfabric's: the structures are those of `declarations.py`. Builds run this file by its path
+(`core/ompy/cli/building/`); nothing imports it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ OFTEN: Final = {
 TYPES: Final = "#include <stddef.h>\n#include <stdint.h>\n#include <sys/types.h>\n"
 
 
-def write(package: Path) -> Path:
-    """Write `calls.c` for the package nic/libfabric in this folder; the path of the file.
+def write(package: Path, folder: Path) -> Path:
+    """Write `calls.c`; the path of the file.
+
+    Args:
+        package: the folder of nic/libfabric.
+        folder: where to write.
 
     Raises:
         ImportError: cffi is missing.
@@ -41,7 +45,7 @@ def write(package: Path) -> Path:
     ffi.cdef("\n".join(f"{head};" for head, _ in functions))
     bodies = "\n".join(f"static {head} {{ {body} }}" for head, body in functions)
     ffi.set_source(MODULE, TYPES + declared + bodies)
-    made = package / "calls.c"
+    made = folder / "calls.c"
     ffi.emit_c_code(str(made))
     return made
 

@@ -1,0 +1,64 @@
+"""What was compiled once is not compiled again, where a folder is named to keep it in.
+
+For whoever builds the same more than once: the gates of CI, a wheel from a clone and from an sdist.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from ompy.cli.building.compiling import build as compile_all
+from ompy.cli.building.compiling import compiler, suffix
+from ompy.cli.building.modules import extension_sources, hot_modules
+
+
+def build(tree: Path, folder: str, optimiser: str = "") -> list[Path]:
+    """Compile the hot modules of a tree into it, or take what is kept.
+
+    Args:
+        tree: the folder with the packages.
+        folder: to keep it in; empty: it is not kept.
+        optimiser: option of the C compiler; empty: as `modules.py` says.
+
+    Returns:
+        The extension files.
+
+    Raises:
+        As `compiling.build`.
+    """
+    if not folder:
+        return compile_all(tree, tree, optimiser)
+    kept = Path(folder, digest(tree, optimiser))
+    if not kept.exists():
+        begun = kept.with_name(f"{kept.name}.{os.getpid()}")
+        compile_all(tree, begun, optimiser)
+        begun.rename(kept)
+    shutil.copytree(kept, tree, dirs_exist_ok=True)
+    return sorted(tree.rglob(f"*{suffix()}"))
+
+
+def digest(tree: Path, optimiser: str) -> str:
+    """A name for all that decides what comes out: sources, Cython, Python, the compiler's call."""
+    import Cython
+
+    found = hashlib.sha256()
+    words = [Cython.__version__, sys.version, optimiser, *compiler()]
+    found.update("\0".join(words).encode())
+    for path in _read(tree):
+        found.update(f"\0{path.relative_to(tree)}\0".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:32]  # arbitrary: enough to be unique
+
+
+def _read(tree: Path) -> list[Path]:
+    """The files that a build reads, and those of the builder itself."""
+    found = {*hot_modules(tree), *tree.rglob("*.pxd")}
+    for source in extension_sources(tree):
+        found.update(source.parent.glob("*.py"))
+    found.update((tree / "ompy" / "cli" / "building").glob("*.py"))
+    found.add(tree / "ompy" / "cli" / "forms.py")
+    return sorted(found)

@@ -1,0 +1,180 @@
+"""C to extension modules, and the whole build: every phase of every module on all cores."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ompy.cli.building.modules import (
+    SHARED,
+    dotted,
+    extension_sources,
+    hot_modules,
+    optimiser_of,
+)
+from ompy.cli.building.processes import Forks
+from ompy.cli.building.progress import Progress
+from ompy.cli.building.translating import Translator
+
+PROBE: Final = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
+KEPT: Final = ("-D", "-f", "-m", "-I", "-pthread")  # of the options Python itself was compiled with
+DROPPED: Final = ("-flto", "-fprofile", "-fdebug")  # Python's own business
+
+
+class CompilerError(Exception):
+    """There is no C compiler that can make extension modules; the text says what it said."""
+
+
+def compiler() -> list[str]:
+    """The C compiler and what it needs to know of this Python; `CC` and `CFLAGS` may say other."""
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    options = [
+        word
+        for word in shlex.split(sysconfig.get_config_var("CFLAGS") or "")
+        if word.startswith(KEPT) and not word.startswith(DROPPED)
+    ]
+    folders = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
+    return [
+        *shlex.split(command),
+        *options,
+        "-fPIC",
+        "-w",
+        *(f"-I{folder}" for folder in folders),
+        *shlex.split(os.environ.get("CFLAGS", "")),
+    ]
+
+
+def compile_extension(source: Path, target: Path, optimiser: str = "-O0") -> None:
+    """Compile and link one C file.
+
+    Args:
+        source: the C file.
+        target: the extension's file.
+        optimiser: option of the compiler.
+
+    Raises:
+        CompilerError: the compiler refuses, or is not there.
+    """
+    words = [*compiler(), optimiser, "-g0", "-shared", str(source), "-o", str(target)]
+    words += shlex.split(os.environ.get("LDFLAGS", ""))
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as problem:
+        raise CompilerError(f"no C compiler: {problem}") from None
+    if done.returncode:
+        raise CompilerError(f"{words[0]} ended with {done.returncode}: {done.stderr.strip()}")
+
+
+def probe() -> None:
+    """See that extensions can be made here, before the work of translating is done.
+
+    Raises:
+        CompilerError: they cannot.
+    """
+    with tempfile.TemporaryDirectory(prefix="ompy-build-") as folder:
+        source = Path(folder, "probe.c")
+        source.write_text(PROBE)
+        compile_extension(source, source.with_suffix(".so"))
+
+
+def suffix() -> str:
+    """What the names of extension modules of this Python end with."""
+    return str(sysconfig.get_config_var("EXT_SUFFIX"))
+
+
+def build(tree: Path, target: Path, optimiser: str = "") -> list[Path]:
+    """Compile the hot modules of a tree.
+
+    Args:
+        tree: the folder with the packages; nothing is written there.
+        target: the folder for the extensions, which go where they belong below it.
+        optimiser: option of the C compiler, for all; empty: as `modules.py` says.
+
+    Returns:
+        The extension files made.
+
+    Raises:
+        ImportError: Cython is missing.
+        TranslationError, WorkFailed: a module does not compile.
+    """
+    cores = len(os.sched_getaffinity(0))
+    modules = sorted(hot_modules(tree), key=lambda path: -path.stat().st_size)
+    made: list[Path] = []
+
+    def place(name: str) -> Path:
+        path = target.joinpath(*name.split(".")).with_suffix("")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made.append(path.with_name(path.name + suffix()))
+        return made[-1]
+
+    text = (
+        f"ompy: compiling {len(modules)} modules on {cores} cores, about a minute on two "
+        f"(OMPY_PURE=1 leaves them interpreted)"
+    )
+    here = os.getcwd()
+    with (
+        tempfile.TemporaryDirectory(prefix="ompy-build-") as folder,
+        Progress(text, len(modules) + 1) as progress,
+    ):
+        try:
+            translator = Translator(tree)
+            works = _works(tree, modules, translator, Path(folder), place, optimiser)
+            for name in Forks(cores).run(works):
+                progress.step(name)
+        finally:
+            os.chdir(here)
+    return sorted(path for path in made if path.exists())
+
+
+def _works(
+    tree: Path,
+    modules: list[Path],
+    translator: Translator,
+    folder: Path,
+    place: Callable[[str], Path],
+    optimiser: str,
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The longest first, so that no core is left with one of them at the end."""
+
+    def through_c(write: Callable[[Path], object], name: str, target: Path) -> None:
+        source = folder / f"{name}.c"
+        write(source)
+        compile_extension(source, target, optimiser or optimiser_of(name))
+
+    for path in modules:
+        name = dotted(tree, path)
+        write = partial(translator.translate, path)
+        yield name, partial(through_c, write, name, place(name))
+    yield SHARED, partial(through_c, translator.shared, SHARED, place(SHARED))
+    for path in extension_sources(tree):
+        name = dotted(tree, path).removesuffix("_source")
+        yield name, partial(_extension, path, folder, place(name), optimiser or optimiser_of(name))
+
+
+def _extension(path: Path, folder: Path, target: Path, optimiser: str) -> None:
+    """An extension that is written by a module beside it; none where that needs what is missing."""
+    own = folder / path.stem
+    own.mkdir()
+    try:
+        written: Path = runpy.run_path(str(path))["write"](path.parent, own)
+    except ImportError as problem:
+        print(f"{path.stem} is left out: {problem}", file=sys.stderr)
+        return
+    compile_extension(written, target, optimiser)
+
+
+def copy_tree(roots: list[Path], target: Path) -> None:
+    """Copy packages to where they are compiled, without what earlier builds have left."""
+    unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.c")
+    for root in roots:
+        shutil.copytree(root, target / root.name, dirs_exist_ok=True, ignore=unwanted)

@@ -1,0 +1,158 @@
+"""Hot modules become the C that Cython alone makes of them, and go where they belong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from ompy.cli.build import build as build_in_place
+from ompy.cli.building import cached, compiling, progress
+from ompy.cli.building.modules import SHARED, dotted, hot_modules
+from ompy.cli.building.processes import Forks, WorkFailed
+
+ROOT = Path(__file__).resolve().parents[3]
+NEEDS_COMPILER = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+# a typed memoryview; many declarations, without any
+COMPARED = ("ompy/net/ring", "ompy_components/pml/ob1/rails")
+ONE = """
+import sys
+from pathlib import Path
+from ompy.cli.building import translating
+tree, path, target, alone = sys.argv[1:]
+if alone == "alone":
+    translating.hot_modules = lambda tree: []
+made = translating.Translator(Path(tree))
+if alone == "alone":
+    made._with_views = {"ompy.net.ring"}
+made.translate(Path(path), Path(target))
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tree").resolve()
+    roots = [ROOT / "core" / "ompy", ROOT / "components" / "ompy_components"]
+    compiling.copy_tree(roots, folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_it_is_what_cython_makes_of_the_module_alone(name: str, tree: Path, tmp_path: Path) -> None:
+    """Apart from what names and orders things: the same functions, importing the same."""
+    texts = []
+    for alone in ("alone", "together"):
+        target = tmp_path / f"{alone}.c"
+        words = [sys.executable, "-c", ONE, str(tree), str(tree / f"{name}.py"), str(target), alone]
+        environment = {**os.environ, "PYTHONPATH": f"{tree}:{os.environ.get('PYTHONPATH', '')}"}
+        subprocess.run(words, check=True, env=environment)
+        texts.append(target.read_text())
+    for pattern in (r"__Pyx_Import(?:Function|Type)_\w+\([^;]*?\"[^;]*;", r"^static .*\) \{$"):
+        alone, together = (
+            sorted(re.sub(r"__pyx_t_\d+", "", found) for found in re.findall(pattern, text, re.M))
+            for text in texts
+        )
+        assert alone
+        assert alone == together
+
+
+def test_the_modules_are_those_with_declarations(tree: Path) -> None:
+    names = {dotted(tree, path) for path in hot_modules(tree)}
+    assert {"ompy.net.ring", "ompy_components.pml.ob1.sending"} <= names
+    assert not {"ompy.raw", "ompy.data.borrowed"} & names
+
+
+def test_works_run_and_the_first_that_fails_is_told(tmp_path: Path) -> None:
+    def work(name: str) -> None:
+        (tmp_path / name).touch()
+
+    def fail() -> None:
+        print("half of it")
+        raise ValueError("the other half")
+
+    works = [(name, lambda name=name: work(name)) for name in "abcde"]
+    assert sorted(Forks(2).run(iter(works))) == list("abcde")
+    assert {path.name for path in tmp_path.iterdir()} == set("abcde")
+    with pytest.raises(WorkFailed, match=r"(?s)bad: .*half of it.*the other half"):
+        list(Forks(2).run(iter([*works, ("bad", fail)])))
+
+
+@pytest.mark.parametrize("command", ["false", "no-such-compiler"])
+def test_a_compiler_that_does_not_work(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", command)
+    with pytest.raises(compiling.CompilerError, match=command):
+        compiling.probe()
+
+
+def test_progress_is_told_where_there_is_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = tmp_path / "terminal"
+    monkeypatch.setattr(progress, "TERMINAL", str(terminal))
+    with progress.Progress("compiling two", 2) as shown:
+        shown.step("ompy.first")
+        shown.step("ompy.second")
+    said = terminal.read_bytes().decode()
+    assert "compiling two\n" in said
+    assert "1 of 2: ompy.first" in said
+    assert said.endswith("2 of 2: ompy.second\r\x1b[K")
+    monkeypatch.setattr(progress, "TERMINAL", str(tmp_path / "no such folder" / "terminal"))
+    with progress.Progress("compiling one", 1) as shown:
+        shown.step("ompy.first")
+
+
+def test_a_working_copy_is_not_compiled_in_place() -> None:
+    """Nor is a tree on the Python path: extensions would hide its sources."""
+    done = CliRunner().invoke(build_in_place)
+    assert done.exit_code == 2
+    assert "editable" in done.output
+    assert "pip install ." in done.output
+
+
+@NEEDS_COMPILER
+def test_a_kept_build_is_taken(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def compile_all(tree: Path, target: Path, optimiser: str) -> None:
+        calls.append(optimiser)
+        made = target / "ompy" / f"made{compiling.suffix()}"
+        made.parent.mkdir(parents=True)
+        made.touch()
+
+    monkeypatch.setattr(cached, "compile_all", compile_all)
+    copy = tmp_path / "copy"
+    shutil.copytree(tree, copy)
+    for _ in range(2):
+        (made,) = cached.build(copy, str(tmp_path / "kept"))
+        assert made.parent == copy / "ompy"
+    assert len(calls) == 1
+    (copy / "ompy" / "raw.pxd").write_text("changed")
+    cached.build(copy, str(tmp_path / "kept"))
+    assert len(calls) == 2
+
+
+@NEEDS_COMPILER
+def test_the_shared_module_compiles_and_its_users_find_it(tree: Path, tmp_path: Path) -> None:
+    """One module of a smaller tree, from its source to an import."""
+    small = tmp_path / "small"
+    package = small / "ompy"
+    package.mkdir(parents=True)
+    (small / "ompy_components").mkdir()
+    (package / "__init__.py").touch()
+    (package / "adding.py").write_text("def add(a, b):\n    return a + b\n")
+    (package / "adding.pxd").write_text("cpdef long add(long a, long b)\n")
+    files = compiling.build(small, small, "-O0")
+    assert {path.name.partition(".")[0] for path in files} == {"adding", SHARED.rpartition(".")[2]}
+    code = "from ompy import adding; print(adding.add(2, 3), adding.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(small)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[0] == "5"
+    assert done.stdout.strip().endswith(compiling.suffix())
+    assert list(os.listdir(package)).count("adding.c") == 0
