@@ -6,8 +6,10 @@
 
 The gates: `lint` (ruff), `types` (mypy), `floors` (import-linter), `tests` (everything but real
 processes), `compiled` (the suites on the way of a message with the hot modules compiled),
-`processes` (real ranks, compiled too), `plugins` (the contributed distributions). Without a C
-compiler `compiled` says so and is left out, and `processes` is interpreted.
+`wheel` (what people install, used as the documents say: `try_wheel.py`), `processes` (real ranks,
+compiled too), `plugins` (the contributed distributions). The compiled form is the wheel's, which is
+built once. Without a C compiler `compiled` and `wheel` say so and are left out, and `processes` is
+interpreted.
 """
 
 from __future__ import annotations
@@ -69,15 +71,16 @@ def tests() -> bool:
 
 @cache
 def compiled_tree() -> dict[str, str] | None:
-    """Compile the hot modules: the environment that tests them so; None without a compiler."""
+    """Unpack the compiled wheel: the environment that tests it; None without a compiler."""
     if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         print(
             "SKIPPED: there is no C compiler on this machine to compile the hot modules", flush=True
         )
         return None
     target = ROOT / "build" / "compiled"
-    shutil.rmtree(target, ignore_errors=True)
-    if not run(sys.executable, "tools/compile_hot.py", str(target), "--quick"):
+    if not run(sys.executable, "tools/try_wheel.py", "--tree", str(target)):
+        sys.exit("check: there is no wheel")
+    if not any(target.rglob("*.so")):
         sys.exit("check: the hot modules do not compile")
     return {"PYTHONPATH": str(target), "OMPY_TEST_COMPILED": "1"}
 
@@ -93,6 +96,11 @@ def compiled() -> bool:
     # what has been run interpreted is run in part
     environment = {**environment, "OMPY_EFFORT": "0.34"}
     return run(*PYTEST, "-n", "2", *HOT_SUITES, environment=environment)
+
+
+def wheel() -> bool:
+    """The wheel in an empty environment; every kit, and `ompy build`, are `tools/nightly.py`'s."""
+    return compiled_tree() is None or run(sys.executable, "tools/try_wheel.py")
 
 
 def processes() -> bool:
@@ -127,6 +135,7 @@ GATES: dict[str, tuple[Callable[[], bool], int]] = {
     "floors": (floors, 20),
     "tests": (tests, 300),
     "compiled": (compiled, 120),
+    "wheel": (wheel, 60),
     "processes": (processes, 330),
     "plugins": (plugins, 120),
 }

@@ -1,9 +1,8 @@
-"""What a wheel of ours holds: compiled hot modules where there is a compiler, always sources."""
+"""What a wheel of ours holds where it cannot be compiled; the gate `wheel` has the compiled one."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,8 +10,6 @@ from pathlib import Path
 
 import pytest
 from ompy.cli.forms import INLINE
-
-from tests.support.effort import THOROUGH
 
 ROOT = Path(__file__).resolve().parents[2]
 HOT = {
@@ -45,13 +42,3 @@ def test_a_pure_wheel(tmp_path: Path, setting: dict[str, str]) -> None:
     made = wheel(tmp_path, **setting)
     assert made.name.endswith("-py3-none-any.whl")
     assert not compiled(made)
-
-
-@pytest.mark.proc
-@pytest.mark.timeout(600)
-@pytest.mark.skipif(not THOROUGH, reason="a minute's compiling: part of tools/nightly")
-@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
-def test_a_compiled_wheel(tmp_path: Path) -> None:
-    made = wheel(tmp_path, OMPY_PURE="")
-    assert "-cp3" in made.name
-    assert compiled(made) == HOT

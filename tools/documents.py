@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Run every command of README.md and docs/*.md whose output is shown, and compare.
+
+    python tools/documents.py                          with the commands of this environment
+    python tools/documents.py --bin DIR [DOCUMENT...]  with those of another one
+
+The blocks are the test. A line `$ command` in an indented block is run; the lines that follow in
+the block are what it prints. `$ cat FILE` shows a file instead, which is written; so is a fenced
+block after a line "`FILE`:". Each document has an empty folder, in which its commands run in order.
+Lines may come in any order, as ranks write in none. `...` stands for any lines, and what differs
+from run to run is compared by its form (`FIGURES`).
+
+docs/write-a-btl.md is followed by `tests/meta/test_tutorial.py`, which installs what it makes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+ELSEWHERE: Final = {"write-a-btl.md"}
+ELISION: Final = "..."
+PROMPT: Final = "    $ "
+# what differs from run to run: times, numbers of processes, what chance has struck, folders
+FIGURES: Final = (
+    (r"-?\d+\.\d+", r"-?\\d+\\.\\d+"),
+    (r"process \d+", r"process \\d+"),
+    (r"^(ompy-run:) +\d+  ", r"\1 +\\d+  "),
+    (r"\.\.\.", r".*"),
+)
+SIMULATED: Final = "ompy sim:"  # what a seed decides is another thing with each protocol's change
+TIME_LIMIT: Final = 120  # s of a command; arbitrary, far beyond what any takes
+
+
+class Command(NamedTuple):
+    """A command and what it is said to print."""
+
+    line: str
+    printed: list[str]
+
+
+class File(NamedTuple):
+    """A file that the document shows."""
+
+    name: str
+    text: str
+
+
+def documents() -> list[Path]:
+    """README.md and the pages of docs/ that show a command."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [page for page in pages if page.name not in ELSEWHERE and commands(page)]
+
+
+def commands(page: Path) -> list[Command]:
+    """The commands of a page."""
+    return [step for step in steps(page.read_text()) if isinstance(step, Command)]
+
+
+def steps(text: str) -> list[Command | File]:
+    """What a page asks for, in its order."""
+    found: list[Command | File] = []
+    lines = iter(text.splitlines())
+    named = None
+    for line in lines:
+        if line.startswith("```"):
+            fenced = "".join(_fenced(lines))
+            if named:
+                found.append(File(named[1], fenced))
+        elif line.startswith(PROMPT):
+            found.append(Command(line.removeprefix(PROMPT), []))
+        elif line.startswith("    ") or not line:
+            if found and isinstance(found[-1], Command):
+                found[-1].printed.append(line[4:])
+        elif found and isinstance(found[-1], Command):
+            found.append(File("", ""))  # prose: the block is over
+        if line:
+            named = re.fullmatch(r"`([\w./-]+)`:", line)
+    return [_shown(step) for step in found if step != File("", "")]
+
+
+def _fenced(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if line.startswith("```"):
+            return
+        yield f"{line}\n"
+
+
+def _shown(step: Command | File) -> Command | File:
+    """A command as it is, or the file that `cat` shows."""
+    if isinstance(step, File):
+        return step
+    printed = "\n".join(step.printed).strip("\n")
+    shown = re.fullmatch(r"cat ([\w./-]+)", step.line)
+    if shown:
+        return File(shown[1], f"{printed}\n")
+    return Command(step.line, printed.splitlines())
+
+
+def difference(expected: list[str], said: list[str]) -> str:
+    """What is wrong with the lines a command has said; empty if nothing is."""
+    left = list(said)
+    for line in expected:
+        if line in (ELISION, ""):
+            continue
+        found = next((one for one in left if re.fullmatch(pattern(line), one)), None)
+        if found is None:
+            return f"no line like {line!r}"
+        left.remove(found)
+    left = [line for line in left if line]
+    return f"also {left}" if expected and left and ELISION not in expected else ""
+
+
+def pattern(line: str) -> str:
+    """A regular expression for what a shown line may be in another run."""
+    escaped = re.escape(line).replace(r"\ ", " ").replace(r"\-", "-").replace(r"\.", ".")
+    if escaped.startswith(SIMULATED):
+        escaped = re.sub(r"\d+(\.\d+)?", r"[\\d.]+", escaped)
+    for figure, form in FIGURES:
+        escaped = re.sub(figure, form, escaped)
+    return re.sub(" +", " +", escaped)
+
+
+def follow(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
+    """Run the commands of a page in a folder. Returns what is wrong, a line for each."""
+    wrong = []
+    for step in steps(page.read_text()):
+        if isinstance(step, File):
+            (folder / step.name).write_text(step.text)
+            continue
+        done = subprocess.run(  # noqa: S602 - as the page has it
+            step.line,
+            shell=True,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
+        said = (done.stdout + done.stderr).splitlines()
+        problem = difference(step.printed, said)
+        told = any(re.search(r"\berror: |\bfailed\b|ended because", line) for line in said)
+        fails = told and " | " not in step.line
+        if bool(done.returncode) != fails:
+            problem = problem or f"it ended with {done.returncode}"
+        if "Traceback" in done.stderr:
+            problem = problem or "a traceback"
+        if problem:
+            told = "\n    ".join(said)
+            wrong.append(f"{page.name}: {step.line}: {problem}; it said:\n    {told}")
+    return wrong
+
+
+def main() -> None:
+    """Run them; exit 1 when one prints something else."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=Path, default=Path(sys.executable).parent)
+    parser.add_argument("documents", nargs="*", type=Path, default=documents())
+    given = parser.parse_args()
+    path = f"{given.bin.absolute()}{os.pathsep}{os.environ['PATH']}"
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    wrong = []
+    for page in given.documents:
+        with tempfile.TemporaryDirectory(prefix="ompy-documents-") as folder:
+            wrong += follow(page, Path(folder), {**environment, "PATH": path})
+    print("\n".join(wrong) or f"{len(given.documents)} documents show what one sees")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
