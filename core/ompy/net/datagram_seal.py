@@ -76,6 +76,14 @@ class DatagramSeal:
         datagram[MAC_SIZE:SEAL_SIZE] = number.to_bytes(NUMBER_SIZE, "little")
         self._seal.seal(datagram, to)
 
+    def withdraw(self, to: bytes) -> None:
+        """The datagram that was closed last for a receiver was not sent: its number is free.
+
+        Only for what the device has refused as a whole. Who tries again for long would otherwise
+        leave what is under way behind the window.
+        """
+        self._numbers[to] -= 1
+
     def open(self, datagram: memoryview, own: bytes) -> Taken | None:
         """Whether a datagram is genuine, and taken for the first time; None when it is not genuine.
 

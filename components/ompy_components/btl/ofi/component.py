@@ -22,6 +22,7 @@ from ompy.frameworks.context import RankContext
 from ompy.mca.component import NotAvailable
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
+from ompy.net.replay import WINDOW
 
 # words and numbers as Open MPI has them; reference ofi.md A1
 MODES: Final = {"one-sided": 0, "two-sided": 1, "both": 2}
@@ -133,6 +134,7 @@ TUNING: Final = (
         "Receive buffers posted for each peer: so many fragments it may send ahead.",
         "buffers",
         minimum=1,
+        maximum=WINDOW,  # what is overtaken by more of them is taken for a repetition
     ),
     _number(
         "rd_max",

@@ -6,6 +6,8 @@ from ompy cimport raw
 cdef long long FIRST
 cdef long long MAC_SIZE
 cdef long long SECOND
+cdef long long _BYE
+cdef long long _FRAGMENT
 cdef unsigned long long _HALF
 cdef long long _WHOLE
 
@@ -18,6 +20,7 @@ cdef class Header:
     cdef public unsigned long long tag
 
 cdef class Seal:
+    cdef object _datagrams
     cdef dict _expected
     cdef unsigned long long _own
     cdef object _seal
@@ -26,7 +29,10 @@ cdef class Seal:
     cdef public long long refused
     @cython.locals(first="unsigned long long", second="unsigned long long")
     cpdef close(self, message, unsigned long long to, Header header)
-    @cython.locals(first="unsigned long long", second="unsigned long long", rank="unsigned long long", made=Header)
+    cpdef withdraw(self, unsigned long long to, unsigned long long kind)
+    @cython.locals(first="unsigned long long", second="unsigned long long", rank="unsigned long long", kind="unsigned long long", made=Header)
     cpdef Header open(self, message, unsigned long long size)
     @cython.locals(first="unsigned long long")
-    cdef bint _proves(self, message, unsigned long long rank) except -1
+    cdef bint _proves(self, message, unsigned long long rank, unsigned long long kind) except -1
+
+cdef bytes _receiver(unsigned long long rank, unsigned long long kind)

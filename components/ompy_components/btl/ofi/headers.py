@@ -1,10 +1,16 @@
-"""What goes over the wire, and what proves who sent it: 32 bytes in front of each message.
+"""What goes over the wire, and what proves who sent it: 40 bytes in front of each message.
 
-    0 seal 16 bytes | 16 rank u32 | 20 number u32 | 24 acknowledged u32 | 28 generation u16
-    30 kind u8 | 31 tag u8
+    0 seal 24 bytes | 24 rank u32 | 28 number u32 | 32 acknowledged u32 | 36 generation u16
+    38 kind u8 | 39 tag u8
+
+The seal is a MAC of 16 bytes and a number of 8 that never wraps and never begins again
+(`ompy.net.datagram_seal`), or a token of 16 bytes and zeros. Fragments and BYE have one series of
+seal's numbers for each receiver, all other messages another one. A window bounds how far fragments
+overtake each other, so none is lost behind the seal's window of 8185; nothing bounds how many ACKs
+overtake a fragment. Other messages that are so late say what was said again meanwhile.
 
 `number` counts the fragments of a generation of a path, from 1. `acknowledged` says up to which
-all of the other end's have been taken. A number is 32 bits and wraps around.
+all of the other end's have been taken. These two are 32 bits and wrap around.
 """
 
 from __future__ import annotations
@@ -14,24 +20,27 @@ from struct import Struct
 from typing import Final
 
 from ompy import raw
+from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
+from ompy.net.replay import Taken
 from ompy.net.seal import MAC_SIZE, PacketSeal
 
-HEADER_SIZE: Final = 32  # arbitrary: the fields above
+HEADER_SIZE: Final = 40  # arbitrary: the fields above
 _WHOLE: Final = HEADER_SIZE
-FIRST: Final = MAC_SIZE  # byte where rank and number are
-SECOND: Final = MAC_SIZE + 8  # where the rest is
-assert SECOND + 8 == HEADER_SIZE
+FIRST: Final = SEAL_SIZE  # byte where rank and number are
+SECOND: Final = FIRST + 8  # where the rest is
+assert (FIRST, SECOND + 8) == (24, HEADER_SIZE)
+SENDER: Final = (0, 4)  # bytes behind the seal that name the sender: the rank
 _HALF: Final = 0xFFFF_FFFF  # arbitrary: the header has u32s
 
 PROTOCOL: Final = b"btl.ofi"
 _RANK: Final = Struct("<I")
-_SALT: Final = Struct("<Q")
+_SALT: Final = Struct("<II")  # who receives it, and the series it is numbered in
 NUMBERS: Final = 1 << 32  # arbitrary: 32 bits of the header
 GENERATIONS: Final = 1 << 16  # arbitrary: 16 of them
 
 
 class Kind(IntEnum):
-    """What a message is. Only fragments and BYE are numbered."""
+    """What a message is. Only fragments and BYE are numbered behind the seal."""
 
     FRAGMENT = 1
     ACK = 2
@@ -39,6 +48,10 @@ class Kind(IntEnum):
     WELCOME = 4
     GONE = 5
     BYE = 6
+
+
+_FRAGMENT: Final = int(Kind.FRAGMENT)
+_BYE: Final = int(Kind.BYE)
 
 
 class Header:
@@ -61,20 +74,26 @@ class BadMessage(Exception):
     """A message that no process of the job has sent to us."""
 
 
+class Replayed(BadMessage):
+    """A message of the job that was here before, or is too late to tell."""
+
+
 class Seal:
     """Proves messages and checks the proofs.
 
-    With `whole` the seal is a MAC of everything behind it and of the receiver; without it is a
-    token that only the sender and the receiver can make.
+    With `whole` the seal is a MAC of everything behind it and of the receiver, and each message is
+    taken once; without it is a token that only the sender and the receiver can make.
 
     Attributes:
         refused: messages that were not proven.
     """
 
-    __slots__ = ("_expected", "_own", "_seal", "_tokens", "_whole", "refused")
+    __slots__ = ("_datagrams", "_expected", "_own", "_seal", "_tokens", "_whole", "refused")
 
-    def __init__(self, job_key: bytes, rank: int, *, whole: bool) -> None:
+    def __init__(self, job_key: bytes, rank: int, *, whole: bool, first: int = 0) -> None:
+        """For one module of one rank; `first` is what the seal's numbers begin above."""
         self._seal = PacketSeal(job_key, PROTOCOL)
+        self._datagrams = DatagramSeal(job_key, PROTOCOL, SENDER, first)
         self._own = rank
         self._whole = whole
         self._tokens: dict[int, bytes] = {}  # by receiver
@@ -82,18 +101,31 @@ class Seal:
         self.refused = 0
 
     def close(self, message: memoryview, to: int, header: Header) -> None:
-        """Write header and seal into the first bytes of a message for rank `to`."""
+        """Write header and seal into the first bytes of a message for rank `to`.
+
+        Each time it is sent; `withdraw` when the device has refused it.
+        """
         first = header.rank | header.number << 32
         second = header.acknowledged | header.generation << 32 | header.kind << 48
         words = raw.two_words(first, second | header.tag << 56)
         raw.copy(message, FIRST, words, 0, _WHOLE - FIRST)
         if self._whole:
-            self._seal.seal(message, _SALT.pack(to))
+            self._datagrams.close(message, _receiver(to, header.kind))
             return
         token = self._tokens.get(to)
         if token is None:
             token = self._tokens[to] = self._token(self._own, to)
         raw.copy(message, 0, token, 0, MAC_SIZE)
+
+    def withdraw(self, to: int, kind: int) -> None:
+        """The last message of this kind that was closed for rank `to` has not been sent."""
+        if self._whole:
+            self._datagrams.withdraw(_receiver(to, kind))
+
+    @property
+    def replayed(self) -> int:
+        """Messages of the job that were here before, or too late to tell."""
+        return self._datagrams.repeated + self._datagrams.late
 
     def open(self, message: memoryview, size: int) -> Header:
         """The header of a message of the job for us.
@@ -103,6 +135,7 @@ class Seal:
             size: ranks of the job.
 
         Raises:
+            Replayed: it was here before, or is too late to tell.
             BadMessage: it is not of the job, not for us, or cut short.
         """
         if raw.size(message) < _WHOLE:
@@ -111,7 +144,8 @@ class Seal:
         first = raw.word(message, FIRST)
         second = raw.word(message, SECOND)
         rank = first & _HALF
-        if rank >= size or rank == self._own or not self._proves(message, rank):
+        kind = second >> 48 & 0xFF
+        if rank >= size or rank == self._own or not self._proves(message, rank, kind):
             self.refused += 1
             raise BadMessage("its seal is not right")
         made = Header.__new__(Header)
@@ -119,13 +153,16 @@ class Seal:
         made.number = first >> 32
         made.acknowledged = second & _HALF
         made.generation = second >> 32 & 0xFFFF
-        made.kind = second >> 48 & 0xFF
+        made.kind = kind
         made.tag = second >> 56
         return made
 
-    def _proves(self, message: memoryview, rank: int) -> bool:
+    def _proves(self, message: memoryview, rank: int, kind: int) -> bool:
         if self._whole:
-            return self._seal.genuine(message, _SALT.pack(self._own))
+            taken = self._datagrams.open(message, _receiver(self._own, kind))
+            if taken is Taken.REPEATED or taken is Taken.LATE:
+                raise Replayed(taken.value)
+            return taken is not None
         expected = self._expected.get(rank)
         if expected is None:
             expected = self._expected[rank] = self._token(rank, self._own)
@@ -134,4 +171,9 @@ class Seal:
         return not first | raw.word(message, 8) ^ raw.word(expected, 8)
 
     def _token(self, sender: int, receiver: int) -> bytes:
-        return self._seal.mac(_RANK.pack(sender), _SALT.pack(receiver))
+        return self._seal.mac(_RANK.pack(sender), _SALT.pack(receiver, 0))
+
+
+def _receiver(rank: int, kind: int) -> bytes:
+    """Names a rank and one of its two series."""
+    return _SALT.pack(rank, kind not in (_FRAGMENT, _BYE))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 KEY: Final = "btl.ofi"
-VERSION: Final = 1  # arbitrary: counts changes of what goes over the wire
+VERSION: Final = 2  # arbitrary: counts changes of what goes over the wire
 _NO_ADDRESS: Final = "-"
 
 

@@ -151,7 +151,8 @@ class OfiModule(BtlModule):
         self._look = LOOK_FIRST
         self._timer: Timer | None = None
         context = self.context
-        seal = Seal(context.job_key, context.rank, whole=opened.shared_wire)
+        begin = context.engine.now()
+        seal = Seal(context.job_key, context.rank, whole=opened.shared_wire, first=begin)
         pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
         inject = 0 if values.disable_inject else info.inject_size
         self.memory = MemoryTable(opened.domain, context.job_key, context.rank)
@@ -234,6 +235,7 @@ class OfiModule(BtlModule):
             **self.transfers.counters(),
             **self.failover.counted,
             "refused": self.receiving.refused,
+            "replayed": self.receiving.replayed,
             "failed_receives": self.receiving.failed,
         }
         return {name: count for name, count in counted.items() if count}

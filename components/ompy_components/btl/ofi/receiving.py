@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.module import OfiModule
 
-# arbitrary: of a peer, not numbered, that may be on the way at once: two ACKs, each for half of a
-# window, HELLO, WELCOME and GONE; and BYE
+# arbitrary: of a peer, outside the window, that may be on the way at once: two ACKs, each for half
+# of a window, HELLO, WELCOME and GONE; and BYE
 UNNUMBERED: Final = 6
 _FRAGMENT: Final = int(Kind.FRAGMENT)
 _ACK: Final = int(Kind.ACK)
@@ -51,7 +51,8 @@ class ReceiveEngine:
     """Of one module.
 
     Attributes:
-        refused: messages that no peer of the job has sent, or that came before.
+        refused: messages that no peer of the job has sent, or of another generation.
+        replayed: messages of peers that came before.
         failed: receives that ended with an error.
     """
 
@@ -73,8 +74,13 @@ class ReceiveEngine:
 
     @property
     def refused(self) -> int:
-        """Messages that were not proven, or that came before."""
+        """Messages that were not proven, or are of another generation or window."""
         return self._seal.refused + self._stale
+
+    @property
+    def replayed(self) -> int:
+        """Messages of peers that came before."""
+        return self._seal.replayed
 
     @property
     def pressing(self) -> bool:

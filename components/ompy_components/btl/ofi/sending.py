@@ -204,6 +204,7 @@ class SendEngine:
                     self.owing.pop(endpoint, None)
                 self.injected += inject
                 return QUEUED
+            self._seal.withdraw(endpoint.proc.rank, fragment.kind)
             module.waits_for_room()
             endpoint.refused = True  # who asked may not ask again, and the path may be broken
             module.watch_over()
