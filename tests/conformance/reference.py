@@ -282,6 +282,8 @@ class ReferenceModule(BtlModule):
 
     def poll(self):
         events = 0
+        if self.ended:  # a rank polls until the last of its modules is given back
+            return events
         try:
             events += self.take_in()
             for endpoint in self.peers():

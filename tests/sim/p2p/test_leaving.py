@@ -107,6 +107,27 @@ def test_who_sends_to_itself_at_once_may_do_so_for_the_first_time() -> None:
 
 
 @pytest.mark.parametrize("pml", PMLS)
+@pytest.mark.parametrize("source", [1, ANY_SOURCE])
+def test_who_looks_for_what_is_left_or_cancels_has_made_no_mistake(pml: str, source: int) -> None:
+    """The other rank has left: looks say no, and a receive posted for all time is cancelled."""
+
+    def program(process: RankProcess) -> list[object]:
+        comm, pml, engine = world(process), process.pml, process.context.engine
+        pml.send(comm, data(), 1 - comm.rank, 1, STANDARD)
+        pml.recv(comm, data(), 1 - comm.rank, 1)
+        if comm.rank:
+            return []
+        receive = pml.irecv(comm, data(), source, 2)
+        engine.wait(receive, 10 * PATIENCE * 1_000_000)
+        found = [receive.error, pml.iprobe(comm, source, 2), pml.improbe(comm, source, 2)]
+        pml.cancel(receive)
+        return [*found, receive.cancelled, outcome(lambda: pml.wait(comm, receive))]
+
+    found = virtual(2, program, **settings("tcp", pml)).results[0]
+    assert found == [ERR_PROC_FAILED, None, None, True, 0]
+
+
+@pytest.mark.parametrize("pml", PMLS)
 def test_others_go_on(pml: str) -> None:
     """Two ranks of three talk on after the third has left; ANY_SOURCE waits for both."""
 

@@ -83,7 +83,6 @@ cdef class Ob1(Pml):
     cpdef Request iprobe(self, Communicator communicator, int source, long tag)
     cpdef Request probe(self, Communicator communicator, int source, long tag)
     cpdef bint has(self, Communicator communicator, int source, long tag) except -1
-    cdef _nothing_found(self, Communicator communicator, int source, long tag)
     cdef Request _peek(self, Communicator communicator, int source, long tag)
     cpdef MatchedMessage improbe(self, Communicator communicator, int source, long tag)
     cpdef MatchedMessage mprobe(self, Communicator communicator, int source, long tag)

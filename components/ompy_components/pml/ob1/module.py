@@ -341,7 +341,7 @@ class Ob1(Pml):
             self._engine.progress()
             found = self._peek(communicator, source, tag)
             if found is None:
-                self._nothing_found(communicator, source, tag)
+                self._engine.glance()  # whoever looks again and again hears of departures, too
         return found
 
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
@@ -360,12 +360,6 @@ class Ob1(Pml):
         if self.matching(communicator).peek(source, tag) is not None:
             return True
         return self.gone.in_vain(communicator, source)
-
-    def _nothing_found(self, communicator: Communicator, source: int, tag: int) -> None:
-        """A look has found nothing. Whoever looks again and again is to hear of departures."""
-        self._engine.glance()
-        if self.gone.anybody:
-            self.gone.refuse(communicator, source, tag)
 
     def _peek(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         with self._lock:
@@ -386,7 +380,7 @@ class Ob1(Pml):
             self._engine.progress()
             message = self._take(communicator, source, tag)
             if message is None:
-                self._nothing_found(communicator, source, tag)
+                self._engine.glance()
         return message
 
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:

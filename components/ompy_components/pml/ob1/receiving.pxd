@@ -31,6 +31,7 @@ cdef long long RNDV
 cdef long long RNDV_SIZE
 cdef long long SEQUENCES
 cdef long long SEQUENCE_MASK
+cdef long long SUCCESS
 
 cdef class Receiving(ReceiverHalf):
     cdef object _ob1

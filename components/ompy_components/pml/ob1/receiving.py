@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
+from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, SUCCESS, MPIError
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
@@ -360,12 +360,21 @@ class Receiving(ReceiverHalf):
         )
 
     def cancel(self, request: RecvRequest) -> None:
-        """Cancel a receive that is not matched."""
-        if request.complete or request.state is not ReceiveState.POSTED:
+        """Cancel a receive that is not matched.
+
+        One that nobody is left for has failed meanwhile; no message will ever match it, so whoever
+        cancels it is not told of that.
+        """
+        if request.state is not ReceiveState.POSTED:
             return
-        if self._ob1.matching(request.communicator).cancel(request):
-            request.state = next_receive_state(request.state, ReceiveEvent.CANCEL, request)
-            request.cancelled = True
+        failed = request.complete and request.error == ERR_PROC_FAILED
+        if failed:
+            request.error, request.detail = SUCCESS, ""
+        elif request.complete or not self._ob1.matching(request.communicator).cancel(request):
+            return
+        request.state = next_receive_state(request.state, ReceiveEvent.CANCEL, request)
+        request.cancelled = True
+        if not failed:
             request.finish()
 
     def fail_peer(self, proc: Proc, reason: str) -> None:
