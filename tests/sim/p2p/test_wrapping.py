@@ -19,6 +19,7 @@ from tests.sim.p2p import programs, wrappers
 from tests.sim.p2p.test_both_worlds import ALL
 
 MODULE = wrappers.__name__
+NOBODYS = -99  # an internal tag that no collective has here
 
 
 def registry(*names: str, **settings: object) -> Registry:
@@ -81,6 +82,7 @@ def test_every_call_of_the_contract_passes_every_wrapper() -> None:
             process.pml.explain(world, world.rank, 1, STANDARD, True)
             getattr(programs, program)(process)
             process.pml.waiting()
+            process.pml.abandon(world, NOBODYS)
             process.release(world)
 
         job = run(registry("one", "two"), body, 3)
