@@ -87,7 +87,7 @@ def packets_of(case: str, nth: int) -> int:
         assert not process.context.rail_events
 
     job.run(program)
-    assert seen == fragments
+    assert seen - {"LEAVE"} == fragments  # who finalizes says so behind them
     assert counter.delivered["corrupt"] == bool(nth)
     return packets["all"]
 
