@@ -147,7 +147,9 @@ def test_a_member_that_has_ended_is_an_error(call: str) -> None:
                 comm.coll.allreduce, much, single(9999, PLAIN).message(), SUM
             ),
         }
-        with pytest.raises(MPIError, match="has (ended|finalized MPI) without taking part") as caught:
+        with pytest.raises(
+            MPIError, match="has (ended|finalized MPI) without taking part"
+        ) as caught:
             calls[call]()
         assert caught.value.code == ERR_PROC_FAILED
         return "told"
