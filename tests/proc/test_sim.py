@@ -121,7 +121,7 @@ def test_a_deadlock_says_who_waits_for_what(sim: Sim) -> None:
 @pytest.mark.parametrize(
     ("code", "ends", "said"),
     [
-        ("raise ValueError('mine') if comm.rank else 0\ncomm.barrier()", 1, "ValueError: mine"),
+        ("if comm.rank: raise ValueError('mine')\ncomm.barrier()", 1, "ValueError: mine"),
         ("comm.Abort(9) if comm.rank else comm.barrier()", 9, "called Abort(9)"),
         ("sys.exit(7) if comm.rank else comm.barrier()", 7, "ended with exit code 7\n"),
         ("os._exit(3) if comm.rank else comm.barrier()", 1, "its process has gone"),

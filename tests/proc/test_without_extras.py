@@ -54,7 +54,7 @@ pytestmark = pytest.mark.proc
 
 def test_each_command_of_ours_is_tried() -> None:
     assert isinstance(main, click.Group)
-    for name in main.commands:
+    for name in main.commands.keys() - {"build"}:  # the gate `wheel` builds
         assert any(f"ompy {name}" in command for command in COMMANDS), name
 
 

@@ -142,6 +142,11 @@ def _at_exit() -> None:
         _life.world.abort(_life.exit_status, "the program ended with an error")
     uncaught = getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1")
     if not uncaught:
+        from ompy.runtime import ending
+
+        # a rank that fails does not leave: whoever waits for it is ended with the job, and what
+        # failed first has to be what the job ends with
+        _life.world.process.context.leaves = ending.in_order()
         Finalize()
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from types import ModuleType, TracebackType
 from typing import Any, Final
 
+from ompy.runtime import ending
 from ompy.runtime.process_title import show_as
 from ompy.runtime.warm import Program
 
@@ -67,11 +68,13 @@ class ForkedRank:
                 runpy._run_module_as_main(program.what)  # type: ignore[attr-defined] # noqa: SLF001 - what `python -m` calls
             else:
                 exec(_compiled(program), main.__dict__)  # noqa: S102 - running it is the task
-        except SystemExit:
+        except SystemExit as end:
+            ending.note(end)
             raise
         except BaseException as problem:
             _hide(problem.__traceback__)
             raise
+        ending.note(None)
 
     def _take_environment(self) -> None:
         for name in os.environ.keys() - self._environment.keys():

@@ -46,6 +46,20 @@ def test_exit_code_after_finalizing(launch):
     assert launch.python(2, code).code == 5
 
 
+@pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
+def test_who_waits_for_a_rank_that_fails_is_no_cause(launch, btl):
+    """The rank that fails finalizes as it ends, which those that wait for it hear first."""
+    program = (
+        "import sys\nfrom mpi4py import MPI\nc = MPI.COMM_WORLD\n"
+        "c.sendrecv(0, 1 - c.rank, source=1 - c.rank)\n"
+        "sys.exit(7) if c.rank == 1 else c.recv(source=1)"
+    )
+    for _ in range(3):
+        result = launch("-n", 2, "--mca", "btl", btl, sys.executable, "-c", program)
+        assert result.code == 7, result
+        assert "Rank 1 ended with exit code 7" in result.err
+
+
 def test_first_failure_wins(launch):
     code = (
         ATTACH

@@ -231,7 +231,7 @@ def test_the_scripts_say_what_to_do_with_them(shell: str) -> None:
         ("ompy-info --param btl pi", "pigeon"),
         ("ompy-info --mca btl self,pi", "self,pigeon"),
         ("ompy-run -np 2 --mca engine_base_loop uv", "uvloop"),
-        ("ompy b", "bench"),
+        ("ompy ben", "bench"),
     ],
 )
 def test_a_real_bash(installed: Installed, line: str, expected: str) -> None:

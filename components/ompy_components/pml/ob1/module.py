@@ -461,8 +461,9 @@ class Ob1(Pml):
 
     def say_leave(self) -> None:
         """Say LEAVE to those that this rank has talked to, and have the others told."""
-        with self._lock:
-            self._context.wireup.leaving(self.leaving.say())
+        if self._context.leaves:
+            with self._lock:
+                self._context.wireup.leaving(self.leaving.say())
 
     def _nothing_pending(self) -> bool:
         return not len(self.pending)

@@ -21,6 +21,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.registry import Registry
 from ompy.net.base import Interface
+from ompy.runtime import ending
 from ompy.runtime.disturbance import BEGINS, Disturbance
 from ompy.runtime.environment import rank_environment
 from ompy.runtime.probes.client import AgentPaths
@@ -222,7 +223,9 @@ def _execute(job: Job) -> tuple[int, str]:
     code, why = 0, ""
     try:
         exec(compile(Path(program).read_bytes(), program, "exec"), module.__dict__)  # noqa: S102 - the user's own
+        ending.note(None)
     except SystemExit as end:
+        ending.note(end)
         code = _exit_code(end)
     except BaseException as problem:
         _tell(problem)
