@@ -121,6 +121,7 @@ def test_a_rank_whose_farewell_is_not_answered_lingers_and_leaves() -> None:
         talk = Talk(process)
         talk.wait(talk.send(b"x", 1))
         talk.receive(1, 1)
+        process.context.leaves = False  # nor does it owe an answer to the PML's last word
         process.finalize()
         assert LINGER <= talk.engine.now() < LINGER + SECOND
 

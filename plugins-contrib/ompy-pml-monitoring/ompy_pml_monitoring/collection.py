@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
-from ompy.data.errors import MPIError
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
@@ -118,6 +118,8 @@ class Collection:
                 f"it still ran {self._patience / 1e9:g} s after rank {self._context.rank} was "
                 f"through (pml_monitoring_patience)"
             )
+        if request.error == ERR_PROC_FAILED:
+            raise ValueError("it ended without handing in its counts")
         if request.error:
             raise ValueError(request.detail)
         view = report.convertor.view

@@ -125,7 +125,7 @@ def test_a_rank_without_monitoring_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_has_left_is_not_waited_for(tmp_path: Path) -> None:
-    """The runtime says who has ended; what they sent before has a moment to arrive."""
+    """Its LEAVE says that nothing is under way, or it has a moment after the runtime's news."""
 
     def stays(process: RankProcess) -> int:
         ring(process)
@@ -134,7 +134,7 @@ def test_a_rank_that_has_left_is_not_waited_for(tmp_path: Path) -> None:
         return process.context.engine.now() // (SECOND // 10)
 
     file = tmp_path / "traffic.txt"
-    assert run(3, [stays, without, ring], pml_monitoring_output=file)[0] == 2
+    assert run(3, [stays, without, ring], pml_monitoring_output=file)[0] <= 2
     assert "no counts of rank 1: it ended without handing in its counts\n" in file.read_text()
 
 

@@ -108,6 +108,7 @@ class World:
             raise
         except BaseException as problem:  # of the user's program, whatever it is
             self.failures[rank] = problem
+            process.context.leaves = False  # who waits for it is not told that it has left
 
     def _test(self, process: Any) -> None:
         from ompy import MPI
