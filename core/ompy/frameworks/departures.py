@@ -56,6 +56,13 @@ class Departures:
         proc.left = reason
         self._tell(proc, False)
 
+    def failed(self, rank: int, reason: str) -> None:
+        """A rank has failed, which ends the job: no transport waits for it any more.
+
+        Who waits for its messages goes on waiting, so that nobody fails for it as well.
+        """
+        self._procs[rank].departed = reason
+
     def _tell(self, proc: Proc, silent: bool) -> None:
         for listener in self.listeners:
             listener(proc, silent)

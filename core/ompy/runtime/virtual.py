@@ -165,16 +165,21 @@ class VirtualJob:
             process = self._process(rank, job_id, key)
             result = each[rank](process)
             process.finalize()
-            self.conductor.after(self.news_after(), partial(self._tell_departure, rank))
+            ended = partial(self._tell_departure, rank, failed=not process.context.leaves)
+            self.conductor.after(self.news_after(), ended)
             return result
 
         return self.conductor.run([partial(body, rank) for rank in range(size)])
 
-    def _tell_departure(self, rank: int) -> None:
+    def _tell_departure(self, rank: int, *, failed: bool) -> None:
         """The other ranks hear what a host's agent would tell them."""
+
+        def tell(known: Departures) -> None:
+            (known.failed if failed else known.ended)(rank, "has ended")
+
         for engine in self._board.engines:
             if engine.rank != rank:
-                self._tell(engine, lambda known: known.ended(rank, "has ended"))
+                self._tell(engine, tell)
 
     def _leaving(self, rank: int, told: Sequence[int]) -> None:
         known = frozenset(told)
