@@ -99,6 +99,8 @@ class VirtualJob:
         traces: the events of each rank, after `run`.
         networks: each rank's network, to install middleware in before `run`.
         known: the processes as each rank knows them.
+        failed: ranks to be taken for failed, whatever their programs return: nobody is told that
+            they have left. A program adds its own.
         news_after: asked how many ns a piece of news of a departure takes; `NEWS` by default.
     """
 
@@ -140,6 +142,7 @@ class VirtualJob:
         self.traces = [Trace(rank, engine.now) for rank, engine in enumerate(self._board.engines)]
         self.news_after: Callable[[], int] = lambda: NEWS
         self.known: list[list[Proc]] = [[] for _ in range(ranks)]
+        self.failed: set[int] = set()
         self._agents = VirtualAgents(fabric, self.networks)
         self._probing = probing_of(registry)
         self._secret = Random(seed)  # noqa: S311 - a key that is the same for the same seed
@@ -165,7 +168,7 @@ class VirtualJob:
             process = self._process(rank, job_id, key)
             result = each[rank](process)
             process.finalize()
-            ended = partial(self._tell_departure, rank, failed=not process.context.leaves)
+            ended = partial(self._tell_departure, rank, failed=rank in self.failed)
             self.conductor.after(self.news_after(), ended)
             return result
 

@@ -70,6 +70,7 @@ class World:
         self._chance: Any = None
         self._meeting: Any = None
         self._shared: Any = None
+        self._failed: set[int] = set()
 
     def run(self, plan: Plan, size: int, seed: int) -> None:
         """Run it to its end, whatever that is."""
@@ -81,6 +82,7 @@ class World:
 
         job = VirtualJob(size, fresh_registry(plan.mca), seed=seed)
         self._chance = job.conductor.random
+        self._failed = job.failed
         self._meeting = Meeting(size)
         try:
             with SharedInterpreter() as self._shared:
@@ -109,6 +111,7 @@ class World:
         except BaseException as problem:  # of the user's program, whatever it is
             self.failures[rank] = problem
             process.context.leaves = False  # who waits for it is not told that it has left
+            self._failed.add(rank)
 
     def _test(self, process: Any) -> None:
         from ompy import MPI
