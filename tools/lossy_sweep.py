@@ -16,7 +16,7 @@ from collections import Counter
 from typing import Final
 
 from sweep import ROOT
-from world_sweep import Sums, WorldSweep, main
+from world_sweep import Sums, WorldSweep, main, stayed_zero
 
 sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
 
@@ -65,12 +65,7 @@ def show(number: int) -> None:
 
 def silent(sums: Sums) -> list[str]:
     """What classes of worlds have not seen of what they are there for."""
-    return [
-        f"{name}: {counter} stayed 0"
-        for name, counts in sums.items()
-        for counter in (*lossy_worlds.COUNTERS, *lossy_worlds.KINDS, "wraps")
-        if not counts[counter]
-    ]
+    return stayed_zero(sums, (*lossy_worlds.COUNTERS, *lossy_worlds.KINDS, "wraps"))
 
 
 LOSSY: Final = WorldSweep(

@@ -17,7 +17,7 @@ from collections import Counter
 from typing import Final
 
 from sweep import ROOT
-from world_sweep import Sums, WorldSweep, main
+from world_sweep import Sums, WorldSweep, main, stayed_zero
 
 sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
 
@@ -68,12 +68,7 @@ def show(number: int) -> None:
 
 def silent(sums: Sums) -> list[str]:
     """What classes of worlds have not seen of what they are there for."""
-    return [
-        f"{name}: {counter} stayed 0"
-        for name, counts in sums.items()
-        for counter in WANTED
-        if counts["worlds"] >= ENOUGH and not counts[counter]
-    ]
+    return stayed_zero(sums, WANTED, ENOUGH)
 
 
 SIM: Final = WorldSweep(

@@ -63,6 +63,22 @@ class WorldSweep:
         return ROOT / "docs" / f"{self.name}-sweep.md"
 
 
+def stayed_zero(sums: Sums, wanted: Sequence[str], enough: int = 0) -> list[str]:
+    """What classes of worlds have not seen of what they are there for.
+
+    Args:
+        sums: by class.
+        wanted: counters that each class has to see.
+        enough: worlds of a class from which on it has to.
+    """
+    return [
+        f"{name}: {counter} stayed 0"
+        for name, counts in sums.items()
+        for counter in wanted
+        if counts["worlds"] >= enough and not counts[counter]
+    ]
+
+
 def main(what: WorldSweep, description: str, words: Sequence[str] | None = None) -> None:
     """Run a sweep as the command line says."""
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
