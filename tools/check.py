@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,8 @@ HOT_SUITES = (
     "tests/unit/ob1",
     "tests/meta/test_forms.py",
 )
+REPEATED = 30  # last lines of a command that failed, said once more at the end; arbitrary
+FAILED: list[str] = []
 PYTEST = (sys.executable, "-m", "pytest", "-q")
 
 
@@ -46,7 +49,23 @@ def run(*command: str, environment: dict[str, str] | None = None, folder: Path =
     print("$", where + " ".join(command), flush=True)
     env = {**os.environ, **(environment or {})}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of ranks would compile all they import
-    return subprocess.run(command, cwd=folder, env=env, check=False).returncode == 0
+    last: deque[str] = deque(maxlen=REPEATED)
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last.append(line)
+    if process.returncode:
+        FAILED.append(f"$ {where}{' '.join(command)}\n{''.join(last)}")
+    return process.returncode == 0
 
 
 def lint() -> bool:
@@ -155,7 +174,7 @@ def main() -> None:
         took = time.monotonic() - begun
         late = " OVER BUDGET" if took > budget else ""
         report.append((passed, f"{name:<10} {took:6.0f} s of {budget:>4} s{late}"))
-    print()
+    print("", *FAILED, sep="\n")
     for passed, line in report:
         print("pass" if passed else "FAIL", line)
     sys.exit(0 if all(passed for passed, _ in report) else 1)

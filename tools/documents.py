@@ -29,10 +29,11 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 ELSEWHERE: Final = {"write-a-btl.md"}
 ELISION: Final = "..."
 PROMPT: Final = "    $ "
-# what differs from run to run: times, numbers of processes, what chance has struck, folders
+# what differs from run to run: times, processes, events, what chance has struck, folders
 FIGURES: Final = (
     (r"-?\d+\.\d+", r"-?\\d+\\.\\d+"),
     (r"process \d+", r"process \\d+"),
+    (r"\d+ events", r"\\d+ events"),
     (r"^(ompy-run:) +\d+  ", r"\1 +\\d+  "),
     (r"\.\.\.", r".*"),
 )
