@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +85,9 @@ class TwoHosts:
                 if how:
                     self._in(host, _plain_packets, end)
             pairs.append(f"a{rail}:b{rail}")
+        for host in "ab":
+            for rail in range(self._rails):
+                self._wait_for_carrier(host, f"rail{rail}")
         if how:
             for which in pairs:
                 for end in which.split(":"):
@@ -97,6 +101,14 @@ class TwoHosts:
             )
             assert self._injector.stdout is not None
             assert self._injector.stdout.readline() == "ready\n"
+
+    def _wait_for_carrier(self, host: str, end: str) -> None:
+        """The kernel says it up to a second late, and ranks leave out what is down."""
+        command = ["ip", "-n", self.space(host), "-o", "link", "show", "dev", end]
+        late = time.monotonic() + PATIENCE
+        while " state UP " not in subprocess.check_output(command, text=True):
+            assert time.monotonic() < late, f"{end} of {host} has no carrier"
+            time.sleep(0.02)
 
     def _in(self, which: str, what: object, *words: str) -> None:
         """Call a function of this module in a namespace."""
