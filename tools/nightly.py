@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """The sweeps that are too long for CI: three hours on two cores.
 
-    python tools/nightly.py
+    python tools/nightly.py [--minutes 60] [--only WORDS] [--list]
 
-Goes on where an earlier run at the same commit stopped; ends with a line in `docs/ledger.md`.
+Goes on where earlier runs of the same code stopped, and enters each step into the ledger: see
+`sweep.py`.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from sweep import ROOT, Step, sweep, tests
 
@@ -30,8 +33,10 @@ WORKERS = "examples/master_worker.py"
 STEPS = [
     # what CI leaves out: the other form
     tests("real ranks, interpreted", "tests", "-m", "proc", "-n", "3"),
-    Step("compiling", ["tools/compile_hot.py", "build/compiled"]),
-    tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
+    replace(
+        tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
+        before=["tools/try_wheel.py", "--tree", "build/compiled"],
+    ),
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
     tests("200 ends of conduits", f"{LAUNCHER}/test_conduit_ends.py", OMPY_EXIT_TRIALS="200"),
     tests("agents by a remote shell", f"{LAUNCHER}/test_remote.py", OMPY_EFFORT="2"),

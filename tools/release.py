@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What a release has to pass: some hours on two cores.
 
-    python tools/release.py
+    python tools/release.py [--minutes 60] [--only WORDS] [--list]
 
-In shards: goes on where an earlier run at the same commit stopped; ends with a line in
-`docs/ledger.md`.
+In shards: goes on where earlier runs of the same code stopped, the nightly ones too, and enters
+each step into the ledger: see `sweep.py`.
 """
 
 from __future__ import annotations

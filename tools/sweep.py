@@ -1,26 +1,38 @@
-"""Long test runs made of steps: each step once per commit, the outcome written to the ledger.
+"""Long test runs made of steps, each entered into the ledger when it ends.
 
-A finished step is kept in `build/sweep/`, so a run that was cut off goes on where it stopped.
-When every step has passed the run adds one line to `docs/ledger.md`.
+    python tools/nightly.py                     every step that has not passed with this code
+    python tools/nightly.py --minutes 60        begins no step after an hour
+    python tools/nightly.py --only "no room"    the steps whose names hold the words
+    python tools/nightly.py --list              the steps, and when each passed last
+
+`docs/ledger.csv` has a line for each step that ran, passed or failed; `docs/ledger.md` shows the
+last one of each. A step has passed with this code when nothing but documents has changed since the
+commit at which it passed; such a step is not run again. The steps whose last pass is the longest
+ago come first, so that short runs on many days come around to all of them.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
+import csv
+import functools
 import os
 import platform
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LEDGER = ROOT / "docs" / "ledger.md"
+LEDGER = ROOT / "docs" / "ledger.csv"
+PAGE = ROOT / "docs" / "ledger.md"
 SUMMARY = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
+DOCUMENTS = (":(exclude)docs", ":(exclude,glob)**/*.md")  # git's words for what cannot matter
+PASSED = "passed"
 
 
 @dataclass(frozen=True)
@@ -31,11 +43,38 @@ class Step:
         name: what the ledger calls it.
         command: arguments after the interpreter of this environment.
         environment: added to ours.
+        before: a command that has to pass first: it makes what the step tries.
     """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    before: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the ledger.
+
+    Attributes:
+        date: the day on which the step ended, UTC.
+        sweep: which tool ran it.
+        step: its name.
+        commit: of the tree, with a `+` behind it when something was not committed.
+        machine: what it ran on.
+        outcome: `passed`, or the exit code.
+        figures: pytest's counts, where there are any.
+        seconds: how long it took.
+    """
+
+    date: str
+    sweep: str
+    step: str
+    commit: str
+    machine: str
+    outcome: str
+    figures: str
+    seconds: str
 
 
 def tests(name: str, *arguments: str, **environment: str) -> Step:
@@ -46,24 +85,68 @@ def tests(name: str, *arguments: str, **environment: str) -> Step:
 
 
 def sweep(title: str, steps: Sequence[Step]) -> None:
-    """Run the steps that have not passed at this commit; exit 1 at the first that fails."""
-    commit = commit_name()
-    kept = ROOT / "build" / "sweep" / f"{title}-{commit}.json"
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    # what is not committed may differ from one run to the next
-    done = {} if commit.endswith("+") or not kept.exists() else json.loads(kept.read_text())
-    for step in steps:
-        if step.name in done:
-            print(f"{step.name}: passed before: {done[step.name]}", flush=True)
-            continue
-        done[step.name] = _run(step)
-        kept.write_text(json.dumps(done, indent=2))
-    _record(title, commit, done)
+    """Run the steps that are left and enter each; exit 1 when one failed."""
+    options = _options(title)
+    entries = read()
+    wanted = [step for step in steps if options.only in step.name]
+    if not wanted:
+        sys.exit(f"{title}: no step's name holds {options.only!r}; --list shows them")
+    if options.list:
+        for step in steps:
+            print(f"{step.name:<45} {_told(entries, step.name)}")
+        return
+    until = time.monotonic() + options.minutes * 60
+    failed = []
+    for step in in_turn(wanted, entries):
+        if time.monotonic() > until:
+            print(f"{title}: the time is over; {step.name} and what follows are left", flush=True)
+            break
+        entry = _run(title, step)
+        _enter(entry)
+        if entry.outcome != PASSED:
+            failed.append(step.name)
+    write_page(read(), steps)
+    sys.exit(f"{title}: failed: {', '.join(failed)}" if failed else 0)
+
+
+def _options(title: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"tools/{title}.py")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none later")
+    parser.add_argument("--only", default="", help="steps whose names hold this")
+    parser.add_argument("--list", action="store_true", help="say when each passed last")
+    return parser.parse_args()
+
+
+def in_turn(steps: Sequence[Step], entries: Sequence[Entry]) -> list[Step]:
+    """The steps that have not passed with this code, the longest neglected first."""
+    last = {entry.step: place for place, entry in enumerate(entries) if entry.outcome == PASSED}
+    left = [
+        step for step in steps if step.name not in last or changed(entries[last[step.name]].commit)
+    ]
+    return sorted(left, key=lambda step: last.get(step.name, -1))
+
+
+def read() -> list[Entry]:
+    """The ledger, oldest first."""
+    if not LEDGER.exists():
+        return []
+    with LEDGER.open(newline="") as opened:
+        return [Entry(**line) for line in csv.DictReader(opened)]
+
+
+@functools.cache
+def changed(commit: str) -> bool:
+    """Whether anything but documents differs from a commit. Unknown commits differ."""
+    if commit.endswith("+") or _git("status", "--porcelain", "--", ".", *DOCUMENTS):
+        return True
+    command = ["git", "diff", "--quiet", commit, "HEAD", "--", ".", *DOCUMENTS]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode != 0
 
 
 def commit_name() -> str:
     """The commit of the tree, with a `+` behind it when there are changes."""
-    return _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--porcelain") else "")
+    dirty = _git("status", "--porcelain", "--", ".", *DOCUMENTS)
+    return _git("rev-parse", "--short", "HEAD") + ("+" if dirty else "")
 
 
 def _git(*arguments: str) -> str:
@@ -73,38 +156,81 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _run(step: Step) -> str:
-    """Run one step and show what it prints.
-
-    Returns:
-        What it came to: pytest's counts where there are any, and how long it took.
-    """
-    print(f"== {step.name}: {' '.join(step.command)}", flush=True)
+def _run(title: str, step: Step) -> Entry:
+    """Run one step and show what it prints."""
+    commit = commit_name()
     begun = time.monotonic()
+    code, output = _shown(step.before, {}) if step.before else (0, "")
+    if not code:
+        code, output = _shown(step.command, step.environment)
+    counts = SUMMARY.findall(output)
+    return Entry(
+        date=datetime.now(UTC).date().isoformat(),
+        sweep=title,
+        step=step.name,
+        commit=commit,
+        machine=f"{platform.machine()} {os.cpu_count()} cores Python {platform.python_version()}",
+        outcome=f"exit code {code}" if code else PASSED,
+        figures=counts[-1] if counts else "",
+        seconds=f"{time.monotonic() - begun:.0f}",
+    )
+
+
+def _shown(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run a command and show what it prints. Returns its exit code, and that."""
+    print(f"$ {' '.join(command)}", flush=True)
     output = []
     with subprocess.Popen(
-        [sys.executable, *step.command],
+        [sys.executable, *command],
         cwd=ROOT,
-        env={**os.environ, **step.environment},
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             output.append(line)
             print(line, end="", flush=True)
-    if process.returncode:
-        sys.exit(f"{step.name} FAILED with exit code {process.returncode}")
-    counts = SUMMARY.findall("".join(output))
-    took = f"{time.monotonic() - begun:.0f} s"
-    return f"{counts[-1]} in {took}" if counts else f"done in {took}"
+    return process.returncode, "".join(output)
 
 
-def _record(title: str, commit: str, done: Mapping[str, str]) -> None:
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    outcome = "; ".join(f"{name}: {figure}" for name, figure in done.items())
-    day = datetime.now(UTC).date().isoformat()
-    with LEDGER.open("a") as ledger:
-        ledger.write(f"| {day} | `tools/{title}.py` | {commit} | {machine} | {outcome} |\n")
-    print(f"{title}: all steps passed, written to {LEDGER.relative_to(ROOT)}")
+def _enter(entry: Entry) -> None:
+    new = not LEDGER.exists()
+    with LEDGER.open("a", newline="") as opened:
+        writer = csv.DictWriter(opened, [one.name for one in fields(Entry)], lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(asdict(entry))
+    print(f"{entry.step}: {entry.outcome} {entry.figures} in {entry.seconds} s", flush=True)
+
+
+def _told(entries: Iterable[Entry], name: str) -> str:
+    """When a step passed last, and whether it has failed since."""
+    mine = [entry for entry in entries if entry.step == name]
+    passed = next((entry for entry in reversed(mine) if entry.outcome == PASSED), None)
+    said = f"passed {passed.date} at {passed.commit}" if passed else "never passed"
+    return said if not mine or mine[-1] == passed else f"{said}; failed {mine[-1].date}"
+
+
+def write_page(entries: Sequence[Entry], steps: Sequence[Step]) -> None:
+    """Show the last entry of each step in `docs/ledger.md`."""
+    last = {entry.step: entry for entry in entries}
+    rows = [
+        f"| {one.step} | {one.outcome} | {one.figures or '-'} | {one.seconds} | {one.date} |"
+        f" {one.commit} | {one.machine} |"
+        for one in sorted(last.values(), key=lambda entry: (entry.sweep, entry.step))
+    ]
+    never = "".join(f"- {step.name}\n" for step in steps if step.name not in last)
+    PAGE.write_text(
+        "# Ledger\n\n"
+        "What the steps of `tools/nightly.py` and `tools/release.py` came to when each ran last.\n"
+        "The tools write this page from `ledger.csv`, which has every run. A `+` after a commit\n"
+        "means that something was not committed.\n\n"
+        "| step | outcome | tests | s | date | commit | machine |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n"
+        + "\n".join(rows)
+        + "\n"
+        + (f"\nNever run:\n\n{never}" if never else "")
+    )

@@ -1,0 +1,52 @@
+"""Long runs in steps (tools/sweep.py): which steps are left, and what the ledger keeps."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+import sweep
+
+STEPS = [sweep.Step(name, ["-c", "pass"]) for name in ("old", "new", "never", "failed")]
+
+
+def entry(step: str, commit: str, outcome: str = sweep.PASSED) -> sweep.Entry:
+    """Of a run."""
+    return sweep.Entry("2026-01-01", "nightly", step, commit, "m", outcome, "1 passed", "1")
+
+
+def test_the_longest_neglected_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What never passed first; then the oldest; what passed with this code not at all."""
+    monkeypatch.setattr(sweep, "changed", lambda commit: commit != "same")
+    entries = [entry("old", "a"), entry("new", "b"), entry("failed", "same", "exit code 1")]
+    left = [step.name for step in sweep.in_turn(STEPS, entries)]
+    assert left == ["never", "failed", "old", "new"]
+    entries.append(entry("old", "same"))
+    assert [step.name for step in sweep.in_turn(STEPS, entries)] == ["never", "failed", "new"]
+
+
+def test_steps_are_entered_whatever_they_come_to(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A step that fails does not keep the next one from running, and both are in the ledger."""
+    monkeypatch.setattr(sweep, "LEDGER", tmp_path / "ledger.csv")
+    monkeypatch.setattr(sweep, "PAGE", tmp_path / "ledger.md")
+    monkeypatch.setattr(sys, "argv", ["nightly.py"])
+    steps = [
+        sweep.Step("breaks", ["-c", "raise SystemExit(3)"]),
+        sweep.Step("not prepared", ["-c", "pass"], before=["-c", "raise SystemExit(4)"]),
+        sweep.Step("counts", ["-c", "print('7 passed, 1 skipped in 2.00s')"]),
+    ]
+    with pytest.raises(SystemExit, match="failed: breaks, not prepared"):
+        sweep.sweep("nightly", steps)
+    outcomes = {one.step: (one.outcome, one.figures) for one in sweep.read()}
+    assert outcomes == {
+        "breaks": ("exit code 3", ""),
+        "not prepared": ("exit code 4", ""),
+        "counts": ("passed", "7 passed, 1 skipped"),
+    }
+    assert "| counts | passed | 7 passed, 1 skipped |" in sweep.PAGE.read_text()
