@@ -161,6 +161,10 @@ def test_dlpack(kind: type[Foreign], code: str) -> None:
     found = acquire(kind(data), kind is Foreign)
     assert (found.format, found.itemsize, len(found.view)) == (code, data.itemsize, data.nbytes)
     assert bytes(found.view) == data.tobytes()
+
+
+@pytest.mark.parametrize("kind", [Foreign, Old])
+def test_a_view_keeps_the_tensor(kind: type[Foreign]) -> None:
     owner = acquire(kind(np.full(1000, 3, "B")), False).view
     gc.collect()
     assert set(owner) == {3}, "the view keeps the tensor alive"
