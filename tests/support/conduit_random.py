@@ -20,23 +20,30 @@ CONDUITS: Final = ("gemini", "aries")
 VARIANTS: Final = ("smsg", "mailboxes", "pshm")
 CLASSES: Final = [(name, messages) for name in CONDUITS for messages in VARIANTS]
 ASK, TELL, ANSWER = 128, 129, 130  # with a reply; without; the reply
-SHARE: Final = 4096  # bytes of each rank's part in each segment
+SHARES: Final = (4096, 16_384)  # bytes of each rank's part in each segment, by `Design.large`
 SLOT: Final = 1536  # bytes a LONG may have
 STEPS_MAX: Final = 12
 SIZES: Final = (0, 1, 3, 8, 100, 128, 129, 500, 1500)
+# of puts and gets, by `Design.large`: block transfers, and packets by the hundred
+TRANSFERS: Final = (SIZES, (*SIZES, 4097, 9000))
+CONSISTENCIES: Final = ("default", "strict", "relaxed")
 CATEGORIES: Final = (Category.SHORT, Category.MEDIUM, Category.LONG, Category.LONG_ASYNC)
 
 
 class Design(NamedTuple):
-    """What a world is."""
+    """What a world is.
+
+    Large ones are every second turn of all classes; the consistencies follow each other.
+    """
 
     name: str
     messages: str
     ranks: int
     steps: int
     hosts: tuple[int, ...]
-    settings: dict[str, int]
+    settings: dict[str, int | str]
     nic: dict[str, int]
+    large: bool
 
 
 def design(number: int) -> Design:
@@ -45,7 +52,7 @@ def design(number: int) -> Design:
     name, messages = CLASSES[number % len(CLASSES)]
     ranks = random.choice((2, 2, 3, 4))
     apart = messages != "pshm" and not random.randrange(4)
-    settings = {
+    settings: dict[str, int | str] = {
         "networkdepth": random.choice((1, 1, 2, 3)),
         "num_pd": random.choice((1, 2, 512)),
         "bounce_size": random.choice((8192, 262_144)),
@@ -55,8 +62,11 @@ def design(number: int) -> Design:
         settings["message_events"] = random.choice((1, 2, 4, 0))
     nic = {"late": random.choice((0, 0, 20, 60)), "refuse_every": random.choice((0, 0, 2, 5))}
     nic["ring_slots"] = random.choice((2, 8, 64))
+    turn = number // len(CLASSES)
+    settings["mem_consistency"] = CONSISTENCIES[turn % len(CONSISTENCIES)]
     hosts = tuple(random.randrange(2) if apart else 0 for _ in range(ranks))
-    return Design(name, messages, ranks, random.randrange(2, STEPS_MAX), hosts, settings, nic)
+    steps = random.randrange(2, STEPS_MAX)
+    return Design(name, messages, ranks, steps, hosts, settings, nic, large=bool(turn % 2))
 
 
 def filled(size: int, salt: int) -> bytes:
@@ -78,16 +88,17 @@ class _Done(Transfer):
 class _Program:
     """What one rank does, and what it has seen."""
 
-    def __init__(self, rank: ConduitRank, number: int, steps: int, told: _Told) -> None:
+    def __init__(self, rank: ConduitRank, number: int, made: Design, told: _Told) -> None:
         self.rank = rank
         self.random = Random(number * 8 + rank.rank)
-        self.steps = steps
+        self.steps = made.steps
+        self.share, self.sizes = SHARES[made.large], TRANSFERS[made.large]
         self.told = told
         self.seen: Counter[tuple[int, int]] = Counter()  # messages, by source and number
         self.answers: Counter[int] = Counter()
         self.asks: set[int] = set()
         self.counted: Counter[str] = Counter()
-        self.models = {node: bytearray(SHARE) for node in rank.peers}
+        self.models = {node: bytearray(self.share) for node in rank.peers}
 
     def check(self, token: Token, payload: memoryview, arguments: Any) -> None:
         number, size = arguments[0], arguments[1]
@@ -109,7 +120,7 @@ class _Program:
     # where things lie in a segment: what its rank is put, long requests, long replies
 
     def base(self, source: int) -> int:
-        return source * SHARE
+        return source * self.share
 
     def request_place(self, source: int, number: int) -> int:
         return self.base(self.rank.size) + (source * STEPS_MAX + number) * SLOT
@@ -155,14 +166,14 @@ class _Program:
         self.counted[CATEGORIES[kind].value] += 1
 
     def place(self) -> tuple[int, int]:
-        size = self.random.choice(SIZES)
-        return self.random.randrange(SHARE - size), size
+        size = self.random.choice(self.sizes)
+        return self.random.randrange(self.share - size), size
 
     def put(self, node: int, number: int) -> None:
         begin, size = self.place()
         data = filled(size, number)
         done, local = _Done(), bytearray(data)
-        bulk = bool(self.random.randrange(2))
+        bulk = bool(self.random.randrange(2)) or size > self.rank.conduit.max_put_local
         at = self.base(self.rank.rank) + begin
         self.rank.conduit.put(node, at, memoryview(local), done, bulk=bulk)
         if not bulk:
@@ -186,7 +197,7 @@ def world(number: int) -> tuple[Design, Counter[str]]:
     made = design(number)
     told: _Told = []
     found = conduit_world(
-        lambda rank: _Program(rank, number, made.steps, told).run(),
+        lambda rank: _Program(rank, number, made, told).run(),
         ranks=made.ranks,
         name=made.name,
         seed=number,
