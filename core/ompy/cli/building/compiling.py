@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import runpy
 import shlex
@@ -24,7 +25,7 @@ from ompy.cli.building.modules import (
 )
 from ompy.cli.building.processes import Forks
 from ompy.cli.building.progress import Progress
-from ompy.cli.building.translating import Translator
+from ompy.cli.building.translating import Translator, translate_shared
 
 PROBE: Final = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
 KEPT: Final = ("-D", "-f", "-m", "-I", "-pthread")  # of the options Python itself was compiled with
@@ -55,7 +56,7 @@ def compiler() -> list[str]:
 
 
 def compile_extension(source: Path, target: Path, optimiser: str = "-O0") -> None:
-    """Compile and link one C file.
+    """Compile and link one C file. Where it is leaves no trace in what comes out.
 
     Args:
         source: the C file.
@@ -65,10 +66,12 @@ def compile_extension(source: Path, target: Path, optimiser: str = "-O0") -> Non
     Raises:
         CompilerError: the compiler refuses, or is not there.
     """
-    words = [*compiler(), optimiser, "-g0", "-shared", str(source), "-o", str(target)]
+    words = [*compiler(), optimiser, "-g0", "-shared", source.name, "-o", str(target)]
     words += shlex.split(os.environ.get("LDFLAGS", ""))
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            words, cwd=source.parent, capture_output=True, text=True, check=False
+        )
     except OSError as problem:
         raise CompilerError(f"no C compiler: {problem}") from None
     if done.returncode:
@@ -127,38 +130,43 @@ def build(tree: Path, target: Path, optimiser: str = "") -> list[Path]:
         Progress(text, len(modules) + 1) as progress,
     ):
         try:
-            translator = Translator(tree)
-            works = _works(tree, modules, translator, Path(folder), place, optimiser)
+            gc.disable()  # what Cython makes stays; the collector would only touch, and copy, pages
+            os.chdir(tree)
+            works = _works(tree, modules, Path(folder), place, optimiser)
             for name in Forks(cores).run(works):
                 progress.step(name)
         finally:
             os.chdir(here)
+            gc.enable()
     return sorted(path for path in made if path.exists())
 
 
 def _works(
     tree: Path,
     modules: list[Path],
-    translator: Translator,
     folder: Path,
     place: Callable[[str], Path],
     optimiser: str,
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The longest first, so that no core is left with one of them at the end."""
+    """What needs no declaration of ours first, so that it runs while those are read.
+
+    Then the longest first, so that no core is left with one of them at the end.
+    """
 
     def through_c(write: Callable[[Path], object], name: str, target: Path) -> None:
         source = folder / f"{name}.c"
         write(source)
         compile_extension(source, target, optimiser or optimiser_of(name))
 
+    yield SHARED, partial(through_c, translate_shared, SHARED, place(SHARED))
+    for path in extension_sources(tree):
+        name = dotted(tree, path).removesuffix("_source")
+        yield name, partial(_extension, path, folder, place(name), optimiser or optimiser_of(name))
+    translator = Translator(tree)
     for path in modules:
         name = dotted(tree, path)
         write = partial(translator.translate, path)
         yield name, partial(through_c, write, name, place(name))
-    yield SHARED, partial(through_c, translator.shared, SHARED, place(SHARED))
-    for path in extension_sources(tree):
-        name = dotted(tree, path).removesuffix("_source")
-        yield name, partial(_extension, path, folder, place(name), optimiser or optimiser_of(name))
 
 
 def _extension(path: Path, folder: Path, target: Path, optimiser: str) -> None:

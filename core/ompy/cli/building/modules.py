@@ -9,7 +9,8 @@ from ompy.cli.forms import INLINE, PACKAGES
 
 SHARED: Final = "ompy.cython_shared"  # module of Cython's own functions, which the others import
 EXTENSION_SOURCE: Final = "_source.py"  # x_source.py writes the C of an extension x
-OPTIMISER: Final = "-O1"  # measured, see README.md: half the compiler's time of -O2
+# README.md has what each module costs and what it brings with which option
+OPTIMISER: Final = "-Og"  # of those on the way of some messages: half the compiler's time of -O1
 # those in which a message of 8 bytes takes more instructions with -O1 than with -O2
 BUSIEST: Final = {
     "ompy.data.convertor": "-O2",
@@ -19,11 +20,61 @@ BUSIEST: Final = {
     "ompy_components.pml.ob1.matching": "-O2",
     "ompy_components.pml.ob1.receiving": "-O2",
 }
+# those with a part in every message of some kind: it takes more instructions with -Og than with -O1
+BUSY: Final = frozenset(
+    (
+        "ompy.cython_shared",
+        "ompy.data.message",
+        "ompy.data.operation",
+        "ompy.engine.base",
+        "ompy.engine.lock",
+        "ompy.engine.real",
+        "ompy.frameworks.bml",
+        "ompy.mpi.collectives",
+        "ompy.mpi.handles",
+        "ompy.mpi.object_messages",
+        "ompy.mpi.point_to_point",
+        "ompy.mpi.spec",
+        "ompy.net.sockets",
+        "ompy_components.btl.ofi.module",
+        "ompy_components.btl.ofi.receiving",
+        "ompy_components.btl.self.module",
+        "ompy_components.btl.sm.module",
+        "ompy_components.btl.sm.remote",
+        "ompy_components.btl.tcp.acknowledging",
+        "ompy_components.btl.tcp.endpoint",
+        "ompy_components.btl.tcp.framing",
+        "ompy_components.coll.sm.board",
+        "ompy_components.coll.sm.module",
+        "ompy_components.coll.sm.operations",
+        "ompy_components.pml.bfo.rdma",
+        "ompy_components.pml.ob1.headers",
+        "ompy_components.pml.ob1.module",
+        "ompy_components.pml.ob1.rails",
+        "ompy_components.pml.ob1.rdma",
+        "ompy_components.pml.ob1.rdma_put",
+        "ompy_components.pml.ob1.selection",
+        "ompy_components.pml.ob1.sending",
+        "ompy_components.pml.ob1.states",
+    )
+)
+# those of which a message runs next to no instruction: what fails over has them
+SELDOM: Final = frozenset(
+    (
+        "ompy_components.btl.ofi.failover",
+        "ompy_components.btl.ofi.guard",
+        "ompy_components.pml.bfo.module",
+        "ompy_components.pml.bfo.rails",
+        "ompy_components.pml.bfo.receiving",
+    )
+)
 
 
 def optimiser_of(name: str) -> str:
     """The option of the C compiler with which a module is compiled."""
-    return BUSIEST.get(name, OPTIMISER)
+    if name in BUSY:
+        return BUSIEST.get(name, "-O1")
+    return "-O0" if name in SELDOM else BUSIEST.get(name, OPTIMISER)
 
 
 def hot_modules(tree: Path) -> list[Path]:

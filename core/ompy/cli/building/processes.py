@@ -41,16 +41,16 @@ class Forks:
         """Run them all. Yields the name of each that is done.
 
         Args:
-            works: name and work; the next is taken when a core is free for it.
+            works: name and work; the next is taken when the one before has begun.
 
         Raises:
             WorkFailed: one raised; those that were running are waited for.
         """
         try:
-            for name, work in works:
-                self._start(name, work)
+            for name, work in works:  # the next is prepared while others run
                 while len(self._selector.get_map()) >= self._most:
                     yield from self._wait()
+                self._start(name, work)
             while self._selector.get_map():
                 yield from self._wait()
         finally:

@@ -54,7 +54,7 @@ class Translator:
         os.chdir(tree)
         self._tree = tree
         Errors.reset()
-        self._context: Any = Context.from_options(self._options(None))
+        self._context: Any = Context.from_options(_options(None))
         self._with_views = set()
         for path in hot_modules(tree):
             name = dotted(tree, path)
@@ -78,39 +78,11 @@ class Translator:
 
         name = dotted(self._tree, path)
         self._forget_what_others_read(name)
-        self._context.options = self._options(target)
+        self._context.options = _options(target)
         inside = str(path.relative_to(self._tree))
         result = compile_single(inside, self._context.options, name, None, self._context)
         if result.num_errors:
             raise TranslationError(name)
-
-    def shared(self, target: Path) -> None:
-        """Write the module of Cython's own functions.
-
-        Raises:
-            TranslationError: Cython refuses.
-        """
-        from Cython.Build.SharedModule import generate_shared_module
-
-        options = self._options(None)
-        options.shared_c_file_path = str(target)
-        options.shared_utility_qualified_name = None
-        options.module_name = SHARED
-        problem, _ = generate_shared_module(options)
-        if problem:
-            raise TranslationError(SHARED)
-
-    def _options(self, target: Path | None) -> Any:
-        from Cython.Compiler.Main import CompilationOptions
-
-        options = CompilationOptions(
-            output_file=str(target) if target else None,
-            include_path=["."],
-            compiler_directives=dict(DIRECTIVES),
-            shared_utility_qualified_name=SHARED,
-        )
-        options.configure_language_defaults("py")
-        return options
 
     def _forget_what_others_read(self, name: str) -> None:
         """Leave the declarations that this module would have read itself.
@@ -150,3 +122,33 @@ def _reachable(scope: Any) -> set[str]:
             waiting += scope.cimported_modules
             waiting += [entry.as_module for entry in scope.entries.values() if entry.as_module]
     return found
+
+
+def translate_shared(target: Path) -> None:
+    """Write the module of Cython's own functions, which needs nothing of ours.
+
+    Raises:
+        TranslationError: Cython refuses.
+    """
+    from Cython.Build.SharedModule import generate_shared_module
+
+    options = _options(None)
+    options.shared_c_file_path = str(target)
+    options.shared_utility_qualified_name = None
+    options.module_name = SHARED
+    problem, _ = generate_shared_module(options)
+    if problem:
+        raise TranslationError(SHARED)
+
+
+def _options(target: Path | None) -> Any:
+    from Cython.Compiler.Main import CompilationOptions
+
+    options = CompilationOptions(
+        output_file=str(target) if target else None,
+        include_path=["."],
+        compiler_directives=dict(DIRECTIVES),
+        shared_utility_qualified_name=SHARED,
+    )
+    options.configure_language_defaults("py")
+    return options
