@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -42,3 +43,33 @@ def test_a_pure_wheel(tmp_path: Path, setting: dict[str, str]) -> None:
     made = wheel(tmp_path, **setting)
     assert made.name.endswith("-py3-none-any.whl")
     assert not compiled(made)
+
+
+@pytest.mark.proc
+def test_sdist_and_pure_wheel_are_the_same_wherever_they_are_built(tmp_path: Path) -> None:
+    """In another folder, at another time, with another umask and another order of sets."""
+    here = built(ROOT, tmp_path / "made", 0o22)
+    with tarfile.open(next(here.glob("*.tar.gz"))) as opened:
+        opened.extractall(tmp_path / "another" / "place", filter="data")
+    (source,) = (tmp_path / "another" / "place").iterdir()
+    for path in source.rglob("*"):
+        path.chmod(0o700 if path.is_dir() or path.stat().st_mode & 0o100 else 0o600)
+        os.utime(path, (0, 0))
+    there = built(source, tmp_path / "made again", 0o77)
+    names = sorted(path.name for path in here.iterdir())
+    assert names == sorted(path.name for path in there.iterdir())
+    assert len(names) == 2
+    for name in names:
+        assert (here / name).read_bytes() == (there / name).read_bytes()
+
+
+def built(source: Path, folder: Path, umask: int) -> Path:
+    """The folder with the sdist and the pure wheel of a tree."""
+    kinds = ["-t", "sdist", "-t", "wheel"]
+    command = [sys.executable, "-m", "hatchling", "build", *kinds, "-d", str(folder)]
+    environment = {**os.environ, "OMPY_PURE": "1", "PYTHONHASHSEED": str(umask)}
+    environment.pop("SOURCE_DATE_EPOCH", None)
+    subprocess.run(
+        command, cwd=source, check=True, capture_output=True, env=environment, umask=umask
+    )
+    return folder

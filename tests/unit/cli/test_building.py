@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from ompy.cli.build import build as build_in_place
 from ompy.cli.building import cached, compiling, progress
-from ompy.cli.building.modules import SHARED, dotted, hot_modules
+from ompy.cli.building.modules import BUSIEST, BUSY, SELDOM, SHARED, dotted, hot_modules
 from ompy.cli.building.processes import Forks, WorkFailed
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,6 +65,12 @@ def test_the_modules_are_those_with_declarations(tree: Path) -> None:
     names = {dotted(tree, path) for path in hot_modules(tree)}
     assert {"ompy.net.ring", "ompy_components.pml.ob1.sending"} <= names
     assert not {"ompy.raw", "ompy.data.borrowed"} & names
+
+
+def test_each_module_with_an_optimiser_of_its_own_is_there(tree: Path) -> None:
+    names = {SHARED, *(dotted(tree, path) for path in hot_modules(tree))}
+    assert {*BUSIEST, *BUSY, *SELDOM} <= names
+    assert not SELDOM & {*BUSIEST, *BUSY}
 
 
 def test_works_run_and_the_first_that_fails_is_told(tmp_path: Path) -> None:
@@ -136,16 +142,21 @@ def test_a_kept_build_is_taken(tree: Path, tmp_path: Path, monkeypatch: pytest.M
     assert len(calls) == 2
 
 
-@NEEDS_COMPILER
-def test_the_shared_module_compiles_and_its_users_find_it(tree: Path, tmp_path: Path) -> None:
-    """One module of a smaller tree, from its source to an import."""
-    small = tmp_path / "small"
-    package = small / "ompy"
+def small_tree(folder: Path) -> Path:
+    """One hot module, and what it needs."""
+    package = folder / "ompy"
     package.mkdir(parents=True)
-    (small / "ompy_components").mkdir()
+    (folder / "ompy_components").mkdir()
     (package / "__init__.py").touch()
     (package / "adding.py").write_text("def add(a, b):\n    return a + b\n")
     (package / "adding.pxd").write_text("cpdef long add(long a, long b)\n")
+    return folder
+
+
+@NEEDS_COMPILER
+def test_the_shared_module_compiles_and_its_users_find_it(tmp_path: Path) -> None:
+    """One module of a smaller tree, from its source to an import."""
+    small = small_tree(tmp_path / "small")
     files = compiling.build(small, small, "-O0")
     assert {path.name.partition(".")[0] for path in files} == {"adding", SHARED.rpartition(".")[2]}
     code = "from ompy import adding; print(adding.add(2, 3), adding.__file__)"
@@ -155,4 +166,27 @@ def test_the_shared_module_compiles_and_its_users_find_it(tree: Path, tmp_path: 
     )
     assert done.stdout.split()[0] == "5"
     assert done.stdout.strip().endswith(compiling.suffix())
-    assert list(os.listdir(package)).count("adding.c") == 0
+    assert list(os.listdir(small / "ompy")).count("adding.c") == 0
+
+
+AGAIN = """
+import os, sys
+from pathlib import Path
+from ompy.cli.building import compiling
+os.umask(int(sys.argv[2]))
+compiling.build(Path(sys.argv[1]), Path(sys.argv[1]), "-O0")
+"""
+
+
+@NEEDS_COMPILER
+def test_extensions_do_not_tell_where_and_when_they_were_made(tmp_path: Path) -> None:
+    made = []
+    for number, name in enumerate(("here", "in/another/place")):
+        small = small_tree(tmp_path / name)
+        words = [sys.executable, "-c", AGAIN, str(small), str(0o77 * number)]
+        seed = {"PYTHONHASHSEED": str(number), "TMPDIR": str(tmp_path / name)}
+        subprocess.run(words, check=True, env={**os.environ, **seed})
+        made.append({path.name: path.read_bytes() for path in small.rglob("*.so")})
+    assert len(made[0]) == 2
+    assert made[0] == made[1]
+    assert not any(str(tmp_path).encode() in text for text in made[0].values())

@@ -23,7 +23,7 @@ BUSIEST: Final = {
 # those with a part in every message of some kind: it takes more instructions with -Og than with -O1
 BUSY: Final = frozenset(
     (
-        "ompy.cython_shared",
+        SHARED,
         "ompy.data.message",
         "ompy.data.operation",
         "ompy.engine.base",
@@ -35,13 +35,8 @@ BUSY: Final = frozenset(
         "ompy.mpi.object_messages",
         "ompy.mpi.point_to_point",
         "ompy.mpi.spec",
-        "ompy.net.sockets",
-        "ompy_components.btl.ofi.module",
-        "ompy_components.btl.ofi.receiving",
         "ompy_components.btl.self.module",
         "ompy_components.btl.sm.module",
-        "ompy_components.btl.sm.remote",
-        "ompy_components.btl.tcp.acknowledging",
         "ompy_components.btl.tcp.endpoint",
         "ompy_components.btl.tcp.framing",
         "ompy_components.coll.sm.board",
@@ -49,13 +44,11 @@ BUSY: Final = frozenset(
         "ompy_components.coll.sm.operations",
         "ompy_components.pml.bfo.rdma",
         "ompy_components.pml.ob1.headers",
-        "ompy_components.pml.ob1.module",
         "ompy_components.pml.ob1.rails",
         "ompy_components.pml.ob1.rdma",
         "ompy_components.pml.ob1.rdma_put",
         "ompy_components.pml.ob1.selection",
         "ompy_components.pml.ob1.sending",
-        "ompy_components.pml.ob1.states",
     )
 )
 # those of which a message runs next to no instruction: what fails over has them
@@ -72,9 +65,11 @@ SELDOM: Final = frozenset(
 
 def optimiser_of(name: str) -> str:
     """The option of the C compiler with which a module is compiled."""
+    if name in BUSIEST:
+        return BUSIEST[name]
     if name in BUSY:
-        return BUSIEST.get(name, "-O1")
-    return "-O0" if name in SELDOM else BUSIEST.get(name, OPTIMISER)
+        return "-O1"
+    return "-O0" if name in SELDOM else OPTIMISER
 
 
 def hot_modules(tree: Path) -> list[Path]:

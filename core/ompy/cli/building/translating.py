@@ -9,6 +9,7 @@ The C is that of a Cython that begins anew for each module (`tests/unit/cli/test
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,55 @@ DIRECTIVES: Final = {
     "show_performance_hints": False,
 }
 MEMORY_VIEW: Final = "[::1]"  # Cython: as it is written in a declaration
+# what is translated for nothing, once: Cython then has its templates and expressions at hand,
+# where each fork would prepare them anew. No typed memoryview: those leave marks in what follows.
+SAMPLE: Final = """
+from collections.abc import Iterator
+class Sample:
+    __slots__ = ("count", "name")
+    def __init__(self, count, name="", *, most=3):
+        self.count = count
+        self.name = name
+    def first(self, values, *more, **named):
+        found = [value for value in values if value is not None]
+        pairs = {name: (value, 1) for name, value in named.items()}
+        for place, value in enumerate(found):
+            if value > self.count and not pairs.get(value):
+                self.count += int(value) + len(more[1:])
+        try:
+            a, b = values
+            found.append(f"{a!r} {b:5} {self.name}")
+        except (ValueError, KeyError) as problem:
+            raise TypeError("sample") from problem
+        finally:
+            del pairs[0]
+        return found[-1], self.count // 2 % 3, a == b, values is more
+    def second(self, values):
+        return self.first(values, 1, name=2) or values[0:2]
+    def each(self):
+        yield from (value for value in range(self.count))
+    def __len__(self):
+        return self.count
+    @property
+    def twice(self):
+        return self.count * 2.0 - 1
+    @staticmethod
+    def made(name, other: int = 0):
+        with open(name) as file:
+            return lambda: Sample(file.read() or other)
+class Plain(ValueError):
+    pass
+def sample(values):
+    while values:
+        assert isinstance(values, list)
+        yield values.pop()
+"""
+SAMPLE_DECLARED: Final = """
+cdef class Sample:
+    cdef public long long count
+    cdef object name
+    cpdef tuple second(self, values)
+"""
 
 
 class TranslationError(Exception):
@@ -63,6 +113,7 @@ class Translator:
                 self._with_views.add(name)
         if Errors.get_errors_count():
             raise TranslationError("the declarations of the hot modules")
+        _prepare()
 
     def translate(self, path: Path, target: Path) -> None:
         """Translate one module. Once in a process: it changes what was read.
@@ -139,6 +190,20 @@ def translate_shared(target: Path) -> None:
     problem, _ = generate_shared_module(options)
     if problem:
         raise TranslationError(SHARED)
+
+
+def _prepare() -> None:
+    """Translate the sample, with nothing of what was read."""
+    from Cython.Compiler.Main import Context, compile_single
+
+    with tempfile.TemporaryDirectory(prefix="ompy-build-") as folder:
+        source = Path(folder, "sample.py")
+        source.write_text(SAMPLE)
+        source.with_suffix(".pxd").write_text(SAMPLE_DECLARED)
+        options = _options(source.with_suffix(".c"))
+        context = Context.from_options(options)
+        if compile_single(str(source), options, "sample", None, context).num_errors:
+            raise TranslationError("the sample")
 
 
 def _options(target: Path | None) -> Any:
