@@ -172,8 +172,8 @@ def document(what: WorldSweep, commit: str, seconds: float, sums: Sums) -> str:
         what.heading,
         "",
         f"`{what.tool}`, {datetime.now(UTC):%Y-%m-%d}, commit {commit}, {machine}: "
-        f"{total['worlds']:,} worlds in {seconds:,.0f} s of processor time, "
-        f"{total['bytes']:,} bytes in messages."
+        f"{total['worlds']:,} worlds in {seconds:,.0f} s of processor time"
+        + (f", {total['bytes']:,} bytes in messages." if total["bytes"] else ".")
         + ("" if total["worlds"] >= what.worlds else f" NOT COMPLETE: all are {what.worlds:,}."),
         "",
         "| class | " + " | ".join(what.columns) + " |",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ompy.data.errors import MPIError
 from ompy.frameworks.conduit import Token, Transfer
+from ompy_components.nic.gni.device import GniDevice
 
 from tests.support.conduit_parameters import NAMES
 from tests.support.conduit_worlds import SEGMENT, ConduitRank, conduit_world
@@ -191,3 +192,34 @@ def test_ranks_without_a_segment_map_nothing() -> None:
         return len(rank.conduit._shared.segment(1 - rank.rank))  # type: ignore[union-attr]
 
     assert conduit_world(program, ranks=2, pshm=True) == [0, 0]
+
+
+@pytest.mark.parametrize(("hosts", "asked"), [((0, 0), False), ((0, 1), True)])
+def test_the_device_has_no_turns_where_nothing_can_come_from_it(
+    hosts: Sequence[int], asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [0, 0]
+    progress = GniDevice.progress
+
+    def counted(device: GniDevice) -> int:
+        turns[device._context.rank] += 1
+        return progress(device)
+
+    def program(rank: ConduitRank) -> None:
+        heard: list[int] = []
+        rank.attach(
+            {
+                REQUEST: lambda token, payload, arguments: rank.reply(token, ANSWER),
+                ANSWER: lambda token, payload, arguments: heard.append(1),
+            }
+        )
+        rank.fence()
+        turns[rank.rank] = 0
+        for _ in range(10):
+            rank.short(rank.peers[0], REQUEST)
+        rank.wait(lambda: len(heard) == 10)
+        rank.fence()
+
+    monkeypatch.setattr(GniDevice, "progress", counted)
+    conduit_world(program, hosts=hosts, messages="pshm")
+    assert [bool(count) for count in turns] == [asked, asked]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +91,8 @@ class GniConduit(Conduit):
         self._hosts = joined.hosts
         self._transports: list[Transport] = [joined.transport]
         self._by_nic = any(self.resources.endpoints)
+        if not self._by_nic:  # all are neighbours: polling need not ask the device
+            domain.expect_nothing()
         by_node: list[Transport | None] = [joined.transport] * context.size
         by_node[context.rank] = None
         self._exit = Exit(context, timeout(values, context.size), self._tell_exit)
@@ -168,6 +171,9 @@ class GniConduit(Conduit):
         self._messages.tell_exit(node, shift, code)
 
     def _exit_progress(self) -> int:
+        if self._rdma is not None and self._by_nic:
+            with suppress(MPIError):  # a post that fails now is nobody's concern
+                self._rdma.poll_local()
         for transport in self._polled:
             transport.poll()
         self._messages.flush()
@@ -209,9 +215,10 @@ class GniConduit(Conduit):
         """Send what waits, take what has come."""
         if self._quiet or self._left:
             return 0
-        count = self._messages.flush()
+        count = 0
         if self._rdma is not None and self._by_nic:
-            count += self._rdma.poll_local()
+            count += self._rdma.poll_local()  # first: what is in line may wait for a descriptor
+        count += self._messages.flush()
         for transport in self._polled:
             count += transport.poll()
         if self._exit.asked and not self._exit.reduction.begun:
@@ -225,7 +232,7 @@ class GniConduit(Conduit):
             return True
         if self._losses.pressing or any(transport.ready() for transport in self._polled):
             return False
-        if self._rdma is not None and self.resources.local_queue.ready():
+        if self._by_nic and self._rdma is not None and self.resources.local_queue.ready():
             return False
         if self._timer is None and self._expects():
             self._timer = self.context.engine.call_later(LOOK_AGAIN, self._look)
@@ -275,6 +282,8 @@ class GniConduit(Conduit):
         self.poll()
         self._check(node)
         self._take_credit(node)
+        if self._rdma is not None and self.resources.endpoints[node] is not None:
+            self._rdma.wait_for_descriptor()
         self.resources.counters["requests"] += 1
         self._send(category, node, handler, arguments, payload, offset, is_request=True)
 

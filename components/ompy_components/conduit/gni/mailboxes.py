@@ -22,6 +22,7 @@ Source: reference gasnet.md 5.1, 5.2, 5.4.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy.data.errors import ERR_INTERN, MPIError
@@ -44,9 +45,12 @@ from ompy_components.conduit.gni.transport import Transport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ompy_components.conduit.gni.rdma.descriptors import Descriptor
+
 SLOT_SIZE: Final = 640  # reference gasnet.md 5.1
 FLAG_SIZE: Final = 8  # reference gasnet.md 5.4
 PACKED_MAX: Final = {"gemini": 128, "aries": SLOT_SIZE}  # reference gasnet.md 5.5
+TOLD: Final = CqMode.GLOBAL_EVENT | CqMode.REMOTE_EVENT  # reference gasnet.md 5.4
 SOURCES: Final = 20  # reference gasnet.md 5.4: pending ones
 
 # reference gasnet.md 5.1: the lowest bits of the first word
@@ -151,7 +155,7 @@ class MailboxTransport(Transport):
         word = mailbox_word(headers.WORD.unpack_from(head)[0], credit=self._banked[node])
         headers.WORD.pack_into(head, 0, word)
         post = PostDescriptor(PostType.FMA_PUT_W_SYNCFLAG)
-        post.cq_mode = CqMode.REMOTE_EVENT
+        post.cq_mode = TOLD
         post.local = memoryview(message)[FLAG_SIZE:]
         post.sync_flag_address = peer.base + (self._slots - 1 - peer.out_slot) * SLOT_SIZE
         post.remote_address = post.sync_flag_address + FLAG_SIZE
@@ -163,18 +167,31 @@ class MailboxTransport(Transport):
         return True
 
     def _post(self, peer: _Mailboxes, post: PostDescriptor) -> bool:
+        """Begin a post; it has a descriptor until it is known to be done."""
+        pool = self._resources.descriptors
+        made = pool.take() if pool is not None else None
+        if made is None and pool is not None:
+            return False
         post.remote_handle = peer.handle
-        post.context = self._sent
+        post.context = partial(self._sent, made)
         code = peer.endpoint.post_fma(post)
         if code is ReturnCode.SUCCESS:
             return True
+        self._release(made)
         if code is not ReturnCode.ERROR_RESOURCE:
             raise MPIError(ERR_INTERN, f"a message cannot be put: {code.value}")
         self._resources.counters["post_fma_retries"] += 1
         return False
 
-    def _sent(self, event: Event) -> None:
+    def _release(self, made: Descriptor | None) -> None:
+        """Give a descriptor back; those who end before `attach` have none."""
+        if made is not None:
+            assert self._resources.descriptors is not None, "it is of this pool"
+            self._resources.descriptors.give(made)
+
+    def _sent(self, made: Descriptor | None, event: Event) -> None:
         """What became of a message; one for a rank that turns out to have ended was no loss."""
+        self._release(made)
         if event.status is ReturnCode.SUCCESS:
             return
         what = f"a message to it could not be put: {event.status.value}"
@@ -199,7 +216,7 @@ class MailboxTransport(Transport):
 
     def _control(self, node: int, operation: int, argument: int) -> bool:
         post = PostDescriptor(PostType.CQWRITE)
-        post.cq_mode = CqMode.SILENT
+        post.cq_mode = CqMode.GLOBAL_EVENT
         sender = MARK | self._resources.context.rank
         post.cq_data = argument << ARGUMENT_AT | operation << OPERATION_AT | sender
         return self._post(self._peers[node], post)

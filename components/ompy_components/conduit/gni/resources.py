@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from ompy.frameworks.conduit import SegmentInfo
 
+    from ompy_components.conduit.gni.rdma.descriptors import DescriptorPool
+
 
 class Resources:
     """What the parts of one rank's conduit share.
@@ -53,6 +55,8 @@ class Resources:
         yield_: lets time go by where something has to be waited for: other pollers of the rank
             come to their turn, no handler of a message does. It may be called in a handler.
         counters: of stalls, retries, messages, by name.
+        descriptors: what each message and each post by the NIC takes one of while it is under way;
+            None before `attach`, when there are no messages but those of an exit.
         segments: of all ranks, by rank; after `attach`, as all that follows.
         handles: of all ranks' segments, by rank.
         segment, segment_handle: the own one.
@@ -65,6 +69,7 @@ class Resources:
         "auxiliary_handle",
         "context",
         "counters",
+        "descriptors",
         "domain",
         "endpoints",
         "handles",
@@ -97,6 +102,7 @@ class Resources:
         self.lock = lock
         self.yield_ = yield_
         self.counters: Counter[str] = Counter()
+        self.descriptors: DescriptorPool | None = None
         self.local_queue: CompletionQueue
         self.message_queue: CompletionQueue
         self.endpoints: list[Endpoint | None] = [None] * context.size

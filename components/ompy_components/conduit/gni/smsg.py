@@ -98,8 +98,16 @@ class SmsgTransport(Transport):
         return found
 
     def send(self, node: int, message: bytearray) -> bool:
-        """One short message."""
-        code = self._endpoint(node).smsg_send(memoryview(message), NO_BYTES)
+        """One short message. It is under way in this call only: the NIC has its bytes then."""
+        pool = self._resources.descriptors
+        made = pool.take() if pool is not None else None
+        if made is None and pool is not None:
+            return False
+        try:
+            code = self._endpoint(node).smsg_send(memoryview(message), NO_BYTES)
+        finally:
+            if pool is not None and made is not None:
+                pool.give(made)
         if code is ReturnCode.SUCCESS:
             return True
         if code is ReturnCode.TRANSACTION_ERROR:

@@ -48,6 +48,7 @@ class GniDevice(GniNic):
         self._far: FarWire | None = None
         self._turn: _Turn | None = None
         self._domain: GniDomain | None = None
+        self._awake = False
 
     def address_of(self, rank: int) -> int:
         """The address of the NIC that a rank has: one for each host, counted from 1."""
@@ -72,7 +73,7 @@ class GniDevice(GniNic):
             self._far = FarWire(context, name, values.fabric, values.message_size)
         self._probe = show_probe(context, layout, self._wire.words, self.copy)
         self._turn = _Turn(self, context.engine, self._wire, self._far)
-        context.engine.add_poller(self._turn)
+        self.wake()
 
     def domain(self, rank: int, protection_tag: int, cookie: int) -> CommunicationDomain:
         """Join a job's communication domain."""
@@ -87,6 +88,18 @@ class GniDevice(GniNic):
         job = 1 << (TAG_BITS + COOKIE_BITS) | protection_tag << COOKIE_BITS | cookie
         self._domain = GniDomain(self, self._context, job, self._wire, self._far, self._values)
         return self._domain
+
+    def rest(self) -> None:
+        """For the domain: nothing comes from anybody, so no turns are taken."""
+        if self._turn is not None and self._awake:
+            self._awake = False
+            self._context.engine.remove_poller(self._turn)
+
+    def wake(self) -> None:
+        """Take turns in each round of the rank's engine."""
+        if self._turn is not None and not self._awake:
+            self._awake = True
+            self._context.engine.add_poller(self._turn)
 
     def domain_gone(self) -> None:
         """For the domain: it has been given back."""
@@ -108,7 +121,7 @@ class GniDevice(GniNic):
     def close(self) -> None:
         """Give everything back."""
         if self._turn is not None:
-            self._context.engine.remove_poller(self._turn)
+            self.rest()
             self._turn.end()
             self.copy.forget(self.copy.address_of(self._probe))
         if self._far is not None:

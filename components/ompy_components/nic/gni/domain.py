@@ -144,6 +144,15 @@ class GniDomain(CommunicationDomain):
         proc, wire = self.wire.proc(rank), self.wire
         return PeerMemory(proc, wire.layout, wire.words, self._copy, self.job)
 
+    def expect_nothing(self) -> None:
+        """Have the device leave its rank's rounds out."""
+        self._device.rest()
+
+    def bound(self, endpoint: GniEndpoint) -> None:
+        """For the endpoint: it has a peer."""
+        self.endpoints[endpoint.rank] = endpoint
+        self._device.wake()
+
     # -- short messages
 
     def mailbox_queue(self, queue: CompletionQueue) -> None:

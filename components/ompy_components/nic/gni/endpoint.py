@@ -65,7 +65,7 @@ class GniEndpoint(Endpoint):
             self._words, self._job_at = wire.words, wire.job_at(rank)
         self.memory = self._domain.peer_memory(rank)
         self._queued = wire.released(rank, MSGQ_RELEASED)  # of those sent before
-        self._domain.endpoints[rank] = self
+        self._domain.bound(self)
         return ReturnCode.SUCCESS
 
     @property

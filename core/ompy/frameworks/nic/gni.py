@@ -334,6 +334,12 @@ class CommunicationDomain:
         """An endpoint that tells `queue` what became of its posts."""
         raise NotImplementedError
 
+    def expect_nothing(self) -> None:
+        """Say that nothing comes: no peer has an endpoint to this rank, nor this rank to a peer.
+
+        The device has no turn in its rank's rounds from then on, until an endpoint is bound.
+        """
+
     def mailbox_queue(self, queue: CompletionQueue) -> None:
         """Say which queue is told of short messages that arrive."""
         raise NotImplementedError

@@ -68,6 +68,7 @@ class RdmaEngine:
         edge = DescriptorPool.size(values.num_pd)
         assert len(resources.auxiliary) >= self.auxiliary_size(values)
         self._descriptors = DescriptorPool(resources.auxiliary[:edge], values.num_pd)
+        resources.descriptors = self._descriptors
         self._bounce = BouncePool(resources.auxiliary[edge:], values)
         self._registrations = TemporaryRegistrations(resources.domain, values.memreg)
         self._patience = int(values.retry_patience * SECOND)
@@ -233,14 +234,19 @@ class RdmaEngine:
         address = address_of(local)
         return self._begin <= address and address + len(local) <= self._end
 
+    def wait_for_descriptor(self) -> None:
+        """Poll for completions, and for nothing else, while no descriptor is free."""
+        if not self._descriptors:
+            self._counters["alloc_pd_stall"] += 1
+            while not self._descriptors:
+                self._poll_or_yield()
+
     def _prepare(self, node: int, offset: int, told: Told, *, is_get: bool) -> Descriptor:
         """A descriptor that knows who is told."""
         made = self._descriptors.take()
-        if made is None:
-            self._counters["alloc_pd_stall"] += 1
-            while made is None:
-                self._poll_or_yield()
-                made = self._descriptors.take()
+        while made is None:
+            self.wait_for_descriptor()
+            made = self._descriptors.take()
         made.node, made.is_get = node, is_get
         made.post.remote_address = offset
         made.post.remote_handle = self._resources.handles[node]
