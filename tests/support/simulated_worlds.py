@@ -4,15 +4,20 @@ A world has a number. Its class is the mixture; every mixture of the BTLs that t
 comes round in turn, so a new BTL enters by itself. The rest is drawn: ranks, rails, the PML, small
 limits, and up to three faults of every kind there is.
 
+In every fifth round the PML is bfo and one of two or three rails dies for good, whatever else
+happens to it: nothing may be noticed of that but by the rail report.
+
 What has to hold: the simulator itself never fails, no world is stuck, and a program ends well, with
 every byte it was sent. Where faults may take the last path between two ranks (`World.spared` says
-where they cannot) the program may end with an MPI exception instead. Once a path has gone that was
-the last, or any with ob1, it may also wait for ever: that a message cannot be delivered is its
-sender's to know, and that one may be waiting for somebody else.
+where they cannot) and one of them has struck, the program may end with MPI's error for a process
+that cannot be reached instead. It may also wait for ever, but only for ranks whose paths it has not
+lost: that a message cannot be delivered is its sender's to know, and that one may be waiting for
+somebody else.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -26,11 +31,20 @@ from ompy.cli.sim import make_scenario, preload, sim
 from ompy.mca.records import ComponentRecord
 from ompy.net.fault_rules import FAULTS, LASTING_FAULTS
 from ompy.runtime.simulation.sweep import Trial, attempt
+from ompy.runtime.simulation.world import Outcome
 
 from tests.support.generated_programs import draw_program
 
 TWICE: Final = 20  # arbitrary: every so many worlds one is run again, and has to come out the same
 RAISED: Final = "Exception"  # the name of MPI's own
+FEW: Final = (  # buffers of the NICs: a rank posts all of them at its start, the default's are many
+    ("btl_usnic_rd_num", "64"),
+    ("btl_usnic_prio_rd_num", "64"),
+    ("btl_openib_receive_queues", "P,128,32,24,4:S,2048,64,48,8:S,65536,32,24,8"),
+)
+# real seconds that a rank may compute: arbitrary, long enough for a machine with other work
+PATIENCE: Final = "900"
+WAITS: Final = re.compile(r"^ompy: rank (\d+) .*?(?=^ompy: rank |\Z)", re.MULTILINE | re.DOTALL)
 
 
 class World(NamedTuple):
@@ -109,16 +123,22 @@ assert set(KINDS) == set(FAULTS), "a kind of fault that no world is drawn with"
 
 def draw(number: int) -> World:
     """The world of a number."""
-    mixture = mixtures()[number % len(mixtures())]
+    turn, place = divmod(number, len(mixtures()))
+    mixture = mixtures()[place]
     random = Random(f"world {number}")
     ranks, rails = random.choice((2, 2, 3, 4)), random.choice((1, 2, 2, 3))
     pml = "bfo" if random.random() < 0.7 else "ob1"
+    dies = turn % 5 == 0
+    if dies:
+        pml, rails = "bfo", max(2, rails)
     words = ["-n", str(ranks), "--seed", str(number), "--rails", str(rails)]
-    words += ["--mca", "pml", pml, "--mca", "btl", f"self,{mixture}"]
+    words += ["--patience", PATIENCE, "--mca", "pml", pml, "--mca", "btl", f"self,{mixture}"]
+    for name, value in FEW if turn % 7 else ():
+        words += ["--mca", name, value]
     if random.random() < 0.3:
         for name in mixture.split(","):
             words += ["--mca", f"btl_{name}_eager_limit", "1024"]
-    struck = "rail0" if random.random() < 0.6 else ""
+    struck = "rail0" if random.random() < 0.6 or dies else ""
     deadly = False
     for _ in range(random.choice((0, 1, 1, 2, 3))):
         kind = random.choice(list(KINDS))
@@ -129,6 +149,11 @@ def draw(number: int) -> World:
             keys.append(f"rail={struck or f'rail{random.randrange(rails)}'}")
         deadly = deadly or kind in LASTING_FAULTS or kind == "work_error" or not struck
         words += ["--fault", f"{kind}:{','.join(keys)}"]
+    if dies:
+        kind = random.choice(("black_hole", "link_down", "nic_gone"))
+        begin = random.choice((f"nth={random.randint(1, 12)}", "from=1us", "from=100us"))
+        words += ["--fault", f"{kind}:{begin},rail=rail0"]
+        deadly = True
     spared = not deadly or (pml == "bfo" and bool(struck) and rails > 1)
     return World(mixture, spared, pml, tuple(words), draw_program(random))
 
@@ -148,10 +173,10 @@ def world(number: int, folder: Path) -> tuple[World, Counter[str]]:
     path = source(folder, number)
     trial = run(made, path)
     outcome = trial.outcome
-    raised = trial.signature == ("failed", 1, RAISED) and not made.spared
-    lost = made.pml == "ob1" or any(event["last"] for event in outcome.rails)
-    waits = outcome.kind in {"deadlock", "limit"} and lost and not made.spared
-    fine = outcome.kind == "ended" or raised or waits
+    raised = trial.signature == ("failed", 1, RAISED) and "MPI_ERR_PROC_FAILED" in outcome.text
+    waits = outcome.kind in {"deadlock", "limit"} and not _waits_in_vain(outcome)
+    may = not made.spared and any(outcome.delivered)
+    fine = outcome.kind == "ended" or (may and (raised or waits))
     assert fine, f"{outcome.kind}: {outcome.text}\n{trial.output}"
     if not number % TWICE:
         again = run(made, path)
@@ -166,7 +191,23 @@ def world(number: int, folder: Path) -> tuple[World, Counter[str]]:
         raised=raised,
         waits=waits,
     )
+    for rule, times in zip(trial.scenario.job.faults, outcome.delivered, strict=True):
+        counted[f"fault {rule['what']}"] += times
     return made, counted
+
+
+def _waits_in_vain(outcome: Outcome) -> bool:
+    """Whether a rank waits for one that it knows no path leads to, or for anybody."""
+    last = {(event["rank"], event["peer"]) for event in outcome.rails if event["last"]}
+    for found in WAITS.finditer(outcome.text):
+        rank = int(found[1])
+        _, _, waits = found[0].partition("waits for\n")
+        for lost in [peer for one, peer in last if one == rank]:
+            if re.search(
+                rf"^ +(receive|probe) from (any rank|rank {lost}) .*MPI_COMM_WORLD", waits, re.M
+            ):
+                return True
+    return False
 
 
 def source(folder: Path, number: int) -> Path:

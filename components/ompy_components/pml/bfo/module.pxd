@@ -9,9 +9,7 @@ from ompy_components.pml.ob1.module cimport Ob1
 
 # the module's constants, in C
 cdef long long ACK
-cdef long long ANY_SOURCE
 cdef long long ERR_ARG
-cdef long long ERR_PROC_FAILED
 cdef long long FAREWELL
 cdef long long FIN
 cdef long long NOTIFY
@@ -42,7 +40,6 @@ cdef class Bfo(Ob1):
     cpdef fail_peer(self, proc, reason)
     cpdef add_communicator(self, Communicator communicator)
     cpdef remove_communicator(self, Communicator communicator)
-    cpdef bint has(self, Communicator communicator, int source, long tag) except -1
     cpdef MatchedMessage improbe(self, Communicator communicator, int source, long tag)
     cpdef MatchedMessage mprobe(self, Communicator communicator, int source, long tag)
     cpdef Request imrecv(self, MatchedMessage message, Convertor convertor)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ompy.data.constants import ANY_SOURCE
 from ompy.data.convertor import Convertor
-from ompy.data.errors import ERR_ARG, ERR_PROC_FAILED, MPIError
+from ompy.data.errors import ERR_ARG, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import Bml, BmlEndpoint
 from ompy.frameworks.btl import SEND, BtlModule, Endpoint, ErrorCallback, ReceiveCallback
@@ -40,7 +39,7 @@ from ompy_components.pml.bfo.receiving import BfoReceiving
 from ompy_components.pml.bfo.recovery import Recovery
 from ompy_components.pml.bfo.sending import BfoSending
 from ompy_components.pml.ob1.headers import ACK, FIN, NAMES, PUT
-from ompy_components.pml.ob1.matching import Message, RecvRequest
+from ompy_components.pml.ob1.matching import Message
 from ompy_components.pml.ob1.module import Ob1
 
 if TYPE_CHECKING:
@@ -279,51 +278,12 @@ class Bfo(Ob1):
         for gone in [proc] if proc is not None else self.context.procs:
             self.lost[gone.rank] = reason
             self.recovery.later(partial(self._no_rails, gone))
-        self.recovery.sweep_from_now_on(self._sweep)
         Ob1.fail_peer(self, proc, reason)
 
     def _no_rails(self, proc: Proc) -> None:
-        """What is sent to a lost peer from now on fails at once."""
-        try:
-            rails = self.endpoint(proc).send.rails
-        except MPIError:
-            return
-        for rail in rails:
-            self.bml.remove_rail(proc, rail.module)
-        self.sending.fail_peer(proc, self.lost[proc.rank])  # what was begun meanwhile
-
-    def _sweep(self) -> int:
-        """Fail receives that nothing can come for, those from anybody among them."""
-        sources = [
-            request.communicator.procs[request.source]
-            for request in self.receiving.requests.values()
-        ]
-        begun = [proc for proc in sources if proc.rank in self.lost]  # with what was queued here
-        for proc in dict.fromkeys(begun):
-            self.receiving.fail_peer(proc, self.lost[proc.rank])
-        gone: list[tuple[RecvRequest, str]] = []
-        for matching in self.matchings():
-            for proc in matching.communicator.procs:
-                reason = self.lost.get(proc.rank)
-                if reason is None:
-                    continue
-                gone += [(request, reason) for request in matching.forget_source(proc)]
-                for request in matching.wild.members():
-                    matching.wild.remove(request)
-                    gone.append((request, reason))
-        for request, reason in gone:
-            request.fail(ERR_PROC_FAILED, f"{reason}: {request!r}")
-        return len(begun) + len(gone)
-
-    def has(self, communicator: Communicator, source: int, tag: int) -> bool:
-        """Whether a probe has found something; it raises when nothing can come any more."""
-        if Ob1.has(self, communicator, source, tag):
-            return True
-        procs = communicator.procs if source == ANY_SOURCE else [communicator.procs[source]]
-        for proc in procs:
-            if proc.rank in self.lost:
-                raise MPIError(ERR_PROC_FAILED, f"{self.lost[proc.rank]}: probe from {proc}")
-        return False
+        """What was begun to a lost peer meanwhile fails, too, and dances no more."""
+        self.forget_rails(proc)
+        self.sending.fail_peer(proc, self.lost[proc.rank])
 
     # -- the end
 

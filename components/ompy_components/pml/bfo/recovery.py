@@ -13,18 +13,12 @@ from ompy.engine.base import Engine, Poller
 
 
 class Recovery(Poller):
-    """Work of one rank.
-
-    Attributes:
-        sweep: called in every round and before the rank sleeps, while it is set; how many
-            requests it has failed.
-    """
+    """Work of one rank."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._todo: deque[Callable[[], object]] = deque()
         self._polled = False
-        self.sweep: Callable[[], int] | None = None
 
     def __len__(self) -> int:
         return len(self._todo)
@@ -32,14 +26,6 @@ class Recovery(Poller):
     def later(self, work: Callable[[], object]) -> None:
         """Do something in the next round of polling."""
         self._todo.append(work)
-        self._watch()
-
-    def sweep_from_now_on(self, sweep: Callable[[], int]) -> None:
-        """Look for receives that nothing can come for any more, from now on."""
-        self.sweep = sweep
-        self._watch()
-
-    def _watch(self) -> None:
         if not self._polled:
             self._polled = True
             self._engine.add_poller(self)
@@ -49,13 +35,11 @@ class Recovery(Poller):
         count = len(self._todo)
         for _ in range(count):
             self._todo.popleft()()
-        if self.sweep is not None:
-            count += self.sweep()
-        elif not self._todo:
+        if not self._todo:
             self._engine.remove_poller(self)
             self._polled = False
         return count
 
     def arm(self) -> bool:
         """The rank may sleep when there is nothing to do."""
-        return not self._todo and (self.sweep is None or not self.sweep())
+        return not self._todo

@@ -37,3 +37,4 @@ cdef class BfoSending(Sending):
     cpdef unknown(self, int tag, unsigned long long number)
     cpdef finish_if_delivered(self, SendRequest request)
     cpdef fail_peer(self, proc, reason)
+    cpdef bint is_among(self, SendRequest request, set numbers) except -1

@@ -38,16 +38,18 @@ class SendRestart:
 
     Attributes:
         generation: restart sequence number.
+        ids: that the request had in earlier generations.
         peer: the receiver's request, as far as it is known.
         retired: registrations of older generations, which the receiver may still use.
         state: of the dance.
         times: generations there were.
     """
 
-    __slots__ = ("generation", "peer", "retired", "state", "times")
+    __slots__ = ("generation", "ids", "peer", "retired", "state", "times")
 
     def __init__(self) -> None:
         self.generation = 0
+        self.ids: set[int] = set()
         self.times = 0
         self.peer = 0
         self.retired: list[Share] = []
@@ -135,6 +137,13 @@ class BfoSending(Sending):
             self.bfo.recovery.later(partial(self.drained, request))
         else:
             Sending.finish_if_delivered(self, request)
+
+    def is_among(self, request: SendRequest, numbers: set[int]) -> bool:
+        """Whether a peer means this message, which it may know by an older generation's id."""
+        if request.id in numbers:
+            return True
+        restart = self.restarts.get(request)
+        return restart is not None and not numbers.isdisjoint(restart.ids)
 
     def fail_peer(self, proc: Proc, reason: str) -> None:
         """No path leads to `proc` any more."""
@@ -312,6 +321,7 @@ class BfoSending(Sending):
         self.requests.pop(request.id, None)
         self.bfo.rdma.withdraw(request)
         restart.retired += request.registered
+        restart.ids.add(request.id)
         request.registered = []
         request.id = 0
         self.open_rendezvous(request)

@@ -1,4 +1,6 @@
-"""What becomes of what waits for ranks that have left (README.md, "Ranks that leave").
+"""What becomes of what waits for ranks that have left, or that no path leads to any more.
+
+README.md has the rules: "Ranks that leave", "Peers that are lost".
 
 Nothing here is asked while nobody has left. News only mark what is to be looked at; the looking is
 done by a poller that is there as long as something waits of which it is not known yet whether it
@@ -58,6 +60,7 @@ class Gone(Poller):
         "_interval",
         "_known",
         "_look",
+        "_lost",
         "_ob1",
         "_polled",
         "_probed",
@@ -87,6 +90,7 @@ class Gone(Poller):
         self._known: set[int] = set()  # ranks that have left
         self._records: dict[int, Records] = {}  # of those that have said what they sent
         self._silent: set[int] = set()  # of which the control plane knows that it was nothing
+        self._lost: set[int] = set()  # that no path leads to any more; these are expired, too
         self._expired: set[int] = set()  # that have had their time
         self._anybody_in: set[int] = set()  # contexts where ANY_SOURCE has had its time
         self._look: set[int] = set()  # ranks that something may wait for
@@ -111,6 +115,17 @@ class Gone(Poller):
         if not proc.left:
             proc.left = FINALIZED
         self._note(rank)
+
+    def lost(self, proc: Proc, reason: str) -> None:
+        """No path leads to a rank any more: nothing can come of it, or get there.
+
+        Of one that has left, or ended, more is known: what it sent before may be here already.
+        """
+        if not proc.departed and not proc.left:
+            proc.departed = f"can no longer be reached: {reason}"
+            self._lost.add(proc.rank)
+            self._expired.add(proc.rank)
+            self._note(proc.rank)
 
     def gave_up_collective(self, data: memoryview) -> None:
         """A rank has said ABANDON."""
@@ -163,9 +178,10 @@ class Gone(Poller):
             self._look.add(rank)
         else:
             context_id = communicator.context_id
-            if not self._all_left(communicator):
+            lost = self._lost_of(communicator) is not None
+            if not lost and not self._all_left(communicator):
                 return False
-            if context_id in self._anybody_in:
+            if lost or context_id in self._anybody_in:
                 return True
             key = (context_id,)
             self._wild.add(context_id)
@@ -184,7 +200,7 @@ class Gone(Poller):
         if vain:
             story = f"probe for a message with {tag_text(tag)} in {communicator.name}"
             if source == ANY_SOURCE:
-                raise MPIError(ERR_PROC_FAILED, f"{_everybody(communicator)}: {story}")
+                raise MPIError(ERR_PROC_FAILED, f"{self._why_nobody(communicator)}: {story}")
             raise MPIError(ERR_PROC_FAILED, f"{_why(communicator.procs[source])}: {story}")
 
     # --- looking
@@ -214,6 +230,8 @@ class Gone(Poller):
         """Look at what waits for a rank; how much of it was failed."""
         proc = self._context.procs[rank]
         if rank in self._expired:
+            if rank in self._lost:
+                self._ob1.forget_rails(proc)
             return self._give_up(proc)
         failed, waits = self.abandoned.look_at(proc)
         if rank in self._known:
@@ -250,14 +268,15 @@ class Gone(Poller):
         """Look at what waits for anybody in a communicator; how much of it was failed."""
         key = (context_id,)
         matching = self._ob1.receiving.matchings.get(context_id)
-        if matching is None or not self._all_left(matching.communicator):
+        lost = matching is not None and self._lost_of(matching.communicator) is not None
+        if matching is None or not (lost or self._all_left(matching.communicator)):
             self._watches.pop(key, None)
             return 0
         waiting = matching.wild.members()
-        if context_id in self._anybody_in:
+        if lost or context_id in self._anybody_in:
             for request in waiting:
                 matching.wild.remove(request)
-            return _fail(waiting, _everybody(matching.communicator))
+            return _fail(waiting, self._why_nobody(matching.communicator))
         if waiting or key in self._probed:
             self._wild.add(context_id)
             self._watch(key)
@@ -274,7 +293,7 @@ class Gone(Poller):
             for place, other in enumerate(matching.communicator.procs)
             if other is proc
         )
-        if waiting:
+        if waiting or proc.rank in self._lost:
             self._ob1.gave_up = True
             self._ob1.sending.fail_peer(proc, _why(proc))
             self._ob1.receiving.fail_peer(proc, _why(proc))
@@ -297,7 +316,7 @@ class Gone(Poller):
         records = self._records.get(rank)
         if records is None:
             return rank in self._silent
-        if request.id in records.unreceived:
+        if self._ob1.sending.is_among(request, records.unreceived):
             return True
         taken = records.traffic.get(request.context_id, Traffic()).taken
         return 0 < (request.sequence - taken) & SEQUENCE_MASK <= SEQUENCE_MASK // 2
@@ -320,6 +339,17 @@ class Gone(Poller):
                 if queue is not None and queue.sent:
                     return False
         return others > 0
+
+    def _lost_of(self, communicator: Communicator) -> Proc | None:
+        """A member that no path leads to: what anybody may send, it may have sent."""
+        if not self._lost:
+            return None
+        return next((proc for proc in communicator.procs if proc.rank in self._lost), None)
+
+    def _why_nobody(self, communicator: Communicator) -> str:
+        """Why what waits for anybody is in vain."""
+        lost = self._lost_of(communicator)
+        return _why(lost) if lost is not None else _everybody(communicator)
 
     def _sends_to(self, proc: Proc) -> list[SendRequest]:
         requests = self._ob1.sending.requests.values()

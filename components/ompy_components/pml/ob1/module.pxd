@@ -73,6 +73,7 @@ cdef class Ob1(Pml):
     cpdef unknown(self, int tag, unsigned long long number, what)
     cpdef fail_peer(self, proc, reason)
     cpdef somebody_left(self)
+    cpdef forget_rails(self, proc)
     cpdef add_communicator(self, Communicator communicator)
     cpdef remove_communicator(self, Communicator communicator)
     cpdef Request isend(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)

@@ -256,13 +256,29 @@ class Ob1(Pml):
             self.note("DROPPED", header=NAMES[tag], number=number)
 
     def fail_peer(self, proc: Proc | None, reason: str) -> None:
-        """Fail what waits for `proc`, or for anybody when that is None, and let the user know."""
+        """Fail what waits for `proc`, or for all others when that is None, and what will wait.
+
+        The user is told.
+        """
         self.gave_up = True
+        me = self._context.me
         for gone in [proc] if proc is not None else self._context.procs:
-            self.sending.fail_peer(gone, reason)
-            self.flow.fail_peer(gone, reason)
-            self.receiving.fail_peer(gone, reason)
+            if gone is not me:
+                self.sending.fail_peer(gone, reason)
+                self.flow.fail_peer(gone, reason)
+                self.receiving.fail_peer(gone, reason)
+                self.gone.lost(gone, reason)
         self._context.path_lost(proc, reason)
+
+    def forget_rails(self, proc: Proc) -> None:
+        """Send nothing more to a peer: it would come over one rail without what another lost.
+
+        Not from within a step that may be walking through its rails.
+        """
+        made = proc.bml_endpoint
+        if isinstance(made, BmlEndpoint):
+            for rail in [*made.send.rails, *made.rdma.rails]:
+                self._bml.remove_rail(proc, rail.module)
 
     def somebody_left(self) -> None:
         """From now on what begins has to be looked at."""

@@ -73,6 +73,7 @@ cdef class Sending(SenderHalf):
     cpdef fragment_failed(self, SendRequest request, Descriptor descriptor, int status)
     cdef _account(self, SendRequest request, int tag, long long payload)
     cpdef fail_peer(self, proc, reason)
+    cpdef bint is_among(self, SendRequest request, set numbers) except -1
     cpdef unknown(self, int tag, unsigned long long number)
     cpdef keep_rest(self, SendRequest request, long long sent)
     cpdef give_up(self, SendRequest request, int error, detail)

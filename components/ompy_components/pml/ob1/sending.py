@@ -413,6 +413,10 @@ class Sending(SenderHalf):
             if request.endpoint.proc is proc:
                 self.give_up(request, ERR_PROC_FAILED, f"{reason}: {request.story()}")
 
+    def is_among(self, request: SendRequest, numbers: set[int]) -> bool:
+        """Whether a peer that names requests by their ids means this one."""
+        return request.id in numbers
+
     def path_failed(self, request: SendRequest, rail: Rail) -> None:
         """A BTL says that it does not reach the peer."""
         detail = (

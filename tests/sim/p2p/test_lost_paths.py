@@ -1,0 +1,94 @@
+"""No path leads to a rank any more: whatever waits for it fails, however often it is asked.
+
+The rank lives and says nothing, and the path is lost once. Everything that is begun afterwards has
+to fail as well, as nothing can come: `ompy sim` worlds 34 and 97 of `tools/sim_sweep.py` waited
+for ever in a probe, and in a receive from anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED
+from ompy.frameworks.btl import ERROR_FATAL
+from ompy.mpi.errors import MPIException
+from ompy.runtime.process import RankProcess
+
+from tests.sim.p2p.test_leaving import PMLS
+from tests.support.leaving_programs import GONE, TAG, WAITS, room, world_of
+from tests.support.worlds import virtual
+
+BYSTANDER = 2
+BOUND = 3_000_000_000  # ns; a collective's other ranks and its withdrawal may take a second
+
+
+def loses(process: RankProcess, waits: dict[str, Callable[[Any], object]]) -> dict[str, Any]:
+    """Rank 0 loses its only path to rank 1, makes calls that need it, and then others."""
+    world = world_of(process)
+    pair = world.Split(0 if world.rank != BYSTANDER else 1)
+    if world.rank == BYSTANDER:
+        world.Recv(room(), 0, TAG)
+        world.Send(b"you may end", GONE, TAG)
+        return {}
+    pair.Sendrecv(room(), 1 - pair.rank, TAG, room(), 1 - pair.rank, TAG)
+    if world.rank == GONE:
+        world.Recv(room(11), BYSTANDER, TAG)
+        return {}
+    context = process.context
+    (module,) = [one for one in context.btls if one.name != "self"]
+    module.error_callback.failed(module, ERROR_FATAL, context.procs[GONE], "it was pulled")
+    found = {name: outcome(process, partial(wait, pair)) for name, wait in waits.items()}
+    world.Send(room(), BYSTANDER, TAG)
+    return found
+
+
+def outcome(process: RankProcess, call: Callable[[], object]) -> tuple[int, int, str]:
+    """Error class, ns it took, message."""
+    now = process.context.engine.now
+    began = now()
+    try:
+        call()
+    except MPIException as problem:
+        return problem.code, now() - began, str(problem)
+    return 0, now() - began, ""
+
+
+@pytest.mark.parametrize("pml", PMLS)
+@pytest.mark.parametrize("btl", ["tcp", "usnic"])
+def test_nothing_waits_for_a_rank_that_no_path_leads_to(pml: str, btl: str) -> None:
+    job = virtual(3, partial(loses, waits=WAITS), btl=f"self,{btl}", pml=pml)
+    assert set(job.results[0]) == set(WAITS)
+    for name, (code, took, text) in job.results[0].items():
+        assert code == (ERR_IN_STATUS if name == "testall" else ERR_PROC_FAILED), (name, text)
+        assert "MPI_ERR_PROC_FAILED" in text, name
+        assert took < BOUND, name
+    assert "rank 1 on host0 can no longer be reached: " in job.results[0]["probe"][2]
+    assert "it was pulled" in job.results[0]["probe"][2]
+
+
+@pytest.mark.parametrize("pml", PMLS)
+def test_the_paths_to_others_are_as_they_were(pml: str) -> None:
+    def program(process: RankProcess) -> tuple[int, int, str]:
+        world = world_of(process)
+        found = (0, 0, "")
+        if world.rank == 0:
+            (module,) = [one for one in process.context.btls if one.name != "self"]
+            gone = process.context.procs[GONE]
+            module.error_callback.failed(module, ERROR_FATAL, gone, "it was pulled")
+            found = outcome(process, partial(world.Recv, room()))
+        if world.rank != GONE:
+            other = BYSTANDER - world.rank
+            for _ in range(3):
+                world.Sendrecv(room(300_000), other, TAG, room(300_000), other, TAG)
+        if world.rank == BYSTANDER:
+            world.Send(b"you may end", GONE, TAG)
+        if world.rank == GONE:
+            world.Recv(room(11), BYSTANDER, TAG)
+        return found
+
+    code, _, text = virtual(3, program, btl="self,tcp", pml=pml).results[0]
+    assert code == ERR_PROC_FAILED, "who asks for anybody's message may be waiting for that rank"
+    assert "rank 1 on host0 can no longer be reached" in text
