@@ -1,6 +1,7 @@
 cimport cython
 
 from ompy cimport raw
+from ompy.net.pieces cimport without
 
 # the module's constants that nobody imports, in C
 cdef long long HEAD_TAG_SIZE
@@ -43,13 +44,10 @@ cdef class Writer:
     cdef object _transmit
     cdef list _rest
     cdef long long _claimed
-    @cython.locals(taken="long long", body=bytes, head=bytes)
+    @cython.locals(taken="long long", left=list, body=bytes, head=bytes)
     cpdef long long write(self, pieces) except -1
     @cython.locals(count="long long")
     cdef bint _push(self) except -1
 
 @cython.locals(size="long long", found=list)
 cdef bytes _first(pieces)
-
-@cython.locals(left=list)
-cpdef list without(pieces, long long taken)

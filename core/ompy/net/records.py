@@ -22,6 +22,7 @@ from typing import Any, Final
 from ompy import raw
 from ompy.net.base import LinkError
 from ompy.net.handshake import SealLevel
+from ompy.net.pieces import without
 
 RECORD_MAX: Final = 64 * 1024  # bytes; arbitrary: a MAC over it takes long beside all else
 HEAD_TAG_SIZE: Final = 12  # bytes; arbitrary: nobody guesses 96 bits in one try
@@ -254,7 +255,7 @@ class Writer:
             Bytes of `pieces` whose records are out whole.
         """
         taken = 0
-        left: Sequence[memoryview] = pieces
+        left = list(pieces)
         while True:
             if self._claimed:
                 if not self._push():
@@ -297,18 +298,6 @@ def _first(pieces: Sequence[memoryview]) -> bytes:
         if size == RECORD_MAX:
             break
     return _NO_BYTES.join(found)
-
-
-def without(pieces: Sequence[memoryview], taken: int) -> list[memoryview]:
-    """What is left of `pieces` after their first `taken` bytes."""
-    left = []
-    for piece in pieces:
-        if taken >= len(piece):
-            taken -= len(piece)
-        else:
-            left.append(piece[taken:])
-            taken = 0
-    return left
 
 
 assert HEAD_SIZE == 16

@@ -1,6 +1,7 @@
 cimport cython
 
 from ompy.frameworks.btl cimport Descriptor, Endpoint
+from ompy.net.pieces cimport without
 from ompy_components.btl.tcp.framing cimport FrameReader, frame_word
 from ompy_components.btl.tcp.module cimport TcpModule
 
@@ -55,6 +56,3 @@ cdef class TcpEndpoint(Endpoint):
     @cython.locals(events=int, _=int, count="long long", reader=FrameReader)
     cdef int _receive(self) except -1
     cdef _want_write(self, bint wanted)
-
-@cython.locals(left=list)
-cdef list _without(list pieces, long long taken)

@@ -21,6 +21,7 @@ from ompy.frameworks.proc import Proc
 from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 from ompy.net.handshake import HandshakeError, Initiator, Outcome
+from ompy.net.pieces import without
 from ompy.net.proving import hear, say, sealed
 
 from ompy_components.btl.tcp.framing import BYE, DATA, FRAME_SIZE, JOIN_MAX, FrameReader, frame_word
@@ -228,7 +229,7 @@ class TcpEndpoint(Endpoint):
         except LinkError as problem:
             self._broken(f"{self.describe()}: {problem}")
             return pieces
-        return _without(pieces, taken)
+        return without(pieces, taken)
 
     def _flush(self) -> int:
         """Send what is queued while the stream takes it. Returns frames completed."""
@@ -512,20 +513,6 @@ class TcpEndpoint(Endpoint):
         trace = self._owner.context.trace
         if trace.active:
             trace.record("btl.tcp", event, peer=self.proc.rank, **fields)
-
-
-def _without(pieces: list[memoryview], taken: int) -> list[memoryview]:
-    """What is left of `pieces` after their first `taken` bytes; the same list for none taken."""
-    if not taken:
-        return pieces
-    left = []
-    for piece in pieces:
-        if taken >= len(piece):
-            taken -= len(piece)
-        else:
-            left.append(piece[taken:])
-            taken = 0
-    return left
 
 
 assert FRAME_SIZE < JOIN_MAX
