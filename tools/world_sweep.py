@@ -16,8 +16,12 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +45,8 @@ class WorldSweep:
         silent: what should have been counted and was not, in words.
         heading: of the figures: title and what a world is.
         columns: headings of the table, each with the counters that are summed.
+        kinds: headings of a second table, a row for each name that these counters are of, as in
+            `fault drop`, each with what the counters' names begin with.
     """
 
     name: str
@@ -51,6 +57,7 @@ class WorldSweep:
     silent: Callable[[Sums], Sequence[str]]
     heading: str
     columns: Mapping[str, Sequence[str]]
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tool(self) -> str:
@@ -84,13 +91,15 @@ def main(what: WorldSweep, description: str, words: Sequence[str] | None = None)
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("--worlds", type=int, default=what.worlds, help="how many")
     parser.add_argument("--world", type=int, help="only this one, and show it")
+    parser.add_argument("--jobs", type=int, default=1, help="worlds at a time; 1 by default")
     parser.add_argument("--record", action="store_true", help="write the figures of fewer, too")
     options = parser.parse_args(words)
     if options.world is not None:
         what.show(options.world)
         return
     commit = commit_name()
-    seconds, sums = run_all(what, options.worlds, KEPT / f"{what.name}-{commit}.json")
+    kept = KEPT / f"{what.name}-{commit}.json"
+    seconds, sums = run_all(what, options.worlds, kept, options.jobs)
     if silent := what.silent(sums):
         sys.exit("\n".join(silent))
     if options.worlds >= what.worlds or options.record:
@@ -110,13 +119,14 @@ def passed(what: WorldSweep, sums: Sums) -> str:
     return f"all {total['worlds']:,} worlds passed: {', '.join(seen)}"
 
 
-def run_all(what: WorldSweep, worlds: int, kept: Path) -> tuple[float, Sums]:
+def run_all(what: WorldSweep, worlds: int, kept: Path, jobs: int = 1) -> tuple[float, Sums]:
     """Run the worlds that have not been run yet.
 
     Args:
         what: is run.
         worlds: how many, from the first on.
         kept: the notes.
+        jobs: worlds at a time.
 
     Returns:
         Seconds of processor time, and what was counted.
@@ -126,7 +136,7 @@ def run_all(what: WorldSweep, worlds: int, kept: Path) -> tuple[float, Sums]:
     while first < worlds:
         last = min(first + what.shard, worlds)
         begun = processor_seconds()
-        run_shard(what, range(first, last), sums)
+        run_shard(what, range(first, last), sums, jobs)
         seconds += processor_seconds() - begun
         first = last
         kept.write_text(json.dumps([first, seconds, sums]))
@@ -149,17 +159,24 @@ def resume(kept: Path) -> tuple[int, float, Sums]:
     return first, seconds, {name: Counter(counts) for name, counts in sums.items()}
 
 
-def run_shard(what: WorldSweep, numbers: range, sums: Sums) -> None:
-    """Run some worlds and add up what they counted; exit 1 at the first that fails."""
-    for number in numbers:
-        try:
-            name, counted = what.run(number)
-        except Exception:
-            traceback.print_exc()
-            sys.exit(f"world {number} FAILED; again: {what.tool} --world {number}")
-        into = sums.setdefault(name, Counter())
-        into.update(counted)
-        into["worlds"] += 1
+def run_shard(what: WorldSweep, numbers: range, sums: Sums, jobs: int = 1) -> None:
+    """Run some worlds, `jobs` at a time, and add up what they counted; exit 1 when one fails."""
+    with ProcessPoolExecutor(jobs, get_context("fork")) if jobs > 1 else nullcontext() as pool:
+        worlds = {
+            number: pool.submit(what.run, number).result if pool else partial(what.run, number)
+            for number in numbers
+        }
+        for number, outcome in worlds.items():
+            try:
+                name, counted = outcome()
+            except Exception:
+                traceback.print_exc()
+                if pool:
+                    pool.shutdown(cancel_futures=True)
+                sys.exit(f"world {number} FAILED; again: {what.tool} --world {number}")
+            into = sums.setdefault(name, Counter())
+            into.update(counted)
+            into["worlds"] += 1
 
 
 def document(what: WorldSweep, commit: str, seconds: float, sums: Sums) -> str:
@@ -182,4 +199,15 @@ def document(what: WorldSweep, commit: str, seconds: float, sums: Sums) -> str:
     for name, counts in [*sums.items(), ("**all**", total)]:
         cells = [f"{sum(counts[one] for one in names):,}" for names in what.columns.values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    if what.kinds:
+        names = {
+            one.removeprefix(prefix)
+            for prefix in what.kinds.values()
+            for one in total
+            if one.startswith(prefix)
+        }
+        lines += ["", "| | " + " | ".join(what.kinds) + " |", "|---|" + "---:|" * len(what.kinds)]
+        for name in sorted(names):
+            cells = [f"{total[prefix + name]:,}" for prefix in what.kinds.values()]
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -176,6 +176,8 @@ def run(design: Design, seed: int, faults: list[Fault]) -> Outcome:
     for rank, found in enumerate(job.results):
         if whole:
             compare(rank, design.programs, found)
+    if design.kind != "all rails":
+        _compare_flow(job.processes)
     outcome = Outcome(job.net.counts[""])
     outcome.counted.update(job.net.delivered)
     outcome.counted["all rails gone"] += not whole
@@ -188,6 +190,17 @@ def run(design: Design, seed: int, faults: list[Fault]) -> Outcome:
     outcome.counted["messages"] += len(sent)
     outcome.counted["bytes"] += sum(action.size for action in sent)
     return outcome
+
+
+def _compare_flow(processes: list[Any]) -> None:
+    """Every message counts for its window and its credit once, however often it went."""
+    for process in processes:
+        for proc, there in process.pml.flow.peers.items():
+            rank = process.context.rank
+            flows = processes[proc.rank].pml.flow.peers.items()
+            here = next((flow for peer, flow in flows if peer.rank == rank), None)
+            counted = (here.taken, here.back) if here is not None else (0, 0)
+            assert (there.sent, there.spent) == counted, f"rank {rank} to {proc}: {counted}"
 
 
 def _run(process: Any, mine: list[Sent | Posted], design: Design) -> Any:

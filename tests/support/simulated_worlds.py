@@ -193,6 +193,9 @@ def world(number: int, folder: Path) -> tuple[World, Counter[str]]:
     )
     for rule, times in zip(trial.scenario.job.faults, outcome.delivered, strict=True):
         counted[f"fault {rule['what']}"] += times
+        counted[f"worlds with {rule['what']}"] = max(
+            counted[f"worlds with {rule['what']}"], times > 0
+        )
     return made, counted
 
 

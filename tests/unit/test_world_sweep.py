@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ import world_sweep  # noqa: E402
 from world_sweep import WorldSweep  # noqa: E402
 
 sys.path.pop(0)
+
+BAD = 8  # of `squares`
 
 
 class Worlds:
@@ -76,6 +79,32 @@ def test_the_last_line_says_that_all_passed_and_what_they_saw(
 ) -> None:
     world_sweep.main(Worlds().sweep, "Toys.", ["--worlds", "4"])
     assert capsys.readouterr().out.endswith("all 4 worlds passed: 12 twice\n")
+
+
+def squares(number: int) -> tuple[str, Counter[str]]:
+    """A world that another process can run."""
+    assert number != BAD, "this world is bad"
+    return "square", Counter({"struck": number, "bytes": 1, f"fault {number % 2}": number})
+
+
+def test_two_at_a_time_come_to_the_same(folder: Path) -> None:
+    sweep = replace(
+        Worlds().sweep, run=squares, kinds={"times": "fault ", "worlds": "worlds with "}
+    )
+    texts = []
+    for jobs in ("1", "2"):
+        world_sweep.main(sweep, "Toys.", ["--worlds", "7", "--record", "--jobs", jobs])
+        texts.append((folder / "docs" / "toy-sweep.md").read_text().splitlines()[4:])
+        (folder / "kept" / "toy-abc.json").unlink()
+    assert texts[0] == texts[1]
+    assert texts[0][-4:] == [
+        "| | times | worlds |",
+        "|---|---:|---:|",
+        "| 0 | 12 | 0 |",
+        "| 1 | 9 | 0 |",
+    ]
+    with pytest.raises(SystemExit, match=r"world 8 FAILED"):
+        world_sweep.main(sweep, "Toys.", ["--jobs", "2"])
 
 
 def test_a_world_that_fails_ends_it_and_the_next_run_goes_on(folder: Path) -> None:
