@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ompy.data.request import Waitable
+from ompy.engine.readers import LoopReaders
 
 if TYPE_CHECKING:
     from ompy.engine.real import RealEngine
@@ -28,6 +29,8 @@ class AsyncDriver:
         self._handle: asyncio.Handle | None = None
         self._idle_since = 0
         self._parked = False
+        self._readers = LoopReaders(engine.wakeup, loop, self._woken)
+        self._blind = False  # the kernel lets this loop not watch what wakes the rank
 
     async def wait(self, waitable: Waitable) -> None:
         """Return when `waitable` is complete. Cancelling the await leaves it as it is."""
@@ -38,7 +41,7 @@ class AsyncDriver:
         self._awaited += 1
         self._idle_since = self._engine.now()
         if self._awaited == 1:
-            self.loop.add_reader(self._engine.wakeup.fileno(), self._woken)
+            self._watch()
         self._continue()
         try:
             await future
@@ -46,6 +49,19 @@ class AsyncDriver:
             self._awaited -= 1
             if not self._awaited:
                 self._rest()
+
+    def _watch(self) -> None:
+        """Have the loop wake for news; where it cannot, the rank looks after every nap."""
+        if self._blind:
+            return
+        try:
+            self._readers.follow()
+        except OSError as problem:  # Linux: ELOOP, epoll descriptors in each other are too many
+            import warnings
+
+            self._blind = True
+            text = f"ompy looks for news every {NAP * 1000:.0f} ms: asyncio cannot watch: {problem}"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def _settle(self, future: asyncio.Future[None]) -> None:
         # a thread of the rank outside this loop may have completed it
@@ -71,6 +87,7 @@ class AsyncDriver:
             self._parked = True
             armed = self._engine.arm_pollers()
         if armed:
+            self._watch()
             self._handle = self.loop.call_later(NAP, self._round)
         else:
             self._continue()
@@ -93,4 +110,4 @@ class AsyncDriver:
             self._handle.cancel()
             self._handle = None
         self._unpark()
-        self.loop.remove_reader(self._engine.wakeup.fileno())
+        self._readers.rest()

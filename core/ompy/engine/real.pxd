@@ -26,6 +26,7 @@ cdef class RealEngine(Engine):
     cdef object _loop_kind
     cdef object _owner
     cdef long long _park_after
+    cdef object _readers
     cdef long long _nap_at
     cdef int _sleepers
     cdef int _rounds

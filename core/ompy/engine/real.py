@@ -29,6 +29,7 @@ from ompy.engine.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from ompy.engine.hub import Hub
+    from ompy.engine.readers import LoopReaders
 
 SAFETY_NAP: Final = 0.010  # s; reference performance.md 3e: 10 ms net for the store/load race
 HUB_AFTER: Final = 0.100  # s; arbitrary: idle long enough that importing uvloop hurts nobody
@@ -66,6 +67,7 @@ class RealEngine(Engine):
         "_nap_at",
         "_owner",
         "_park_after",
+        "_readers",
         "_rounds",
         "_sleepers",
         "_spin_for",
@@ -89,7 +91,8 @@ class RealEngine(Engine):
         self._owner = threading.get_ident()
         self._loop_kind = loop
         self._hub: Hub | None = None
-        self._hubless = False  # the kernel lets no event loop watch our wake-up descriptor
+        self._hubless = False  # the kernel lets no event loop watch what wakes us
+        self._readers: LoopReaders | None = None
         self._driver: object | None = None
         self._sleepers = 0
         self._rounds = 0
@@ -245,7 +248,7 @@ class RealEngine(Engine):
         return min(nap, remaining / 1e9) if remaining >= 0 else nap
 
     def _sleep(self, nap: float, idle: int) -> None:
-        if self._may_use_hub() and (self._hub is not None or self._may_start_hub(idle)):
+        if self._may_use_hub() and self._hub_watches(idle):
             self.hub().sleep(nap)
         else:
             ready = self.wakeup.ready(nap)
@@ -259,12 +262,16 @@ class RealEngine(Engine):
         events = sys.modules.get("asyncio.events")
         return events is None or events._get_running_loop() is None
 
-    def _may_start_hub(self, idle: int) -> bool:
+    def _hub_watches(self, idle: int) -> bool:
         """Not in exit hooks: with threading shut down nothing can import what asyncio needs."""
-        if self._hubless or idle < HUB_AFTER * 1e9 or not threading.main_thread().is_alive():
+        if self._hubless:
+            return False
+        if self._hub is None and (idle < HUB_AFTER * 1e9 or not threading.main_thread().is_alive()):
             return False
         try:
             self.hub()
+            assert self._readers is not None
+            self._readers.follow()
         except OSError as problem:  # Linux: ELOOP, epoll descriptors in each other are too many
             import warnings
 
@@ -274,21 +281,13 @@ class RealEngine(Engine):
         return not self._hubless
 
     def hub(self) -> Hub:
-        """The event loop to sleep in, made on first use; only for the owning thread.
-
-        Raises:
-            OSError: it cannot watch what wakes this rank.
-        """
+        """The event loop to sleep in, made on first use; only for the owning thread."""
         if self._hub is None:
             from ompy.engine.hub import Hub
+            from ompy.engine.readers import LoopReaders
 
-            made = Hub(self._loop_kind)
-            try:
-                made.loop.add_reader(self.wakeup.fileno(), self._woken)
-            except OSError:
-                made.close()
-                raise
-            self._hub = made
+            self._hub = Hub(self._loop_kind)
+            self._readers = LoopReaders(self.wakeup, self._hub.loop, self._woken)
         return self._hub
 
     def _woken(self) -> None:
@@ -316,6 +315,8 @@ class RealEngine(Engine):
 
     def close(self) -> None:
         """Give back the descriptors. The engine is of no use afterwards."""
+        if self._readers is not None:
+            self._readers.rest()
         if self._hub is not None:
             self._hub.close()
             self._hub = None

@@ -492,13 +492,18 @@ class Network:
         """
         return None
 
-    def descriptor(self, number: int) -> Source:
-        """A descriptor that a library has given, for `Readiness.add`; the library closes it.
+    def watch(self, descriptor: int) -> None:
+        """Wake a parked rank when a library's descriptor becomes readable, too.
+
+        The library closes it, after `unwatch`. One that is watched twice is unwatched twice.
 
         Raises:
-            LinkError: this world has none.
+            LinkError: this world has no descriptors.
         """
         raise LinkError("there are no descriptors here")
+
+    def unwatch(self, descriptor: int) -> None:
+        """Take back one `watch`; harmless if there is none."""
 
     def readiness(self) -> Readiness:
         """An empty set of sources."""

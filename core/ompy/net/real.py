@@ -21,7 +21,6 @@ from ompy.net.base import (
     Network,
     ProcessCopy,
     Readiness,
-    Source,
     Stream,
 )
 
@@ -139,11 +138,13 @@ class RealNetwork(Network):
         except LinkError:
             return None
 
-    def descriptor(self, number: int) -> Source:
-        """That descriptor as a source."""
-        from ompy.net.sockets import ForeignSource
+    def watch(self, descriptor: int) -> None:
+        """Beside our own poll set: it may be one itself."""
+        self._engine.wakeup.add_apart(descriptor)
 
-        return ForeignSource(number)
+    def unwatch(self, descriptor: int) -> None:
+        """No longer."""
+        self._engine.wakeup.remove_apart(descriptor)
 
     def readiness(self) -> Readiness:
         """A poll set that wakes this rank."""

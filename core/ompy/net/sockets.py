@@ -73,22 +73,6 @@ class SocketSource(Source):
         self.socket.close()
 
 
-class ForeignSource(Source):
-    """A descriptor that a library has made and closes.
-
-    Attributes:
-        number: of the descriptor.
-    """
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def close(self) -> None:
-        """Leave it to the library."""
-
-
 class SocketStream(SocketSource, Stream):
     """A TCP connection."""
 
@@ -344,8 +328,6 @@ class SocketReadiness(Readiness):
 def descriptor_of(source: Source) -> int:
     """The descriptor under a source, through any middleware around it."""
     while not isinstance(source, SocketSource):
-        if isinstance(source, ForeignSource):
-            return source.number
         source = source.inner  # type: ignore[attr-defined]
     return source.socket.fileno()
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -322,39 +320,3 @@ def test_a_word_is_looked_for_while_others_are_polled(engine: RealEngine, has_co
     assert 5 < writer.polls < 1000
     assert not engine.look_for(memory, 0, 1)
     engine.remove_poller(writer)
-
-
-@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
-def test_descriptors_nested_as_deep_as_the_kernel_allows(loop: str) -> None:
-    """As a provider's own may be: an event loop around our descriptor would be one too many."""
-    engine = RealEngine(1, loop=loop)
-    bell = os.eventfd(0, os.EFD_NONBLOCK)
-    chain: list[select.epoll] = []
-    number = bell
-    try:
-        while True:  # the deepest that our own set still takes
-            outer = select.epoll()
-            try:
-                outer.register(number, select.EPOLLIN)
-                engine.wakeup.add(outer.fileno(), lambda: None)
-            except OSError as problem:
-                assert problem.errno == errno.ELOOP
-                outer.close()
-                break
-            engine.wakeup.remove(outer.fileno())
-            chain.append(outer)
-            number = outer.fileno()
-        heard: list[int] = []
-        engine.wakeup.add(number, lambda: heard.append(os.eventfd_read(bell)))
-        long = 10**12
-        with pytest.warns(RuntimeWarning, match="sleeps without its event loop"):
-            engine._sleep(0.0, long)
-        os.eventfd_write(bell, 7)
-        engine._sleep(5.0, long)  # no second warning: it would be an error here
-        assert heard == [7]
-    finally:
-        engine.wakeup.remove(number)
-        for one in chain:
-            one.close()
-        os.close(bell)
-        engine.close()

@@ -22,9 +22,7 @@ cdef class LibfabricQueue(CompletionQueue):
     cdef unsigned long long _place
     cdef unsigned long long _read
     cdef object _readerr
-    cdef object _readiness
     cdef long long _room
-    cdef object _source
     cdef object _strerror
     cdef unsigned long long _where
     cdef public Contexts contexts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy import raw
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricError
-from ompy.net.base import LinkError, Readiness, Source
+from ompy.net.base import LinkError
 
 from ompy_components.nic.libfabric import direct
 from ompy_components.nic.libfabric.contexts import Contexts, Work
@@ -52,9 +52,7 @@ class LibfabricQueue(CompletionQueue):
         "_place",
         "_read",
         "_readerr",
-        "_readiness",
         "_room",
-        "_source",
         "_strerror",
         "_where",
         "contexts",
@@ -70,8 +68,6 @@ class LibfabricQueue(CompletionQueue):
         self._closing = domain.closing
         self._library = library
         self._descriptor = -1
-        self._readiness: Readiness | None = None
-        self._source: Source | None = None
         self._make_room(USUAL)
         self._error = library.ffi.new("char[]", ERROR_ROOM)
         self._open(depth)
@@ -114,13 +110,10 @@ class LibfabricQueue(CompletionQueue):
         number = ffi.new("int *", -1)
         try:
             self._library.control(self.fid.fid, GETWAIT, number, "the descriptor of a queue")
-            source = self._domain.network.descriptor(number[0])
+            self._domain.network.watch(number[0])
         except (FabricError, LinkError):
             return
         self._descriptor = number[0]
-        self._source = source
-        self._readiness = self._domain.network.readiness()
-        self._readiness.add(source, self)
 
     def read(self, most: int) -> list[Completion]:
         """What is done; makes the provider move things."""
@@ -209,9 +202,9 @@ class LibfabricQueue(CompletionQueue):
         """Give it back; harmless the second time."""
         if self.fid is None:
             return
-        if self._readiness is not None and self._source is not None:
-            self._readiness.remove(self._source)
-            self._readiness.close()
+        if self._descriptor >= 0:
+            self._domain.network.unwatch(self._descriptor)
+            self._descriptor = -1
         fid, self.fid = self.fid, None
         self._domain.forget(self)
         self._library.close(fid.fid, "a completion queue")

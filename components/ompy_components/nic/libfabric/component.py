@@ -12,7 +12,6 @@ from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.nic.fabric import FabricNic
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter, Values
-from ompy.net.base import LinkError
 
 LOADER_CACHE: Final = Path("/etc/ld.so.cache")  # glibc: names and places of all libraries
 
@@ -97,10 +96,8 @@ class LibfabricComponent(NicComponent):
         Raises:
             NotAvailable: there is no such library, or this is a virtual world.
         """
-        try:
-            context.network.descriptor(0)
-        except LinkError:
-            raise NotAvailable("a virtual world has no libfabric") from None
+        if context.network.virtual:
+            raise NotAvailable("a virtual world has no libfabric")
         from ompy_components.nic.libfabric.library import load
 
         library = load(self.values.library, self.values.sockets_waittime, self.values.compiled)
