@@ -195,6 +195,8 @@ def left_of(process: RankProcess, count: int) -> dict[str, int]:
         end.engine.wait_until(lambda: not module.sending.outstanding)
         if isinstance(end.engine, RealEngine):
             # before and after there is what a rank has that sleeps for long
+            end.engine.hub()
+            assert end.engine._hub_watches(0)
             end.engine.hub().sleep(0.001)
         return held(end)
 

@@ -83,7 +83,7 @@ class Wakeup:
         self.changes += 1
 
     def remove_apart(self, descriptor: int) -> None:
-        """Take back one `add_apart`; harmless if there is none. Call before the library closes it."""
+        """Take back one `add_apart`, if there is one, before the library closes it."""
         if descriptor not in self._apart:
             return
         self._apart[descriptor] -= 1
