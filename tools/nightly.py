@@ -41,6 +41,7 @@ STEPS = [
     tests("200 ends of conduits", f"{LAUNCHER}/test_conduit_ends.py", OMPY_EXIT_TRIALS="200"),
     tests("agents by a remote shell", f"{LAUNCHER}/test_remote.py", OMPY_EFFORT="2"),
     tests("agents in a tree", f"{LAUNCHER}/test_tree.py", OMPY_EFFORT="2"),
+    tests("agents by srun", f"{LAUNCHER}/test_slurm_agents.py", OMPY_EFFORT="2"),
     Step("the wheel, all of it", ["tools/try_wheel.py", "--all"]),
     tests("extras missing, each", "tests/proc/test_without_extras.py", OMPY_EFFORT="2"),
     tests("files named as modules", "tests/proc/test_shadow_modules.py", OMPY_EFFORT="2"),

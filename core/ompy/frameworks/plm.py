@@ -6,14 +6,14 @@ same for all of them (`ompy.runtime`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
     import socket
 
-API: Final[ApiVersion] = (2, 3)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
+API: Final[ApiVersion] = (2, 4)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
 AGENT_MODULE: Final = "ompy.runtime.remote_agent"  # what runs on another host: its `main`
 
 
@@ -42,9 +42,11 @@ class AgentLink:
         remote: it is no fork of the launcher: it says READY before it is told its job, and both
             sides let each other hear from them all the time, because a network does not say
             that a host is gone.
+        sealed: what is to be used in place of the channel once both ends have proven themselves;
+            the launcher's affair, None where nothing has to be proven. Since contract 2.4.
     """
 
-    __slots__ = ("channel", "host", "pid", "remote")
+    __slots__ = ("channel", "host", "pid", "remote", "sealed")
 
     def __init__(
         self, host: str, channel: socket.socket, pid: int, *, remote: bool = False
@@ -53,6 +55,7 @@ class AgentLink:
         self.channel = channel
         self.pid = pid
         self.remote = remote
+        self.sealed: Any = None
 
 
 class PlmComponent(Component):
@@ -110,3 +113,16 @@ class CommandPlm(PlmComponent):
             NotAvailable: there is no such command here; the text says why.
         """
         raise NotImplementedError
+
+    def secret(self) -> str | None:
+        """By what agents prove themselves, where the command does not protect their connection.
+
+        What is said to them is then sealed, and the job key goes over no wire. More words are put
+        behind those of `command`, so its last ones have to reach the agent as they are. Since
+        contract 2.4.
+
+        Returns:
+            The path of a file that all hosts have and only the user can read; empty for MUNGE;
+            None where the command sees to it itself, as ssh does.
+        """
+        return None

@@ -35,6 +35,7 @@ from ompy.runtime.spawn import Spawned, raise_open_files, spawn
 from ompy.runtime.warm import ExecInstead, WarmStart
 
 if TYPE_CHECKING:
+    from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.forked import ForkedRank
     from ompy.runtime.warm import Program
 
@@ -45,12 +46,15 @@ _SET_NAME: Final = 15  # Linux PR_SET_NAME
 LAUNCHER_GONE: Final = 1  # exit code nobody is left to read
 
 
-def serve(connection: Connection, warm: WarmStart | None = None) -> ForkedRank:
+def serve(
+    connection: Connection, warm: WarmStart | None = None, proof: AgentProof | None = None
+) -> ForkedRank:
     """Be an agent: run what the launcher at the other end says.
 
     Args:
         connection: to the launcher; it then belongs to the agent.
         warm: what this process has to be for ranks to be forks of it; None if it is not.
+        proof: by which this agent has proven itself, if it had to: the job key is in it.
 
     Returns:
         Not in the agent, which ends itself. In a fork of it that is a rank: what to run, once the
@@ -66,11 +70,15 @@ def serve(connection: Connection, warm: WarmStart | None = None) -> ForkedRank:
         if first is not None and first.kind is Kind.BRANCH:
             from ompy.runtime.relay import relay  # few agents become one
 
-            outcome = relay(connection, decoder, first)
+            outcome = relay(connection, decoder, first, proof)
         elif first is not None:
+            if proof is not None:
+                first = first._replace(body=proof.key + first.body)
             outcome = _run(connection, decoder, first, warm)
     except KeyboardInterrupt:  # meant for the launcher, before we left its terminal
         pass
+    except ControlError as problem:
+        outputs.tell(f"ompy-agent: error: {problem}\n")
     except BaseException as problem:
         if short := shortage(problem):
             outputs.tell(f"ompy-agent: error: {short}\n")
@@ -104,8 +112,11 @@ def _receive_first(connection: Connection, decoder: Decoder) -> Frame | None:
     """The first message, or None when the launcher has gone, or its host without a word."""
     while (frame := decoder.next()) is None:
         ready, _, _ = select.select([connection], [], [], START_PATIENCE)
-        if not ready or not receive(connection, decoder):
-            return None
+        try:
+            if not ready or not receive(connection, decoder):
+                return None
+        except BlockingIOError:  # half a record
+            continue
     if frame.kind not in {Kind.START, Kind.BRANCH}:
         raise ControlError(f"the first message is {frame.kind.name}, START was expected")
     return frame

@@ -13,6 +13,7 @@ from ompy.frameworks.plm import AgentLink
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Decoder, Frame, Kind
 from ompy.runtime.heartbeat import Heartbeat
+from ompy.runtime.pipes import connection_of
 from ompy.runtime.ranks import Stage
 
 SILENT: Final = "Nothing was heard of it for {:g} s: its host is down, or the way to it."
@@ -61,7 +62,7 @@ class AgentConnection:
         self._expected = False  # it lets us hear from it
         self._heartbeat: Heartbeat | None = None
         self._channel: Channel | None = Channel(
-            loop, link.channel, self._receive, self._gone, decoder
+            loop, connection_of(link), self._receive, self._gone, decoder
         )
 
     def begin_heartbeats(self, interval_s: float, misses: int, patience_s: float) -> None:

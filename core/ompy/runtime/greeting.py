@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy import __version__
 from ompy.frameworks.plm import AgentLink
@@ -27,8 +27,11 @@ from ompy.runtime.control import (
     encode,
     send_all,
 )
-from ompy.runtime.pipes import Connection
+from ompy.runtime.pipes import Connection, connection_of
 from ompy.runtime.tree import Branch, Tree, to_plain
+
+if TYPE_CHECKING:
+    from ompy.runtime.agent_proof import AgentProof, Invitation
 
 BANNER: Final = b"\0ompy-agent\0"  # arbitrary: what no login script prints
 PREFACE_LIMIT: Final = 1024 * 1024  # bytes; arbitrary: far more than any login script prints
@@ -62,7 +65,14 @@ class _Newcomer:
         missing: nodes of its subtree, its own first, that are not ready.
     """
 
-    def __init__(self, node: int, link: AgentLink, below: Sequence[Branch]) -> None:
+    def __init__(
+        self,
+        node: int,
+        link: AgentLink,
+        below: Sequence[Branch],
+        invitation: Invitation | None = None,
+    ) -> None:
+        self._invitation = invitation  # of one that has to prove itself
         self.node = node
         self.link = link
         self.below = below
@@ -84,17 +94,21 @@ class _Newcomer:
             NotAvailable: there will be nothing; the text says why.
         """
         try:
-            data = self.link.channel.recv(READ_SIZE)
+            data = connection_of(self.link).recvmsg(READ_SIZE)[0]
+        except BlockingIOError:  # half a record
+            return []
         except ConnectionError:
             data = b""
+        except ControlError as problem:
+            raise NotAvailable(self._story(str(problem))) from None
         if not data:
             raise NotAvailable(self._story(_how_it_ended(self.link)))
-        if self.found:
-            self.decoder.feed(data)
-        else:
-            self._look_for_banner(data)
         frames = []
         try:
+            if self.found:
+                self.decoder.feed(data)
+            else:
+                self._look_for_banner(data)
             while self.missing and (frame := self.decoder.next()) is not None:
                 frames.append(frame)
                 self._greeted(frame)
@@ -125,6 +139,11 @@ class _Newcomer:
         self.said += data
         before, banner, rest = self.said.partition(BANNER)
         if banner:
+            if self._invitation is not None:
+                sealed = self._invitation.accepted(self.link.channel, rest)
+                if sealed is None:  # not all of it is here
+                    return
+                self.link.sealed, rest = sealed
             self.found, self.said = True, before
             self.decoder.feed(rest)
         elif len(self.said) > PREFACE_LIMIT:
@@ -157,6 +176,7 @@ class Gathering:
         concurrent: int,
         told: Callable[[int, Mapping[str, Any]], object] = lambda _node, _facts: None,
         parent: Connection | None = None,
+        proof: AgentProof | None = None,
     ) -> None:
         """Prepare; `run` runs.
 
@@ -167,12 +187,14 @@ class Gathering:
             concurrent: how many may be on their way at the same time.
             told: gets node and greeting of each that is ready.
             parent: where nothing is to come from until all are ready.
+            proof: of agents that have to prove themselves; None if none has.
         """
         self._tree = tree
         self._links = links
         self._concurrent = concurrent
         self._told = told
         self._parent = parent
+        self._proof = proof
         self._timeout = 0.0
         self._unstarted = tree.children()
         self._newcomers: dict[int, _Newcomer] = {}  # by descriptor
@@ -183,9 +205,9 @@ class Gathering:
         if parent is not None:
             self._watch.register(parent.fileno(), select.POLLIN)
 
-    def _expect(self, node: int, link: AgentLink) -> None:
+    def _expect(self, node: int, link: AgentLink, invitation: Invitation | None = None) -> None:
         below = self._tree.below(node) if link.remote else []  # a fork starts nobody
-        self._newcomers[link.channel.fileno()] = _Newcomer(node, link, below)
+        self._newcomers[link.channel.fileno()] = _Newcomer(node, link, below, invitation)
         self._watch.register(link.channel.fileno(), select.POLLIN)
 
     def run(self, timeout_s: float) -> Mapping[int, Greeting]:
@@ -218,10 +240,24 @@ class Gathering:
         """As many at a time as may be: each is a process here, and one more login there."""
         starting = sum(newcomer.starting for newcomer in self._newcomers.values())
         while self._unstarted and starting < self._concurrent:
-            branch = self._unstarted.pop(0)
-            self._links[branch.node] = start_by(branch.command, branch.host)
-            self._expect(branch.node, self._links[branch.node])
+            self._start(self._unstarted.pop(0))
             starting += 1
+
+    def _start(self, branch: Branch) -> None:
+        invitation = self._proof.invite() if branch.proven and self._proof is not None else None
+        words = () if invitation is None else invitation.words
+        link = self._links[branch.node] = start_by((*branch.command, *words), branch.host)
+        self._expect(branch.node, link, invitation)
+        if invitation is None:
+            return
+        from ompy.runtime.credentials import CredentialError  # few agents have to
+
+        try:
+            send_all(link.channel, invitation.letter())
+        except CredentialError as problem:
+            raise NotAvailable(f"no agent on host {branch.host}: {problem}") from None
+        except OSError:  # it has ended already: its channel will say so
+            pass
 
     def _hear(self, newcomer: _Newcomer) -> None:
         for frame in newcomer.read():
@@ -241,10 +277,9 @@ class Gathering:
             "concurrent": self._concurrent,
         }
         body = json.dumps(to_plain(newcomer.below), separators=(",", ":")).encode()
-        channel = newcomer.link.channel
-        channel.settimeout(self._timeout)
+        newcomer.link.channel.settimeout(self._timeout)
         try:
-            send_all(channel, encode(Kind.BRANCH, header, body))
+            send_all(connection_of(newcomer.link), encode(Kind.BRANCH, header, body))
         except TimeoutError:
             text = f"the agent on host {newcomer.link.host} does not take what it is to start"
             raise NotAvailable(text) from None

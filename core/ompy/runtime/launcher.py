@@ -14,9 +14,11 @@ from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 from ompy.runtime.early_agent import discard
 from ompy.runtime.job_events import SILENT, Voice
+from ompy.runtime.pipes import connection_of
 from ompy.runtime.tree import Branch, Tree, parents
 
 if TYPE_CHECKING:
+    from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.greeting import Greeting
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
@@ -99,14 +101,15 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, voice: Voice = SILE
             if not isinstance(plm, CommandPlm):
                 links[node] = plm.start_agent(target)
         discard()
+        proof = _proof(starts)
         greetings: Mapping[int, Greeting] = {}
         if len(links) < len(starts) or any(link.remote for link in links.values()):
             from ompy.runtime.greeting import Gathering
 
-            gathering = Gathering(tree, links, options.concurrent)
+            gathering = Gathering(tree, links, options.concurrent, proof=proof)
             greetings = gathering.run(options.start_timeout_ms / 1000)
             job = _with_cores(job, greetings)
-        _tell(job, links, options)
+        _tell(job, links, options, proof.key if proof is not None else os.urandom(KEY_SIZE))
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start
 
@@ -136,8 +139,32 @@ def _branches(starts: Starts, radix: int) -> list[Branch]:
         assert isinstance(plm, CommandPlm), "that is how they were chosen"
         for node, parent in parents(ours, radix if plm.anywhere else 0).items():
             target = starts[node][1]
-            found.append(Branch(node, parent, target.name, tuple(plm.command(target))))
+            command = tuple(plm.command(target))
+            found.append(Branch(node, parent, target.name, command, plm.secret() is not None))
     return found
+
+
+def _proof(starts: Starts) -> AgentProof | None:
+    """By what agents prove themselves whose connections nothing else protects.
+
+    Raises:
+        NotAvailable: they cannot.
+    """
+    found = {plm.secret(): plm.name for plm, _ in starts if isinstance(plm, CommandPlm)}
+    found.pop(None, None)
+    if not found:
+        return None
+    from ompy.runtime.agent_proof import AgentProof
+    from ompy.runtime.credentials import CredentialError
+
+    secret, name = found.popitem()
+    try:
+        return AgentProof(secret or "")
+    except CredentialError as problem:
+        raise NotAvailable(
+            f"{problem}. What plm {name} starts agents by carries the job key otherwise, and "
+            f"whoever reads the network could read it; where nobody can: --mca plm_{name}_seal none"
+        ) from None
 
 
 def _with_cores(job: Job, greetings: Mapping[int, Greeting]) -> Job:
@@ -150,13 +177,15 @@ def _with_cores(job: Job, greetings: Mapping[int, Greeting]) -> Job:
     return job._replace(oversubscribed=job.oversubscribed or crowded)
 
 
-def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions) -> None:
+def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key: bytes) -> None:
     """Send each agent its job and the key all its processes share; they tell those below.
+
+    An agent that has proven itself has the key.
 
     Raises:
         NotAvailable: a remote one does not read it.
     """
-    body = os.urandom(KEY_SIZE) + json.dumps(job.to_dict(), separators=(",", ":")).encode()
+    body = json.dumps(job.to_dict(), separators=(",", ":")).encode()
     for node, link in links.items():
         header = {
             "node": node,
@@ -169,11 +198,11 @@ def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions) -> N
             "start_timeout_ms": options.start_timeout_ms,
             "attach_timeout_ms": options.attach_timeout_ms,
         }
-        frame = encode(Kind.START, header, body)
+        frame = encode(Kind.START, header, body if link.sealed is not None else key + body)
         if link.remote:
             link.channel.settimeout(options.start_timeout_ms / 1000)
         try:
-            send_all(link.channel, frame)
+            send_all(connection_of(link), frame)
         except TimeoutError:
             raise NotAvailable(f"the agent on host {link.host} does not take its job") from None
         except OSError:  # it has ended already: its channel will say so

@@ -7,6 +7,7 @@ import socket
 from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
+    from ompy.frameworks.plm import AgentLink
     from ompy.runtime.sealed_connection import (
         SealedConnection,  # with hashes, which few agents need
     )
@@ -62,6 +63,12 @@ class PipePair:
 
 
 Connection = Union[socket.socket, PipePair, "SealedConnection"]
+
+
+def connection_of(link: AgentLink) -> Connection:
+    """What an agent is talked to over."""
+    found: Connection = link.channel if link.sealed is None else link.sealed
+    return found
 
 
 def writing_descriptor(connection: Connection) -> int:

@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ompy.engine.reactor import Reactor
 from ompy.frameworks.plm import AgentLink
@@ -27,6 +27,9 @@ from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.pipes import Connection
 from ompy.runtime.tree import Tree, from_plain
 
+if TYPE_CHECKING:
+    from ompy.runtime.agent_proof import AgentProof
+
 RETRY: Final = 0.02  # s; arbitrary: how often what a killed agent has left is killed again
 START_PATIENCE: Final = 600.0  # s; arbitrary: as that of other agents
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
@@ -35,13 +38,16 @@ _TO_ALL: Final = frozenset(
 )
 
 
-def relay(connection: Connection, decoder: Decoder, branch: Frame) -> int:
+def relay(
+    connection: Connection, decoder: Decoder, branch: Frame, proof: AgentProof | None = None
+) -> int:
     """Start the agents below and pass messages on until the parent goes. The exit code.
 
     Args:
         connection: to the parent: the launcher or another relay.
         decoder: what was read from it.
         branch: which agents there are below.
+        proof: of this agent, if it had to prove itself: those below have to likewise.
     """
     control_process(_SET_NAME, b"ompy-relay")
     node = int(branch.header["node"])
@@ -51,7 +57,7 @@ def relay(connection: Connection, decoder: Decoder, branch: Frame) -> int:
     def tell(ready: int, facts: Mapping[str, Any]) -> None:
         send_all(connection, encode(Kind.READY, {**facts, "node": ready}))
 
-    gathering = Gathering(tree, links, branch.header["concurrent"], tell, connection)
+    gathering = Gathering(tree, links, branch.header["concurrent"], tell, connection, proof)
     try:
         greetings = gathering.run(branch.header["timeout_s"])
     except NotAvailable as problem:
@@ -60,7 +66,8 @@ def relay(connection: Connection, decoder: Decoder, branch: Frame) -> int:
         return 1
     except ParentGone:
         return 1
-    return Relay(connection, decoder, node, tree, links, greetings).run()
+    key = proof.key if proof is not None else b""
+    return Relay(connection, decoder, node, tree, links, greetings, key).run()
 
 
 def _fork_agent(connection: Connection) -> AgentLink:
@@ -99,6 +106,7 @@ class Relay:
         tree: Tree,
         links: Mapping[int, AgentLink],
         greetings: Mapping[int, Greeting],
+        key: bytes,
     ) -> None:
         """Take over; `run` runs.
 
@@ -109,7 +117,9 @@ class Relay:
             tree: the agents below.
             links: to this host's agent and to those that were started from here, by node.
             greetings: what these have said.
+            key: of the job, where it does not come with START.
         """
+        self._key = key
         self._node = node
         self._tree = tree
         self._loop = Reactor()
@@ -187,7 +197,7 @@ class Relay:
                 "heartbeat_ms": 0 if own else header["heartbeat_ms"],
                 "heartbeat_misses": header["agent_misses"],  # a relay is no launcher: no debugger
             }
-            child.send(Kind.START, theirs, frame.body)
+            child.send(Kind.START, theirs, self._key + frame.body if own else frame.body)
             patience_s = header["start_timeout_ms"] / 1000
             child.begin_heartbeats(interval_s, header["agent_misses"], patience_s)
         if interval_s:

@@ -1,6 +1,7 @@
 """The agent as another host's remote shell starts it (`agent_command.py` has the words).
 
-Its standard input and output are the control connection to the launcher. It is two processes:
+Its standard input and output are the control connection to the launcher; where nothing protects
+that, it proves itself first (`agent_proof.py`). It is two processes:
 the agent proper, and a guard that is its parent. Whichever of them is killed, the other sees to
 it that nothing of the job stays on this host.
 """
@@ -12,16 +13,18 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from ompy import __version__
+from ompy import __version__, outputs
 from ompy.runtime.agent import LAUNCHER_GONE, PATIENCE, serve
 from ompy.runtime.control import Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, control_process, kill_descendants
 from ompy.runtime.greeting import BANNER
-from ompy.runtime.pipes import PipePair
+from ompy.runtime.pipes import Connection, PipePair
 from ompy.runtime.warm import WarmStart
 
 if TYPE_CHECKING:
+    from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.forked import ForkedRank
+    from ompy.runtime.sealed_connection import SealedConnection
 
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
 _SET_PDEATHSIG: Final = 1  # Linux PR_SET_PDEATHSIG
@@ -55,14 +58,32 @@ def _be_agent(guard: int) -> ForkedRank:
     warm = WarmStart()
     signal.signal(signal.SIGTERM, end_at_once)
     control_process(_SET_PDEATHSIG, signal.SIGTERM)
-    connection = PipePair(os.dup(0), os.dup(1))
+    channel = PipePair(os.dup(0), os.dup(1))
+    connection: Connection = channel
+    proof: AgentProof | None = None
     try:
         if os.getppid() != guard:  # it died before the line above the last
             raise BrokenPipeError
-        send_all(connection, BANNER + encode(Kind.READY, _facts()))
+        if len(sys.argv) > 1:
+            connection, proof = _prove(channel, *sys.argv[1:])
+            send_all(connection, encode(Kind.READY, _facts()))
+        else:
+            send_all(connection, BANNER + encode(Kind.READY, _facts()))
     except OSError:  # nobody is there to hear it
         os._exit(LAUNCHER_GONE)
-    return serve(connection, warm)
+    return serve(connection, warm, proof)
+
+
+def _prove(channel: PipePair, name: str, secret: str) -> tuple[SealedConnection, AgentProof]:
+    """Prove this agent to who has started it and the other way round."""
+    from ompy.runtime.agent_proof import accept  # few agents have to
+    from ompy.runtime.credentials import CredentialError
+
+    try:
+        return accept(channel, name, secret, BANNER)
+    except CredentialError as problem:
+        outputs.tell(f"ompy-agent: error: host {os.uname().nodename}: {problem}\n")
+        os._exit(LAUNCHER_GONE)
 
 
 def end_at_once(*_: object) -> NoReturn:

@@ -59,10 +59,24 @@ class SealedConnection:
             BlockingIOError: no record is whole by now.
             ControlError: what came was not sealed by the other end.
         """
-        room = self._opener.room()
-        data = self._inner.recvmsg(len(room), 0, flags)[0]
+        data = self._inner.recvmsg(len(self._opener.room()), 0, flags)[0]
         if not data:
             return b"", [], 0, None
+        found = self.feed(data)
+        if not found:
+            raise BlockingIOError
+        return found, [], 0, None
+
+    def feed(self, data: bytes) -> bytes:
+        """Take in what was read from the connection below. What whole records say.
+
+        Args:
+            data: no more than a control connection is read at a time.
+
+        Raises:
+            ControlError: it was not sealed by the other end.
+        """
+        room = self._opener.room()
         room[: len(data)] = data
         self._opener.received(len(data))
         found = []
@@ -71,9 +85,7 @@ class SealedConnection:
                 found.append(bytes(self._opener.plain))
         except SealError as problem:
             raise ControlError(str(problem)) from None
-        if not found:
-            raise BlockingIOError
-        return b"".join(found), [], 0, None
+        return b"".join(found)
 
     def send(self, data: bytes | memoryview, _flags: int = 0) -> int:
         """Write the beginning of `data`. How much went.

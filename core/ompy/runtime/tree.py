@@ -16,12 +16,14 @@ class Branch(NamedTuple):
         parent: index of the host whose agent starts it, or `LAUNCHER`.
         host: its name, for messages.
         command: what starts it there: a path and arguments; they name no secret.
+        proven: what carries its connection does not protect that (`agent_proof.py`).
     """
 
     node: int
     parent: int
     host: str
     command: tuple[str, ...]
+    proven: bool = False
 
 
 def parents(nodes: Sequence[int], radix: int) -> dict[int, int]:
@@ -90,4 +92,7 @@ def to_plain(branches: Sequence[Branch]) -> list[Any]:
 
 def from_plain(values: Sequence[Sequence[Any]]) -> list[Branch]:
     """The inverse of `to_plain`."""
-    return [Branch(node, parent, host, tuple(command)) for node, parent, host, command in values]
+    return [
+        Branch(node, parent, host, tuple(command), proven)
+        for node, parent, host, command, proven in values
+    ]

@@ -5,7 +5,7 @@ import os
 import socket
 
 import pytest
-from ompy.runtime.passive.credentials import CredentialError, Munge, SecretFile
+from ompy.runtime.credentials import CredentialError, Munge, SecretFile
 from ompy.runtime.passive.meeting import (
     MeetingError,
     connect,

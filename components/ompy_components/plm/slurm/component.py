@@ -11,8 +11,13 @@ from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Values
 from ompy.runtime.agent_command import agent_words
 from ompy.runtime.allocation import JOB_VARIABLE, allocated_hosts
+from ompy.runtime.launchers import SECRET
 
 # One step on one host, beside other steps; each byte at once and as it is; no other wire-up.
+SEALS: Final = {
+    "mac": "they prove themselves by MUNGE, or by OMPY_SECRET_FILE where that is set",
+    "none": "whoever reads what srun carries has the job key",
+}
 STEP: Final = ("--nodes=1", "--ntasks=1", "--overlap", "--unbuffered", "--quiet", "--mpi=none")
 
 
@@ -46,6 +51,15 @@ class SlurmPlm(CommandPlm):
             "Python of the other hosts that has ompy; empty for the path of the launcher's own.",
             level=2,
         ),
+        Parameter(
+            "seal",
+            "string",
+            "mac",
+            "How agents are kept safe from somebody between the hosts, as srun is not: by proofs "
+            "and a MAC, or not at all.",
+            level=3,
+            choices=SEALS,
+        ),
     )
 
     def open(self, values: Values) -> None:
@@ -61,6 +75,10 @@ class SlurmPlm(CommandPlm):
     def reaches(self, target: Target) -> bool:
         """The hosts of the allocation."""
         return any(host == target.name for host, _ in allocated_hosts(os.environ) or ())
+
+    def secret(self) -> str | None:
+        """The file that proves agents, or MUNGE; None if the user wants neither."""
+        return None if self.values.seal == "none" else os.environ.get(SECRET, "")
 
     def command(self, target: Target) -> list[str]:
         """The local command that starts an agent there. It names no secret.

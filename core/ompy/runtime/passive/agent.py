@@ -18,13 +18,13 @@ from typing import Any, Final, NoReturn
 
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import ControlError, Decoder, Frame, Kind, encode
+from ompy.runtime.credentials import CredentialError, Credentials, credentials
 from ompy.runtime.descendants import control_process
 from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.launchers import LauncherError, Membership, membership
 from ompy.runtime.leaving import News
 from ompy.runtime.modex import ModexStore
 from ompy.runtime.passive.coordinator import PassiveCoordinator, say
-from ompy.runtime.passive.credentials import CredentialError, Credentials, credentials
 from ompy.runtime.passive.farewell import FarewellServer
 from ompy.runtime.passive.meeting import PROOF_TIMEOUT, MeetingError, connect, prove_as_agent
 from ompy.runtime.passive.step_watch import (

@@ -23,9 +23,9 @@ from ompy.mca.registry import Registry
 from ompy.mca.settings import gather
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Frame, Kind
+from ompy.runtime.credentials import CredentialError, Credentials
 from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.launchers import Membership
-from ompy.runtime.passive.credentials import CredentialError, Credentials
 from ompy.runtime.passive.meeting import (
     PROOF_TIMEOUT,
     SALT_SIZE,

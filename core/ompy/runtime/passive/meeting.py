@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy import __version__
 from ompy.net.records import session_keys
-from ompy.runtime.passive.credentials import CredentialError, Credentials, node_address
+from ompy.runtime.credentials import CredentialError, Credentials, node_address
 from ompy.runtime.sealed_connection import SealedConnection
 
 MAGIC: Final = b"ompymeet"
