@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
-import io
+import contextlib
 import os
-import shutil
+import signal
 import sys
 import tempfile
 import time
-from importlib import metadata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -23,6 +20,11 @@ from ompy.cli.forms import PACKAGES, described, is_editable
 PROGRAM: Final = "ompy build"
 WRONG: Final = 1  # exit codes, as of `ompy conformance`
 IMPOSSIBLE: Final = 2
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """A signal asks to end; which one is its argument."""
 
 
 @click.command("build")
@@ -31,29 +33,76 @@ def build() -> None:
 
     For an installation that is interpreted because there was no C compiler, or OMPY_PURE=1. Needs a
     C compiler and Cython (pip install 'ompy[build]'), and a minute on two cores. Ends with 2 where
-    it cannot be done, with 1 when it fails; then nothing has changed.
+    it cannot be done, with 1 when it fails, with 130 after Ctrl-C; then nothing has changed.
     """
     root = Path(ompy.__file__).resolve().parent.parent
     _check(root)
-    from ompy.cli.building import cached, compiling
+    from ompy.cli.building import compiling
     from ompy.cli.building.processes import WorkFailed
     from ompy.cli.building.translating import TranslationError
 
+    begun = time.monotonic()
     try:
-        compiling.probe()
+        with _alone(root), _signals_raise():
+            compiling.probe()
+            click.echo(
+                f"{PROGRAM}: compiling the hot modules in {root}, a minute on two cores", err=True
+            )
+            _compile(root)
     except compiling.CompilerError as problem:
         _end(f"there is no C compiler that can be used: {problem}", IMPOSSIBLE)
-    click.echo(f"{PROGRAM}: compiling the hot modules in {root}, a minute on two cores", err=True)
-    begun = time.monotonic()
+    except (TranslationError, WorkFailed, OSError) as problem:
+        _end(f"{problem}; nothing has changed", WRONG)
+    except Interrupted as interrupted:
+        _end("interrupted; nothing has changed", 128 + int(interrupted.args[0]))
+    click.echo(f"{PROGRAM}: {described()} in {time.monotonic() - begun:.0f} s", err=True)
+
+
+def _compile(root: Path) -> None:
+    from ompy.cli.building import cached, compiling, installing
+
     with tempfile.TemporaryDirectory(prefix="ompy-build-") as folder:
         tree = Path(folder).resolve() / "tree"
         compiling.copy_tree([root / package for package in PACKAGES], tree)
-        try:
-            files = cached.build(tree, os.environ.get("OMPY_BUILD_CACHE", ""))
-        except (TranslationError, WorkFailed) as problem:
-            _end(str(problem), WRONG)
-        _install(files, tree, root)
-    click.echo(f"{PROGRAM}: {described()} in {time.monotonic() - begun:.0f} s", err=True)
+        files = cached.build(tree, os.environ.get("OMPY_BUILD_CACHE", ""))
+        installing.install(files, tree, root, ENDING)
+
+
+@contextlib.contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """No other build of this installation meanwhile; end the program if there is one."""
+    import fcntl
+
+    folder = os.open(root / PACKAGES[0], os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # no locks on this file system: as if it were alone
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _end(f"another one is compiling {root}", IMPOSSIBLE)
+        yield
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def _signals_raise() -> Iterator[None]:
+    """End by an exception, so that what was begun is cleared away."""
+    process = os.getpid()
+
+    def interrupt(number: int, _: object) -> None:
+        if os.getpid() != process:  # a fork, which compiles one module
+            os._exit(128 + number)
+        for each in ENDING:
+            signal.signal(each, signal.SIG_IGN)  # clearing away takes a moment
+        raise Interrupted(number)
+
+    before = {each: signal.signal(each, interrupt) for each in ENDING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _check(root: Path) -> None:
@@ -64,48 +113,20 @@ def _check(root: Path) -> None:
             "`pip install .` installs compiled ones",
             IMPOSSIBLE,
         )
-    if not os.access(root / PACKAGES[0], os.W_OK):
-        _end(f"{root} cannot be written to by this user", IMPOSSIBLE)
+    from ompy.cli.building import installing
+
+    try:
+        record = installing.record_path()
+    except installing.NoRecordError as problem:
+        _end(str(problem), IMPOSSIBLE)
+    packages = [root / package for package in PACKAGES]
+    for path in (record, *packages, *(at for package in packages for at in package.rglob("*/"))):
+        if not os.access(path, os.W_OK):
+            _end(f"{path} cannot be written to by this user", IMPOSSIBLE)
     try:
         import Cython.Build.SharedModule  # noqa: F401
     except ImportError as problem:
         _end(f"Cython is missing ({problem}): pip install 'ompy[build]'", IMPOSSIBLE)
-
-
-def _install(files: list[Path], made: Path, root: Path) -> None:
-    """Move extensions beside their sources, and have `pip uninstall` know of them."""
-    record = _record()
-    with record.open("a", newline="") as known:
-        rows = csv.writer(known, lineterminator="\n")  # sha256, as the wheel format has it
-        for path in files:
-            inside = path.relative_to(made)
-            digest = hashlib.sha256(path.read_bytes()).digest()
-            told = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-            rows.writerow([inside.as_posix(), f"sha256={told}", path.stat().st_size])
-    for path in files:
-        target = root / path.relative_to(made)
-        beside = target.with_name(f"{target.name}.new")  # one that runs keeps what it has mapped
-        shutil.copyfile(path, beside)
-        beside.chmod(0o755)
-        beside.replace(target)
-
-
-def _record() -> Path:
-    """The list of what the distribution has installed, without what an earlier build has added."""
-    distribution = metadata.distribution("ompy")
-    path = Path(str(distribution.locate_file("")), *_named(distribution).parts)
-    rows = list(csv.reader(io.StringIO(path.read_text())))
-    with path.open("w", newline="") as known:
-        kept = [row for row in rows if not row[0].endswith(".so")]
-        csv.writer(known, lineterminator="\n").writerows(kept)
-    return path
-
-
-def _named(distribution: metadata.Distribution) -> metadata.PackagePath:
-    found = next((path for path in distribution.files or () if path.name == "RECORD"), None)
-    if found is None:
-        _end("this installation has no list of its files (RECORD)", IMPOSSIBLE)
-    return found
 
 
 def _end(text: str, code: int) -> NoReturn:

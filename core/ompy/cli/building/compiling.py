@@ -87,7 +87,15 @@ def probe() -> None:
     with tempfile.TemporaryDirectory(prefix="ompy-build-") as folder:
         source = Path(folder, "probe.c")
         source.write_text(PROBE)
-        compile_extension(source, source.with_suffix(".so"))
+        try:
+            compile_extension(source, source.with_suffix(".so"))
+        except CompilerError as problem:
+            if "Python.h" not in str(problem):
+                raise
+            raise CompilerError(
+                f"the headers of {sys.executable} are missing (Debian and Ubuntu: apt install "
+                f"python3-dev; Fedora: dnf install python3-devel): {problem}"
+            ) from None
 
 
 def suffix() -> str:
