@@ -2,8 +2,9 @@
 """Install the wheel into an empty environment outside the tree, and use it there as people do.
 
     python tools/try_wheel.py           what CI does: the gate `wheel` of tools/check.py
-    python tools/try_wheel.py --all     also every BTL's kit, and `ompy build` of a pure
-                                        installation (tools/nightly.py)
+    python tools/try_wheel.py --all     also every BTL's kit, `ompy build` of a pure
+                                        installation, the wheel compiled anew in another folder
+                                        (tools/nightly.py)
     python tools/try_wheel.py --tree DIR    only build, and unpack the wheel there
 
 The sdist and a wheel of it have to hold what the wheel of the tree holds. Then, with nothing but
@@ -41,6 +42,8 @@ TIME_LIMIT: Final = 300  # s of a command; arbitrary, far beyond what any takes
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PURE_TOO: Final = ("ompy-run -n 2 python ring.py", "ompy sim -n 2 ring.py", "ompy-info --all")
 COMPILED: Final = r"compiled \((\d+) of \1 modules\)"
+# one that is stopped half way, and another that finds it at work
+STOPPED: Final = "{ OMPY_BUILD_CACHE= timeout -s INT 15 ompy build; } & sleep 5; ompy build; wait"
 COMPLETING: Final = "COMPLETE=bash_complete COMP_CWORD"
 
 
@@ -89,15 +92,20 @@ def contents(path: Path) -> dict[str, bytes]:
         return {name: opened.read(name) for name in names}
 
 
-def compare(sdist: Path, made: Path, folder: Path) -> list[str]:
-    """What differs between the wheel of the tree and that of the sdist."""
+def compare(sdist: Path, made: Path, folder: Path, **environment: str) -> list[str]:
+    """What differs between the wheel of the tree and that of the sdist, in another folder."""
     with tarfile.open(sdist) as opened:
         opened.extractall(folder, filter="data")
     (source,) = folder.glob("ompy-*")
-    ours, theirs = contents(made), contents(wheel(source, folder / "wheel"))
+    before = os.umask(0o077)  # nor does a wheel tell of this
+    again = wheel(source, folder / "wheel", **environment)
+    os.umask(before)
+    if made.read_bytes() == again.read_bytes():
+        return []
+    ours, theirs = contents(made), contents(again)
     names = sorted(ours.keys() ^ theirs.keys())
     names += [name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]]
-    return [f"{name} is not the same in a wheel of the sdist" for name in names]
+    return [f"{name} is not the same in a wheel of the sdist" for name in names or ["RECORD"]]
 
 
 # Installing
@@ -236,6 +244,8 @@ def try_the_rest(environment: Environment, made: Path, folder: Path) -> list[str
     steps = (
         Run("ompy-info --version", r"interpreted (?s:.)*ompy build"),
         Run("CC=false ompy build", "there is no C compiler", 2),
+        Run(STOPPED, r"another one is compiling(?s:.)*interrupted; nothing has changed"),
+        Run("ompy-info --version", "interpreted"),
         Run("ompy build", COMPILED),
         Run("ompy build", COMPILED),  # what is there is replaced
         *map(Run, PURE_TOO),
@@ -244,7 +254,8 @@ def try_the_rest(environment: Environment, made: Path, folder: Path) -> list[str
     for step in steps:
         wrong += environment.run([step], OMPY_BUILD_CACHE=str(CACHE))
     pip("--python", str(environment.home), "uninstall", "-q", "-y", "ompy")
-    left = [str(path) for path in environment.home.rglob("*.so") if "/ompy" in str(path)]
+    inside = (path.relative_to(environment.home) for path in environment.home.rglob("*"))
+    left = [path for path in inside if "ompy" in str(path)]
     return wrong + [f"uninstalled, {path} is still there" for path in left]
 
 
@@ -264,7 +275,8 @@ def main() -> None:
             (information,) = given.tree.glob("*.dist-info")
             shutil.rmtree(information)  # whose tests run has ompy installed already
             return
-        wrong = compare(sdist, made, folder / "sdist")
+        anew = {"OMPY_BUILD_CACHE": ""} if given.all else {}
+        wrong = compare(sdist, made, folder / "sdist", **anew)
         environment = Environment(folder)
         wrong += try_it(environment, made)
         if given.all:

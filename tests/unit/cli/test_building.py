@@ -87,6 +87,12 @@ def test_works_run_and_the_first_that_fails_is_told(tmp_path: Path) -> None:
     with pytest.raises(WorkFailed, match=r"(?s)bad: .*half of it.*the other half"):
         list(Forks(2).run(iter([*works, ("bad", fail)])))
 
+    def refuse() -> None:
+        raise compiling.CompilerError("cc: out of memory")
+
+    with pytest.raises(WorkFailed, match=r"^worse: cc: out of memory$"):
+        list(Forks(2).run(iter([("worse", refuse)])))
+
 
 @pytest.mark.parametrize("command", ["false", "no-such-compiler"])
 def test_a_compiler_that_does_not_work(command: str, monkeypatch: pytest.MonkeyPatch) -> None:

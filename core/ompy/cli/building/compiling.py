@@ -23,7 +23,7 @@ from ompy.cli.building.modules import (
     hot_modules,
     optimiser_of,
 )
-from ompy.cli.building.processes import Forks
+from ompy.cli.building.processes import Forks, RefusalError
 from ompy.cli.building.progress import Progress
 from ompy.cli.building.translating import Translator, translate_shared
 
@@ -32,7 +32,7 @@ KEPT: Final = ("-D", "-f", "-m", "-I", "-pthread")  # of the options Python itse
 DROPPED: Final = ("-flto", "-fprofile", "-fdebug")  # Python's own business
 
 
-class CompilerError(Exception):
+class CompilerError(RefusalError):
     """There is no C compiler that can make extension modules; the text says what it said."""
 
 

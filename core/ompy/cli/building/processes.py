@@ -12,6 +12,10 @@ from typing import NamedTuple
 FAILED = 1  # exit code of a fork whose work raised
 
 
+class RefusalError(Exception):
+    """What a piece of work raises when its text says it all."""
+
+
 class WorkFailed(Exception):
     """A piece of work raised; the text is the last line of what it said, and what it was."""
 
@@ -91,6 +95,9 @@ class Forks:
 def _code_of(work: Callable[[], object]) -> int:
     try:
         work()
+    except RefusalError as problem:
+        print(problem, file=sys.stderr)
+        return FAILED
     except BaseException as problem:
         traceback.print_exc()
         print(problem, file=sys.stderr)

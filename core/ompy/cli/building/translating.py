@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ompy.cli.building.modules import SHARED, dotted, hot_modules
+from ompy.cli.building.processes import RefusalError
 
 DIRECTIVES: Final = {
     "language_level": 3,
@@ -77,7 +78,7 @@ cdef class Sample:
 """
 
 
-class TranslationError(Exception):
+class TranslationError(RefusalError):
     """Cython refuses a module; it has said why on standard error."""
 
 
