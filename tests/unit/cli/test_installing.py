@@ -106,7 +106,7 @@ def test_a_signal_while_names_change_comes_too_late(
     replace = Path.replace
 
     def interrupted(path: Path, target: Path) -> Path:
-        os.kill(os.getpid(), signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR1)  # to this thread: xdist has others
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", interrupted)
