@@ -35,6 +35,7 @@ BUSY: Final = frozenset(
         "ompy.mpi.object_messages",
         "ompy.mpi.point_to_point",
         "ompy.mpi.spec",
+        "ompy.net.pieces",
         "ompy_components.btl.self.module",
         "ompy_components.btl.sm.module",
         "ompy_components.btl.tcp.endpoint",
