@@ -43,7 +43,7 @@ PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PURE_TOO: Final = ("ompy-run -n 2 python ring.py", "ompy sim -n 2 ring.py", "ompy-info --all")
 COMPILED: Final = r"compiled \((\d+) of \1 modules\)"
 # one that is stopped half way, and another that finds it at work
-STOPPED: Final = "{ OMPY_BUILD_CACHE= timeout -s INT 15 ompy build; } & sleep 5; ompy build; wait"
+STOPPED: Final = "{ OMPY_BUILD_CACHE= timeout -s TERM 15 ompy build; } & sleep 5; ompy build; wait"
 COMPLETING: Final = "COMPLETE=bash_complete COMP_CWORD"
 
 

@@ -97,7 +97,8 @@ def _signals_raise() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)  # clearing away takes a moment
         raise Interrupted(number)
 
-    before = {each: signal.signal(each, interrupt) for each in ENDING}
+    heard = [each for each in ENDING if signal.getsignal(each) != signal.SIG_IGN]  # not by nohup
+    before = {each: signal.signal(each, interrupt) for each in heard}
     try:
         yield
     finally:
