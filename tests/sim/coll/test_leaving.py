@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from ompy.data.errors import ERR_PROC_FAILED
+from ompy.data.convertor import ContiguousConvertor
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.mpi.errors import MPIException
 from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
@@ -88,3 +89,31 @@ def test_nobody_waits_for_ever(call: str, ranks: int, btl: str, seed: int) -> No
     assert {code for code, _ in results} <= {0, ERR_PROC_FAILED}
     assert any(code == ERR_PROC_FAILED for code, _ in results)
     assert max(took for _, took in results) < BOUND
+
+
+def test_a_context_that_is_used_again_is_abandoned_like_any_other() -> None:
+    """ABANDON is dropped for a communicator that has gone, not for the next one of its number."""
+
+    def program(process: RankProcess) -> int:
+        world = world_of(process)
+        abandoned = process.pml.gone.abandoned
+        old = world.Dup()
+        number = old._state().communicator.context_id
+        abandoned.ranks.add(1)  # as after an ABANDON: from then on what goes is remembered
+        old.Free()
+        world._state().world.next_context = number
+        comm = world.Dup()._state().communicator
+        assert comm.context_id == number
+        if world.rank == 1:
+            process.pml.abandon(comm, -77)
+            world.Barrier()
+            world.recv(source=0)  # it lives on
+            return 0
+        request = process.pml.irecv(comm, ContiguousConvertor(memoryview(bytearray(4))), 1, -77)
+        world.Barrier()
+        with pytest.raises(MPIError) as raised:
+            process.pml.wait(comm, request)
+        world.send(None, dest=1)
+        return raised.value.code
+
+    assert virtual(2, program, btl="self,tcp").results == [ERR_PROC_FAILED, 0]

@@ -71,6 +71,10 @@ class Abandoned:
             self._stops.setdefault(rank, {})[context_id, tag] = sent
         return rank
 
+    def expect(self, context_id: int) -> None:
+        """A communicator is made: from now on its context is not that of an older one."""
+        self._freed.discard(context_id)
+
     def forget(self, context_id: int) -> None:
         """A communicator goes."""
         if self.ranks:

@@ -292,6 +292,7 @@ class Ob1(Pml):
         """Begin matching; fragments that came early are matched now."""
         with self._lock:
             self.leaving.forget(communicator)
+            self.gone.abandoned.expect(communicator.context_id)
             matching = Matching(communicator, self.flow)
             communicator.pml_state = matching
             self.receiving.matchings[communicator.context_id] = matching
