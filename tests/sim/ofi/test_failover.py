@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from ompy.conformance.driver import SECOND
 from ompy.frameworks.btl import OUT_OF_RESOURCE, UNREACHABLE
+from ompy.net.fault_rules import FaultRule
 
 from tests.sim.bfo import test_mixtures as mixtures
 from tests.support.effort import THOROUGH
@@ -64,3 +65,26 @@ def test_a_peer_that_is_gone_in_the_middle() -> None:
         assert driver.engine.now() - begun < 2 * SECOND
 
     world().run(program)
+
+
+@pytest.mark.parametrize("failover", [False, True])
+def test_who_only_put_and_got_parts_as_well(failover: bool) -> None:
+    """It closes when BYE was answered: else its peer, which goes on, takes the path for broken.
+
+    World 371 of `tools/sim_sweep.py`: on a slow wire the device's own word that it leaves is lost
+    when it closes, and a Barrier's message was still under way over another BTL.
+    """
+
+    def program(driver: Driver) -> int:
+        mover, other = expose(driver)
+        mover.move(True, bytearray(500), 0, other.key)
+        driver.world.meet(driver)
+        if driver.rank == 1:
+            ofi(driver).finalize()
+            driver.idle(SECOND)  # others of its modules have not parted yet
+        else:
+            driver.idle(2 * SECOND)
+        return len(driver.errors)
+
+    slow = FaultRule("rate_limit", ranks=(1,), rate=500_000)
+    assert world(failover=failover, rules=[slow]).run(program) == [0, 0]

@@ -13,6 +13,7 @@ cdef class OfiEndpoint(Endpoint):
     cdef public bint parted
     cdef public dict posted
     cdef public long long proposed
+    cdef public bint reached
     cdef public object record
     cdef public bint refused
     cdef public Window window

@@ -33,6 +33,7 @@ class OfiEndpoint(Endpoint):
         kept: fragments the peer has not acknowledged, in order; empty where nobody wants to know.
         operations: puts, gets and atomics under way.
         abandon_at: when what the device still has of a broken path is given up, ns.
+        reached: a put, get or atomic was made: the peer may have a connection for it.
         refused: the provider had no room for a message, or no connection.
         heard: messages and completions that showed that the path works.
     """
@@ -49,6 +50,7 @@ class OfiEndpoint(Endpoint):
         "parted",
         "posted",
         "proposed",
+        "reached",
         "record",
         "refused",
         "window",
@@ -63,7 +65,7 @@ class OfiEndpoint(Endpoint):
         self.proposed = 0
         self.broken = ""
         self.farewell = 0
-        self.parted = self.refused = False
+        self.parted = self.reached = self.refused = False
         self.posted: dict[OfiFragment, None] = {}
         self.kept: deque[OfiFragment] = deque()
         self.operations: dict[Operation, None] = {}

@@ -546,7 +546,7 @@ class OfiModule(BtlModule):
         self.failover.ending()
         engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in self.endpoints.values()))
         if self.two_sided and not self.dead:
-            talked = [one for one in self.peers() if one.window.sent or one.window.taken]
+            talked = [one for one in self.peers() if _has_talked(one)]
             engine.wait_until(lambda: self._have_parted(talked))
             engine.wait_until(lambda: all(_has_left(one) for one in talked), LINGER)
             engine.wait_until(lambda: not self.sending.outstanding or bool(self.dead), LINGER)
@@ -578,6 +578,11 @@ class OfiModule(BtlModule):
 
 def _is_idle(endpoint: OfiEndpoint) -> bool:
     return not endpoint.busy()
+
+
+def _has_talked(endpoint: OfiEndpoint) -> bool:
+    """A connection that closes without BYE would be a broken path to the peer."""
+    return endpoint.reached or bool(endpoint.window.sent or endpoint.window.taken)
 
 
 def _has_left(endpoint: OfiEndpoint) -> bool:

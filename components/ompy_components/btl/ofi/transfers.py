@@ -150,6 +150,7 @@ class TransferEngine:
                 return False
         self.outstanding += 1
         endpoint.operations[operation] = None
+        endpoint.reached = True
         return True
 
     def _posted(self, operation: Operation, taken: bool) -> int:
