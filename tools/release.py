@@ -39,6 +39,7 @@ STEPS = [
     Step("100,000 worlds of bad wires", ["tools/lossy_sweep.py"]),
     Step("1,000,000 worlds of dying rails", ["tools/bfo_sweep.py"]),
     Step("200 cuts of rails", ["tools/cable_cuts.py"]),
+    Step("the wheel, every Python here", ["tools/every_python.py"]),
     Step("all gates", ["tools/check.py"]),
 ]
 

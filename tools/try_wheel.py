@@ -6,6 +6,8 @@
                                         installation, the wheel compiled anew in another folder
                                         (tools/nightly.py)
     python tools/try_wheel.py --tree DIR    only build, and unpack the wheel there
+    python tools/try_wheel.py --here    build nothing: use the compiled wheel that is installed
+                                        here (what cibuildwheel runs for each wheel)
 
 The sdist and a wheel of it have to hold what the wheel of the tree holds. Then, with nothing but
 ompy and what it requires: every command that the documents show (`documents.py`), each command
@@ -117,12 +119,16 @@ class Environment:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home = folder / "environment"
-        self.work = folder / "work"
+        self.fill()
+        venv = [sys.executable, "-m", "venv", "--without-pip", str(self.home)]
+        subprocess.run(venv, check=True)
+
+    def fill(self) -> None:
+        """Make the folder that commands run in, with the examples."""
+        self.work = self.folder / "work"
         self.work.mkdir()
         for example in (ROOT / "examples").glob("*.py"):
             shutil.copy(example, self.work)
-        venv = [sys.executable, "-m", "venv", "--without-pip", str(self.home)]
-        subprocess.run(venv, check=True)
 
     def install(self, *requirements: str, **environment: str) -> None:
         """Install with pip, as users do."""
@@ -164,6 +170,15 @@ class Environment:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             wrong = pool.map(follow, pages, folders, [self.variables()] * len(pages))
             return [text for texts in wrong for text in texts]
+
+
+class Here(Environment):
+    """The environment of the Python that runs this, in which somebody has installed a wheel."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = Path(sys.prefix)
+        self.fill()
 
 
 # What is run
@@ -264,9 +279,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="what takes minutes, too")
     parser.add_argument("--tree", type=Path, help="only unpack the wheel of the tree there")
+    parser.add_argument("--here", action="store_true", help="try what is installed here")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ompy-wheel-") as name:
         folder = Path(name)
+        if given.here:
+            wrong = Here(folder).run(first())
+            print("\n".join(wrong) or f"what is installed in {sys.prefix} works")
+            sys.exit(1 if wrong else 0)
         sdist, made = built(folder)
         if given.tree:
             shutil.rmtree(given.tree, ignore_errors=True)

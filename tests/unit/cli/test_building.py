@@ -101,6 +101,15 @@ def test_a_compiler_that_does_not_work(command: str, monkeypatch: pytest.MonkeyP
         compiling.probe()
 
 
+@pytest.mark.compiled
+def test_a_pointer_of_another_type_is_an_error_with_every_compiler(tmp_path: Path) -> None:
+    """GCC 14 takes none, so with an older one we must not: its wheels stayed interpreted."""
+    source = tmp_path / "wrong.c"
+    source.write_text("int f(int); int (*g)(int, int) = f;\n")
+    with pytest.raises(compiling.CompilerError, match="incompatible"):
+        compiling.compile_extension(source, tmp_path / "wrong.so")
+
+
 def test_progress_is_told_where_there_is_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

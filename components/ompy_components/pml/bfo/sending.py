@@ -344,7 +344,11 @@ class BfoSending(Sending):
             return
         self.bfo.rails.note_message(request.endpoint.proc)
         if not self.start(request):
-            self.bfo.pending.start(partial(self.start, request), request.endpoint)
+            self.bfo.pending.start(partial(self._try, request), request.endpoint)
+
+    def _try(self, request: SendRequest) -> bool:
+        """`start`, bound to this: an inherited `cpdef` method Cython takes for a C function."""
+        return self.start(request)
 
     def _record(self, request: SendRequest) -> SendRestart:
         restart = self.restarts.get(request)

@@ -29,6 +29,8 @@ from ompy.cli.building.translating import Translator, translate_shared
 
 PROBE: Final = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
 KEPT: Final = ("-D", "-f", "-m", "-I", "-pthread")  # of the options Python itself was compiled with
+# an error from GCC 14 on, so everywhere: a method of another signature than its caller thinks
+REFUSED: Final = "-Werror=incompatible-pointer-types"
 DROPPED: Final = ("-flto", "-fprofile", "-fdebug")  # Python's own business
 
 
@@ -49,7 +51,7 @@ def compiler() -> list[str]:
         *shlex.split(command),
         *options,
         "-fPIC",
-        "-w",
+        REFUSED,
         *(f"-I{folder}" for folder in folders),
         *shlex.split(os.environ.get("CFLAGS", "")),
     ]
