@@ -1,5 +1,7 @@
 cimport cython
 
+from ompy cimport raw
+
 # the module's constants, in C
 cdef long long NUMBER_SHIFT
 cdef long long NUMBER_MASK
@@ -10,6 +12,7 @@ cdef long long TAG_KIND_SHIFT
 cdef long long TAG_NUMBER_SHIFT
 cdef long long TAG_NUMBER
 cdef long long _TAG_CALLS
+cdef long long _DETAIL_MASK
 cdef long long _REMEMBERED
 cdef unsigned long long _DIGEST
 cdef unsigned long long _WORD
@@ -24,3 +27,7 @@ cdef class CallOrder:
     cpdef begin(self, unsigned long long kind, unsigned long long detail)
     @cython.locals(word="unsigned long long", place="long long")
     cpdef long long tag(self) except? -1
+
+@cython.locals(number="long long")
+cpdef long long detail_of(root) except -1
+cdef long long _whole(root) except -1

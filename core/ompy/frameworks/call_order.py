@@ -15,8 +15,10 @@ sent, so that this matters only to a request as old as that which is started aga
 
 from __future__ import annotations
 
-from typing import Final
+from operator import index
+from typing import Any, Final
 
+from ompy import raw
 from ompy.frameworks.call_kinds import KIND_BITS, NAMES, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
@@ -40,6 +42,7 @@ DIGEST: Final = 0x100000001B3  # the prime of FNV-1a hashes with 64 bits
 WORD: Final = (1 << 64) - 1
 # of this module: numbers in C where it is compiled
 _TAG_CALLS: Final = TAG_CALLS
+_DETAIL_MASK: Final = DETAIL_MASK
 _REMEMBERED: Final = REMEMBERED
 _DIGEST: Final = DIGEST
 _WORD: Final = WORD
@@ -99,6 +102,20 @@ class CallOrder:
         if word >> NUMBER_SHIFT == number:
             return word
         return self._kept.get(number, 0) if self._kept is not None else 0
+
+
+def detail_of(root: Any) -> int:
+    """What a word says of a root, as the user gave it: an integer of any type, or a mistake."""
+    number = raw.small(root)
+    return number if 0 <= number <= _DETAIL_MASK else _whole(root)
+
+
+def _whole(root: Any) -> int:
+    """An integer that is no plain one, or not small, as far as a word has room; else 0."""
+    try:
+        return index(root) & DETAIL_MASK
+    except TypeError:
+        return 0
 
 
 def number_of(word: int) -> int:

@@ -15,8 +15,8 @@ from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place
 from ompy.data.request import Request
-from ompy.frameworks import patience
 from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.patience import PATIENCE, inquire
 from ompy.frameworks.pml import STANDARD
 
 # arbitrary: a message whose beginning is here ends soon unless its sender is stuck
@@ -35,13 +35,10 @@ class Exchange:
     """
 
     __slots__ = (
-        "_expected",
         "_pml",
         "_receives",
         "_sends",
-        "_sources",
         "_tag",
-        "_targets",
         "communicator",
         "rank",
         "size",
@@ -57,25 +54,20 @@ class Exchange:
         self._tag = tag
         self.word = communicator.order.word
         self.whole = False
-        self._expected: list[int] = []
-        self._receives: list[Request] = []
-        self._sends: list[Request] = []
-        self._sources: list[int] = []
-        self._targets: list[int] = []
+        # each with the member, and receives with what they have room for
+        self._receives: list[tuple[Request, int, int]] = []
+        self._sends: list[tuple[Request, int]] = []
 
     def receive_into(self, convertor: Convertor, source: int) -> Request:
         """Post a receive; its memory is in use until the step has ended."""
         request = self._pml.irecv(self.communicator, convertor, source, self._tag)
-        self._receives.append(request)
-        self._sources.append(source)
-        self._expected.append(convertor.size)
+        self._receives.append((request, source, convertor.size))
         return request
 
     def send_from(self, convertor: Convertor, target: int) -> None:
         """Begin to send; the memory is in use until the step has ended."""
         request = self._pml.isend(self.communicator, convertor, target, self._tag, STANDARD)
-        self._sends.append(request)
-        self._targets.append(target)
+        self._sends.append((request, target))
 
     def receive(self, view: memoryview, source: int) -> Request:
         """Post a receive into packed memory."""
@@ -107,10 +99,20 @@ class Exchange:
             MPIError: the first failure, in the order of posting, receives first; or a member was
                 found to have made another call.
         """
-        for requests in (self._receives, self._sends):
-            for request in requests:
-                patience.wait(self.communicator, request, self.awaited)
+        for request, _, _ in self._receives:
+            if not request.complete or request.error:
+                self._wait(request)
+        for request, _ in self._sends:
+            if not request.complete or request.error:
+                self._wait(request)
         self._forget()
+
+    def _wait(self, request: Request) -> None:
+        communicator = self.communicator
+        if not request.complete and not communicator.context.engine.wait(request, PATIENCE):
+            inquire(communicator, request, self.awaited())
+        if request.error:
+            raise MPIError(request.error, request.detail)
 
     def settle(self) -> None:
         """Forget what is under way, as all of it is complete.
@@ -118,24 +120,23 @@ class Exchange:
         Raises:
             MPIError: the first failure, in the order of posting, receives first.
         """
-        for requests in (self._receives, self._sends):
-            for request in requests:
-                if request.error:
-                    raise MPIError(request.error, request.detail)
+        for request in self._all():
+            if request.error:
+                raise MPIError(request.error, request.detail)
         self._forget()
+
+    def _all(self) -> list[Request]:
+        """What is under way, in the order of posting, receives first."""
+        return [each[0] for each in self._receives] + [each[0] for each in self._sends]
 
     def _forget(self) -> None:
         if self.whole:
             self._check_whole()
-        self._expected.clear()
         self._receives.clear()
         self._sends.clear()
-        self._sources.clear()
-        self._targets.clear()
 
     def _check_whole(self) -> None:
-        every = zip(self._receives, self._expected, self._sources, strict=True)
-        for request, expected, source in every:
+        for request, source, expected in self._receives:
             if request.length < expected:
                 raise MPIError(
                     ERR_TRUNCATE,
@@ -145,33 +146,27 @@ class Exchange:
 
     def awaited(self) -> set[int]:
         """The ranks that the step still waits for."""
-        ways = (self._receives, self._sources), (self._sends, self._targets)
-        return {
-            rank
-            for requests, ranks in ways
-            for request, rank in zip(requests, ranks, strict=True)
-            if not request.complete
-        }
+        found = {rank for request, rank, _ in self._receives if not request.complete}
+        return found | {rank for request, rank in self._sends if not request.complete}
 
     def incomplete(self) -> list[Request]:
         """What the step still waits for."""
-        return [each for each in (*self._receives, *self._sends) if not each.complete]
+        return [request for request in self._all() if not request.complete]
 
     def failed(self) -> bool:
         """Whether anything under way has failed."""
-        return any(each.error for each in (*self._receives, *self._sends))
+        return any(request.error for request in self._all())
 
     def cancel(self) -> list[Request]:
         """Take back the receives no message has come for; those that are still under way."""
-        for request in self._receives:
-            if not request.complete:
-                with suppress(MPIError):
-                    self._pml.cancel(request)
+        for request in self.receiving():
+            with suppress(MPIError):
+                self._pml.cancel(request)
         return self.receiving()
 
     def receiving(self) -> list[Request]:
         """The receives that are not complete."""
-        return [request for request in self._receives if not request.complete]
+        return [request for request, _, _ in self._receives if not request.complete]
 
     def abandon(self, problem: MPIError) -> None:
         """What was posted is taken back; if a member has left, the others are told to do so too."""

@@ -17,7 +17,7 @@ itself. So nothing is asked, and nothing posted, while all goes well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from struct import Struct
@@ -44,23 +44,22 @@ ASK: Final = 1
 ANSWER: Final = 2
 _INQUIRY: Final = Struct("<QQ")  # what it is; a word
 
-Peers = Callable[[], Iterable[int]]
 
-
-def wait(communicator: Communicator, request: Request, peers: Peers) -> None:
+def wait(communicator: Communicator, request: Request, rank: int) -> None:
     """Wait for a message of a collective call.
 
     Args:
         communicator: whose call it is.
         request: the message.
-        peers: ranks that the call waits for just now.
+        rank: the member it comes from or goes to.
 
     Raises:
-        MPIError: the message failed; or ERR_OTHER, a peer has made another call.
+        MPIError: the message failed; or ERR_OTHER, the member has made another call.
     """
     if not request.complete and not communicator.context.engine.wait(request, PATIENCE):
-        inquire(communicator, request, peers())
-    communicator.pml.wait(communicator, request)
+        inquire(communicator, request, (rank,))
+    if request.error:
+        raise MPIError(request.error, request.detail)
 
 
 def inquire(communicator: Communicator, waitable: Waitable, peers: Iterable[int]) -> None:

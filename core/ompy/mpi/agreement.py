@@ -75,13 +75,13 @@ def _exchange(
 def _send(communicator: Communicator, target: int, tag: int, data: bytes | memoryview) -> None:
     convertor = ContiguousConvertor(memoryview(data))
     request = communicator.pml.isend(communicator, convertor, target, tag, STANDARD)
-    patience.wait(communicator, request, lambda: (target,))
+    patience.wait(communicator, request, target)
 
 
 def _receive(communicator: Communicator, source: int, tag: int) -> memoryview:
     convertor = GrowingConvertor()
     request = communicator.pml.irecv(communicator, convertor, source, tag)
-    patience.wait(communicator, request, lambda: (source,))
+    patience.wait(communicator, request, source)
     assert convertor.view is not None, "a received message has its memory"
     return convertor.view
 

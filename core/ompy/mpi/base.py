@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ompy.frameworks.call_kinds import KINDS
-from ompy.frameworks.call_order import DETAIL_MASK
+from ompy.frameworks.call_order import detail_of
 from ompy.mpi.attributes import Attributed
 from ompy.mpi.state import CommState, null_communicator
 
@@ -42,8 +42,7 @@ class CommBase(Attributed):
             MPIException: ERR_COMM, it is null.
         """
         state = self._state()
-        detail = root & DETAIL_MASK if isinstance(root, int) else 0
-        state.communicator.order.begin(KINDS[name], detail)
+        state.communicator.order.begin(KINDS[name], detail_of(root))
         return state
 
     def _attributes(self) -> CommState:

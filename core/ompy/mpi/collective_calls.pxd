@@ -1,6 +1,7 @@
 cimport cython
 
 from ompy.data.message cimport Message
+from ompy.frameworks.call_order cimport detail_of
 from ompy.mpi.spec cimport plain
 from ompy.mpi.state cimport CommState
 

@@ -16,7 +16,7 @@ from ompy.data.errors import MPIError
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message
 from ompy.frameworks.call_kinds import KINDS
-from ompy.frameworks.call_order import DETAIL_MASK
+from ompy.frameworks.call_order import detail_of
 from ompy.mpi.markers import InPlaceType
 from ompy.mpi.operation import Op, check_match
 from ompy.mpi.peers import check_root
@@ -84,10 +84,9 @@ def broadcast(state: CommState, buf: Any, root: Any) -> bool:
     Raises:
         MPIException: it failed.
     """
+    state.communicator.order.begin(BCAST, detail_of(root))
     if type(root) is not int or not 0 <= root < state.size:
-        state.communicator.order.begin(BCAST, 0)
         return False
-    state.communicator.order.begin(BCAST, root & DETAIL_MASK)
     both = plain(buf, root != state.communicator.rank)
     if both is None:
         return False
@@ -104,10 +103,11 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     Raises:
         MPIException: it failed.
     """
-    begun = root is not None and type(root) is int
-    state.communicator.order.begin(
-        ALLREDUCE if root is None else REDUCE, root & DETAIL_MASK if begun else 0
-    )
+    order = state.communicator.order
+    if root is None:
+        order.begin(ALLREDUCE, 0)
+    else:
+        order.begin(REDUCE, detail_of(root))
     inner = op._inner
     if inner is None or inner.operation is None:
         return False

@@ -15,6 +15,7 @@ from ompy.mpi.communicators import create_group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.group import Group
 from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.object_collectives import together
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.request import Prequest, Request
 from ompy.mpi.unsupported import absent
@@ -118,11 +119,11 @@ class Intracomm(Comm):
 
     def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """The objects of members 0 to this one, combined."""
-        return self._together("scan", object_collectives.scan, sendobj, op)
+        return together(self._state(), "scan", 0, object_collectives.scan, sendobj, op)
 
     def exscan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """The objects of the members before this one, combined; None at the first."""
-        return self._together("exscan", object_collectives.exscan, sendobj, op)
+        return together(self._state(), "exscan", 0, object_collectives.exscan, sendobj, op)
 
 
 absent(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import _thread
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from typing import Any
 
 from ompy.data.convertor import GrowingConvertor
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request as Operation
-from ompy.frameworks import patience
+from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.call_order import detail_of
+from ompy.frameworks.patience import PATIENCE, inquire
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.base import CommBase
 from ompy.mpi.collective_calls import barrier
@@ -40,25 +41,36 @@ def comm_lock(state: CommState, key: Hashable = None) -> Any:
     return found
 
 
+def together(
+    state: CommState, name: str, root: Any, function: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Run a collective, one at a time of its name.
+
+    Args:
+        state: the communicator.
+        name: of the call, as `call_kinds.py` has it.
+        root: of the call; 0 where there is none.
+        function: what is called with the communicator and the arguments.
+        arguments: what else it gets.
+
+    Raises:
+        MPIException: it failed.
+    """
+    with comm_lock(state, name):
+        state.communicator.order.begin(KINDS[name], detail_of(root))
+        try:
+            return function(state, *arguments)
+        except MPIError as problem:
+            if problem.code == ERR_PROC_FAILED:
+                communicator = state.communicator
+                state.pml.abandon(communicator, communicator.order.tag())
+            raise state.raised(problem) from problem.__cause__
+
+
 class ObjectCollectives(CommBase):
     """Collective operations on objects. All members call them in the same order."""
 
     __slots__ = ()
-
-    def _together(
-        self, name: str, function: Callable[..., Any], *arguments: Any, root: Any = 0
-    ) -> Any:
-        """Run a collective, one at a time of its name."""
-        state = self._state()
-        with comm_lock(state, name):
-            self._enter(name, root)
-            try:
-                return function(state, *arguments)
-            except MPIError as problem:
-                if problem.code == ERR_PROC_FAILED:
-                    communicator = state.communicator
-                    state.pml.abandon(communicator, communicator.order.tag())
-                raise state.raised(problem) from problem.__cause__
 
     def barrier(self) -> None:
         """Return when every member has called it."""
@@ -66,38 +78,42 @@ class ObjectCollectives(CommBase):
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """The root's object, at every member."""
-        check_root(self._state(), root)
-        return self._together("bcast", _bcast, obj, root, root=root)
+        state = self._state()
+        check_root(state, root)
+        return together(state, "bcast", root, _bcast, obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Every member's object in a list at the root, None elsewhere."""
-        check_root(self._state(), root)
-        found: list[Any] | None = self._together("gather", _gather, sendobj, root, root=root)
+        state = self._state()
+        check_root(state, root)
+        found: list[Any] | None = together(state, "gather", root, _gather, sendobj, root)
         return found
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """This member's item of the root's sequence."""
-        check_root(self._state(), root)
-        return self._together("scatter", _scatter, sendobj, root, root=root)
+        state = self._state()
+        check_root(state, root)
+        return together(state, "scatter", root, _scatter, sendobj, root)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Every member's object in a list."""
-        found: list[Any] = self._together("allgather", _allgather, sendobj)
+        found: list[Any] = together(self._state(), "allgather", 0, _allgather, sendobj)
         return found
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """This member's item of every member's sequence."""
-        found: list[Any] = self._together("alltoall", _alltoall, sendobj)
+        found: list[Any] = together(self._state(), "alltoall", 0, _alltoall, sendobj)
         return found
 
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
         """Every member's object combined in rank order at the root, None elsewhere."""
-        check_root(self._state(), root)
-        return self._together("reduce", _reduce, sendobj, op, root, root=root)
+        state = self._state()
+        check_root(state, root)
+        return together(state, "reduce", root, _reduce, sendobj, op, root)
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Every member's object combined in rank order."""
-        return self._together("allreduce", _allreduce, sendobj, op)
+        return together(self._state(), "allreduce", 0, _allreduce, sendobj, op)
 
 
 # --- messages
@@ -107,40 +123,50 @@ Posted = tuple[Operation, GrowingConvertor, int]
 Sent = tuple[Operation, int]
 
 
+def _wait_for(state: CommState, operation: Operation, rank: int) -> None:
+    """Wait for a message from or to a member; ask which call it is in when that takes long."""
+    if not operation.complete:
+        communicator = state.communicator
+        engine = communicator.context.engine
+        if not engine.wait(operation, PATIENCE):
+            inquire(communicator, operation, (rank,))
+    if operation.error:
+        raise MPIError(operation.error, operation.detail)
+
+
 def _begin(state: CommState, pieces: Pieces, target: int) -> Sent:
-    comm, tag = state.communicator, state.communicator.order.tag()
-    return state.pml.isend(comm, convertor_of(pieces), target, tag, STANDARD), target
+    comm = state.communicator
+    convertor = convertor_of(pieces)
+    return state.pml.isend(comm, convertor, target, comm.order.tag(), STANDARD), target
 
 
 def _send(state: CommState, pieces: Pieces, target: int) -> None:
-    comm, tag = state.communicator, state.communicator.order.tag()
-    operation = state.pml.isend_waited(comm, convertor_of(pieces), target, tag)
-    patience.wait(comm, operation, lambda: (target,))
+    comm = state.communicator
+    convertor = convertor_of(pieces)
+    _wait_for(state, state.pml.isend_waited(comm, convertor, target, comm.order.tag()), target)
 
 
 def _post(state: CommState, source: int) -> Posted:
-    convertor, tag = GrowingConvertor(), state.communicator.order.tag()
-    return state.pml.irecv(state.communicator, convertor, source, tag), convertor, source
+    comm, convertor = state.communicator, GrowingConvertor()
+    return state.pml.irecv(comm, convertor, source, comm.order.tag()), convertor, source
 
 
-def _finish(state: CommState, posted: Posted) -> memoryview:
+def _finish(state: CommState, posted: Posted) -> Any:
+    """The memory a message is in."""
     operation, convertor, source = posted
-    patience.wait(state.communicator, operation, lambda: (source,))
-    assert convertor.view is not None, "a received message has its memory"
-    return convertor.view
+    _wait_for(state, operation, source)
+    return convertor.owner()
 
 
-def _receive(state: CommState, source: int) -> memoryview:
-    return _finish(state, _post(state, source))
+def _receive(state: CommState, source: int) -> Any:
+    comm, convertor = state.communicator, GrowingConvertor()
+    _wait_for(state, state.pml.irecv(comm, convertor, source, comm.order.tag()), source)
+    return convertor.owner()
 
 
 def _wait(state: CommState, sent: Sequence[Sent]) -> None:
     for operation, target in sent:
-        patience.wait(state.communicator, operation, partial(_one, target))
-
-
-def _one(rank: int) -> tuple[int]:
-    return (rank,)
+        _wait_for(state, operation, target)
 
 
 # --- collectives

@@ -10,6 +10,7 @@ from ompy.data.errors import ERR_OTHER, ERR_TRUNCATE, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.call_order import CallOrder
 from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
+from ompy.frameworks.patience import PATIENCE
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.schedule import Schedule, complete
 
@@ -40,13 +41,6 @@ class FakePml:
             raise MPIError(ERR_OTHER, "unreachable")
         return self._request("isend", convertor.size, target, tag)
 
-    def wait(self, communicator: object, request: Request) -> Request:
-        self.log.append(("wait", self.requests.index(request)))
-        if request.error:
-            raise MPIError(request.error, request.detail)
-        assert request.complete, "would wait for ever"
-        return request
-
     def cancel(self, request: Request) -> None:
         self.log.append(("cancel", self.requests.index(request)))
         if request.source != MATCHED:
@@ -54,12 +48,16 @@ class FakePml:
 
 
 class FakeEngine:
+    """What is waited for for a moment comes, what is withdrawn does not."""
+
     def __init__(self) -> None:
         self.waited: list[tuple[Request, int]] = []
 
     def wait(self, request: Request, timeout: int) -> bool:
         self.waited.append((request, timeout))
-        return False
+        if timeout == PATIENCE:
+            request.finish()
+        return request.complete
 
 
 class FakeCommunicator:
@@ -87,17 +85,13 @@ def test_receives_are_posted_and_waited_for_first(comm: FakeCommunicator) -> Non
     def steps() -> Schedule:
         exchange.receive(view(1), 2)
         exchange.send(view(3), 4)
-        for request in comm.pml.requests:
-            request.finish()
+        exchange.receive(view(5), 6)
         yield
 
     complete(exchange, steps())
-    assert comm.pml.log == [
-        ("irecv", 1, 2, -7),
-        ("isend", 3, 4, -7),
-        ("wait", 0),
-        ("wait", 1),
-    ]
+    assert comm.pml.log == [("irecv", 1, 2, -7), ("isend", 3, 4, -7), ("irecv", 5, 6, -7)]
+    first, sent, second = comm.pml.requests
+    assert comm.engine.waited == [(each, PATIENCE) for each in (first, second, sent)]
 
 
 def test_finish_forgets_what_it_waited_for(comm: FakeCommunicator) -> None:
@@ -105,12 +99,12 @@ def test_finish_forgets_what_it_waited_for(comm: FakeCommunicator) -> None:
 
     def steps() -> Schedule:
         exchange.receive(view(1), 2)
-        comm.pml.requests[0].finish()
         yield
+        comm.pml.requests[0].complete = False  # who looks at it again would wait for it
         yield
 
     complete(exchange, steps())
-    assert comm.pml.log.count(("wait", 0)) == 1
+    assert comm.engine.waited == [(comm.pml.requests[0], PATIENCE)]
 
 
 def failing(comm: FakeCommunicator, error: type[BaseException], *steps: Callable) -> BaseException:

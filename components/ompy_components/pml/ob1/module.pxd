@@ -79,6 +79,7 @@ cdef class Ob1(Pml):
     cpdef Request isend(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
     @cython.locals(request=Request)
     cpdef send(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
+    cpdef Request isend_waited(self, Communicator communicator, Convertor convertor, int target, long tag)
     @cython.locals(request=RecvRequest)
     cpdef Request irecv(self, Communicator communicator, Convertor convertor, int source, long tag)
     cpdef Request iprobe(self, Communicator communicator, int source, long tag)

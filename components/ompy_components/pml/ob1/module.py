@@ -335,8 +335,12 @@ class Ob1(Pml):
     ) -> Request:
         """Begin to send; as for `send`, the receiver may let this rank do half of the copying."""
         has_core = self._engine.has_core
-        with self._lock:
+        lock = self._lock
+        lock.acquire()
+        try:
             return self.sending.begin(communicator, convertor, target, tag, STANDARD, has_core)
+        finally:
+            lock.release()
 
     def irecv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
