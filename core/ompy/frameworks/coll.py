@@ -13,7 +13,8 @@ for itself; nonblocking ones then come from the next module.
 calls: at the rank's own block of it). `receive` is None at ranks where it means nothing.
 
 A module overrides what it does better; selection is per communicator and per operation, the
-highest priority that offers an operation wins it. `coll_base` has algorithms to choose from.
+highest priority that offers an operation wins it (`coll_selection.py`). `coll_base` has algorithms
+to choose from.
 
 Each call of the API has a tag of its own (`call_order.py`), which members agree on by counting, as
 all of them begin the same calls in the same order; it says which call that is, so that no message
@@ -28,21 +29,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.call_order import TAG_CALLS
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.patience import TAG_INQUIRY
-from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule, complete
+from ompy.frameworks.schedule import Schedule, complete
 from ompy.mca.component import ApiVersion, Component
 from ompy.trace.tag_names import name_tags, name_tags_by
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
 
-# 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0
-API: Final[ApiVersion] = (2, 1)
+# 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0;
+# 2.2 has a component say why it has no module for a communicator, if it likes
+API: Final[ApiVersion] = (2, 2)
 
 # internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
@@ -258,6 +259,12 @@ class CollModule:
         """The communicator is freed: give back what the module has of its own."""
 
     @classmethod
+    def has(cls, name: str) -> bool:
+        """Whether the module has a call: an operation's name, or that of its schedule."""
+        operation = name.removeprefix("schedule_")
+        return cls.offers(operation) if operation == name else cls.offers_schedule(operation)
+
+    @classmethod
     def offers(cls, operation: str) -> bool:
         """Whether the module has this operation at all."""
         return cls.offers_schedule(operation) or _overridden(cls, operation)
@@ -278,95 +285,9 @@ class CollComponent(Component):
     framework: ClassVar[str] = "coll"
 
     def query(self, communicator: Communicator) -> CollModule | None:
-        """A module for a new communicator, or None when it has nothing to offer for it."""
-        raise NotImplementedError
+        """A module for a new communicator, or None when it has nothing to offer for it.
 
-
-class SelectedColl(CollModule):
-    """The collectives a communicator uses: each operation bound to the module that won it."""
-
-    def __init__(self, communicator: Communicator, modules: list[CollModule]) -> None:
-        """Bind the operations; `modules` come with the best priority first."""
-        super().__init__(communicator)
-        self._modules = modules
-        self._begun = 0
-        self._under_way = 0
-        self._when_idle: Callable[[], object] | None = None
-        for operation in OPERATIONS:
-            for module in modules:
-                if module.offers(operation):
-                    setattr(self, operation, getattr(module, operation))
-                    break
-            else:
-                setattr(self, operation, self._missing(operation))
-            for module in modules:
-                if module.offers_schedule(operation):
-                    name = f"schedule_{operation}"
-                    setattr(self, name, getattr(module, name))
-                    break
-            else:
-                setattr(self, f"schedule_{operation}", self._missing(f"nonblocking {operation}"))
-
-    def _missing(self, operation: str) -> Callable[..., Any]:
-        """What is called for an operation that no module has."""
-        kinds = ", ".join(type(module).__module__ for module in self._modules) or "none"
-
-        def refuse(*_: Any) -> Any:
-            raise MPIError(
-                ERR_UNSUPPORTED_OPERATION,
-                f"no component of coll that is in use has {operation} (in use: {kinds}); add one "
-                f"that has all, such as basic, to the parameter coll",
-            )
-
-        return refuse
-
-    def prompt_barrier(self) -> Callable[[], None] | None:
-        """That of the module whose barrier is the communicator's."""
-        for module in self._modules:
-            if module.offers("barrier"):
-                return module.prompt_barrier()
-        return None
-
-    def close(self) -> None:
-        """Close all modules."""
-        for module in self._modules:
-            module.close()
-
-    def nonblocking_tag(self) -> int:
-        """The tag of the next nonblocking operation that no call of the API stands for."""
-        self._begun += 1
-        return TAG_NONBLOCKING - self._begun % TAGS_IN_TURN
-
-    def begin(self, operation: str, tag: int, *arguments: Any, word: int = 0) -> CollectiveRequest:
-        """Begin an operation.
-
-        Args:
-            operation: one of `OPERATIONS`.
-            tag: of its messages: nobody else's while it is under way.
-            arguments: as of the blocking call. The memory is in use until the request completes.
-            word: of the API's call; 0 for the last one.
+        Raises:
+            NotAvailable: it has nothing to offer, too; the text says why (since API 2.2).
         """
-        exchange = Exchange(self.communicator, tag)
-        exchange.word = word or exchange.word
-        exchange.whole = "reduce" in operation or "scan" in operation
-        plan: Callable[..., Schedule] = getattr(self, f"schedule_{operation}")
-        request = Progression(exchange, plan(exchange, *arguments)).begin()
-        with self.communicator.context.engine.lock:
-            if not request.complete:
-                self._under_way += 1
-                request.notify(self._ended)
-        return request
-
-    def when_idle(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once, when no operation begun is under way: at once if there is none."""
-        with self.communicator.context.engine.lock:
-            if self._under_way:
-                self._when_idle = callback
-                return
-        callback()
-
-    def _ended(self) -> None:
-        self._under_way -= 1
-        if not self._under_way and self._when_idle is not None:
-            callback, self._when_idle = self._when_idle, None
-            callback()
+        raise NotImplementedError

@@ -9,7 +9,7 @@ from ompy.frameworks.call_order import CallOrder
 from ompy.frameworks.proc import Proc
 
 if TYPE_CHECKING:
-    from ompy.frameworks.coll import SelectedColl
+    from ompy.frameworks.coll_selection import SelectedColl
     from ompy.frameworks.context import RankContext
     from ompy.frameworks.pml import Pml
 

@@ -32,7 +32,6 @@ cdef class PmlWrapper(Pml):
     cpdef add_communicator(self, Communicator communicator)
     cpdef remove_communicator(self, Communicator communicator)
     cpdef Request isend(self, Communicator communicator, Convertor convertor, int target, long tag, int mode)
-    cpdef Request isend_waited(self, Communicator communicator, Convertor convertor, int target, long tag)
     cpdef Request irecv(self, Communicator communicator, Convertor convertor, int source, long tag)
     cpdef Request iprobe(self, Communicator communicator, int source, long tag)
     cpdef Request probe(self, Communicator communicator, int source, long tag)

@@ -74,6 +74,11 @@ class Registry:
             for name, parameter in own_parameters(framework).items():
                 self._variables.declare(name, framework.name, BASE, parameter)
 
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """What it was made with, best first."""
+        return self._settings
+
     # Components
 
     @property
@@ -479,11 +484,14 @@ class Registry:
         _close(record)  # gives back what a half-way open took
         self._components.move(record, state, reason, traceback)
 
+    def priority(self, framework: str, component: str) -> float:
+        """A component's priority in a selection; 0 if it has no such parameter."""
+        name = f"{framework}_{component}_priority"
+        found = self._variables.get(name).value if name in self._variables else 0
+        return found if isinstance(found, int | float) else 0
+
     def _rank(self, record: ComponentRecord) -> tuple[float, bool, str]:
-        name = f"{record.framework}_{record.name}_priority"
-        priority = self._variables.get(name).value if name in self._variables else 0
-        number = priority if isinstance(priority, int | float) else 0
-        return (-number, not record.in_tree, record.name)
+        return (-self.priority(record.framework, record.name), not record.in_tree, record.name)
 
     def _record_of(self, component: Component) -> ComponentRecord:
         for record in self._to_close:

@@ -103,11 +103,8 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     Raises:
         MPIException: it failed.
     """
-    order = state.communicator.order
-    if root is None:
-        order.begin(ALLREDUCE, 0)
-    else:
-        order.begin(REDUCE, detail_of(root))
+    kind, detail = (ALLREDUCE, 0) if root is None else (REDUCE, detail_of(root))
+    state.communicator.order.begin(kind, detail)
     inner = op._inner
     if inner is None or inner.operation is None:
         return False

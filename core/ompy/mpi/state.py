@@ -12,7 +12,7 @@ from ompy import outputs
 from ompy.data.errors import CLASS_TEXT, ERR_COMM, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
-from ompy.frameworks.coll import SelectedColl
+from ompy.frameworks.coll_selection import SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import Pml

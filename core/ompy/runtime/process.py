@@ -5,6 +5,7 @@ A `RankProcess` is an object, never a module global: the virtual world has many 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.bml import Bml, BmlComponent
 from ompy.frameworks.btl import BtlComponent, BtlModule
-from ompy.frameworks.coll import CollComponent, CollModule, SelectedColl
+from ompy.frameworks.coll import CollComponent
+from ompy.frameworks.coll_selection import Offer, SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.sealing import insist_on_seal
+from ompy.mca.component import NotAvailable
 from ompy.mca.hooks import hook_caller
 from ompy.runtime.call_account import balance
 from ompy.runtime.isolation import expect, isolated
@@ -128,18 +131,17 @@ class RankProcess:
         made = Communicator(self.context, self.pml, context_id, procs, name)
         self.pml.add_communicator(made)
         self.communicators[context_id] = made
-        modules: list[CollModule] = []
-        for component in list(self._colls):
-            module = self._query(component, made)
-            if module is not None:
-                modules.append(module)
-        made.coll = SelectedColl(made, modules)
+        offers = [self._offer(component, made) for component in list(self._colls)]
+        made.coll = SelectedColl(made, offers, partial(_excluded_with, self.registry, made))
         return made
 
-    def _query(self, component: CollComponent, communicator: Communicator) -> CollModule | None:
-        """A coll module; a component that fails once is not asked again."""
+    def _offer(self, component: CollComponent, communicator: Communicator) -> Offer:
+        """A component's coll module; one that fails once is not asked again."""
+        module, reason = None, "it has nothing to offer for this communicator"
         try:
-            return component.query(communicator)
+            module = component.query(communicator)
+        except NotAvailable as why:
+            reason = str(why) or reason
         except (Exception, SystemExit) as error:
             if self.registry.is_in_tree(component):
                 raise
@@ -147,7 +149,9 @@ class RankProcess:
             self.registry.fail(component, "query", error)
             self.registry.insist()
             self._tell()
-        return None
+            reason = f"its query raised {type(error).__name__}"
+        priority = self.registry.priority("coll", component.name)
+        return Offer(component.name, priority, module, "" if module is not None else reason)
 
     def rails(self, proc: Proc) -> list[str]:
         """The rails to a process in a few words each, the best first.
@@ -194,3 +198,21 @@ def _btl_modules(component: BtlComponent, context: RankContext) -> list[BtlModul
 
 def _bml(component: BmlComponent, context: RankContext) -> Bml:
     return expect(component.init(context), Bml, component)
+
+
+def _excluded_with(registry: Registry, communicator: Communicator, name: str) -> list[str]:
+    """Which of ompy's own components that the selection leaves out have a collective operation.
+
+    For an error: they are opened in a registry of their own, and closed.
+    """
+    from ompy.mca.excluded import ExcludedComponents
+
+    excluded, found = ExcludedComponents(registry), []
+    for component in excluded.opened("coll"):
+        assert isinstance(component, CollComponent)
+        with contextlib.suppress(NotAvailable):
+            module = component.query(communicator)
+            if module is not None and module.has(name):
+                found.append(component.name)
+    excluded.close()
+    return found

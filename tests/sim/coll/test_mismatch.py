@@ -12,7 +12,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import numpy as np
 import pytest
 from ompy import MPI
 from ompy.mpi.world import world_of

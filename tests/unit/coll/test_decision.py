@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from ompy.frameworks.coll import OPERATIONS
+from ompy.mca.component import NotAvailable
 from ompy_components.coll.tuned.component import COMPONENT
 from ompy_components.coll.tuned.decision import ALGORITHMS, RULES, Rule, decide, possible
 from ompy_components.coll.tuned.module import Tuned
@@ -84,4 +85,5 @@ def test_what_cannot_serve_is_replaced() -> None:
 
 
 def test_alone_there_is_nothing_to_choose() -> None:
-    assert COMPONENT.query(SimpleNamespace(size=1)) is None
+    with pytest.raises(NotAvailable, match="one member"):
+        COMPONENT.query(SimpleNamespace(size=1))

@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.frameworks.call_order import TAG_CALLS, CallOrder
-from ompy.frameworks.coll import (
-    TAG_NONBLOCKING,
-    TAGS_IN_TURN,
-    CollModule,
-    SelectedColl,
-)
+from ompy.frameworks.coll import OPERATIONS, TAG_NONBLOCKING, TAGS_IN_TURN, CollModule
+from ompy.frameworks.coll_selection import Offer, SelectedColl
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule
 
@@ -32,8 +28,14 @@ class Scheduled(CollModule):
 
 
 def selected(*kinds: type[CollModule]) -> SelectedColl:
-    comm: Any = SimpleNamespace(rank=0, size=1, pml=None, context=None, order=CallOrder())
-    return SelectedColl(comm, [kind(comm) for kind in kinds])
+    offers = [Offer(kind.__name__, 10, kind(communicator())) for kind in kinds]
+    return SelectedColl(communicator(), offers)
+
+
+def communicator() -> Any:
+    return SimpleNamespace(
+        rank=0, size=1, pml=None, context=None, order=CallOrder(), name="MPI_COMM_MINE"
+    )
 
 
 def test_a_module_without_schedules_wins_blocking_calls_only() -> None:
@@ -51,11 +53,48 @@ def test_a_schedule_serves_blocking_calls_too() -> None:
 
 def test_what_nobody_offers_is_not_there() -> None:
     assert not Scheduled.offers("bcast")
-    with pytest.raises(MPIError, match="has nonblocking barrier .*such as basic") as caught:
+    with pytest.raises(MPIError) as caught:
         selected(BlockingOnly).begin("barrier", -1)
     assert caught.value.code == ERR_UNSUPPORTED_OPERATION
-    with pytest.raises(MPIError, match=f"has bcast .in use: {__name__}"):
+    assert caught.value.detail == (
+        "MPI_COMM_MINE has no nonblocking barrier: none of the components of coll that may be used "
+        "has it (BlockingOnly has the blocking one only); name one that has it in the parameter "
+        "coll, too"
+    )
+    with pytest.raises(MPIError, match=r"has no bcast: .*used has it \(BlockingOnly lacks it\)"):
         selected(BlockingOnly).bcast(None, 0)
+    with pytest.raises(MPIError, match=r"\(there is none\)"):
+        selected().barrier()
+
+
+def test_the_error_names_who_is_not_here_and_who_may_not_be_used() -> None:
+    offers = [Offer("one", 20, Scheduled(communicator())), Offer("two", 10, None, "it is late")]
+    coll = SelectedColl(communicator(), offers, lambda name: [f"a {name}", "b"])
+    with pytest.raises(MPIError) as caught:
+        coll.schedule_scan(None, None, None, None)
+    assert "(one lacks it; two is not available here: it is late)" in caught.value.detail
+    assert "a schedule_scan and b have it and may not be used" in caught.value.detail
+
+
+def test_the_table_says_who_has_what_and_why() -> None:
+    offers = [
+        Offer("gone", 40, None, "it is late"),
+        Offer("first", 30, BlockingOnly(communicator())),
+        Offer("second", 20, Scheduled(communicator())),
+        Offer("third", 10, Scheduled(communicator())),
+    ]
+    table = {row.operation: row for row in SelectedColl(communicator(), offers).table()}
+    assert list(table) == list(OPERATIONS)
+    row = table["barrier"]
+    assert (row.blocking, row.nonblocking) == ("first", "second")
+    assert [(each.component, each.verdict, each.reason) for each in row.verdicts] == [
+        ("gone", "not available", "it is late"),
+        ("first", "chosen for blocking calls", ""),
+        ("second", "chosen for nonblocking calls", ""),
+        ("third", "lower priority", ""),
+    ]
+    assert (table["scan"].blocking, table["scan"].nonblocking) == ("", "")
+    assert {each.verdict for each in table["scan"].verdicts[1:]} == {"lacks it"}
 
 
 def test_every_call_has_a_tag_of_its_own_for_long() -> None:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ompy.frameworks.coll import API, CollComponent, CollModule
 from ompy.frameworks.communicator import Communicator
+from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
 
 
@@ -59,15 +60,21 @@ class SmCollComponent(CollComponent):
         ),
     )
 
-    def query(self, communicator: Communicator) -> CollModule | None:
+    def query(self, communicator: Communicator) -> CollModule:
         """A module, if all members are on one host and messages between them go through memory.
 
         Who has chosen another way for messages (`--mca btl self,tcp`) wants to see it used.
+
+        Raises:
+            NotAvailable: that is not so.
         """
-        if communicator.size < 2 or len({proc.node for proc in communicator.procs}) > 1:
-            return None
+        if communicator.size < 2:
+            raise NotAvailable("it has one member only")
+        hosts = len({proc.node for proc in communicator.procs})
+        if hosts > 1:
+            raise NotAvailable(f"its members are on {hosts} hosts")
         if all(module.name != "sm" for module in communicator.context.btls):
-            return None
+            raise NotAvailable("messages do not go through memory: btl sm is not used")
         from ompy_components.coll.sm.module import SmColl
 
         return SmColl(communicator, self.values)

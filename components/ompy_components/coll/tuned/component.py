@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ompy.frameworks.coll import API, CollComponent, CollModule
 from ompy.frameworks.communicator import Communicator
+from ompy.mca.component import NotAvailable
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
 
@@ -82,10 +83,14 @@ class TunedComponent(CollComponent):
         ),
     )
 
-    def query(self, communicator: Communicator) -> CollModule | None:
-        """A module for a communicator of more than one."""
+    def query(self, communicator: Communicator) -> CollModule:
+        """A module for a communicator of more than one.
+
+        Raises:
+            NotAvailable: it has one; as in Open MPI, there is nothing to choose among.
+        """
         if communicator.size < 2:
-            return None  # as in Open MPI: nothing to choose among
+            raise NotAvailable("it has one member only")
         from ompy_components.coll.tuned.module import Tuned
 
         return Tuned(communicator, self.values)

@@ -13,6 +13,7 @@ from ompy.cli.forms import described
 from ompy.cli.info.facts import Fact
 from ompy.cli.info.model import (
     Candidate,
+    Choice,
     ComponentStory,
     Entry,
     ParameterGroup,
@@ -82,7 +83,12 @@ class Json:
             told = {"name": parameter.name, "candidates": candidates}
         components = [_component_story(component) for component in story.components]
         self._list("why").append(
-            {"asked": story.asked, "parameter": told, "components": components}
+            {
+                "asked": story.asked,
+                "parameter": told,
+                "components": components,
+                "collectives": [_choice(choice) for choice in story.choices],
+            }
         )
 
     def finish(self, problems: Sequence[str], notices: Sequence[str]) -> None:
@@ -166,3 +172,16 @@ def _component_story(story: ComponentStory) -> dict[str, Any]:
         "selection_source": story.selection_source,
         "offers": [{"verdict": verdict(record)} | _record(record) for record in story.records],
     }
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    operations = [
+        {
+            "operation": row.operation,
+            "blocking": row.blocking or None,
+            "nonblocking": row.nonblocking or None,
+            "components": [verdict._asdict() for verdict in row.verdicts],
+        }
+        for row in choice.rows
+    ]
+    return {"where": choice.where, "problem": choice.problem, "operations": operations}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ompy.cli.info.facts import Fact
 from ompy.mca.component import Component
@@ -12,6 +12,9 @@ from ompy.mca.parameter import Flag, Parameter, Synonym
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.settings import Setting
 from ompy.mca.variables import Variable
+
+if TYPE_CHECKING:
+    from ompy.frameworks.coll_selection import Row
 
 # what is open and not passed over a job uses wherever it is of use: BTLs, for the peers they reach
 IN_USE: Final = frozenset({State.OPENED, State.SELECTED})
@@ -138,6 +141,20 @@ class ComponentStory(NamedTuple):
     records: Sequence[ComponentRecord]
 
 
+class Choice(NamedTuple):
+    """Which component serves which operation of one kind of communicator.
+
+    Attributes:
+        where: which kind.
+        rows: of each operation; empty if nobody can tell.
+        problem: why not.
+    """
+
+    where: str
+    rows: Sequence[Row]
+    problem: str = ""
+
+
 class Story(NamedTuple):
     """All that is known of a name.
 
@@ -145,11 +162,13 @@ class Story(NamedTuple):
         asked: the name.
         parameter: of this name, or None.
         components: of this name, or of the framework of this name.
+        choices: for coll: which component would serve which operation.
     """
 
     asked: str
     parameter: ParameterStory | None
     components: Sequence[ComponentStory]
+    choices: Sequence[Choice] = ()
 
 
 class Output(Protocol):

@@ -11,6 +11,7 @@ import click
 
 from ompy.cli.info.facts import Fact
 from ompy.cli.info.model import (
+    Choice,
     ComponentStory,
     Entry,
     ParameterGroup,
@@ -73,6 +74,8 @@ class Parsable:
             _parameter_story(story.parameter)
         for component in story.components:
             _component_story(component)
+        for choice in story.choices:
+            _choice(choice)
 
     def finish(self, problems: Sequence[str], notices: Sequence[str]) -> None:
         """Nothing is left to say."""
@@ -139,6 +142,20 @@ def _component_story(story: ComponentStory) -> None:
         }
         for name, value in facts.items():
             _put(f"{key}:{place}:{name}:{quoted(value)}")
+
+
+def _choice(choice: Choice) -> None:
+    key = f"why:coll:{choice.where}"
+    if choice.problem:
+        _put(f"{key}:problem:{quoted(choice.problem)}")
+    for row in choice.rows:
+        of = f"{key}:{row.operation}"
+        _put(f"{of}:blocking:{row.blocking}")
+        _put(f"{of}:nonblocking:{row.nonblocking}")
+        for place, each in enumerate(row.verdicts):
+            for name, value in each._asdict().items():
+                text = f"{value:g}" if isinstance(value, int | float) else value
+                _put(f"{of}:{place}:{name}:{quoted(text)}")
 
 
 def _put(line: str) -> None:

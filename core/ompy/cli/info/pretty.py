@@ -9,6 +9,7 @@ import click
 
 from ompy.cli.info.facts import Fact
 from ompy.cli.info.model import (
+    Choice,
     ComponentStory,
     Entry,
     ParameterGroup,
@@ -130,6 +131,9 @@ class Pretty:
             self._parameter_story(story.parameter)
         for component in story.components:
             self._component_story(component)
+        records = [component.records[0] for component in story.components]
+        for choice in story.choices:
+            self._choice(choice, records)
 
     def finish(self, problems: Sequence[str], notices: Sequence[str]) -> None:
         """Nothing is left to say."""
@@ -155,6 +159,22 @@ class Pretty:
             self._echo(GAP + GAP.join(row))
             for line in record.traceback.splitlines():
                 click.echo(GAP * 2 + one_line(line))
+
+    def _choice(self, choice: Choice, records: Sequence[ComponentRecord]) -> None:
+        from ompy.cli.info.collectives import not_asked, not_available, reasons
+
+        click.echo(f"collective operations of {choice.where}")
+        if choice.problem:
+            click.echo(f"{GAP}nobody can tell: {one_line(choice.problem)}")
+            return
+        for record in not_asked(records, choice.rows):
+            click.echo(GAP + one_line(f"{record.name} {record.state.value}: {explanation(record)}"))
+        for each in not_available(choice.rows):
+            text = f"{each.component} {each.verdict}: {each.reason}"
+            click.echo(GAP + one_line(text))
+        rows = [(row.operation, row.blocking or "none", reasons(row)) for row in choice.rows]
+        for cells in table(rows):
+            self._echo((GAP + GAP.join(cells)).rstrip())
 
     def _put(self, label: str, value: str, colour: str | None = None) -> None:
         for line in labelled(one_line(label), one_line(value), self._width):

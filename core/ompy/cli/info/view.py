@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ompy.cli.info.excluded import ExcludedComponents
-from ompy.cli.info.model import IN_USE, Entry, Output, ParameterGroup, ShownComponent, Story
+from ompy.cli.info.model import IN_USE, Choice, Entry, Output, ParameterGroup, ShownComponent, Story
 from ompy.cli.info.opening import open_as_a_job
 from ompy.cli.info.why import component_stories, parameter_story
 from ompy.mca.base_parameters import own_parameters
 from ompy.mca.errors import did_you_mean
+from ompy.mca.excluded import ExcludedComponents
 from ompy.mca.parameter import BASE, TYPES, Flag
 from ompy.mca.records import FAILED, ComponentRecord, State
 from ompy.mca.registry import Registry
@@ -122,7 +122,8 @@ class View:
             raise NotFound(f"nothing is called {name}{did_you_mean(name, set(self._names()))}")
         self._open(dict.fromkeys(record.framework for record in records))
         full_names = dict.fromkeys(record.full_name for record in records)
-        return Story(name, parameter, component_stories(self.registry, full_names))
+        told = _choices(self.registry) if name == "coll" else []
+        return Story(name, parameter, component_stories(self.registry, full_names), told)
 
     def _names(self) -> Iterator[str]:
         """Everything `story` would find."""
@@ -201,7 +202,7 @@ class View:
 
     def _excluded_components(self) -> ExcludedComponents:
         if self._excluded is None:
-            self._excluded = ExcludedComponents(self.registry, self._settings)
+            self._excluded = ExcludedComponents(self.registry)
         return self._excluded
 
     def _open(self, frameworks: Iterable[str]) -> None:
@@ -262,6 +263,12 @@ class View:
             Entry(variable.name, variable, None, names, writeable),
             *(Entry(synonym.name, variable, synonym, (), writeable) for synonym in synonyms),
         ]
+
+
+def _choices(registry: Registry) -> list[Choice]:
+    from ompy.cli.info.collectives import choices  # brings up worlds: much to import
+
+    return choices(registry)
 
 
 def _is_called(record: ComponentRecord, name: str) -> bool:

@@ -7,8 +7,6 @@ A package's component stays untouched: who excludes it does not want its code to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ompy.mca.base_parameters import version_parameters
 from ompy.mca.component import Component
 from ompy.mca.errors import UsageError
@@ -16,7 +14,6 @@ from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.parameter import BASE
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.registry import Registry
-from ompy.mca.settings import Setting
 from ompy.mca.variables import Variable
 
 
@@ -27,12 +24,11 @@ class ExcludedComponents:
         problems: what is wrong with settings of theirs, which no job looks at.
     """
 
-    def __init__(self, registry: Registry, settings: Sequence[Setting]) -> None:
+    def __init__(self, registry: Registry) -> None:
         """Nothing is imported yet.
 
         Args:
             registry: the job's.
-            settings: what that was made with.
         """
         own = {name for name, framework in registry.frameworks.items() if framework.api is not None}
         own |= {f"{name}_{BASE}_verbose" for name in own}  # what a job tells, it tells once
@@ -47,7 +43,8 @@ class ExcludedComponents:
             if record.state is State.BLOCKED and record.in_tree
         ]
         self.problems: list[str] = []
-        self._registry = Registry(catalog, [s for s in settings if s.name not in own], records)
+        settings = [one for one in registry.settings if one.name not in own]
+        self._registry = Registry(catalog, settings, records)
 
     def component(self, framework: str, name: str) -> Component | None:
         """The object, or None if it is not ours, not excluded or cannot be imported."""
@@ -55,6 +52,14 @@ class ExcludedComponents:
             if record.name == name:
                 return record.component
         return None
+
+    def opened(self, framework: str) -> list[Component]:
+        """Those of a framework, opened: they are closed by `close`."""
+        return self._registry.open(framework)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self._registry.close()
 
     def variables(self, component: Component) -> list[Variable]:
         """Its parameters; one whose value is wrong is left out and told in `problems`."""

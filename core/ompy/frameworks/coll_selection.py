@@ -1,0 +1,229 @@
+"""Which component serves which collective operation of a communicator.
+
+As in Open MPI each communicator has a table of operations of its own. It is filled from the
+components that the user's selection allows and that have a module for the communicator: the one
+with the highest priority that has an operation gets it, so that a component with a few operations
+leaves the others to the next. Blocking calls and those in steps (`schedule.py`) are looked for
+apart, as a module may have the one without the other. What nobody has is an error when it is
+called.
+
+Source: reference openmpi.md 0.6 and 1.5 (`mca_coll_base_comm_select`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
+from ompy.frameworks.coll import OPERATIONS, TAG_NONBLOCKING, TAGS_IN_TURN, CollModule
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule
+
+if TYPE_CHECKING:
+    from ompy.frameworks.communicator import Communicator
+
+# what became of a component that was asked for an operation
+CHOSEN: Final = "chosen"
+CHOSEN_BLOCKING: Final = "chosen for blocking calls"
+CHOSEN_NONBLOCKING: Final = "chosen for nonblocking calls"
+LOWER: Final = "lower priority"
+LACKS: Final = "lacks it"
+NOT_AVAILABLE: Final = "not available"
+
+Others = Callable[[str], list[str]]
+
+
+class Offer(NamedTuple):
+    """What a component says to a communicator.
+
+    Attributes:
+        component: its name.
+        priority: of it in the selection.
+        module: its module; None if it has none for this communicator.
+        reason: why it has none.
+    """
+
+    component: str
+    priority: float
+    module: CollModule | None
+    reason: str = ""
+
+
+class Verdict(NamedTuple):
+    """What became of a component for an operation.
+
+    Attributes:
+        component: its name.
+        priority: of it.
+        verdict: one of those above.
+        reason: why it is not available; else empty.
+    """
+
+    component: str
+    priority: float
+    verdict: str
+    reason: str = ""
+
+
+class Row(NamedTuple):
+    """An operation of the table.
+
+    Attributes:
+        operation: its name.
+        blocking: the component whose blocking call it is; empty if no component has it.
+        nonblocking: the one whose steps nonblocking calls take; likewise.
+        verdicts: on each component that was asked, the highest priority first.
+    """
+
+    operation: str
+    blocking: str
+    nonblocking: str
+    verdicts: list[Verdict]
+
+
+def row(operation: str, offers: Sequence[Offer]) -> Row:
+    """Who gets an operation; `offers` come with the highest priority first."""
+    modules = [(offer.component, offer.module) for offer in offers if offer.module is not None]
+    having = [name for name, module in modules if module.offers(operation)]
+    in_steps = [name for name, module in modules if module.offers_schedule(operation)]
+    blocking, nonblocking = (having or [""])[0], (in_steps or [""])[0]
+
+    def verdict(offer: Offer) -> str:
+        if offer.module is None:
+            return NOT_AVAILABLE
+        if offer.component == blocking:
+            return CHOSEN if blocking == nonblocking else CHOSEN_BLOCKING
+        if offer.component == nonblocking:
+            return CHOSEN_NONBLOCKING
+        return LOWER if offer.component in having else LACKS
+
+    verdicts = [
+        Verdict(each.component, each.priority, verdict(each), each.reason) for each in offers
+    ]
+    return Row(operation, blocking, nonblocking, verdicts)
+
+
+def _nobody_else(_operation: str) -> list[str]:
+    return []
+
+
+class SelectedColl(CollModule):
+    """The collectives a communicator uses: each operation bound to the module that won it.
+
+    Attributes:
+        asked: what the components said, the highest priority first.
+    """
+
+    def __init__(
+        self, communicator: Communicator, offers: Sequence[Offer], others: Others = _nobody_else
+    ) -> None:
+        """Bind the operations.
+
+        Args:
+            communicator: whose.
+            offers: of the components that may be used, the highest priority first.
+            others: for an error: those that may not be used and have an operation.
+        """
+        super().__init__(communicator)
+        self.asked = tuple(offers)
+        self._modules = [offer.module for offer in offers if offer.module is not None]
+        self._others = others
+        self._begun = 0
+        self._under_way = 0
+        self._when_idle: Callable[[], object] | None = None
+        for operation in OPERATIONS:
+            self._bind(operation, operation)
+            self._bind(operation, f"schedule_{operation}")
+
+    def _bind(self, operation: str, name: str) -> None:
+        """Give a call to the first module that has it."""
+        for module in self._modules:
+            if module.has(name):
+                setattr(self, name, getattr(module, name))
+                return
+        setattr(self, name, partial(self._refuse, operation, name))
+
+    def table(self) -> list[Row]:
+        """Which component serves which operation, and why."""
+        return [row(operation, self.asked) for operation in OPERATIONS]
+
+    def _refuse(self, operation: str, name: str, *_: object) -> Any:
+        """No module has an operation, or has it in steps.
+
+        Raises:
+            MPIError: always.
+        """
+        in_steps = name != operation
+        what = f"nonblocking {operation}" if in_steps else operation
+        partly = "has the blocking one only"
+        said = [
+            f"{each.component} is not available here: {each.reason}"
+            if each.verdict == NOT_AVAILABLE
+            else f"{each.component} {LACKS if each.verdict == LACKS else partly}"
+            for each in row(operation, self.asked).verdicts
+        ]
+        found = "; ".join(said) or "there is none"
+        others = self._others(name)
+        advice = "name one that has it in the parameter coll, too"
+        if others:
+            have = " and ".join(others)
+            verb = "has" if len(others) == 1 else "have"
+            advice = f"{have} {verb} it and may not be used: {advice}"
+        raise MPIError(
+            ERR_UNSUPPORTED_OPERATION,
+            f"{self.communicator.name} has no {what}: none of the components of coll that may be "
+            f"used has it ({found}); {advice}",
+        )
+
+    def prompt_barrier(self) -> Callable[[], None] | None:
+        """That of the module whose barrier is the communicator's."""
+        for module in self._modules:
+            if module.offers("barrier"):
+                return module.prompt_barrier()
+        return None
+
+    def close(self) -> None:
+        """Close all modules."""
+        for module in self._modules:
+            module.close()
+
+    def nonblocking_tag(self) -> int:
+        """The tag of the next nonblocking operation that no call of the API stands for."""
+        self._begun += 1
+        return TAG_NONBLOCKING - self._begun % TAGS_IN_TURN
+
+    def begin(self, operation: str, tag: int, *arguments: Any, word: int = 0) -> CollectiveRequest:
+        """Begin an operation.
+
+        Args:
+            operation: one of `OPERATIONS`.
+            tag: of its messages: nobody else's while it is under way.
+            arguments: as of the blocking call. The memory is in use until the request completes.
+            word: of the API's call; 0 for the last one.
+        """
+        exchange = Exchange(self.communicator, tag)
+        exchange.word = word or exchange.word
+        exchange.whole = "reduce" in operation or "scan" in operation
+        plan: Callable[..., Schedule] = getattr(self, f"schedule_{operation}")
+        request = Progression(exchange, plan(exchange, *arguments)).begin()
+        with self.communicator.context.engine.lock:
+            if not request.complete:
+                self._under_way += 1
+                request.notify(self._ended)
+        return request
+
+    def when_idle(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once, when no operation begun is under way: at once if there is none."""
+        with self.communicator.context.engine.lock:
+            if self._under_way:
+                self._when_idle = callback
+                return
+        callback()
+
+    def _ended(self) -> None:
+        self._under_way -= 1
+        if not self._under_way and self._when_idle is not None:
+            callback, self._when_idle = self._when_idle, None
+            callback()
