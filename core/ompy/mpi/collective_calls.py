@@ -103,8 +103,8 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     Raises:
         MPIException: it failed.
     """
-    kind, detail = (ALLREDUCE, 0) if root is None else (REDUCE, detail_of(root))
-    state.communicator.order.begin(kind, detail)
+    kind = ALLREDUCE if root is None else REDUCE
+    state.communicator.order.begin(kind, detail_of(root))
     inner = op._inner
     if inner is None or inner.operation is None:
         return False

@@ -11,7 +11,7 @@ from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 from ompy.runtime.process import RankProcess
-from ompy_components.coll.sm.board import NUMBER, Board
+from ompy_components.coll.sm.board import LINE_WORDS, Board
 from ompy_components.coll.sm.module import SmColl
 
 from tests.sim.coll import programs
@@ -236,7 +236,8 @@ def test_if_nobody_saw_that_he_was_the_last_a_waiting_one_makes_the_result() -> 
     def program(comm: Communicator) -> None:
         memory = memoryview(bytearray(1 << 12))
         board = Board(comm, memory, 2, 64)
-        memory.cast("Q")[board.line(1, 1) + NUMBER] = 1  # rank 1 has shown fragment 1
+        # a line for the proof, one for parked words, one for rank 0: rank 1 has shown fragment 1
+        memory.cast("Q")[3 * LINE_WORDS] = 1
         board.show(1, 0)
         board.wait_for_result(1)
         assert not board.has_result(1)

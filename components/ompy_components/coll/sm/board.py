@@ -2,23 +2,21 @@
 
     0         the value that proves the memory to be the right one
     parked    a word per member: whether it sleeps, and what for
-    done      a cache line per member: the last fragment it is done with
-    headers   a cache line for each of the last `depth` results: the number of the fragment, bytes
-              of the whole message, the call (`call_order.py`)
-    shown     as many for each member, side by side, which say the same of what it has shown
+    lines     whole cache lines per member: last fragment shown, last fragment done with, and for
+              each of its slots the bytes of the whole message and the call (`call_order.py`)
+    headers   one cache line for each of the last `depth` results: its number, bytes of the
+              message, the call
     results   one slot for each of the last `depth` fragments
     slots     as many for each member, side by side
 
 Every fragment of every operation has the next number, which all members count alike. Fragment k
 uses the slots k modulo depth. A member may write a slot again when all others are done with what
-was in it. Numbers are stored after what they speak of, and each word has one writer, but the header
-of a result: two members may make the same result, of the same bytes.
+was in it. Words are stored after what they speak of, and each has one writer, but the header of a
+result: two members may make the same result, of the same bytes.
 
-Whoever looks whether a fragment is there reads its number, and with it the call, which lies in the
-same cache line: to compare it with the own one takes no memory that was not there anyway. It is
-compared wherever a member looks at a fragment of others: when it shows its own, all that were shown
-before; before it takes a result, the header's. So of two members that make different calls the
-later one sees it.
+A member compares the call with its own wherever it looks at a fragment of others: when it shows its
+own, all that were shown before; in the header, before it takes a result. So of two members that
+make different calls the later one sees it.
 
 All zero is the valid initial state.
 """
@@ -37,12 +35,17 @@ from ompy.net.base import Doorbell
 
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 LINE_WORDS: Final = LINE // 8
+# words of a member's lines, by place
+SHOWN: Final = 0
+DONE: Final = 1
+TOTALS: Final = 2  # two for each slot: bytes of the message, and the call behind them
+PER_SLOT: Final = 2
 PARKED: Final = LINE_WORDS  # the word of member 0 among all words
 # values of a parked word
 AWAKE: Final = 0
 ASLEEP: Final = 1  # wake me when something was shown, or a result is there
 HUNGRY: Final = 2  # wake me when somebody is done
-# words of a header, and of the line of what a member has shown
+# words of a result's header
 NUMBER: Final = 0
 TOTAL: Final = 1
 CALL: Final = 2
@@ -50,7 +53,6 @@ CALL: Final = 2
 RESULT: Final = 0  # the result of a fragment; or that it can make it
 ALL_SHOWN: Final = 1
 ALL_DONE: Final = 2
-ROOT: Final = 3  # a fragment of one member
 
 
 def lines_of(words: int) -> int:
@@ -60,8 +62,8 @@ def lines_of(words: int) -> int:
 
 def board_size(ranks: int, depth: int, fragment: int) -> int:
     """Bytes of the memory of a communicator."""
-    words = LINE + lines_of(ranks) + ranks * LINE
-    return words + (ranks + 1) * depth * (LINE + slot_size(fragment))
+    words = LINE + lines_of(ranks) + ranks * lines_of(TOTALS + PER_SLOT * depth) + depth * LINE
+    return words + (ranks + 1) * depth * slot_size(fragment)
 
 
 def slot_size(fragment: int) -> int:
@@ -82,19 +84,18 @@ class Board(Poller):
     __slots__ = (
         "_bells",
         "_communicator",
-        "_done",
         "_engine",
-        "_from",
         "_goal",
         "_headers",
         "_idle",
+        "_line",
+        "_lines",
         "_lost",
         "_number",
         "_order",
+        "_own",
         "_results",
-        "_row",
         "_safe",
-        "_shown",
         "_slot",
         "_waits",
         "_words",
@@ -118,18 +119,16 @@ class Board(Poller):
         self._order = communicator.order
         self._words = memory.cast("Q")
         self._slot = slot_size(fragment)
-        done = LINE + lines_of(self.ranks)
-        self._headers = done + self.ranks * LINE
-        self._results = self._headers + (1 + self.ranks) * depth * LINE
-        # in words
-        self._row = depth * LINE_WORDS
-        self._done = done // 8
-        self._shown = self._headers // 8 + self._row
+        first = LINE + lines_of(self.ranks)
+        self._lines = first // 8
+        self._line = lines_of(TOTALS + PER_SLOT * depth) // 8
+        self._own = self._lines + self.rank * self._line
+        self._headers = first + self.ranks * self._line * 8
+        self._results = self._headers + depth * LINE
         self._safe = 0  # all are known to be done with the fragments up to here
         self._waits = Waitable()
         self._idle = True
         self._goal = RESULT
-        self._from = 0
         self._number = 0
         self._lost = -1
         self._bells: dict[int, Doorbell] = {}
@@ -148,10 +147,6 @@ class Board(Poller):
         """Where a member's slot of a fragment begins."""
         return self._results + (1 + rank) * self.area + number % self.depth * self._slot
 
-    def line(self, rank: int, number: int) -> int:
-        """The first word of what a member says of a fragment."""
-        return self._shown + rank * self._row + number % self.depth * LINE_WORDS
-
     def all_results(self) -> int:
         """Where the slots of results begin: `area` bytes."""
         return self._results
@@ -163,19 +158,15 @@ class Board(Poller):
     # --- what members say
 
     def agree(self, number: int, total: int) -> bool:
-        """Whether all members have shown a fragment of a message of so many bytes.
-
-        Raises:
-            MPIError: ERR_OTHER, a member makes another call.
-        """
-        words, at, row = self._words, self.line(0, number), self._row
+        """Whether all members have shown a fragment of a message of so many bytes."""
+        words, at = self._words, self._lines + TOTALS + number % self.depth * PER_SLOT
         call = self._order.word
         for rank in range(self.ranks):
-            if words[at + CALL] != call:
-                raise self._other_call(rank, words[at + CALL])
-            if words[at + TOTAL] != total:
+            if words[at + 1] != call:
+                raise self._other_call(rank, words[at + 1])
+            if words[at] != total:
                 return False
-            at += row
+            at += self._line
         return True
 
     def join(self, number: int) -> bool:
@@ -184,30 +175,32 @@ class Board(Poller):
         Raises:
             MPIError: ERR_OTHER, a member makes another call.
         """
-        words, at, row = self._words, self.line(0, number), self._row
+        words, at = self._words, self._lines
+        slot = TOTALS + number % self.depth * PER_SLOT + 1
         call, shown = self._order.word, True
         for rank in range(self.ranks):
-            if words[at + NUMBER] < number:
+            if words[at + SHOWN] < number:
                 shown = False
-            elif words[at + CALL] != call:
-                raise self._other_call(rank, words[at + CALL])
-            at += row
+            elif words[at + slot] != call:
+                raise self._other_call(rank, words[at + slot])
+            at += self._line
         return shown
+
+    def lead(self, number: int) -> None:
+        """See that nobody has shown a fragment that others wait for this member to begin.
+
+        Raises:
+            MPIError: ERR_OTHER, a member makes another call.
+        """
+        words, at = self._words, self._lines
+        for rank in range(self.ranks):
+            if words[at + SHOWN] >= number and rank != self.rank:
+                self.join(number)
+            at += self._line
 
     def total(self, number: int) -> int:
         """Bytes of the message that a result is of."""
         return self._words[(self.header(number) >> 3) + TOTAL]
-
-    def total_from(self, rank: int, number: int) -> int:
-        """Bytes of the message of which a member has shown a fragment.
-
-        Raises:
-            MPIError: ERR_OTHER, the member makes another call.
-        """
-        words, at = self._words, self.line(rank, number)
-        if words[at + CALL] != self._order.word:
-            raise self._other_call(rank, words[at + CALL])
-        return words[at + TOTAL]
 
     def fill(self, number: int, total: int) -> None:
         """Say that a result is there, of a message of so many bytes."""
@@ -228,43 +221,40 @@ class Board(Poller):
 
     def show(self, number: int, total: int) -> None:
         """Say that this member's slot has the fragment, of a message of so many bytes."""
-        words, at = self._words, self.line(self.rank, number)
-        words[at + TOTAL] = total
-        words[at + CALL] = self._order.word
-        words[at + NUMBER] = number
+        words, at = self._words, self._own
+        slot = at + TOTALS + number % self.depth * PER_SLOT
+        words[slot] = total
+        words[slot + 1] = self._order.word
+        words[at + SHOWN] = number
         raw.fence()  # of two that show at a time, one at least sees both
 
     def finish(self, number: int) -> None:
         """Say that this member is done with all slots of a fragment."""
-        self._words[self._done + self.rank * LINE_WORDS] = number
+        self._words[self._own + DONE] = number
         self._wake(HUNGRY)
 
     def has_result(self, number: int) -> bool:
         """Whether the result of a fragment is there."""
         return self._words[(self.header(number) >> 3) + NUMBER] == number
 
-    def has_shown(self, rank: int, number: int) -> bool:
-        """Whether a member has shown a fragment."""
-        return self._words[self.line(rank, number) + NUMBER] >= number
-
     def all_shown(self, number: int) -> bool:
         """Whether all members have shown a fragment."""
-        words, at, row = self._words, self.line(0, number) + NUMBER, self._row
+        words, at = self._words, self._lines + SHOWN
         for _ in range(self.ranks):
             if words[at] < number:
                 return False
-            at += row
+            at += self._line
         return True
 
     def all_done(self, number: int) -> bool:
         """Whether all members are done with a fragment."""
         if number <= self._safe:
             return True
-        words, at = self._words, self._done
-        least = words[at]
+        words, at = self._words, self._lines + DONE
+        least = words[self._own + DONE]
         for _ in range(self.ranks):
             least = min(least, words[at])
-            at += LINE_WORDS
+            at += self._line
         self._safe = max(least, self._safe)
         return number <= self._safe
 
@@ -279,7 +269,7 @@ class Board(Poller):
         if self.all_done(number):
             return
         for rank in range(self.ranks):
-            if rank != self.rank and not self._look(self._done + rank * LINE_WORDS, number):
+            if rank != self.rank and not self._look(rank, DONE, number):
                 break
         if not self.all_done(number):
             self._wait(ALL_DONE, number)
@@ -290,7 +280,7 @@ class Board(Poller):
             self._wake(ASLEEP)
             return
         for rank in range(self.ranks):
-            if rank != self.rank and not self._look(self.line(rank, number), number):
+            if rank != self.rank and not self._look(rank, SHOWN, number):
                 break
         if not self.all_shown(number):
             self._wait(ALL_SHOWN, number)
@@ -301,15 +291,10 @@ class Board(Poller):
         if not self._engine.look_for(self.memory, at, number):
             self._wait(RESULT, number)
 
-    def wait_for(self, rank: int, number: int) -> None:
-        """Return when a member has shown a fragment."""
-        if not self._look(self.line(rank, number), number):
-            self._from = rank
-            self._wait(ROOT, number)
-
-    def _look(self, word: int, number: int) -> bool:
+    def _look(self, rank: int, which: int, number: int) -> bool:
         """Look for a moment whether a member has come so far."""
-        return self._engine.look_for(self.memory, word * 8, number)
+        at = (self._lines + rank * self._line + which) * 8
+        return self._engine.look_for(self.memory, at, number)
 
     def _wait(self, goal: int, number: int) -> None:
         """Let the engine wait.
@@ -339,8 +324,6 @@ class Board(Poller):
             return self.has_result(self._number)
         if self._goal == ALL_SHOWN:
             return self.all_shown(self._number)
-        if self._goal == ROOT:
-            return self.has_shown(self._from, self._number)
         return self.all_done(self._number)
 
     def poll(self) -> int:
@@ -373,23 +356,18 @@ class Board(Poller):
 
     def _find_lost(self) -> int:
         """A member that has left before it came so far; -1 if there is none."""
+        which = DONE if self._goal == ALL_DONE else SHOWN
         for rank, proc in enumerate(self._communicator.procs):
-            if proc.left and not self._has_come(rank):
+            at = self._lines + rank * self._line + which
+            if proc.left and self._words[at] < self._number:
                 return rank
         return -1
 
-    def _has_come(self, rank: int) -> bool:
-        """Whether a member has come as far as is waited for. Who is done needs not have shown."""
-        at = self._done + rank * LINE_WORDS
-        if self._words[at] >= self._number:
-            return True
-        return self._goal != ALL_DONE and self.has_shown(rank, self._number)
-
     def _behind(self) -> list[int]:
         """The members that have not come as far as is waited for."""
-        if self._goal == ROOT:
-            return [self._from]
-        return [rank for rank in range(self.ranks) if not self._has_come(rank)]
+        which = DONE if self._goal == ALL_DONE else SHOWN
+        lines = range(self._lines + which, self._lines + self.ranks * self._line, self._line)
+        return [rank for rank, at in enumerate(lines) if self._words[at] < self._number]
 
     def _other_call(self, rank: int, word: int) -> MPIError:
         """The error of members that make different calls."""

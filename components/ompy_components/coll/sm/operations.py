@@ -71,7 +71,7 @@ class Operations:
         """The root shows its data; how much there is, it says with the first fragment.
 
         It writes into its own slots: of two that take themselves for the root, none disturbs who
-        reads the other's. The others show nothing: they are done when they have read.
+        reads the other's.
         """
         if self.board.rank == root:
             self._send(message)
@@ -91,8 +91,9 @@ class Operations:
                 board.copy_in(slot, message.memory, start + done, part)
             elif part:
                 message.convertor().pack(done, board.bytes_of(slot, part))
+            board.lead(number)
+            board.fill(number, total)
             board.show(number, total)
-            board.join(number)  # nobody waits in another call for what this member begins
             board.finish(number)
             board.wake()
             done += part
@@ -105,8 +106,9 @@ class Operations:
         while True:
             self._number += 1
             number = self._number
-            board.wait_for(root, number)
-            total = board.total_from(root, number)
+            board.wait_for_result(number)
+            board.check_result(number)
+            total = board.total(number)
             part = min(self._fragment, total - done)
             kept = min(part, room - done)
             slot = board.slot(root, number)
@@ -114,6 +116,7 @@ class Operations:
                 board.copy_out(slot, message.memory, start + done, kept)
             elif kept > 0:
                 message.convertor().unpack(done, board.bytes_of(slot, kept))
+            board.show(number, total)
             board.finish(number)
             done += part
             if done >= total:
