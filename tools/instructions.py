@@ -118,7 +118,7 @@ def run(
     toggles = " ".join(f"--toggle-collect='*{name}'" for name in names)
     wrapper.write_text(
         f'[ "$OMPY_RANK" = {rank} ] || exec {sys.executable} "$@"\n'
-        f"exec valgrind -q --tool=callgrind --collect-atstart={'no' if only else 'yes'} {toggles} "
+        f"exec valgrind -q --tool=callgrind {toggles} --collect-atstart={'no' if only else 'yes'} "
         f'--callgrind-out-file={into} {sys.executable} "$@"\n'
     )
     words = [sys.executable, "-m", "ompy.cli.run", "--mca", "btl", btl, "-n", "2"]

@@ -105,7 +105,12 @@ class CallOrder:
 
 
 def detail_of(root: Any) -> int:
-    """What a word says of a root, as the user gave it: an integer of any type, or a mistake."""
+    """What a word says of a root, as the user gave it: an integer of any type, or a mistake.
+
+    None is for a call without a root.
+    """
+    if root is None:
+        return 0
     number = raw.small(root)
     return number if 0 <= number <= _DETAIL_MASK else _whole(root)
 
