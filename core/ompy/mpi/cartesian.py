@@ -15,9 +15,11 @@ from ompy.mpi.comm import Comm
 from ompy.mpi.communicators import make
 from ompy.mpi.constants import CART, DIST_GRAPH, GRAPH
 from ompy.mpi.errors import MPIException
+from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.intracomm import Intracomm
+from ompy.mpi.request import Prequest, Request
 from ompy.mpi.state import CommState
-from ompy.mpi.unsupported import absent
+from ompy.mpi.unsupported import not_available
 
 
 class Grid:
@@ -118,15 +120,83 @@ class Topocomm(Intracomm):
         """The neighbours that receive from here."""
         return self.inedges
 
+    def Neighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Every member sends one block to its neighbours. Not available."""
+        raise not_available("Topocomm.Neighbor_allgather", "neighbourhood collectives")
 
-_KINDS: Final = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
-for _pattern in ("Neighbor_{}", "Ineighbor_{}", "Neighbor_{}_init"):
-    absent(
-        Topocomm,
-        " ".join(_pattern.format(kind) for kind in _KINDS),
-        "neighbourhood collectives",
-    )
-absent(Topocomm, "neighbor_allgather neighbor_alltoall", "neighbourhood collectives")
+    def Neighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
+        """As `Neighbor_allgather`, with blocks of different sizes. Not available."""
+        raise not_available("Topocomm.Neighbor_allgatherv", "neighbourhood collectives")
+
+    def Neighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Every member sends a block of its own to each neighbour. Not available."""
+        raise not_available("Topocomm.Neighbor_alltoall", "neighbourhood collectives")
+
+    def Neighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
+        """As `Neighbor_alltoall`, with blocks of different sizes. Not available."""
+        raise not_available("Topocomm.Neighbor_alltoallv", "neighbourhood collectives")
+
+    def Neighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
+        """As `Neighbor_alltoall`, with blocks of different types. Not available."""
+        raise not_available("Topocomm.Neighbor_alltoallw", "neighbourhood collectives")
+
+    def Ineighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Neighbor_allgather` does. Not available."""
+        raise not_available("Topocomm.Ineighbor_allgather", "neighbourhood collectives")
+
+    def Ineighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Neighbor_allgatherv` does. Not available."""
+        raise not_available("Topocomm.Ineighbor_allgatherv", "neighbourhood collectives")
+
+    def Ineighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Neighbor_alltoall` does. Not available."""
+        raise not_available("Topocomm.Ineighbor_alltoall", "neighbourhood collectives")
+
+    def Ineighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Neighbor_alltoallv` does. Not available."""
+        raise not_available("Topocomm.Ineighbor_alltoallv", "neighbourhood collectives")
+
+    def Ineighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Neighbor_alltoallw` does. Not available."""
+        raise not_available("Topocomm.Ineighbor_alltoallw", "neighbourhood collectives")
+
+    def Neighbor_allgather_init(
+        self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Neighbor_allgather` does. Not available."""
+        raise not_available("Topocomm.Neighbor_allgather_init", "neighbourhood collectives")
+
+    def Neighbor_allgatherv_init(
+        self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Neighbor_allgatherv` does. Not available."""
+        raise not_available("Topocomm.Neighbor_allgatherv_init", "neighbourhood collectives")
+
+    def Neighbor_alltoall_init(
+        self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Neighbor_alltoall` does. Not available."""
+        raise not_available("Topocomm.Neighbor_alltoall_init", "neighbourhood collectives")
+
+    def Neighbor_alltoallv_init(
+        self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Neighbor_alltoallv` does. Not available."""
+        raise not_available("Topocomm.Neighbor_alltoallv_init", "neighbourhood collectives")
+
+    def Neighbor_alltoallw_init(
+        self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Neighbor_alltoallw` does. Not available."""
+        raise not_available("Topocomm.Neighbor_alltoallw_init", "neighbourhood collectives")
+
+    def neighbor_allgather(self, sendobj: Any) -> list[Any]:
+        """Every member sends an object to its neighbours. Not available."""
+        raise not_available("Topocomm.neighbor_allgather", "neighbourhood collectives")
+
+    def neighbor_alltoall(self, sendobj: list[Any]) -> list[Any]:
+        """Every member sends an object of its own to each neighbour. Not available."""
+        raise not_available("Topocomm.neighbor_alltoall", "neighbourhood collectives")
 
 
 class Cartcomm(Topocomm):
@@ -236,8 +306,61 @@ class Graphcomm(Topocomm):
     def _takes(cls, state: Any) -> bool:
         return getattr(state.topology, "kind", None) == GRAPH
 
+    def Get_dims(self) -> tuple[int, int]:
+        """How many nodes and edges there are. Not available."""
+        raise not_available("Graphcomm.Get_dims", "graph topologies")
 
-absent(Graphcomm, "Get_dims Get_topo Get_neighbors_count Get_neighbors", "graph topologies")
+    def Get_topo(self) -> tuple[list[int], list[int]]:
+        """The graph: index and edges. Not available."""
+        raise not_available("Graphcomm.Get_topo", "graph topologies")
+
+    def Get_neighbors_count(self, rank: int) -> int:
+        """How many neighbours a member has. Not available."""
+        raise not_available("Graphcomm.Get_neighbors_count", "graph topologies")
+
+    def Get_neighbors(self, rank: int) -> list[int]:
+        """The neighbours of a member. Not available."""
+        raise not_available("Graphcomm.Get_neighbors", "graph topologies")
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """How many nodes and edges there are."""
+        return self.Get_dims()
+
+    @property
+    def nnodes(self) -> int:
+        """How many nodes there are."""
+        return self.Get_dims()[0]
+
+    @property
+    def nedges(self) -> int:
+        """How many edges there are."""
+        return self.Get_dims()[1]
+
+    @property
+    def topo(self) -> tuple[list[int], list[int]]:
+        """As `Get_topo`."""
+        return self.Get_topo()
+
+    @property
+    def index(self) -> list[int]:
+        """Where the edges of each node end."""
+        return self.Get_topo()[0]
+
+    @property
+    def edges(self) -> list[int]:
+        """Where the edges lead."""
+        return self.Get_topo()[1]
+
+    @property
+    def nneighbors(self) -> int:
+        """How many neighbours this process has."""
+        return self.Get_neighbors_count(self.rank)
+
+    @property
+    def neighbors(self) -> list[int]:
+        """The neighbours of this process."""
+        return self.Get_neighbors(self.rank)
 
 
 class Distgraphcomm(Topocomm):
@@ -253,8 +376,13 @@ class Distgraphcomm(Topocomm):
     def _takes(cls, state: Any) -> bool:
         return getattr(state.topology, "kind", None) == DIST_GRAPH
 
+    def Get_dist_neighbors_count(self) -> tuple[int, int, bool]:
+        """Neighbours that send here, that receive from here; have edges weights? Not available."""
+        raise not_available("Distgraphcomm.Get_dist_neighbors_count", "graph topologies")
 
-absent(Distgraphcomm, "Get_dist_neighbors_count Get_dist_neighbors", "graph topologies")
+    def Get_dist_neighbors(self) -> tuple[list[int], list[int], tuple[list[int], list[int]] | None]:
+        """Who sends here, who receives from here, and the weights. Not available."""
+        raise not_available("Distgraphcomm.Get_dist_neighbors", "graph topologies")
 
 
 def _alike(grid: Grid, rank: int, where: list[int], kept: list[bool]) -> bool:

@@ -1,19 +1,24 @@
 """`MPI.Comm`, `MPI.Intercomm`, and the null communicator."""
 
-# ruff: noqa: SLF001 - states are private to users, not to this package
+# ruff: noqa: SLF001, ARG003 - states are private to users only; what is not there ignores all
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self
 
 from ompy.mpi.collectives import Collectives
 from ompy.mpi.communicators import Communicators
+from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.nonblocking_collectives import NonblockingCollectives
 from ompy.mpi.object_collectives import ObjectCollectives
 from ompy.mpi.object_messages import ObjectMessages
 from ompy.mpi.persistent_collectives import PersistentCollectives
 from ompy.mpi.point_to_point import PointToPoint
-from ompy.mpi.unsupported import absent, not_available
+from ompy.mpi.unsupported import not_available
+
+if TYPE_CHECKING:
+    from ompy.mpi.errhandler import Errhandler
+    from ompy.mpi.group import Group
 
 
 class Comm(
@@ -49,7 +54,7 @@ class Intercomm(Comm):
         return cls._make(comm)
 
     @classmethod
-    def _takes(cls, state: Any) -> bool:  # noqa: ARG003 - there is none
+    def _takes(cls, state: Any) -> bool:
         return False
 
     def _missing(self, name: str) -> NoReturn:
@@ -78,7 +83,19 @@ class Intercomm(Comm):
         """A communicator of both groups."""
         self._missing("Merge")
 
+    @classmethod
+    def Create_from_groups(
+        cls,
+        local_group: Group,
+        local_leader: int,
+        remote_group: Group,
+        remote_leader: int,
+        stringtag: str = "org.mpi4py",
+        info: Info = INFO_NULL,
+        errhandler: Errhandler | None = None,
+    ) -> Intercomm:
+        """A communicator between two groups. Not available."""
+        raise not_available("Intercomm.Create_from_groups", "intercommunicators")
 
-absent(Intercomm, "", "intercommunicators", on_class="Create_from_groups")
 
 COMM_NULL: Final = Comm()._constant("COMM_NULL")

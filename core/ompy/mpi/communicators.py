@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from struct import Struct
-from typing import Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
@@ -22,8 +22,12 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.group import Group, GroupState
 from ompy.mpi.info import Info, InfoState
 from ompy.mpi.state import CommState, null_communicator
-from ompy.mpi.unsupported import absent
+from ompy.mpi.unsupported import not_available
 from ompy.trace.tag_names import name_tags_by
+
+if TYPE_CHECKING:
+    from ompy.mpi.comm import Comm, Intercomm
+    from ompy.mpi.request import Request
 
 _COLOR_KEY: Final = Struct("<qq")
 TAG_GROUPS: Final = -TAG_CALLS_END - 1  # `Create_group` uses the internal tags from here down
@@ -316,18 +320,50 @@ class Communicators(CommBase):
 
         return Intercomm()
 
+    def Idup(self, info: Info | None = None) -> tuple[Self, Request]:
+        """Begin what `Dup` does. Not available."""
+        raise not_available("Comm.Idup", "communicators made in the background")
 
-absent(
-    Communicators,
-    "Idup Idup_with_info",
-    "communicators made in the background",
-)
-absent(Communicators, "Join", "connections between jobs", on_class="Join")
-absent(
-    Communicators,
-    "Revoke Is_revoked Get_failed Ack_failed Agree Iagree Shrink Ishrink",
-    "calls to go on after a process failed",
-)
+    def Idup_with_info(self, info: Info) -> tuple[Self, Request]:
+        """Begin what `Dup_with_info` does. Not available."""
+        raise not_available("Comm.Idup_with_info", "communicators made in the background")
+
+    @classmethod
+    def Join(cls, fd: int) -> Intercomm:  # noqa: ARG003
+        """Connect with a process of another job over a socket. Not available."""
+        raise not_available("Comm.Join", "connections between jobs")
+
+    def Revoke(self) -> None:
+        """Have all calls in this communicator fail, at all members. Not available."""
+        raise not_available("Comm.Revoke", "calls to go on after a process failed")
+
+    def Is_revoked(self) -> bool:
+        """Whether it has been revoked. Not available."""
+        raise not_available("Comm.Is_revoked", "calls to go on after a process failed")
+
+    def Get_failed(self) -> Group:
+        """The members that are known to have failed. Not available."""
+        raise not_available("Comm.Get_failed", "calls to go on after a process failed")
+
+    def Ack_failed(self, num_to_ack: int | None = None) -> int:
+        """Take note of failed members. Not available."""
+        raise not_available("Comm.Ack_failed", "calls to go on after a process failed")
+
+    def Agree(self, flag: int) -> int:
+        """Agree on a number among the members that live. Not available."""
+        raise not_available("Comm.Agree", "calls to go on after a process failed")
+
+    def Iagree(self, flag: Any) -> Request:
+        """Begin what `Agree` does. Not available."""
+        raise not_available("Comm.Iagree", "calls to go on after a process failed")
+
+    def Shrink(self) -> Comm:
+        """A communicator of the members that live. Not available."""
+        raise not_available("Comm.Shrink", "calls to go on after a process failed")
+
+    def Ishrink(self) -> tuple[Comm, Request]:
+        """Begin what `Shrink` does. Not available."""
+        raise not_available("Comm.Ishrink", "calls to go on after a process failed")
 
 
 def _intracomm() -> Any:

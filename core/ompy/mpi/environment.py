@@ -1,24 +1,26 @@
 """Functions of the module `MPI` that concern the whole process."""
 
-# ruff: noqa: SLF001 - states are private to users, not to this package
+# ruff: noqa: SLF001, ARG001 - states are private to users only; what is not there ignores all
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import ompy
 from ompy.mpi import buffering, constants
-from ompy.mpi.comm import Comm
+from ompy.mpi.comm import Comm, Intercomm
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.handles import Handle
+from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.life import current
 from ompy.mpi.object_collectives import comm_lock, lock_table
 from ompy.mpi.request import Request
 from ompy.mpi.requeststate import RequestState
 from ompy.mpi.status import Status
-from ompy.mpi.unsupported import absent_function
+from ompy.mpi.unsupported import not_available
 
 Wtime = time.monotonic
 
@@ -88,16 +90,59 @@ def Aint_diff(addr1: int, addr2: int) -> int:
     return addr1 - addr2
 
 
-Get_hw_resource_info = absent_function("Get_hw_resource_info", "MPI 4.1's resource names")
-Get_abi_version = absent_function("Get_abi_version", "MPI 5's ABI queries")
-Get_abi_info = absent_function("Get_abi_info", "MPI 5's ABI queries")
-Get_abi_fortran_info = absent_function("Get_abi_fortran_info", "MPI 5's ABI queries")
-Open_port = absent_function("Open_port", "connections between jobs")
-Close_port = absent_function("Close_port", "connections between jobs")
-Publish_name = absent_function("Publish_name", "connections between jobs")
-Unpublish_name = absent_function("Unpublish_name", "connections between jobs")
-Lookup_name = absent_function("Lookup_name", "connections between jobs")
-Register_datarep = absent_function("Register_datarep", "files")
+def Get_hw_resource_info() -> Info:
+    """The hardware this process runs on. Not available."""
+    raise not_available("Get_hw_resource_info", "MPI 4.1's resource names")
+
+
+def Get_abi_version() -> tuple[int, int]:
+    """The version of the binary interface. Not available."""
+    raise not_available("Get_abi_version", "MPI 5's ABI queries")
+
+
+def Get_abi_info() -> Info:
+    """What is known of the binary interface. Not available."""
+    raise not_available("Get_abi_info", "MPI 5's ABI queries")
+
+
+def Get_abi_fortran_info() -> Info:
+    """What is known of the Fortran side of the binary interface. Not available."""
+    raise not_available("Get_abi_fortran_info", "MPI 5's ABI queries")
+
+
+def Open_port(info: Info = INFO_NULL) -> str:
+    """A name under which other jobs find this one. Not available."""
+    raise not_available("Open_port", "connections between jobs")
+
+
+def Close_port(port_name: str) -> None:
+    """Give such a name back. Not available."""
+    raise not_available("Close_port", "connections between jobs")
+
+
+def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
+    """Tell other jobs the name. Not available."""
+    raise not_available("Publish_name", "connections between jobs")
+
+
+def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
+    """Tell other jobs the name no longer. Not available."""
+    raise not_available("Unpublish_name", "connections between jobs")
+
+
+def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:
+    """The name another job has told. Not available."""
+    raise not_available("Lookup_name", "connections between jobs")
+
+
+def Register_datarep(
+    datarep: str,
+    read_fn: Callable[[Any, Datatype, int, Any, int], None],
+    write_fn: Callable[[Any, Datatype, int, Any, int], None],
+    extent_fn: Callable[[Datatype], int],
+) -> None:
+    """A way of one's own to store data in files. Not available."""
+    raise not_available("Register_datarep", "files")
 
 
 # --- what mpi4py's own Python packages use
@@ -123,7 +168,9 @@ def _commctx_intra(comm: Comm) -> tuple[Comm, int]:
     return hidden[0], hidden[1]
 
 
-_commctx_inter = absent_function("_commctx_inter", "intercommunicators")
+def _commctx_inter(comm: Intercomm) -> tuple[Intercomm, int, Intracomm, bool]:
+    """Like `_commctx_intra`, and the local group's order. Not available."""
+    raise not_available("_commctx_inter", "intercommunicators")
 
 
 def _typecode(datatype: Datatype) -> str | None:
@@ -148,7 +195,7 @@ def _datatype_create(
 
 def _datatype_decode(
     datatype: Datatype,
-    mark: bool = False,  # noqa: ARG001 - states need no marks
+    mark: bool = False,
 ) -> tuple[Datatype, str, dict[str, Any]]:
     """As `Datatype.decode`."""
     return datatype.decode()

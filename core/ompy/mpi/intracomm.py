@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from os import PathLike
+from typing import TYPE_CHECKING, Any, AnyStr, Self
 
 from ompy.mpi import collective_calls as calls
 from ompy.mpi import object_collectives
@@ -18,7 +19,11 @@ from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.object_collectives import together
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.request import Prequest, Request
-from ompy.mpi.unsupported import absent
+from ompy.mpi.unsupported import not_available
+
+if TYPE_CHECKING:
+    from ompy.mpi.cartesian import Distgraphcomm, Graphcomm
+    from ompy.mpi.comm import Intercomm
 
 
 class Intracomm(Comm):
@@ -125,11 +130,74 @@ class Intracomm(Comm):
         """The objects of the members before this one, combined; None at the first."""
         return together(self._state(), "exscan", 0, object_collectives.exscan, sendobj, op)
 
+    def Create_graph(
+        self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
+    ) -> Graphcomm:
+        """A communicator with a graph that every member knows whole. Not available."""
+        raise not_available("Intracomm.Create_graph", "graph topologies")
 
-absent(
-    Intracomm,
-    "Create_graph Create_dist_graph Create_dist_graph_adjacent Graph_map",
-    "graph topologies",
-)
-absent(Intracomm, "Create_intercomm", "intercommunicators")
-absent(Intracomm, "Spawn Spawn_multiple Accept Connect", "processes started later")
+    def Create_dist_graph_adjacent(
+        self,
+        sources: Sequence[int],
+        destinations: Sequence[int],
+        sourceweights: Sequence[int] | None = None,
+        destweights: Sequence[int] | None = None,
+        info: Info = INFO_NULL,
+        reorder: bool = False,
+    ) -> Distgraphcomm:
+        """A communicator with a graph of which each member tells its own edges. Not available."""
+        raise not_available("Intracomm.Create_dist_graph_adjacent", "graph topologies")
+
+    def Create_dist_graph(
+        self,
+        sources: Sequence[int],
+        degrees: Sequence[int],
+        destinations: Sequence[int],
+        weights: Sequence[int] | None = None,
+        info: Info = INFO_NULL,
+        reorder: bool = False,
+    ) -> Distgraphcomm:
+        """A communicator with a graph of which each member tells any edges. Not available."""
+        raise not_available("Intracomm.Create_dist_graph", "graph topologies")
+
+    def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
+        """The rank this process would have in a graph. Not available."""
+        raise not_available("Intracomm.Graph_map", "graph topologies")
+
+    def Create_intercomm(
+        self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
+    ) -> Intercomm:
+        """A communicator between this group and another. Not available."""
+        raise not_available("Intracomm.Create_intercomm", "intercommunicators")
+
+    def Spawn(
+        self,
+        command: PathLike[AnyStr] | str | bytes,
+        args: Sequence[str] | None = None,
+        maxprocs: int = 1,
+        info: Info = INFO_NULL,
+        root: int = 0,
+        errcodes: list[int] | None = None,
+    ) -> Intercomm:
+        """Start processes of one program. Not available."""
+        raise not_available("Intracomm.Spawn", "processes started later")
+
+    def Spawn_multiple(
+        self,
+        command: Sequence[PathLike[AnyStr] | str | bytes],
+        args: Sequence[Sequence[str]] | None = None,
+        maxprocs: Sequence[int] | None = None,
+        info: Sequence[Info] | Info = INFO_NULL,
+        root: int = 0,
+        errcodes: list[list[int]] | None = None,
+    ) -> Intercomm:
+        """Start processes of several programs. Not available."""
+        raise not_available("Intracomm.Spawn_multiple", "processes started later")
+
+    def Accept(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
+        """Take a connection of another job. Not available."""
+        raise not_available("Intracomm.Accept", "processes started later")
+
+    def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
+        """Connect with another job. Not available."""
+        raise not_available("Intracomm.Connect", "processes started later")

@@ -15,6 +15,7 @@ from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.mpi import buffering
 from ompy.mpi.base import CommBase
 from ompy.mpi.handles import Handle
+from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.matched import Message, no_process_message
 from ompy.mpi.peers import whole, wrong_source, wrong_target
 from ompy.mpi.request import Prequest, Request, request_of
@@ -22,7 +23,7 @@ from ompy.mpi.requeststate import PersistentMessageState, RequestState, nothing
 from ompy.mpi.spec import message, recv_convertor, send_convertor
 from ompy.mpi.state import CommState, null_communicator
 from ompy.mpi.status import Status
-from ompy.mpi.unsupported import absent
+from ompy.mpi.unsupported import not_available
 
 
 def begin_send(
@@ -410,8 +411,23 @@ class PointToPoint(CommBase):
         state = self._state()
         return Request._adopt(RequestState(state, buffering.begin_flush(state, state.world), None))
 
+    def Psend_init(
+        self, buf: Any, partitions: int, dest: int, tag: int = 0, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for a send in parts. Not available."""
+        raise not_available("Comm.Psend_init", "partitioned messages")
 
-absent(PointToPoint, "Psend_init Precv_init", "partitioned messages")
+    def Precv_init(
+        self,
+        buf: Any,
+        partitions: int,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """A request for a receive in parts. Not available."""
+        raise not_available("Comm.Precv_init", "partitioned messages")
+
 
 NONE = memoryview(bytearray())
 

@@ -21,7 +21,7 @@ from ompy.mpi.handles import Handle
 from ompy.mpi.requeststate import PersistentState, RequestState, request_state
 from ompy.mpi.state import CommState
 from ompy.mpi.status import Status
-from ompy.mpi.unsupported import absent
+from ompy.mpi.unsupported import not_available
 
 
 class Request(Handle):
@@ -352,8 +352,21 @@ class Prequest(Request):
         for request in requests:
             request.Start()
 
+    def Pready(self, partition: int) -> None:
+        """Say that a part may be sent. Not available."""
+        raise not_available("Prequest.Pready", "partitioned messages")
 
-absent(Prequest, "Pready Pready_range Pready_list Parrived", "partitioned messages")
+    def Pready_range(self, partition_low: int, partition_high: int) -> None:
+        """Say that several parts, one after the other, may be sent. Not available."""
+        raise not_available("Prequest.Pready_range", "partitioned messages")
+
+    def Pready_list(self, partitions: Sequence[int]) -> None:
+        """Say that several parts may be sent. Not available."""
+        raise not_available("Prequest.Pready_list", "partitioned messages")
+
+    def Parrived(self, partition: int) -> bool:
+        """Whether a part has come. Not available."""
+        raise not_available("Prequest.Parrived", "partitioned messages")
 
 
 def _empty(status: Status | None) -> None:

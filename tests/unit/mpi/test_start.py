@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 import sys
@@ -89,21 +88,6 @@ except AttributeError as problem:
         "[]",
         "module 'ompy.MPI' has no attribute 'no_such_name'",
     ]
-
-
-def test_the_stub_names_what_the_module_has() -> None:
-    tree = ast.parse((Path(ompy.__file__).parent / "MPI.pyi").read_text())
-    said = set()
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("ompy"):
-            said |= {alias.asname for alias in node.names if alias.asname}
-        elif isinstance(node, ast.Assign):
-            said.add(node.targets[0].id)
-        elif isinstance(node, ast.AnnAssign):
-            said.add(node.target.id)
-    private = {name for name in said if name.startswith("_")}
-    code = f"from ompy import MPI; print(*MPI.__all__, *[n for n in {private} if hasattr(MPI, n)])"
-    assert set(output(code).split()) == said
 
 
 def test_started_by_hand() -> None:

@@ -1,34 +1,39 @@
-"""Names for annotations: what may stand for a message."""
+"""Names for annotations: what may stand for a message. As in `ompy.typing`."""
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, Union
-
-from ompy.mpi.datatype import Datatype
-from ompy.mpi.markers import BottomType as Bottom
-from ompy.mpi.markers import InPlaceType as InPlace
+from ompy.typing import (
+    Aint,
+    Bottom,
+    Buffer,
+    BufSpec,
+    BufSpecB,
+    BufSpecV,
+    BufSpecW,
+    Count,
+    Displ,
+    InPlace,
+    Offset,
+    SupportsBuffer,
+    SupportsCAI,
+    SupportsDLPack,
+    TargetSpec,
+    TypeSpec,
+)
 
 __all__ = [
+    "Aint",
+    "Bottom",
     "BufSpec",
     "BufSpecB",
     "BufSpecV",
     "BufSpecW",
-    "Bottom",
     "Buffer",
     "Count",
     "Displ",
     "InPlace",
     "Offset",
+    "SupportsBuffer",
+    "SupportsCAI",
+    "SupportsDLPack",
     "TargetSpec",
     "TypeSpec",
 ]
-
-Buffer: TypeAlias = Any
-Offset: TypeAlias = int
-Count: TypeAlias = int
-Displ: TypeAlias = int
-TypeSpec: TypeAlias = Union[Datatype, str]
-BufSpec: TypeAlias = Union[Buffer, Sequence[Any]]
-BufSpecB: TypeAlias = Union[Buffer, Sequence[Any]]
-BufSpecV: TypeAlias = Union[Buffer, Sequence[Any]]
-BufSpecW: TypeAlias = Sequence[Any]
-TargetSpec: TypeAlias = Union[Displ, Sequence[Any]]
