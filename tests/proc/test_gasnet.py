@@ -65,7 +65,7 @@ def test_ported(program: str, conduit: str) -> None:
     assert sorted(done.stdout.splitlines()) == said
 
 
-@pytest.mark.parametrize("program", ["threads", "coroutines", "beside_mpi"])
+@pytest.mark.parametrize("program", ["threads", "coroutines", "beside_mpi", "modes_of_waiting"])
 def test_with_others(program: str) -> None:
     done = run(program, 2, pshm=program == "threads")
     assert done.returncode == 0, done.stderr

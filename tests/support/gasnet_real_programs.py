@@ -240,6 +240,15 @@ def asks_for_ever(gasnet: Any) -> None:
         gasnet.block_until(lambda: bool(answered))
 
 
+def modes_of_waiting(gasnet: Any) -> None:
+    """Barriers in all modes, and in all mixtures of two ranks."""
+    start(gasnet, size=PAGE_SIZE)
+    for mine in range(3):
+        for other in range(3):
+            gasnet.set_waitmode((mine, other)[gasnet.mynode() % 2])
+            gasnet.barrier()
+
+
 REAL = {
     program.__name__: program
     for program in (
@@ -255,5 +264,6 @@ REAL = {
         exits_before_attach,
         all_exit,
         asks_for_ever,
+        modes_of_waiting,
     )
 }

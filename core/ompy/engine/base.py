@@ -139,6 +139,16 @@ class Engine:
         """
         raise NotImplementedError
 
+    def wait_as(self, spin: int | None, park: int | None) -> None:
+        """Say what a wait does while nothing comes, from now on.
+
+        Args:
+            spin: nanoseconds to poll before it gives its core away between looks.
+            park: nanoseconds until it sleeps. None for either: as the engine was made.
+
+        An engine whose ranks do not run beside each other may have no use for it.
+        """
+
     def drive(self) -> Callable[[], object] | None:
         """Have a thread of its own make progress, beside whatever the others do.
 

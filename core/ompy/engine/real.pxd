@@ -25,6 +25,8 @@ cdef class RealEngine(Engine):
     cdef public bint _hubless
     cdef object _loop_kind
     cdef object _owner
+    cdef long long _made_to_park_after
+    cdef long long _made_to_spin_for
     cdef long long _park_after
     cdef object _readers
     cdef long long _nap_at

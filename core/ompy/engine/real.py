@@ -64,6 +64,8 @@ class RealEngine(Engine):
         "_hub",
         "_hubless",
         "_loop_kind",
+        "_made_to_park_after",
+        "_made_to_spin_for",
         "_nap_at",
         "_owner",
         "_park_after",
@@ -102,6 +104,7 @@ class RealEngine(Engine):
         self._nap_at = 0
         self._spin_for = spin_us * 1000 if self.has_core else 0
         self._park_after = max(park_ms * 1_000_000, self._spin_for)
+        self._made_to_spin_for, self._made_to_park_after = self._spin_for, self._park_after
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.wakeup.add(self._bell, self._silence)
 
@@ -170,6 +173,12 @@ class RealEngine(Engine):
             elif not self._idle(waitable, misses, idle_since, deadline):
                 return waitable.complete
         return True
+
+    def wait_as(self, spin: int | None, park: int | None) -> None:
+        """Change how long to spin and when to sleep, or change it back."""
+        self._spin_for = self._made_to_spin_for if spin is None else spin
+        after = self._made_to_park_after if park is None else park
+        self._park_after = max(after, self._spin_for)
 
     def drive(self) -> Callable[[], object]:
         """A thread that waits like any other: it polls, then sleeps until there are news."""

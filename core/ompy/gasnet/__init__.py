@@ -21,12 +21,20 @@ from typing import Final
 from ompy.frameworks.conduit import SegmentInfo, ThreadMode, Token
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH
 from ompy.gasnet.errors import (
+    ERR_BAD_ARG,
+    ERR_BARRIER_MISMATCH,
+    ERR_NOT_INIT,
+    ERR_NOT_READY,
+    ERR_RESOURCE,
+    OK,
     BadArgument,
     BarrierMismatch,
     GasnetError,
     NotInitialised,
     NotReady,
     ResourceError,
+    error_desc,
+    error_name,
 )
 from ompy.gasnet.handles import HANDLES_MAX, INVALID_HANDLE, Handle
 from ompy.gasnet.here import rank as _rank
@@ -34,9 +42,13 @@ from ompy.gasnet.life import PAGE_SIZE, Gasnet, NodeInfo
 from ompy.gasnet.locks import Hsl
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.values import VALUE_MAX, ValueHandle
+from ompy.gasnet.waiting import WaitMode
 
 BARRIERFLAG_ANONYMOUS: Final = ANONYMOUS
 BARRIERFLAG_MISMATCH: Final = MISMATCH
+WAIT_SPIN: Final = WaitMode.SPIN
+WAIT_BLOCK: Final = WaitMode.BLOCK
+WAIT_SPINBLOCK: Final = WaitMode.SPINBLOCK
 
 # the job
 init = _rank.init
@@ -51,6 +63,7 @@ getenv = _rank.getenv
 conduit_name = _rank.conduit_name
 counters = _rank.counters
 waiting = _rank.waiting
+set_waitmode = _rank.set_waitmode
 
 # segments
 get_max_local_segment_size = _rank.get_max_local_segment_size
@@ -125,10 +138,19 @@ barrier_try = _rank.barrier_try
 __all__ = [
     "BARRIERFLAG_ANONYMOUS",
     "BARRIERFLAG_MISMATCH",
+    "ERR_BAD_ARG",
+    "ERR_BARRIER_MISMATCH",
+    "ERR_NOT_INIT",
+    "ERR_NOT_READY",
+    "ERR_RESOURCE",
     "HANDLES_MAX",
     "INVALID_HANDLE",
+    "OK",
     "PAGE_SIZE",
     "VALUE_MAX",
+    "WAIT_BLOCK",
+    "WAIT_SPIN",
+    "WAIT_SPINBLOCK",
     "BadArgument",
     "BarrierMismatch",
     "Gasnet",
@@ -144,4 +166,6 @@ __all__ = [
     "ThreadMode",
     "Token",
     "ValueHandle",
+    "error_desc",
+    "error_name",
 ]

@@ -26,6 +26,7 @@ from ompy.gasnet.locks import Locks
 from ompy.gasnet.rank import FindConduit, check_integers
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
+from ompy.gasnet.waiting import WaitMode, wait_so
 
 FAREWELL: Final = EXTENDED_HANDLERS[3]
 PAGE_SIZE: Final = mmap.PAGESIZE
@@ -217,6 +218,28 @@ class Gasnet(Locks):
     def _on_farewell(self, _token: Token, _payload: memoryview, words: Sequence[int]) -> None:
         parity, number = words
         self._farewell.take(parity, number, Knowledge(ANONYMOUS, 0))
+
+    # --- how it waits
+
+    def set_waitmode(self, mode: WaitMode | int) -> None:
+        """Say how this rank waits from now on, for MPI of the same program too.
+
+        Until then it waits as the parameters `engine_spin_us` and `engine_park_ms` say.
+
+        Args:
+            mode: `WAIT_SPIN`, `WAIT_BLOCK` or `WAIT_SPINBLOCK`.
+
+        Raises:
+            NotInitialised: `init` was not called.
+            BadArgument: there is no such mode.
+        """
+        self._need_init()
+        check_integers(mode)
+        try:
+            chosen = WaitMode(mode)
+        except ValueError:
+            raise BadArgument(f"{mode} is no mode of waiting: they are 0, 1 and 2") from None
+        wait_so(self._engine, chosen)
 
     # --- questions
 

@@ -29,8 +29,12 @@ def test_order(under: Under) -> None:
             raises(NotInitialised, early)
         assert not gasnet.is_init()
         raises(BadArgument, gasnet.init, "fast")
+        raises(NotInitialised, gasnet.set_waitmode, 0)
         gasnet.init("par")
         assert gasnet.is_init()
+        for mode in (-1, 3, "spin", 0.5):
+            raises(BadArgument, gasnet.set_waitmode, mode)
+        gasnet.set_waitmode(1)
         assert gasnet.nodes() == 2
         assert gasnet.mynode() in gasnet.neighbours()
         assert len(gasnet.get_node_info()) == 2

@@ -37,6 +37,20 @@ def test_errors_have_gasnets_names() -> None:
     assert str(errors.BadArgument("why")) == "GASNET_ERR_BAD_ARG: why"
 
 
+def test_codes_have_names_and_descriptions() -> None:
+    """All that the module has, and one that there is not."""
+    codes = [gasnet.OK, *(kind.code for kind in errors.GasnetError.__subclasses__())]
+    for name, code in vars(gasnet).items():
+        if name == "OK" or name.startswith("ERR_"):
+            assert gasnet.error_name(code) == f"GASNET_{name}"
+            codes.remove(code)
+    assert not codes
+    told = {gasnet.error_desc(code) for code in (0, *range(10001, 10006))}
+    assert len(told) == 6
+    assert gasnet.error_name(7) == "*unknown*"
+    assert gasnet.error_desc(7) not in told
+
+
 def test_before_init() -> None:
     with pytest.raises(gasnet.NotInitialised):
         gasnet.put(0, 0, b"a")
