@@ -16,6 +16,7 @@ from ompy_components.nic.libfabric.completions import LibfabricQueue
 from ompy_components.nic.libfabric.domain import LibfabricDomain
 
 from tests.sim.p2p.programs import buffer, ring, send, world
+from tests.support.descriptors import descriptors
 from tests.support.effort import THOROUGH, effort
 from tests.support.fabric_programs import ALL, PROGRAMS, Side, best, compare_and_swap, one_atomic
 
@@ -124,7 +125,7 @@ def leaks(process: RankProcess, provider: str, count: int) -> list[object]:
     def here() -> list[int]:
         gc.collect()
         slots = len(queue.contexts.free) + len(queue.contexts.held)
-        return [len(os.listdir("/proc/self/fd")), slots, len(domain.opened)]
+        return [descriptors(pair.engine), slots, len(domain.opened)]
 
     side.meet()
     if side.rank == 0:

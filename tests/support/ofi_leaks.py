@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -28,6 +27,7 @@ from ompy.runtime.process import RankProcess
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p.programs import buffer, send, world
+from tests.support.descriptors import descriptors
 from tests.support.effort import THOROUGH
 
 TAG: Final = 0x51  # of no framework
@@ -151,7 +151,7 @@ def held(end: End) -> dict[str, int]:
         "regions to be closed": len(domain.closing) if real else 0,
         "slots": sum(slots),
         "posted": sum(posted) if real else device.outstanding + len(device.receives),
-        "descriptors": len(os.listdir("/proc/self/fd")),
+        "descriptors": descriptors(end.engine),
         "operations": module.transfers.outstanding + len(endpoint.operations),  # type: ignore[attr-defined]
         "fragments": module.sending.outstanding + len(endpoint.posted) + len(endpoint.kept),  # type: ignore[attr-defined]
         "objects": sys.getallocatedblocks(),

@@ -44,15 +44,16 @@ def advice() -> str:
 
 
 def is_editable() -> bool:
-    """Whether the sources that run are those of somebody's working copy."""
-    import json
-    from importlib import metadata
+    """Whether the sources that run are those of somebody's working copy.
 
-    try:
-        told = metadata.distribution("ompy").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        return True  # a tree on the Python path
-    return bool(json.loads(told or "{}").get("dir_info", {}).get("editable"))
+    An installer writes what it knows of a distribution beside the packages it copies; beside the
+    packages of a working copy, or of a tree on the Python path, nobody does. `importlib.metadata`
+    would tell as well, but takes longer to import than all of the answer.
+    """
+    beside = os.path.dirname(os.path.dirname(os.path.abspath(ompy.__file__)))
+    return not any(
+        name.startswith("ompy-") and name.endswith(".dist-info") for name in os.listdir(beside)
+    )
 
 
 def hot_modules() -> Iterator[str]:

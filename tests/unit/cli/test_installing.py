@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from ompy.cli import build as command
+from ompy.cli import forms
 from ompy.cli.building import compiling, installing
 from ompy.cli.building.compiling import suffix
 
@@ -192,3 +193,14 @@ def test_headers_of_python_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(compiling, "compile_extension", compile_extension)
     with pytest.raises(compiling.CompilerError, match="apt install python3-dev"):
         compiling.probe()
+
+
+def test_an_installation_has_its_record_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "ompy"
+    monkeypatch.setattr(forms.ompy, "__file__", str(package / "__init__.py"))
+    (tmp_path / "ompy_mpi4py-1.0.dist-info").mkdir()  # another distribution's
+    assert forms.is_editable()
+    (tmp_path / "ompy-0.1.0.dist-info").mkdir()
+    assert not forms.is_editable()
