@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import signal
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -160,10 +161,14 @@ def test_two_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_changes_nothing(
-    number: signal.Signals, place: Place, monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     before = place.contents()
-    handler = signal.getsignal(number)
+    handler = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    request.addfinalizer(partial(signal.signal, number, signal.signal(number, handler)))  # nohup's
     monkeypatch.setattr(compiling, "probe", lambda: os.kill(os.getpid(), number))
     code, said = build(place, monkeypatch)
     assert code == 128 + number

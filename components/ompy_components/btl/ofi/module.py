@@ -19,10 +19,8 @@ from ompy.frameworks.btl import (
     GET,
     NOT_AVAILABLE,
     PUT,
-    RDMA_COMPLETION,
     REMOTE_READ,
     REMOTE_WRITE,
-    SEND,
     SEND_ALWAYS_CALLBACK,
     SIZE_MAX,
     BtlModule,
@@ -42,7 +40,7 @@ from ompy_components.btl.ofi.endpoint import OfiEndpoint
 from ompy_components.btl.ofi.failover import Blame, Failover, blame
 from ompy_components.btl.ofi.guard import Guard
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind, Seal
-from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode, owner_makes_atomics
+from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode, abilities, owner_makes_atomics
 from ompy_components.btl.ofi.receiving import ReceiveEngine
 from ompy_components.btl.ofi.records import (
     MessagePool,
@@ -126,7 +124,7 @@ class OfiModule(BtlModule):
             NicError: the device has no room for what the parameters ask for.
         """
         mode, info = opened.mode, opened.info
-        super().__init__("ofi", opened.context, values, _abilities(mode, info.delivery_complete))
+        super().__init__("ofi", opened.context, values, abilities(mode, info.delivery_complete))
         self.nic = opened.nic
         self._news = opened.nic.news
         self.info = info
@@ -587,18 +585,6 @@ def _has_talked(endpoint: OfiEndpoint) -> bool:
 
 def _has_left(endpoint: OfiEndpoint) -> bool:
     return endpoint.left() or not endpoint.usable()
-
-
-def _abilities(mode: BtlMode, delivery_complete: bool) -> int:
-    """The flags of a mode; without DELIVERY_COMPLETE nothing would tell when a put is there."""
-    flags = FAILOVER_SUPPORT
-    if mode is not BtlMode.ONE_SIDED:
-        flags |= SEND
-    if mode is not BtlMode.TWO_SIDED:
-        flags |= GET | ATOMIC_OPS | ATOMIC_FOPS
-        if delivery_complete:
-            flags |= PUT | RDMA_COMPLETION
-    return flags
 
 
 def _nothing() -> None:

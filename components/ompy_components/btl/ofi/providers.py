@@ -9,6 +9,15 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from ompy.frameworks.btl import (
+    ATOMIC_FOPS,
+    ATOMIC_OPS,
+    FAILOVER_SUPPORT,
+    GET,
+    PUT,
+    RDMA_COMPLETION,
+    SEND,
+)
 from ompy.frameworks.nic.fabric import Caps, FabricInfo, Hints, Mode, MrMode, Progress
 
 
@@ -134,3 +143,15 @@ def _excluded(name: str, prefixes: Sequence[str]) -> bool:
     if STOCK in prefixes and (_named(name, STOCK_LIST) or STOCK_REFUSED in name):
         return True
     return _named(name, [prefix for prefix in prefixes if prefix != STOCK])
+
+
+def abilities(mode: BtlMode, delivery_complete: bool) -> int:
+    """The flags of a mode; without DELIVERY_COMPLETE nothing would tell when a put is there."""
+    flags = FAILOVER_SUPPORT
+    if mode is not BtlMode.ONE_SIDED:
+        flags |= SEND
+    if mode is not BtlMode.TWO_SIDED:
+        flags |= GET | ATOMIC_OPS | ATOMIC_FOPS
+        if delivery_complete:
+            flags |= PUT | RDMA_COMPLETION
+    return flags
