@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """10,000 generated programs in simulated worlds, over every mixture of BTLs, under random faults.
 
-    python tools/sim_sweep.py             all of them: some hours of one core
+    python tools/sim_sweep.py             all of them: two hours of one core
     python tools/sim_sweep.py --worlds N  the first N; --jobs 2: two at a time
     python tools/sim_sweep.py --world N   one again, after its command and its program
 

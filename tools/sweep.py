@@ -65,6 +65,7 @@ class Entry:
         outcome: `passed`, or the exit code.
         figures: pytest's counts, where there are any.
         seconds: how long it took.
+        processor: seconds of processor time, which other work on the machine changes little.
     """
 
     date: str
@@ -75,6 +76,7 @@ class Entry:
     outcome: str
     figures: str
     seconds: str
+    processor: str = ""
 
 
 def tests(name: str, *arguments: str, **environment: str) -> Step:
@@ -105,7 +107,7 @@ def sweep(title: str, steps: Sequence[Step]) -> None:
         _enter(entry)
         if entry.outcome != PASSED:
             failed.append(step.name)
-    write_page(read(), steps)
+    write_page(title, read(), steps)
     sys.exit(f"{title}: failed: {', '.join(failed)}" if failed else 0)
 
 
@@ -159,7 +161,7 @@ def _git(*arguments: str) -> str:
 def _run(title: str, step: Step) -> Entry:
     """Run one step and show what it prints."""
     commit = commit_name()
-    begun = time.monotonic()
+    begun, used = time.monotonic(), _used()
     code, output = _shown(step.before, {}) if step.before else (0, "")
     if not code:
         code, output = _shown(step.command, step.environment)
@@ -173,7 +175,14 @@ def _run(title: str, step: Step) -> Entry:
         outcome=f"exit code {code}" if code else PASSED,
         figures=counts[-1] if counts else "",
         seconds=f"{time.monotonic() - begun:.0f}",
+        processor=f"{_used() - used:.0f}",
     )
+
+
+def _used() -> float:
+    """Processor time of what has been waited for."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _shown(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
@@ -214,12 +223,12 @@ def _told(entries: Iterable[Entry], name: str) -> str:
     return said if not mine or mine[-1] == passed else f"{said}; failed {mine[-1].date}"
 
 
-def write_page(entries: Sequence[Entry], steps: Sequence[Step]) -> None:
-    """Show the last entry of each step in `docs/ledger.md`."""
+def write_page(title: str, entries: Sequence[Entry], steps: Sequence[Step]) -> None:
+    """Show the last entry of each step in `docs/ledger.md`, and which of a tool's has none."""
     last = {entry.step: entry for entry in entries}
     rows = [
-        f"| {one.step} | {one.outcome} | {one.figures or '-'} | {one.seconds} | {one.date} |"
-        f" {one.commit} | {one.machine} |"
+        f"| {one.step} | {one.outcome} | {one.figures or '-'} | {one.seconds} |"
+        f" {one.processor or '-'} | {one.date} | {one.commit} | {one.machine} |"
         for one in sorted(last.values(), key=lambda entry: (entry.sweep, entry.step))
     ]
     never = "".join(f"- {step.name}\n" for step in steps if step.name not in last)
@@ -227,10 +236,11 @@ def write_page(entries: Sequence[Entry], steps: Sequence[Step]) -> None:
         "# Ledger\n\n"
         "What the steps of `tools/nightly.py` and `tools/release.py` came to when each ran last.\n"
         "The tools write this page from `ledger.csv`, which has every run. A `+` after a commit\n"
-        "means that something was not committed.\n\n"
-        "| step | outcome | tests | s | date | commit | machine |\n"
-        "| --- | --- | --- | --- | --- | --- | --- |\n"
+        "means that something was not committed. Besides the seconds that a step took stands the\n"
+        "processor time, which other work on the machine changes little.\n\n"
+        "| step | outcome | tests | s | processor s | date | commit | machine |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
         + "\n".join(rows)
         + "\n"
-        + (f"\nNever run:\n\n{never}" if never else "")
+        + (f"\nSteps of `tools/{title}.py` that have never run:\n\n{never}" if never else "")
     )

@@ -4,6 +4,9 @@ A world is a number and what is drawn from it. A sweep runs them in order, adds 
 by class, and notes now and then how far it is, so a run that was cut off goes on where it stopped.
 The first world that fails ends it with exit code 1, and so does a class that has not seen what it
 is there for. The figures of a sweep that has come to its end are written to `docs/`.
+
+A sweep belongs to one commit. `--next N` is for short runs on many days: N worlds from where the
+last such run stopped, whatever the code, and from the first one again after the last.
 """
 
 from __future__ import annotations
@@ -92,20 +95,32 @@ def main(what: WorldSweep, description: str, words: Sequence[str] | None = None)
     parser.add_argument("--worlds", type=int, default=what.worlds, help="how many")
     parser.add_argument("--world", type=int, help="only this one, and show it")
     parser.add_argument("--jobs", type=int, default=1, help="worlds at a time; 1 by default")
+    parser.add_argument("--next", type=int, help="only so many, after those of the last such run")
     parser.add_argument("--record", action="store_true", help="write the figures of fewer, too")
     options = parser.parse_args(words)
     if options.world is not None:
         what.show(options.world)
         return
+    if options.next is not None:
+        sums = run_next(what, options.next, KEPT / f"{what.name}-next", options.jobs)
+        _check(what, sums)
+        print(passed(what, sums))
+        return
     commit = commit_name()
     kept = KEPT / f"{what.name}-{commit}.json"
     seconds, sums = run_all(what, options.worlds, kept, options.jobs)
-    if silent := what.silent(sums):
-        sys.exit("\n".join(silent))
+    _check(what, sums)
     if options.worlds >= what.worlds or options.record:
         what.figures.write_text(document(what, commit, seconds, sums))
         print(f"written to {what.figures}")
+
     print(passed(what, sums))
+
+
+def _check(what: WorldSweep, sums: Sums) -> None:
+    """Exit 1 when a class of worlds has not seen what it is there for."""
+    if silent := what.silent(sums):
+        sys.exit("\n".join(silent))
 
 
 def passed(what: WorldSweep, sums: Sums) -> str:
@@ -142,6 +157,23 @@ def run_all(what: WorldSweep, worlds: int, kept: Path, jobs: int = 1) -> tuple[f
         kept.write_text(json.dumps([first, seconds, sums]))
         print(f"{first} worlds in {seconds:.0f} s of processor time", flush=True)
     return seconds, sums
+
+
+def run_next(what: WorldSweep, count: int, kept: Path, jobs: int = 1) -> Sums:
+    """Run `count` worlds from the one that `kept` names, and note the one after them.
+
+    The note moves on after each shard: a world that fails is tried again by the next run.
+    """
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    sums: Sums = {}
+    while count:
+        first = int(kept.read_text()) if kept.exists() else 0
+        last = min(first + what.shard, first + count, what.worlds)
+        run_shard(what, range(first, last), sums, jobs)
+        count -= last - first
+        kept.write_text(str(last % what.worlds))
+        print(f"worlds {first} to {last - 1} passed", flush=True)
+    return sums
 
 
 def processor_seconds() -> float:

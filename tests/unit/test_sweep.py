@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
+import release
 import sweep
 
 STEPS = [sweep.Step(name, ["-c", "pass"]) for name in ("old", "new", "never", "failed")]
@@ -49,4 +53,29 @@ def test_steps_are_entered_whatever_they_come_to(
         "not prepared": ("exit code 4", ""),
         "counts": ("passed", "7 passed, 1 skipped"),
     }
+    assert all(float(one.processor) >= 0 for one in sweep.read())
     assert "| counts | passed | 7 passed, 1 skipped |" in sweep.PAGE.read_text()
+
+
+def test_the_ledger_that_there_is_can_be_read_and_added_to() -> None:
+    with sweep.LEDGER.open() as opened:
+        lines = list(csv.reader(opened))
+    assert lines[0] == [one.name for one in fields(sweep.Entry)]
+    assert {len(line) for line in lines} == {len(lines[0])}
+
+
+def test_a_release_takes_the_larger_of_two_steps() -> None:
+    """And does what it says: of worlds the number in its name."""
+    steps = {step.name: step for step in release.STEPS}
+    assert len(steps) == len(release.STEPS), "two of one name"
+    assert not steps.keys() & release.LARGER.keys()
+    assert {step.name for step in release.LARGER.values()} <= steps.keys()
+    for name, step in steps.items():
+        number = name.replace(",", "").split()[0]
+        words = step.command
+        if "_sweep.py" in words[0] and number.isdigit():
+            tool = (sweep.ROOT / step.command[0]).read_text()
+            default = re.search(r"^    worlds=([\d_]+),", tool, re.MULTILINE)
+            assert default
+            said = words[words.index("--worlds") + 1] if "--worlds" in words else default[1]
+            assert int(said) == int(number), name

@@ -128,6 +128,24 @@ def test_what_is_not_committed_is_not_gone_on_with(
         assert worlds.ran == list(range(10))
 
 
+def test_shares_of_many_days_come_round_to_all_worlds(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was committed in between; a shard in which one failed is tried again."""
+    ran = []
+    for day, bad in enumerate((-1, 7, -1, -1)):
+        monkeypatch.setattr(world_sweep, "commit_name", lambda day=day: str(day))
+        worlds = Worlds(bad=bad)
+        if bad >= 0:
+            with pytest.raises(SystemExit, match="world 7 FAILED"):
+                world_sweep.main(worlds.sweep, "Toys.", ["--next", "6"])
+        else:
+            world_sweep.main(worlds.sweep, "Toys.", ["--next", "6"])
+        ran.append(worlds.ran)
+    assert ran == [[*range(6)], [6, 7], [*range(6, 10), 0, 1], [*range(2, 8)]]
+    assert not list((folder / "docs").iterdir()), "a share is not the sweep"
+
+
 def test_a_class_in_which_nothing_struck_is_a_failure(folder: Path) -> None:
     with pytest.raises(SystemExit, match="even: nothing struck\nodd: nothing struck"):
         world_sweep.main(Worlds(quiet=True).sweep, "Toys.", [])
