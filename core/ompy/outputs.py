@@ -1,4 +1,6 @@
-"""Files that a user names for output: what somebody else may have put in their way is left alone.
+"""What this process writes for its user: files that are named, and standard error.
+
+Of files, what somebody else may have put in their way is left alone.
 
 In a folder such as /tmp anybody may make entries, and nobody removes another's. Who knows a name
 that will be written can put a symbolic link there, or a folder or file of his own. Linux refuses
@@ -12,7 +14,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, Final
 
@@ -21,6 +23,8 @@ _SHARED: Final = stat.S_ISVTX | stat.S_IWOTH  # of a folder such as /tmp
 _OF_OUTPUT: Final = frozenset(
     {errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EBADF, errno.EROFS}
 )
+Render = Callable[[str, str, str], str]  # name, whole lines of text, level -> what to write
+_render: Render | None = None
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -163,10 +167,30 @@ def output_failure(problem: BaseException) -> str:
     return ""
 
 
-def tell(text: str) -> None:
-    """Write to `sys.stderr`; one that is closed, full or gone is no reason to fail."""
+def speak(render: Render | None) -> None:
+    """From now on write what is told as `render` makes it of name, text and level; None: as it is.
+
+    Standard error is the process's, whoever in it speaks.
+    """
+    global _render  # noqa: PLW0603 - see above
+    _render = render
+
+
+def rendered(text: str, name: str, level: str) -> str:
+    """What to write for a text of whole lines."""
+    return text if _render is None else _render(name, text, level)
+
+
+def tell(text: str, name: str = "notice", level: str = "info") -> None:
+    """Write to `sys.stderr`; one that is closed, full or gone is no reason to fail.
+
+    Args:
+        text: whole lines.
+        name: of the event, for programs.
+        level: info, warning or error.
+    """
     with suppress(AttributeError, OSError, ValueError):
-        sys.stderr.write(text)
+        sys.stderr.write(rendered(text, name, level))
         sys.stderr.flush()
 
 
@@ -177,6 +201,15 @@ def warn(text: str, who: Sequence[str] = ("ompy",)) -> None:
         text: what was lost, where, why.
         who: says so.
     """
-    line = f"{': '.join(who)}: warning: {text}\n".encode(errors="backslashreplace")
+    write(f"{': '.join(who)}: warning: {text}\n", "warning", "warning")
+
+
+def write(text: str, name: str = "notice", level: str = "info") -> None:
+    """Write to descriptor 2, past Python's buffers; never fails.
+
+    What was interrupted by a signal may be in the middle of writing to these.
+    """
+    data = rendered(text, name, level).encode(errors="backslashreplace")
     with suppress(OSError):
-        os.write(2, line)
+        while data:
+            data = data[os.write(2, data) :]

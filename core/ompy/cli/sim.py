@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -18,6 +19,8 @@ import click
 from ompy import outputs
 from ompy.cli.completion import complete_file, complete_parameter
 from ompy.mca.errors import ComponentError, UsageError
+from ompy.mca.reporting import FORMATS, JSON, TEXT, Finding, Reporter
+from ompy.mca.settings import LOG_FORMAT
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
@@ -41,6 +44,8 @@ SHARED: Final = (  # modules that import nothing of a rank's own
 )
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
 _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
+WARNING: Final = ("warning", "warning")  # name and level
+_reporter = Reporter()  # makes lines of what is said, as `speak` has set it last
 
 
 @click.command(
@@ -98,6 +103,11 @@ _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
     help="Where a sweep puts what failed. Default: sim-failures.",
 )
 @click.option("--shrink/--no-shrink", default=True, help="Whether a sweep shrinks faults.")
+@click.option(
+    "--log-format",
+    type=click.Choice(list(FORMATS)),
+    help="How to write what ompy itself says. The same as mca_base_log_format.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about a world that ended well.")
 @click.argument("program", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -109,6 +119,9 @@ def sim(context: click.Context, /, **options: Any) -> None:
     interleaving: the same seed gives the same run, and the same trace.
     """
     prepare_interpreter()
+    speak(options["log_format"] or TEXT)
+    if options["log_format"]:
+        options["mca"] = (*options["mca"], (LOG_FORMAT, options["log_format"]))
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
     try:
         if options["seeds"]:
@@ -118,10 +131,10 @@ def sim(context: click.Context, /, **options: Any) -> None:
         context.exit(run(options))
     except UsageError as problem:
         for text in problem.problems:
-            say(f"error: {text}")
+            say(f"error: {text}", "error", "error")
         context.exit(problem.exit_code)
     except ComponentError as problem:
-        say(f"error: {problem}")
+        say(f"error: {problem}", "error", "error")
         context.exit(problem.exit_code)
 
 
@@ -165,11 +178,11 @@ def run(options: dict[str, Any]) -> int:
             outputs.write_text(options["report_rails"], tally.document())
         except OSError as problem:
             why = f"{problem.strerror}; the report is lost"
-            say(f"warning: --report-rails {options['report_rails']}: {why}")
+            say(f"warning: --report-rails {options['report_rails']}: {why}", *WARNING)
     code = tell(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
     if code or not options["quiet"]:
         for line in tally.lines():
-            say(line)
+            say(line, "rails")
     return code
 
 
@@ -278,6 +291,9 @@ def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
     registry = Registry(CATALOG, gather(pairs, os.environ))
     if registry.variable("btl").origin.source == "default":
         registry = Registry(CATALOG, gather([*pairs, ("btl", BTL)], os.environ))
+    about = {"job": job_id_of(options["seed"]), "host": os.uname().nodename}
+    registry.speak_for(**about)
+    speak(registry.reporter().form, **about)
     registry.check()
     insist_on_seal(registry)
     if through_memory(str(registry.value("btl"))):
@@ -288,7 +304,7 @@ def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
         )
     ranks = options["ranks"]
     return Job(
-        job_id=job_id_of(options["seed"]),
+        job_id=about["job"],
         apps=(App((options["program"], *options["arguments"]), ranks),),
         hosts=tuple(f"host{rank}" for rank in range(ranks)),
         placements=tuple(Placement(rank, 0, rank, 0) for rank in range(ranks)),
@@ -314,21 +330,49 @@ def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> 
     if quiet and not code:
         return 0
     if outcome.text:
-        say(outcome.text)
+        say(outcome.text, "world failed", "error", kind=outcome.kind, exit_code=outcome.code)
     ranks = len(scenario.job.placements)
     resent = outcome.counters.get("retransmissions", 0)
     say(
         f"{outcome.kind} at {outcome.time / 1e6:.6f} ms of virtual time; seed {scenario.seed}, "
-        f"{ranks} ranks, {outcome.turns} turns"
+        f"{ranks} ranks, {outcome.turns} turns",
+        "world ended",
+        kind=outcome.kind,
+        time_ns=outcome.time,
+        seed=scenario.seed,
+        ranks=ranks,
+        turns=outcome.turns,
     )
-    say(f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions")
+    carried = {"messages": outcome.messages, "bytes": outcome.bytes, "retransmissions": resent}
+    say(
+        f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions",
+        "messages",
+        **carried,
+    )
     for line in tally.lines(strict=strict):
-        say(line)
+        say(line, "faults delivered")
     if scenario.trace_directory:
-        say(f"the trace is in {Path(scenario.trace_directory)}; see ompy trace")
+        place = Path(scenario.trace_directory)
+        say(f"the trace is in {place}; see ompy trace", "trace", directory=str(place))
     return code
 
 
-def say(text: str) -> None:
-    """Tell the user, on standard error."""
-    click.echo(f"{PROGRAM}: {text}", err=True)
+def say(text: str, name: str = "notice", level: str = "info", **fields: object) -> None:
+    """Tell the user, on standard error, in the form that was asked for.
+
+    Args:
+        text: a sentence, or lines of a report.
+        name: of the event, for programs.
+        level: info, warning or error.
+        fields: what a program wants to know of it.
+    """
+    told = Finding(name, f"{PROGRAM}: {text}\n", level, fields)
+    with suppress(OSError):  # its reader has gone
+        click.echo(_reporter.lines(told), nl=False, err=True)
+
+
+def speak(form: str, **about: object) -> None:
+    """From now on tell the user in this form, about these: job, host."""
+    global _reporter  # noqa: PLW0603 - as `launching.speak`
+    _reporter = Reporter(form, about)
+    outputs.speak(_reporter.rendered if form == JSON else None)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
-from ompy.cli.sim import PROGRAM, job_id_of, make_scenario, preload, say
+from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, say
 from ompy.net.fault_rules import FaultRule
 from ompy.net.flows import Strike
 from ompy.runtime.fault_files import toml
@@ -56,10 +56,16 @@ class Sweep:
             self._take(trial)
         took = time.monotonic() - begun
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._kinds.items()))
-        say(f"{self._options['seeds']} seeds in {took:.1f} s: {kinds}")
+        seeds = self._options["seeds"]
+        say(
+            f"{seeds} seeds in {took:.1f} s: {kinds}",
+            "sweep ended",
+            seeds=seeds,
+            kinds=dict(self._kinds),
+        )
         strict = self._options["fault_strict"]
         for line in self._tally.lines(strict=strict):
-            say(line)
+            say(line, "faults delivered")
         for trial in sorted(self._different(), key=lambda found: found.scenario.seed):
             self._look_into(trial)
         if self._failures:
@@ -85,7 +91,9 @@ class Sweep:
         self._put(folder, "outcome.txt", f"{outcome.kind} at {outcome.time} ns: {outcome.text}\n")
         if len(self._failures) <= SHOWN:
             said = outcome.text.splitlines()[0]
-            say(f"seed {seed}: {outcome.kind} at {outcome.time / 1e6:.6f} ms: {said} ({folder})")
+            text = f"seed {seed}: {outcome.kind} at {outcome.time / 1e6:.6f} ms: {said} ({folder})"
+            facts = {"kind": outcome.kind, "time_ns": outcome.time, "directory": str(folder)}
+            say(text, "world failed", "error", seed=seed, exit_code=outcome.code, **facts)
         elif len(self._failures) == SHOWN + 1:
             say(f"there are more; see {self._keep}")
 
@@ -101,7 +109,7 @@ class Sweep:
         except OSError as problem:
             if not self._unkept:
                 why = f"{problem.strerror}; what failed is told of, but not kept"
-                say(f"warning: --keep {self._keep}: {why}")
+                say(f"warning: --keep {self._keep}: {why}", *WARNING)
             self._unkept = True
 
     def _folder(self, trial: Trial) -> Path:
@@ -120,7 +128,7 @@ class Sweep:
         attempt(trial.scenario._replace(trace_directory=str(folder / "trace")))
         seed = trial.scenario.seed
         if not self._rules:
-            say(f"seed {seed}: again by: {self._command(seed)}")
+            say(f"seed {seed}: again by: {self._command(seed)}", "shrinking", seed=seed)
         elif self._options["shrink"]:
             self._shrink(trial, folder)
 
@@ -132,12 +140,20 @@ class Sweep:
         if not fails(every):
             every = list(self._rules)  # what a rule does hangs on more than its strikes
         if recorded.signature != trial.signature or not fails(every):
-            say(f"seed {seed}: it does not fail again: the program has chance of its own")
+            say(
+                f"seed {seed}: it does not fail again: the program has chance of its own",
+                "shrinking",
+                seed=seed,
+            )
             return
         found = shrink(every, fails)
         if not found.items:
-            say(f"seed {seed}: no fault is needed: it fails without any; {RACE}")
-            say(f"seed {seed}: again by: {self._command(seed)}")
+            say(
+                f"seed {seed}: no fault is needed: it fails without any; {RACE}",
+                "shrinking",
+                seed=seed,
+            )
+            say(f"seed {seed}: again by: {self._command(seed)}", "shrinking", seed=seed)
             return
         other = self._fails_without(trial)
         rules = [rule for rule in found.items if isinstance(rule, FaultRule)]
@@ -147,10 +163,12 @@ class Sweep:
         least = "" if found.complete else ", not the least: the budget was used up"
         say(
             f"seed {seed}: {len(rules)} of {len(every)} faults are enough "
-            f"({found.runs} worlds tried{least}):"
+            f"({found.runs} worlds tried{least}):",
+            "shrinking",
+            seed=seed,
         )
         for line in text.splitlines():
-            say(f"  {line}".rstrip())
+            say(f"  {line}".rstrip(), "shrinking", seed=seed)
 
     def _fails_without(self, trial: Trial) -> int | None:
         """A seed whose world fails as this one did, without any fault: none is to blame then."""

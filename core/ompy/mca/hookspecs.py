@@ -22,12 +22,12 @@ This module imports pluggy.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pluggy
 
+from ompy import outputs
 from ompy.mca.hooks import HookCaller
 from ompy.mca.loading import summary, traceback_text
 
@@ -133,8 +133,9 @@ class PluginCaller(HookCaller):
         self._registry.drop_hooks(record, reason, traceback_text(error))
         if self._tell:
             record.told = record.warning
-            print(
+            outputs.tell(
                 f"ompy: {record.full_name} of {record.offered_by}: {reason}; "
-                "its hooks are not called any more",
-                file=sys.stderr,
+                "its hooks are not called any more\n",
+                "warning",
+                "warning",
             )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy import outputs
 from ompy.mca.base_parameters import (
     SHOW_LOAD_ERRORS,
     SUPPRESS_OVERRIDE_WARNING,
@@ -25,7 +26,7 @@ from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
 from ompy.mca.parameter import BASE, LAYERS, Parameter, Values, is_known_elsewhere
 from ompy.mca.records import WANTING, ComponentRecord, State
-from ompy.mca.reporting import Reporter
+from ompy.mca.reporting import JSON, Reporter
 from ompy.mca.selection import LoadErrors, Selection
 from ompy.mca.settings import DEFAULT, STRICT_PLUGINS, Origin, Setting
 from ompy.mca.variables import Variable, VariableTable
@@ -136,8 +137,10 @@ class Registry:
         return self._components.reporter()
 
     def speak_for(self, **about: object) -> None:
-        """From now on what is said is about these: job, host, rank."""
+        """From now on what this process says is about these: job, host, rank."""
         self._components.about = about
+        made = self.reporter()
+        outputs.speak(made.rendered if made.form == JSON else None)
 
     # Checking
 

@@ -67,6 +67,10 @@ class Reporter:
         fields = {"text": finding.text, **finding.fields}
         return self._rendered(render, finding.name, finding.level, fields)
 
+    def rendered(self, name: str, text: str, level: str) -> str:
+        """What to write for a text of whole lines, as `outputs.speak` wants it."""
+        return self.lines(Finding(name, text, level))
+
     def step(self, framework: str, step: str, details: Mapping[str, str]) -> str:
         """The line for a step of a framework, which its verbosity has asked for."""
         render = _as_json if self.form == JSON else _as_console_line

@@ -17,4 +17,4 @@ def display(world: Intracomm, process: RankProcess) -> None:
     rows = all_rows(process) if process.context.me.local_rank == 0 else []
     gathered = world.gather(rows)
     if gathered is not None:
-        outputs.tell(table([row for part in gathered for row in part]))
+        outputs.tell(table([row for part in gathered for row in part]), "connections")

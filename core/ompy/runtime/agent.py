@@ -78,10 +78,10 @@ def serve(
     except KeyboardInterrupt:  # meant for the launcher, before we left its terminal
         pass
     except ControlError as problem:
-        outputs.tell(f"ompy-agent: error: {problem}\n")
+        outputs.tell(f"ompy-agent: error: {problem}\n", "error", "error")
     except BaseException as problem:
         if short := shortage(problem):
-            outputs.tell(f"ompy-agent: error: {short}\n")
+            outputs.tell(f"ompy-agent: error: {short}\n", "error", "error")
         else:
             import traceback
 

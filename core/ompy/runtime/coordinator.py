@@ -163,7 +163,7 @@ class Coordinator:
     def _failed(self, loop: Reactor, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end everything."""
         if short := shortage(context.get("exception")):
-            outputs.tell(f"ompy-run: error: {short}\n")
+            outputs.tell(f"ompy-run: error: {short}\n", "error", "error")
         else:
             loop.default_exception_handler(context)
         self._broken = True

@@ -6,13 +6,13 @@ message that nobody caught.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy import outputs
 from ompy.data.errors import ERR_INTERN, ERR_OTHER, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.trace.tag_names import tag_text
 
@@ -63,10 +63,7 @@ def tell_of_error(process: RankProcess, value: BaseException) -> None:
 
 def _say(text: str) -> None:
     """Past Python's buffers: what was interrupted may be in the middle of writing to them."""
-    data = text.encode(errors="replace")
-    with contextlib.suppress(OSError):
-        while data:
-            data = data[os.write(2, data) :]
+    outputs.write(text, "rank report")
 
 
 def report(process: RankProcess, frame: FrameType | None, most: int) -> str:

@@ -82,7 +82,9 @@ def _prove(channel: PipePair, name: str, secret: str) -> tuple[SealedConnection,
     try:
         return accept(channel, name, secret, BANNER)
     except CredentialError as problem:
-        outputs.tell(f"ompy-agent: error: host {os.uname().nodename}: {problem}\n")
+        outputs.tell(
+            f"ompy-agent: error: host {os.uname().nodename}: {problem}\n", "error", "error"
+        )
         os._exit(LAUNCHER_GONE)
 
 

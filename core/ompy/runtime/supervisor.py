@@ -126,7 +126,7 @@ class Supervisor:
     def _failed(self, loop: Reactor, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end, the launcher sees the end."""
         if short := shortage(context.get("exception")):
-            outputs.tell(f"ompy-agent: error: {short}\n")
+            outputs.tell(f"ompy-agent: error: {short}\n", "error", "error")
         else:
             loop.default_exception_handler(context)
         self._loop.stop()

@@ -17,7 +17,6 @@ from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
-from ompy.mca.reporting import Finding
 from ompy.net.real import RealNetwork
 from ompy.runtime.call_account import account
 from ompy.runtime.process import RankProcess
@@ -231,7 +230,8 @@ def _alone() -> RankProcess:
         job_id=os.urandom(8),
         job_key=os.urandom(32),
     )
-    process = RankProcess(context, registry, partial(_warn, registry))
+    registry.speak_for(host=procs[0].hostname, rank=0)
+    process = RankProcess(context, registry, _warn)
     report_when_asked(process)
     return process
 
@@ -266,7 +266,7 @@ def _launched(client: AgentClient) -> RankProcess:
     engine.wakeup.add(client.fileno(), client.on_readable)
     sampler = _sample_rails(client, context, registry)  # below the faults
     disturbance = _disturb(client, context) if job.faults else None
-    process = RankProcess(context, registry, partial(_warn, registry) if me.rank == 0 else None)
+    process = RankProcess(context, registry, _warn if me.rank == 0 else None)
     if disturbance is not None:
         disturbance.process = process
     report_when_asked(process)
@@ -365,9 +365,8 @@ def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
     return made
 
 
-def _warn(registry: Registry, sentence: str) -> None:
-    warning = Finding("warning", f"ompy: {sentence}\n", "warning")
-    outputs.tell(registry.reporter().lines(warning))
+def _warn(sentence: str) -> None:
+    outputs.tell(f"ompy: {sentence}\n", "warning", "warning")
 
 
 def _engine(registry: Registry, ranks_here: int) -> RealEngine:

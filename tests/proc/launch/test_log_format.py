@@ -44,3 +44,57 @@ def test_a_wrong_command_line() -> None:
     assert code == 2
     assert event["event"] == "error"
     assert "did you mean btl_tcp_eager_limit" in str(event["text"])
+
+
+def test_what_ranks_warn_of() -> None:
+    """By the reports of ranks that are asked where they are, and of an error that is fatal."""
+    asked = "import os, signal\nos.kill(os.getpid(), signal.SIGUSR1)\n"
+    fatal = "c.Set_errhandler(MPI.ERRORS_ARE_FATAL)\nc.send(1, dest=7)"
+    code, events = told("--mca", "btl", "self,sm", sys.executable, "-c", PROGRAM + asked + fatal)
+    assert code
+    found = {(event["event"], event.get("rank")) for event in events}
+    assert {("rank report", 0), ("rank report", 1)} <= found, events
+    assert {("fatal error", 0), ("fatal error", 1)} & found, events
+
+
+SIM = [str(Path(sys.executable).parent / "ompy"), "sim"]
+STATISTICS = ("--mca", "btl_usnic_stats", "1", "--mca", "btl_base_verbose", "component")
+
+
+def simulated(tmp_path: Path, *options: str) -> list[dict[str, object]]:
+    """What a world in which rank 1 fails has to say, each line of it."""
+    program = tmp_path / "fails.py"
+    program.write_text(PROGRAM + "if c.rank: raise SystemExit(3)\nc.recv(source=1)\n")
+    command = [*SIM, *STATISTICS, *options, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode in {1, 3}, done.stderr
+    return [json.loads(line) for line in done.stderr.splitlines()]
+
+
+def test_a_simulated_world(tmp_path: Path) -> None:
+    events = simulated(tmp_path, "--log-format", "json")
+    assert {event["job"] for event in events} == {events[0]["job"]}
+    opened = [event for event in events if event["event"] == "mca:btl: usnic opened"]
+    assert {(event["host"], event["rank"]) for event in opened} == {("host0", 0), ("host1", 1)}
+    (failed,) = [event for event in events if event["event"] == "world failed"]
+    assert (failed["level"], failed["kind"], failed["exit_code"]) == ("error", "failed", 3)
+    assert [event["seed"] for event in events if event["event"] == "world ended"] == [0]
+
+
+def test_a_sweep_by_the_parameter(tmp_path: Path) -> None:
+    json_lines = ("--mca", "mca_base_log_format", "json")
+    events = simulated(tmp_path, "--seeds", "2", "--jobs", "1", *json_lines)
+    assert [e["seed"] for e in events if e["event"] == "world failed"] == [0, 1]
+    assert [e["kinds"] for e in events if e["event"] == "sweep ended"] == [{"failed": 2}]
+    kept = (tmp_path / "sim-failures" / "seed-1" / "output.txt").read_text()
+    said = [json.loads(line)["rank"] for line in kept.splitlines()]
+    assert said
+    assert set(said) <= {0, 1}
+
+
+def test_a_wrong_simulation(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("")
+    command = [*SIM, "--log-format", "json", "--mca", "btl", "tpc", "program.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert json.loads(done.stderr)["event"] == "error"

@@ -1,6 +1,7 @@
 """Ranks that another launcher has started: one host, by torchrun's variables."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -129,3 +130,35 @@ def test_programs_of_one_step_one_after_the_other():
     assert codes == [0, 0], err
     assert outputs == [f"{rank} 2 {1 - rank} 1 {rank}\n" * 2 for rank in range(2)]
     ranks.assert_no_agent()
+
+
+def test_lines_of_json():
+    """Of coordinator and agent, with host and job; of ranks, with their rank too."""
+    program = (
+        "import os, signal\nfrom ompy import MPI\nc = MPI.COMM_WORLD; c.Barrier()\n"
+        "if c.rank == 1: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "c.recv()\n"
+    )
+    settings = {"OMPY_MCA_mca_base_log_format": "json", "OMPY_MCA_btl_base_verbose": "component"}
+    ranks = Ranks(2, "json", "-c", program, **settings)
+    codes, _, err = ranks.wait()
+    assert codes == [-signal.SIGTERM, -signal.SIGKILL]
+    events = [json.loads(line) for line in err.splitlines()]
+    (failed,) = [event for event in events if event["event"] == "job failed"]
+    assert (failed["host"], failed["level"], failed["rank"]) == (os.uname().nodename, "error", 1)
+    assert "ended without MPI_Finalize" in failed["text"]
+    opened = [event for event in events if event["event"] == "mca:btl: sm opened"]
+    assert {(event["rank"], event["job"]) for event in opened} == {
+        (0, failed["job"]),
+        (1, failed["job"]),
+    }
+    ranks.assert_no_agent()
+
+
+def test_a_wrong_parameter_in_json():
+    settings = {"OMPY_MCA_mca_base_log_format": "json", "OMPY_MCA_btl_tcp_link": "2"}
+    ranks = Ranks(2, "wrongjson", "-c", "from ompy import MPI", **settings)
+    codes, _, err = ranks.wait()
+    assert codes == [2, 2]
+    (failed,) = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    assert "btl_tcp_links?" in failed["text"], err

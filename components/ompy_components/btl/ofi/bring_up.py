@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ompy import outputs
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.fabric import (
     FabricDomain,
@@ -55,7 +55,7 @@ class Opened(NamedTuple):
 def warn(context: RankContext, text: str) -> None:
     """Tell the user, once for the job."""
     if context.rank == 0:
-        print(f"ompy: {text}", file=sys.stderr, flush=True)
+        outputs.tell(f"ompy: {text}\n", "warning", "warning")
 
 
 def module(context: RankContext, values: Values) -> OfiModule:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
+from ompy import outputs
 from ompy.data.errors import ERR_ARG, MPIError
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.verbs import VerbsNic
@@ -19,7 +19,7 @@ from ompy_components.btl.openib.receive_queues import BadReceiveQueues, Entry, P
 def warn(context: RankContext, text: str) -> None:
     """Tell the user, once for the job."""
     if context.rank == 0:
-        print(f"ompy: {text}", file=sys.stderr, flush=True)
+        outputs.tell(f"ompy: {text}\n", "warning", "warning")
 
 
 def modules(context: RankContext, values: Values, nics: Sequence[VerbsNic]) -> list[OpenibModule]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
+from ompy import outputs
 from ompy.data.errors import ERR_ARG, MPIError
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
@@ -85,9 +84,11 @@ class Probes:
                 silent.add(position)
         if silent and len(silent) < len(found) and self._context.me.local_rank == 0:
             ways = {f"{own[p].name} ({own[p].address} - {found[p].host})" for p in silent}
-            sys.stderr.write(
+            outputs.tell(
                 f"ompy: {self._context.me} does without {', '.join(sorted(ways))}: host "
-                f"{proc.hostname} does not answer there within {self._timeout_ms} ms\n"
+                f"{proc.hostname} does not answer there within {self._timeout_ms} ms\n",
+                "ways left out",
+                "warning",
             )
         return frozenset(silent)
 

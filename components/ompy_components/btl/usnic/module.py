@@ -491,7 +491,7 @@ class UsnicModule(BtlModule):
                 self.map.finalizing()
         except OSError as problem:
             self.note("NO_MAP", reason=str(problem))
-            outputs.tell(f"ompy: btl_usnic_connectivity_map: {problem}\n")
+            outputs.tell(f"ompy: btl_usnic_connectivity_map: {problem}\n", "warning", "warning")
 
     def note(self, name: str, **fields: object) -> None:
         """Say something in the trace."""

@@ -9,9 +9,10 @@ Source: reference usnic.md 18 (which counters, which two checks); the words are 
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
+
+from ompy import outputs
 
 from ompy_components.btl.usnic.statistics import Statistics
 
@@ -58,7 +59,7 @@ class Report:
         unacknowledged = sum(e.reliability.outstanding for e in module.endpoints.values())
         off = imbalance(statistics, module.buffers_held)
         text = [f"{head}, {took:.1f} s:", *lines(counted, unacknowledged, off)]
-        print("\n  ".join(text), file=sys.stderr, flush=True)
+        outputs.tell("\n  ".join(text) + "\n", "usnic statistics")
         if self._relative:
             self._before = since(statistics, Statistics())
             self._begun = now

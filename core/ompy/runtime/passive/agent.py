@@ -7,6 +7,7 @@ when the ranks of its host have, and they end when it does.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -24,7 +25,7 @@ from ompy.runtime.heartbeat import Heartbeat
 from ompy.runtime.launchers import LauncherError, Membership, membership
 from ompy.runtime.leaving import News
 from ompy.runtime.modex import ModexStore
-from ompy.runtime.passive.coordinator import PassiveCoordinator, say
+from ompy.runtime.passive.coordinator import PassiveCoordinator
 from ompy.runtime.passive.farewell import FarewellServer
 from ompy.runtime.passive.meeting import PROOF_TIMEOUT, MeetingError, connect, prove_as_agent
 from ompy.runtime.passive.step_watch import (
@@ -36,6 +37,7 @@ from ompy.runtime.passive.step_watch import (
     watched,
 )
 from ompy.runtime.passive.tasks import count_tasks, step_name
+from ompy.runtime.passive.telling import Teller
 from ompy.runtime.pipes import Connection
 from ompy.runtime.rank_server import peer_credentials
 from ompy.runtime.ranks import AttachedRank
@@ -75,6 +77,7 @@ class PassiveAgent:
         """
         self._listener = listener
         self._member = member
+        self._teller = Teller()
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(self._failed)
         self._phase = Phase.GATHERING
@@ -135,14 +138,16 @@ class PassiveAgent:
                 return
             few = few + 1 if count < self._member.local_size else 0
         if self._phase is Phase.GATHERING:
-            say(gone_early(os.uname().nodename))
+            self._teller.say(gone_early(os.uname().nodename))
             self._end(FAILED)
             cancel_step()
 
     def _see_whether_all_came(self) -> None:
         if self._phase is Phase.GATHERING:
             host, count = os.uname().nodename, self._member.local_size - len(self._newcomers)
-            say(f"{count} ranks of host {host} have not begun MPI after {OVERDUE:g} s; it waits")
+            self._teller.say(
+                f"{count} ranks of host {host} have not begun MPI after {OVERDUE:g} s; it waits"
+            )
 
     # ranks of this host come
 
@@ -225,7 +230,9 @@ class PassiveAgent:
             header = {"rank": rank.rank, "pid": rank.client_pid, "orphan": True}
             self._loop.call_later(ORPHAN_GRACE, self._tell, Kind.LOST, header)
         elif rank.rank in self._newcomers and self._phase is not Phase.ENDING:
-            say(f"the process that started rank {rank.rank} is gone; its host ends its ranks")
+            self._teller.say(
+                f"the process that started rank {rank.rank} is gone; its host ends its ranks"
+            )
             self._end(FAILED)
 
     def _newcomer_gone(self, rank: AttachedRank) -> None:
@@ -234,7 +241,7 @@ class PassiveAgent:
         self._loop.remove_reader(connection)
         connection.close()
         if self._phase is not Phase.ENDING:
-            say(f"rank {rank.rank} ended while it waited for the others to begin MPI")
+            self._teller.say(f"rank {rank.rank} ended while it waited for the others to begin MPI")
             self._end(FAILED)
         self._see()
 
@@ -264,7 +271,7 @@ class PassiveAgent:
                 assert proof is not None, "ranks on several hosts, so there is a meeting"
                 connection = await self._find(proof, part)
         except (CredentialError, MeetingError) as problem:
-            say(f"host {part['host']}: {problem}")
+            self._teller.say(f"host {part['host']}: {problem}")
             self._end(FAILED)
             return
         if self._phase is Phase.MEETING:
@@ -275,7 +282,9 @@ class PassiveAgent:
 
     def _coordinate(self, proof: Credentials | None, part: dict[str, Any]) -> socket.socket:
         """Be the host with the coordinator."""
-        self._coordinator = PassiveCoordinator(self._loop, self._member, proof, self._see)
+        self._coordinator = PassiveCoordinator(
+            self._loop, self._member, proof, self._teller, self._see
+        )
         self._key = self._coordinator.key
         ours, theirs = socket.socketpair()
         self._coordinator.add(theirs, part, remote=False)
@@ -301,7 +310,7 @@ class PassiveAgent:
                     return met.connection
             if not told and self._loop.time() - begun > OVERDUE:
                 told = True
-                say(
+                self._teller.say(
                     f"host {part['host']} waits for the ranks of host {self._member.meeting} to "
                     f"begin MPI ({why}); a firewall may be in the way"
                 )
@@ -325,7 +334,7 @@ class PassiveAgent:
 
     def _meeting_gone(self, host: str) -> None:
         if self._phase is Phase.MEETING:
-            say(gone_early(host))
+            self._teller.say(gone_early(host))
             self._end(FAILED)
             cancel_step()
 
@@ -356,6 +365,7 @@ class PassiveAgent:
         self._grace_ms = frame.header["grace_ms"]
         self._modex = ModexStore(frozenset(self._newcomers))
         welcome = self._key + frame.body
+        self._teller.speak_for(json.loads(frame.body)["job_id"])
         self._server = FarewellServer(
             self._loop,
             self,
@@ -406,7 +416,7 @@ class PassiveAgent:
             self._link = None
         if self._phase not in {Phase.RELEASED, Phase.ENDING}:
             where = self._member.meeting or "this host"
-            say(
+            self._teller.say(
                 f"the job's coordinator on host {where} is gone"
                 f"{': ' if reason else ''}{reason}; host {os.uname().nodename} ends its ranks"
             )

@@ -20,6 +20,7 @@ from ompy.frameworks.job import App, Job, Placement
 from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
+from ompy.mca.reporting import Finding
 from ompy.mca.settings import gather
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import Frame, Kind
@@ -41,11 +42,12 @@ from ompy.runtime.passive.step_watch import (
     tasks_by_host,
     watched,
 )
+from ompy.runtime.passive.telling import Teller
 from ompy.runtime.pipes import Connection
 from ompy.runtime.rail_report import RailTally
 from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
-from ompy.runtime.report import failure_block
+from ompy.runtime.report import failure_block, fields_of
 from ompy.runtime.verdict import Failure, Verdict
 
 OVERDUE: Final = 30.0  # s; arbitrary: ranks of one job rarely start so far apart
@@ -84,6 +86,7 @@ class PassiveCoordinator:
         loop: asyncio.AbstractEventLoop,
         member: Membership,
         proof: Credentials | None,
+        teller: Teller,
         on_done: Callable[[], object],
     ) -> None:
         """Begin to listen, if there are other hosts.
@@ -92,6 +95,7 @@ class PassiveCoordinator:
             loop: of the agent of this host.
             member: what the launcher's variables say.
             proof: by which agents of other hosts prove themselves; None without other hosts.
+            teller: speaks for this host.
             on_done: called when `done` has become true.
 
         Raises:
@@ -100,6 +104,7 @@ class PassiveCoordinator:
         self._loop = loop
         self._member = member
         self._proof = proof
+        self._teller = teller
         self._on_done = on_done
         self._salt = os.urandom(SALT_SIZE)
         self.key = proof.key(self._salt) if proof is not None else self._salt
@@ -198,7 +203,7 @@ class PassiveCoordinator:
         here = {rank for agent in self._agents for rank, *_ in agent.ranks}
         missing = [rank for rank in range(self._member.size) if rank not in here]
         shown = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
-        say(
+        self._teller.say(
             f"after {OVERDUE:g} s nothing is known of rank {shown}: not all ranks of their hosts "
             "have begun MPI; the job waits"
         )
@@ -218,7 +223,7 @@ class PassiveCoordinator:
             self.fail(Failure(UNUSABLE, text))
             return
         try:
-            registry = _registry()
+            registry = self._registry()
             job = self._job(registry)
             values = registry.values("plm")
         except UsageError as problem:
@@ -227,6 +232,7 @@ class PassiveCoordinator:
         except ComponentError as problem:
             self.fail(Failure(problem.exit_code, str(problem)))
             return
+        self._teller.speak_for(job.job_id)
         self._verdict = Verdict(job)
         for agent in self._agents:
             for rank, _, pid, _ in agent.ranks:
@@ -242,6 +248,17 @@ class PassiveCoordinator:
             self._send(agent, Kind.START, header, body)
             if agent.remote and values.heartbeat_ms:
                 self._listen_to(agent, values.heartbeat_ms / 1000, values.heartbeat_misses)
+
+    def _registry(self) -> Registry:
+        """The parameters, as environment and files of the first host have them."""
+        registry = Registry(CATALOG, gather([], os.environ))
+        registry.check()
+        insist_on_seal(registry)
+        for notice in registry.notices():
+            self._teller.say(f"warning: {notice}")
+        registry.insist()
+        registry.tell_warnings(self._teller.say)
+        return registry
 
     def _job(self, registry: Registry) -> Job:
         """What the ranks are told, as `ompy-run` would."""
@@ -344,12 +361,13 @@ class PassiveCoordinator:
     def _show_lost_paths(self) -> None:
         text = self._lost_paths.text(frozenset(self._vanished))
         if text:
-            write(text)
+            self._teller.tell(Finding("path lost", text, "warning"))
 
     def _show_rails(self) -> None:
         lines = self._rails.lines()
         if lines:
-            write("".join(f"ompy: {line}\n" for line in lines))
+            text = "".join(f"ompy: {line}\n" for line in lines)
+            self._teller.tell(Finding("rails", text))
 
     def fail(self, failure: Failure) -> None:
         """End the job, and say why, once."""
@@ -359,7 +377,8 @@ class PassiveCoordinator:
         self._stop_watching()
         self._show_lost_paths()
         self._show_rails()
-        write(failure_block(failure))
+        text = failure_block(failure)
+        self._teller.tell(Finding("job failed", text, "error", fields_of(failure)))
         self._tell_all(Kind.END, {"code": failure.code or UNUSABLE})
 
     def _gone(self, agent: _Agent, reason: str) -> None:
@@ -383,26 +402,3 @@ class PassiveCoordinator:
         if not self.done and known and all(there.done for there in self._agents):
             self.done = True
             self._loop.call_soon(self._on_done)
-
-
-def _registry() -> Registry:
-    """The parameters of the job, as the environment of the first host and its files have them."""
-    registry = Registry(CATALOG, gather([], os.environ))
-    registry.check()
-    insist_on_seal(registry)
-    for notice in registry.notices():
-        say(f"warning: {notice}")
-    registry.insist()
-    registry.tell_warnings(say)
-    return registry
-
-
-def say(text: str) -> None:
-    """Tell the user, on standard error."""
-    write(f"ompy: {text}\n")
-
-
-def write(text: str) -> None:
-    """Write to standard error, which is that of the rank that started this agent."""
-    with suppress(OSError):
-        os.write(2, text.encode(errors="replace"))

@@ -118,6 +118,8 @@ class _Rank:
         procs = [
             Proc(p.rank, p.node, p.local_rank, part.job.hosts[p.node]) for p in part.job.placements
         ]
+        me = procs[part.rank]
+        registry.speak_for(job=part.job.job_id, host=me.hostname, rank=part.rank)
         network = RemoteNetwork(world, part.interfaces, Random(f"{self._chance}/entropy"))  # noqa: S311
         context = RankContext(
             part.rank,
@@ -125,7 +127,7 @@ class _Rank:
             engine=self._engine,
             network=network,
             wireup=RemoteWireUp(world),
-            trace=self._trace(registry, procs[part.rank]),
+            trace=self._trace(registry, me),
             job_id=bytes.fromhex(part.job.job_id),
             job_key=part.key,
         )
