@@ -343,11 +343,12 @@ def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> 
         ranks=ranks,
         turns=outcome.turns,
     )
-    carried = {"messages": outcome.messages, "bytes": outcome.bytes, "retransmissions": resent}
     say(
         f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions",
         "messages",
-        **carried,
+        messages=outcome.messages,
+        bytes=outcome.bytes,
+        retransmissions=resent,
     )
     for line in tally.lines(strict=strict):
         say(line, "faults delivered")
