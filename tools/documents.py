@@ -38,7 +38,8 @@ FIGURES: Final = (
     (r"\.\.\.", r".*"),
 )
 SIMULATED: Final = "ompy sim:"  # what a seed decides is another thing with each protocol's change
-TIME_LIMIT: Final = 120  # s of a command; arbitrary, far beyond what any takes
+TIME_LIMIT: Final = 300  # s of a command; arbitrary, far beyond what any takes
+TOO_LONG: Final = 124  # coreutils: what `timeout` ends with when it has ended a command
 
 
 class Command(NamedTuple):
@@ -130,6 +131,14 @@ def pattern(line: str) -> str:
     return re.sub(" +", " +", escaped)
 
 
+def shell(line: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a line as a user's shell does; what takes too long is ended, with all it has started."""
+    command = ["timeout", "-k", "10", str(TIME_LIMIT), "sh", "-c", line]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
 def follow(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
     """Run the commands of a page in a folder. Returns what is wrong, a line for each."""
     wrong = []
@@ -137,16 +146,7 @@ def follow(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
         if isinstance(step, File):
             (folder / step.name).write_text(step.text)
             continue
-        done = subprocess.run(  # noqa: S602 - as the page has it
-            step.line,
-            shell=True,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
+        done = shell(step.line, folder, environment)
         said = (done.stdout + done.stderr).splitlines()
         problem = difference(step.printed, said)
         told = any(re.search(r"\berror: |\bfailed\b|ended because", line) for line in said)
@@ -155,6 +155,8 @@ def follow(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
             problem = problem or f"it ended with {done.returncode}"
         if "Traceback" in done.stderr:
             problem = problem or "a traceback"
+        if done.returncode == TOO_LONG:
+            problem = f"it was ended after {TIME_LIMIT} s"
         if problem:
             told = "\n    ".join(said)
             wrong.append(f"{page.name}: {step.line}: {problem}; it said:\n    {told}")

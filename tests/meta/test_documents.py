@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+import tools.documents
 from tools.documents import commands, documents, follow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +62,7 @@ def test_the_pages_that_show_commands_are_known() -> None:
     """The gate `wheel` runs them; here only that they are found."""
     found = {page.name: len(commands(page)) for page in documents()}
     assert found["README.md"] >= 7
-    assert {"faults.md", "gasnet.md", "seeing.md", "simulation.md"} <= set(found)
+    assert {"faults.md", "gasnet.md", "install.md", "seeing.md", "simulation.md"} <= set(found)
 
 
 SHOWN = """
@@ -103,6 +105,23 @@ def test_what_is_shown_is_compared(text: str, problem: str, tmp_path: Path) -> N
     wrong = follow(page, folder, dict(os.environ))
     assert len(wrong) == bool(problem)
     assert all(problem in line for line in wrong)
+
+
+@pytest.mark.timeout(30)
+def test_what_takes_too_long_is_ended_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it has started, and as one more thing that is wrong: the rest is run."""
+    monkeypatch.setattr(tools.documents, "TIME_LIMIT", 0.5)
+    page = tmp_path / "page.md"
+    page.write_text("    $ sleep 600 & echo $! > number; echo failed; wait\n\n    $ touch after\n")
+    wrong = follow(page, tmp_path, dict(os.environ))
+    assert len(wrong) == 1
+    assert "it was ended after 0.5 s" in wrong[0]
+    assert (tmp_path / "after").exists()
+    started = Path("/proc", (tmp_path / "number").read_text().strip(), "cmdline")
+    while started.exists() and started.read_text():  # a dead one has none, until it is reaped
+        time.sleep(0.01)
 
 
 @pytest.mark.proc
