@@ -10,9 +10,10 @@ import json
 from pathlib import Path
 
 import pytest
+from ompy.mca.errors import UsageError
 
 from tests.support.effort import effort
-from tests.support.mutant_subjects import SUBJECTS
+from tests.support.mutant_subjects import SUBJECTS, give, option_values
 from tools.mutants import sweep
 
 
@@ -69,6 +70,8 @@ FOUND: dict[str, tuple[str, bytes]] = {
     "a time beyond 64 bits": ("--fault", b"delay:delay=99999999999999999999min"),
     "a time that is infinite": ("--fault", b"delay:delay=" + b"9" * 400 + b"s"),
     "a count beyond 64 bits": ("--fault", b"drop:nth=99999999999999999999"),
+    "a name too long for a file": ("--fault", b"a" * 300),
+    "digits too long for a file": ("--fault", b"9" * 5000),
     "a key that is no text": ("--fault", b"drop:probabilit\xf9=0.1"),
     "TOML nested beyond recursion": ("fault script", b"a = " + b"[" * 100_000),
     "TOML that is no text": ("fault script", b"\xff"),
@@ -90,3 +93,9 @@ FOUND: dict[str, tuple[str, bytes]] = {
 def test_what_was_found(tmp_path: Path, name: str) -> None:
     subject, data = FOUND[name]
     SUBJECTS[subject].read(data, tmp_path)
+
+
+@pytest.mark.parametrize("option", ["-n", "--rails"])
+def test_a_world_that_no_memory_holds_is_refused(tmp_path: Path, option: str) -> None:
+    (found,) = (one for words, one in option_values() if words == "ompy sim" and option in one.opts)
+    assert give("ompy sim", found, ["9" * 30], tmp_path) == UsageError.exit_code

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ompy import outputs
+from ompy.cli.command_line import RANKS_MAX
 from ompy.cli.completion import complete_file, complete_parameter
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.reporting import FORMATS, JSON, TEXT, Finding, Reporter
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ompy.runtime.simulation.world import Outcome, Scenario
 
 PROGRAM: Final = "ompy sim"
+RAILS_MAX: Final = 1024  # of a world; arbitrary: more than any host has
 BTL: Final = "self,usnic"  # every fault strikes its packets, and what it resends is counted
 PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been started anew
 HASH_SEED: Final = "0"  # Python: strings hash as they are, the same in every run
@@ -55,7 +57,9 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     epilog="Exit code: the program's own; 3 when --fault-strict has cause, 4 for a deadlock, 5 for "
     "a world without end; with --seeds 1 when any seed failed. See docs/simulation.md.",
 )
-@click.option("-n", "--ranks", type=click.IntRange(min=1), default=2, help="Ranks. Default: 2.")
+@click.option(
+    "-n", "--ranks", type=click.IntRange(1, RANKS_MAX), default=2, help="Ranks. Default: 2."
+)
 @click.option("--seed", type=int, default=0, help="Decides all that the program does not.")
 @click.option(
     "--fault",
@@ -74,7 +78,7 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     shell_complete=complete_parameter,
     help=f"Set an MCA parameter. Repeatable. btl is {BTL} unless it is set.",
 )
-@click.option("--rails", type=click.IntRange(min=1), default=1, help="Networks: rail0, rail1, ...")
+@click.option("--rails", type=click.IntRange(1, RAILS_MAX), default=1, help="Networks: rail0, ...")
 @click.option("--latency", default="10us", metavar="TIME", help="Of a rail. Default: 10us.")
 @click.option("--bandwidth", default="10Gbit/s", metavar="RATE", help="Default: 10Gbit/s.")
 @click.option(

@@ -376,13 +376,13 @@ def _path(text: str) -> Path | None:
     """The file that is meant, or None for a SPEC."""
     if text.endswith(SUFFIX) or ("/" in text and ":" not in text):
         return Path(text)
-    shipped = Path(parameter_set_directory()) / FOLDER
-    named = shipped / f"{text}{SUFFIX}"
     if re.fullmatch(r"[\w-]+", text) and str(_word(text)) not in FAULTS:
-        if named.is_file():
-            return named
-        names = [path.stem for path in shipped.glob(f"*{SUFFIX}")]
-        near = did_you_mean(text, [*names, *FAULTS])
+        # looked up among what there is: the system would refuse to look for a name that is too long
+        shipped = (Path(parameter_set_directory()) / FOLDER).glob(f"*{SUFFIX}")
+        named = {path.stem: path for path in shipped if path.is_file()}
+        if text in named:
+            return named[text]
+        near = did_you_mean(text, [*named, *FAULTS])
         raise UsageError(
             f"--fault {text}: there is no fault and no script of this name{near}; a file ends in "
             f"{SUFFIX}, a SPEC is as drop:probability=0.1"
