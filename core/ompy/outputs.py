@@ -167,6 +167,14 @@ def output_failure(problem: BaseException) -> str:
     return ""
 
 
+def keep_standard_streams() -> None:
+    """Let nothing of ours get the number of a standard stream that is closed."""
+    with suppress(OSError):  # too few descriptors: whoever needs one says so
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(descriptor, True)
+        os.close(descriptor)
+
+
 def speak(render: Render | None) -> None:
     """From now on write what is told as `render` makes it of name, text and level; None: as it is.
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
@@ -18,7 +15,7 @@ from ompy import __version__
 from ompy.cli import gasnet_bench
 from ompy.cli.bytecounts import parse_bytes
 from ompy.cli.completion import WordKeepingCommand, complete_parameter
-from ompy.runtime.environment import OWN_CODE
+from ompy.cli.own_jobs import answer_of
 
 KINDS: Final = {
     "latency": "one-way time of Send and Recv between two ranks",
@@ -157,18 +154,9 @@ def _measure(
     where: list[str],
 ) -> dict[str, Any]:
     """Run the loops in a job of their own. Exits with the job's code when it fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.json"
-        command = [sys.executable, *OWN_CODE, "-m", "ompy.cli.run", "-n", str(ranks), *where]
-        for name, value in mca:
-            command += ["--mca", name, value]
-        loops = "gasnet_loops" if kind == "gasnet" else "loops"
-        command += [sys.executable, *OWN_CODE, "-m", f"ompy.cli.{loops}", kind, json.dumps(sizes)]
-        done = subprocess.run([*command, str(rounds), str(path)], check=False)  # noqa: S603 - ourselves
-        if done.returncode:
-            sys.exit(done.returncode)
-        result: dict[str, Any] = json.loads(path.read_text())
-        return result
+    loops = "gasnet_loops" if kind == "gasnet" else "loops"
+    words = (kind, json.dumps(sizes), str(rounds))
+    return answer_of(["-n", str(ranks), *where], mca, f"ompy.cli.{loops}", *words)
 
 
 def _print(report: dict[str, Any]) -> None:

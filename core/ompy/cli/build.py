@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 import click
 
 import ompy
+from ompy import outputs
 from ompy.cli.forms import PACKAGES, described, is_editable
 
 PROGRAM: Final = "ompy build"
@@ -45,9 +46,7 @@ def build() -> None:
     try:
         with _alone(root), _signals_raise():
             compiling.probe()
-            click.echo(
-                f"{PROGRAM}: compiling the hot modules in {root}, a minute on two cores", err=True
-            )
+            outputs.tell(f"{PROGRAM}: compiling the hot modules in {root}, a minute on two cores\n")
             _compile(root)
     except compiling.CompilerError as problem:
         _end(f"there is no C compiler that can be used: {problem}", IMPOSSIBLE)
@@ -55,7 +54,7 @@ def build() -> None:
         _end(f"{problem}; nothing has changed", WRONG)
     except Interrupted as interrupted:
         _end("interrupted; nothing has changed", 128 + int(interrupted.args[0]))
-    click.echo(f"{PROGRAM}: {described()} in {time.monotonic() - begun:.0f} s", err=True)
+    outputs.tell(f"{PROGRAM}: {described()} in {time.monotonic() - begun:.0f} s\n")
 
 
 def _compile(root: Path) -> None:
@@ -131,5 +130,5 @@ def _check(root: Path) -> None:
 
 
 def _end(text: str, code: int) -> NoReturn:
-    click.echo(f"{PROGRAM}: error: {text}", err=True)
+    outputs.tell(f"{PROGRAM}: error: {text}\n")
     sys.exit(code)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from ompy import outputs
 from ompy.cli.terminal import wants_colour
 from ompy.mca.errors import UsageError, did_you_mean
 
@@ -111,11 +112,11 @@ def _progress(as_json: bool) -> Callable[[int, int], None]:
     def tell(done: int, count: int) -> None:
         if shown:
             end = "\r\x1b[K" if done == count else ""
-            click.echo(f"\r{done} of {count} tests{end}", nl=False, err=True)
+            outputs.tell(f"\r{done} of {count} tests{end}")
 
     return tell
 
 
 def _end(text: str, code: int) -> NoReturn:
-    click.echo(f"ompy: error: {text}", err=True)
+    outputs.tell(f"ompy: error: {text}\n")
     sys.exit(code)

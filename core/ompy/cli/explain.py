@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import tempfile
 import textwrap
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from ompy.cli.bytecounts import parse_bytes
+from ompy.cli.own_jobs import answer_of
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
-from ompy.runtime.environment import OWN_CODE
 from ompy.trace.amounts import byte_count
 
 MODES: Final = {
@@ -64,19 +60,8 @@ def explain(
 
 def ask(question: dict[str, Any], mca: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Run the job that answers. Exits with its code when it fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "answer.json"
-        ranks = str(int(question["peer"]) + 1)
-        command = [sys.executable, *OWN_CODE, "-m", "ompy.cli.run", "-n", ranks]
-        for name, value in mca:
-            command += ["--mca", name, value]
-        command += [sys.executable, *OWN_CODE, "-m", "ompy.cli.explained"]
-        command += [json.dumps(question), str(path)]
-        done = subprocess.run(command, check=False)  # noqa: S603 - ourselves
-        if done.returncode:
-            sys.exit(done.returncode)
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
+    options = ["-n", str(int(question["peer"]) + 1)]
+    return answer_of(options, mca, "ompy.cli.explained", json.dumps(question))
 
 
 def report(found: dict[str, Any]) -> list[str]:

@@ -1,15 +1,15 @@
 """Asks a rank's live PML to explain a message; `ompy explain` runs it as a job.
 
-Started as `python -m ompy.cli.explained QUESTION FILE`; rank 0 writes the answer to FILE.
+Started as `python -m ompy.cli.explained QUESTION`; rank 0 gives the answer.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
+from ompy.cli.own_jobs import answer as give
 from ompy.data.errors import MPIError
 from ompy.frameworks.explanation import Explanation
 from ompy.mca.registry import Registry
@@ -19,7 +19,7 @@ def main() -> None:
     """Explain on rank 0; the others are there to be reached."""
     from ompy.mpi.life import COMM_WORLD, current
 
-    question, path = json.loads(sys.argv[1]), Path(sys.argv[2])
+    question = json.loads(sys.argv[1])
     process = current().process
     if COMM_WORLD.rank == 0:
         inner = process.communicators[0]
@@ -32,9 +32,9 @@ def main() -> None:
                 question["contiguous"],
             )
         except MPIError as problem:
-            path.write_text(json.dumps({"problem": str(problem)}))
+            give({"problem": str(problem)})
         else:
-            path.write_text(json.dumps(answer(found, process.registry)))
+            give(answer(found, process.registry))
     COMM_WORLD.Barrier()
 
 

@@ -146,5 +146,10 @@ def plot(report: Mapping[str, Any], path: Path) -> None:
     axes.set_title(title(report), fontsize=9)
     axes.legend(fontsize=7)
     figure_.tight_layout()
-    figure_.savefig(path)
-    plt.close(figure_)
+    try:
+        figure_.savefig(path)
+    except OSError as problem:
+        why = problem.strerror or problem
+        raise click.ClickException(f"--plot {path}: it cannot be written: {why}") from None
+    finally:
+        plt.close(figure_)

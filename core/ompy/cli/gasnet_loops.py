@@ -1,7 +1,7 @@
 """The benchmark loops of GASNet, as one rank runs them: latencies and floods, data checked.
 
-Started by `ompy bench gasnet` as `python -m ompy.cli.gasnet_loops gasnet SIZES ROUNDS FILE`; rank 0
-works on rank 1's segment, which polls meanwhile, and writes its rows to FILE as JSON.
+Started by `ompy bench gasnet` as `python -m ompy.cli.gasnet_loops gasnet SIZES ROUNDS`; rank 0
+works on rank 1's segment, which polls meanwhile, and gives its rows.
 
 Source: reference gasnet.md 11 (testsmall, testlarge, testam).
 """
@@ -12,12 +12,12 @@ import json
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from ompy import gasnet
 from ompy.cli.loops import form
+from ompy.cli.own_jobs import answer
 
 WINDOW: Final = 64  # transfers under way; reference performance.md 1a, as the OSU loops
 ROUND_SECONDS: Final = 0.02  # arbitrary: long against the clock; there are many rounds
@@ -180,12 +180,11 @@ def check(memory: Any, expected: bytes) -> None:
 
 def main() -> None:
     """Run all loops on this rank; see the module's docstring for the arguments."""
-    _, sizes, rounds, path = sys.argv[1:]
+    _, sizes, rounds = sys.argv[1:]
     made = Bench(json.loads(sizes), int(rounds))
     if gasnet.mynode() == 0:
         rows = list(made.rows())
-        result = {"rows": rows, "form": form(), "conduit": gasnet.conduit_name()}
-        Path(path).write_text(json.dumps(result))
+        answer({"rows": rows, "form": form(), "conduit": gasnet.conduit_name()})
     gasnet.barrier()
 
 

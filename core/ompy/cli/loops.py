@@ -1,7 +1,7 @@
 """The benchmark loops, as one rank runs them: OSU-like, each checking the data it moved.
 
-Started by `ompy bench` as `python -m ompy.cli.loops NAME SIZES ROUNDS FILE`; rank 0 writes its
-rows to FILE as JSON. A row is a label and the times of the rounds, in seconds per operation.
+Started by `ompy bench` as `python -m ompy.cli.loops NAME SIZES ROUNDS`; rank 0 gives its
+rows. A row is a label and the times of the rounds, in seconds per operation.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
 from ompy import MPI
+from ompy.cli.own_jobs import answer
 from ompy.data.convertor import allocate
 
 WINDOW: Final = 64  # messages under way; reference performance.md 1a, as the OSU loops
@@ -315,11 +315,11 @@ LOOPS: Final = {
 
 def main() -> None:
     """Run one loop on this rank; see the module's docstring for the arguments."""
-    name, sizes, rounds, path = sys.argv[1:]
+    name, sizes, rounds = sys.argv[1:]
     comm = MPI.COMM_WORLD
     rows = list(LOOPS[name](comm, json.loads(sizes), int(rounds)))
     if comm.rank == 0:
-        Path(path).write_text(json.dumps({"rows": rows, "form": form()}))
+        answer({"rows": rows, "form": form()})
 
 
 def form() -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from typing import Any
 
 import click
 
-from ompy import __version__
+from ompy import __version__, outputs
 from ompy.cli.bench import bench
 from ompy.cli.build import build
 from ompy.cli.completion_scripts import completion
@@ -15,22 +17,31 @@ from ompy.cli.conformance import conformance
 from ompy.cli.explain import explain
 from ompy.cli.sim import sim
 from ompy.cli.trace import trace
-from ompy.outputs import output_failure
+from ompy.runtime.shortage import shortage
+
+FAILED = 1  # exit code, as of any program that has failed
 
 
 class _Tools(click.Group):
-    """Says it in a line when standard output takes nothing."""
+    """Says it in a line when there is too little of something, or standard output takes nothing."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """As click's."""
+        outputs.keep_standard_streams()
+        if threading.current_thread() is threading.main_thread():
+            # who ignores it is never told how a process has ended, and hands that on to us
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         try:
             return super().main(*arguments, **options)
-        except OSError as problem:
-            failure = output_failure(problem)
+        except (OSError, MemoryError, ImportError) as problem:
+            told = problem.__context__
+            if isinstance(told, click.ClickException):  # standard error did not take it
+                sys.exit(told.exit_code)
+            failure = shortage(problem) or outputs.output_failure(problem)
             if not failure:
                 raise
-            click.echo(f"Error: {failure}", err=True)
-            sys.exit(1)
+            outputs.tell(f"Error: {failure}\n", "error", "error")
+            sys.exit(FAILED)
 
 
 @click.group(cls=_Tools, context_settings={"help_option_names": ["-h", "--help"]})

@@ -24,8 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ompy.cli.completion_run import answer
 
         return answer(COMPLETION)
+    from ompy.outputs import keep_standard_streams
+
     _end_at_interrupts()
-    _keep_standard_streams()
+    keep_standard_streams()
     if arguments is not None:  # not a process of its own
         return _guarded(lambda: _run(arguments))
     rank = _start_agent_early(sys.argv[1:])
@@ -64,16 +66,6 @@ def _end_at_interrupts() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _keep_standard_streams() -> None:
-    """Let no socket of ours get the number of a standard stream that is closed."""
-    try:
-        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-            os.set_inheritable(descriptor, True)
-        os.close(descriptor)
-    except OSError:  # too few descriptors: whoever needs one says so
-        pass
-
-
 def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:
     """Have the agent of this host ready when the job is. In a rank of its: what to run."""
     from ompy.runtime.warm import looks_like_python
@@ -104,7 +96,7 @@ def _run(arguments: Sequence[str]) -> int:
 def _guarded(action: Callable[[], int]) -> int:
     try:
         return _with_errors_told(action)
-    except (OSError, MemoryError) as problem:
+    except (OSError, MemoryError, ImportError) as problem:
         from ompy.cli.launching import NOT_STARTED, say
         from ompy.outputs import output_failure
         from ompy.runtime.shortage import shortage

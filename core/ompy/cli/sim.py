@@ -22,6 +22,7 @@ from ompy.cli.completion import complete_file, complete_parameter
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.reporting import FORMATS, JSON, TEXT, Finding, Reporter
 from ompy.mca.settings import LOG_FORMAT
+from ompy.runtime.shortage import Short
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
@@ -45,6 +46,7 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.runtime.process",
 )
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
+SHORT: Final = 1  # exit code: too little of something; as any program that has failed
 _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
 WARNING: Final = ("warning", "warning")  # name and level
 _reporter = Reporter()  # makes lines of what is said, as `speak` has set it last
@@ -140,6 +142,9 @@ def sim(context: click.Context, /, **options: Any) -> None:
     except ComponentError as problem:
         say(f"error: {problem}", "error", "error")
         context.exit(problem.exit_code)
+    except Short as problem:
+        say(f"error: {problem}", "error", "error")
+        context.exit(SHORT)
 
 
 def prepare_interpreter() -> None:
@@ -158,7 +163,8 @@ def prepare_interpreter() -> None:
         libc.personality(persona | _NO_RANDOMIZE)
     os.environ.setdefault("PYTHONHASHSEED", HASH_SEED)
     os.environ[PREPARED] = "1"
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
 
 

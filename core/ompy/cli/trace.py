@@ -135,16 +135,13 @@ def _write(path: str, text: str, option: str) -> None:
 
 def _warn(trace: JobTrace) -> None:
     for sentence in trace.damage:
-        click.echo(f"ompy: {one_line(sentence)}", err=True)
+        outputs.tell(f"ompy: {one_line(sentence)}\n")
     for rank, end in sorted(trace.ends.items()):
         if end.dropped:
-            click.echo(
-                f"ompy: rank {rank} left out {end.dropped} events: raise trace_base_limit", err=True
-            )
+            text = f"rank {rank} left out {end.dropped} events: raise trace_base_limit"
+            outputs.tell(f"ompy: {text}\n")
         if end.reason != "finalize":
-            click.echo(
-                f"ompy: the events of rank {rank} end early: {one_line(end.reason)}", err=True
-            )
+            outputs.tell(f"ompy: the events of rank {rank} end early: {one_line(end.reason)}\n")
     code = trace.job.get("exit_code", 0)
     if code and isinstance(code, int):
-        click.echo(f"ompy: the job ended with exit code {code}", err=True)
+        outputs.tell(f"ompy: the job ended with exit code {code}\n")

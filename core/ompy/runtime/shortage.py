@@ -14,10 +14,20 @@ _ADVICE: Final = {
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
 
 
+class Short(RuntimeError):
+    """There is too little of something; the text says of what, and what to do."""
+
+
 def shortage(problem: BaseException | None) -> str:
     """What there is too little of, and what to do; empty if that is not what an error is about."""
-    if isinstance(problem, MemoryError):
+    if isinstance(problem, MemoryError) or _is_of_loader(problem):
         return f"no memory is left; {_ADVICE[errno.ENOMEM]}"
     if isinstance(problem, OSError) and problem.errno in _SHORT:
         return f"{problem.strerror}: {_ADVICE[problem.errno]}"
     return ""
+
+
+def _is_of_loader(problem: BaseException | None) -> bool:
+    """Whether an extension module found no room: Python has only the words of the C library."""
+    said = str(problem) if isinstance(problem, ImportError) else ""
+    return "failed to map segment" in said or "Cannot allocate memory" in said

@@ -236,7 +236,8 @@ def _read_job(directory: str, damage: list[str]) -> dict[str, Any]:
     path = os.path.join(directory, JOB)
     try:
         with reading.open_regular(path) as file:
-            text = file.read(JOB_MAX)
+            # read() makes room for all that it may read at once
+            text = file.read(min(JOB_MAX, os.fstat(file.fileno()).st_size))
         facts = json.loads(text)
     except FileNotFoundError:
         return {}

@@ -35,12 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
         return READER_GONE
-    except OSError as problem:
-        from ompy.outputs import output_failure
+    except (OSError, MemoryError, ImportError) as problem:
+        from ompy.outputs import output_failure, tell
+        from ompy.runtime.shortage import shortage
 
-        if not (failure := output_failure(problem)):
+        if not (failure := shortage(problem) or output_failure(problem)):
             raise
-        print(f"{PROGRAM}: error: {failure}", file=sys.stderr)
+        tell(f"{PROGRAM}: error: {failure}\n", "error", "error")
         return UNWRITTEN
     except KeyboardInterrupt:
         return INTERRUPTED

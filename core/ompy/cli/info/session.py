@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ompy import outputs
 from ompy.cli.info import PROGRAM, version
 from ompy.cli.info import facts as about
 from ompy.cli.info.document import Json
@@ -53,7 +54,7 @@ def answer(options: Options) -> int:
             registry = Registry(CATALOG, settings)
             return Session(options, output, registry, settings, problems).answer()
     except NotFound as problem:
-        click.echo(f"{PROGRAM}: {problem}", err=True)
+        outputs.tell(f"{PROGRAM}: {problem}\n")
         return NOT_FOUND
     output.finish([], [])
     return 0
@@ -150,9 +151,9 @@ class Session:
         """
         options = self._options
         for problem in (*self._problems, *self._failures):
-            click.echo(f"{PROGRAM}: {problem}", err=True)
+            outputs.tell(f"{PROGRAM}: {problem}\n")
         for notice in self._notices:
-            click.echo(f"{PROGRAM}: warning: {notice}", err=True)
+            outputs.tell(f"{PROGRAM}: warning: {notice}\n")
         params = [(ALL, ALL)] if options.everything else options.params
         chosen = [(self._view.frameworks(*param), param[1]) for param in params]
         types = [self._view.type_named(name) for name in options.types]
@@ -164,7 +165,7 @@ class Session:
             self._output.facts(_installation(options._replace(everything=False)))
         self._plugins(stories)
         for problem in self._view.problems:
-            click.echo(f"{PROGRAM}: warning: {problem} (its component is excluded)", err=True)
+            outputs.tell(f"{PROGRAM}: warning: {problem} (its component is excluded)\n")
         self._insist()
         self._output.finish([*self._problems, *self._failures], self._notices)
         return self._exit_code
@@ -179,7 +180,7 @@ class Session:
         told = (*self._problems, *self._failures)
         late = [problem for problem in dict.fromkeys(late) if problem not in told]
         for problem in late:
-            click.echo(f"{PROGRAM}: {problem}", err=True)
+            outputs.tell(f"{PROGRAM}: {problem}\n")
         if late:
             self._failures = [*self._failures, *late]
             self._exit_code = self._exit_code or ComponentsFailed.exit_code

@@ -7,6 +7,7 @@ sweep it is run.
 from __future__ import annotations
 
 import ctypes
+import errno
 import marshal
 import os
 import re
@@ -14,13 +15,17 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
+from ompy.runtime.shortage import Short, shortage
 from ompy.runtime.simulation.world import Outcome, Scenario, World
 
 OUTPUT_KEPT: Final = 65_536  # bytes; arbitrary: the end of what a world's ranks have written
 _DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG
 BROKEN: Final = 70  # exit code of a world's process; arbitrary: nobody but us sees it
+TOO_LITTLE: Final = 71  # exit code, too; the last line of its output says of what
+FULL: Final = "what a world has to say is too large for a file here; raise the limit (ulimit -f)"
 
 
 class Trial(NamedTuple):
@@ -73,10 +78,13 @@ class _Running:
         code = BROKEN
         try:
             outcome = World(self.scenario._replace(output=self.output)).run()
-            os.write(self._result, marshal.dumps(tuple(outcome)))
+            with open(self._result, "wb", closefd=False) as result:
+                result.write(marshal.dumps(tuple(outcome)))
             code = 0
-        except BaseException:
-            os.write(self.output, traceback.format_exc().encode())
+        except BaseException as problem:
+            code = TOO_LITTLE if (short := _short(problem)) else BROKEN
+            with suppress(OSError):
+                os.write(self.output, (short or traceback.format_exc()).encode())
         finally:
             os._exit(code)
 
@@ -84,6 +92,8 @@ class _Running:
         """Its process has been waited for."""
         try:
             text = _end_of(self.output)
+            if os.waitstatus_to_exitcode(status) == TOO_LITTLE:
+                raise Short(text.rpartition("\n")[2] or FULL)
             if status:
                 raise WorldBroke(f"seed {self.scenario.seed}: status {status}\n{text}")
             size = os.fstat(self._result).st_size
@@ -92,6 +102,13 @@ class _Running:
             os.close(self.output)
             os.close(self._result)
         return Trial(self.scenario, outcome, text)
+
+
+def _short(problem: BaseException) -> str:
+    """What there was too little of; empty if an error is about something else."""
+    if isinstance(problem, OSError) and problem.errno == errno.EFBIG:
+        return FULL
+    return shortage(problem)
 
 
 def _end_of(descriptor: int) -> str:
@@ -105,6 +122,7 @@ def attempt(scenario: Scenario) -> Trial:
 
     Raises:
         WorldBroke: it did not come to an outcome.
+        Short: for want of something.
     """
     running = _Running(scenario)
     return running.finish(os.waitpid(running.process, 0)[1])
@@ -115,6 +133,7 @@ def attempts(scenarios: Iterable[Scenario], jobs: int) -> Iterator[Trial]:
 
     Raises:
         WorldBroke: one did not come to an outcome.
+        Short: for want of something.
     """
     running: dict[int, _Running] = {}
     source = iter(scenarios)
