@@ -57,7 +57,14 @@ STEPS = [
     tests("files named as modules", "tests/proc/test_shadow_modules.py", OMPY_EFFORT="2"),
     tests("no room", f"{LAUNCHER}/test_no_room.py", OMPY_EFFORT="2"),
     tests("an injector on the path", "tests/proc/test_injector.py", OMPY_EFFORT="2"),
-    tests("too little", f"{LAUNCHER}/test_scarce.py", OMPY_EFFORT="2"),
+    tests(
+        "too little",
+        f"{LAUNCHER}/test_scarce.py",
+        f"{LAUNCHER}/test_odd_places.py",
+        "-n",
+        "2",
+        OMPY_EFFORT="2",
+    ),
     tests("a replay after the wrap", "tests/proc/test_replay.py", OMPY_EFFORT="2"),
     tests("hosts", "tests/netns", OMPY_EFFORT="2"),
     tests(
