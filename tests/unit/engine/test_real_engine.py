@@ -67,11 +67,18 @@ def test_timeout(engine: RealEngine) -> None:
 
 
 def test_a_long_wait_leaves_the_core_now_and_then() -> None:
-    """Yielding alone does not: the kernel may go on with the rank that yields."""
+    """Yielding alone does not: the kernel may go on with the rank that yields.
+
+    How often within 100 ms depends on the turns that a busy machine gives us.
+    """
     engine = RealEngine(1, park_ms=10_000)
     slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
-    assert not engine.wait(Waitable(), 100 * MS)
-    assert resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - slept >= 5
+    for _ in range(30):
+        assert not engine.wait(Waitable(), 100 * MS)
+        if resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - slept >= 5:
+            break
+    else:
+        pytest.fail("it has not slept five times in 3 s")
     engine.close()
 
 

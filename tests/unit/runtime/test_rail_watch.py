@@ -342,9 +342,10 @@ class Way:
 
 def rank_with(*endpoints):
     from ompy.frameworks.bml import BmlEndpoint
+    from ompy.frameworks.proc import Proc
     from ompy.net.base import Network
 
-    peer = BmlEndpoint(SimpleNamespace(rank=1))
+    peer = BmlEndpoint(Proc(1, 0, 1, "b"))
     peer.send.rails = [SimpleNamespace(endpoint=endpoint) for endpoint in endpoints]
     context = SimpleNamespace(
         network=Network(),
