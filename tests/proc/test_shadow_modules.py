@@ -167,7 +167,7 @@ def test_all_pythons_for_our_own_code_leave_the_working_directory_out() -> None:
                 if "sys.executable" in words and {"'-m'", "'-c'"} & set(words):
                     started += 1
                     assert words[words.index("sys.executable") + 1] == "*OWN_CODE", (file, words)
-    assert started > 5
+    assert started >= 5
 
 
 def test_a_program_beside_the_shadows_keeps_pythons_own_rule(place: Place, tmp_path: Path) -> None:
