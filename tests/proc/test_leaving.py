@@ -1,30 +1,38 @@
-"""Real ranks: one calls MPI_Finalize, and whatever another waits for of it fails, in bounded time.
+"""Real ranks: one leaves, and whatever another waits for of it fails, in bounded time.
 
-One job a BTL and PML makes every call, some begun before the rank leaves and some after.
+One job makes many calls, the first of each rank begun before the other leaves. All of them over
+every BTL, in every way of leaving: `tools/leaving_matrix.py --real`.
 """
 
 from __future__ import annotations
 
 import pytest
-from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED
 
-from tests.sim.p2p.test_leaving import BTLS, PMLS
 from tests.support.effort import THOROUGH
-from tests.support.worlds import real
+from tests.support.leaving_cells import ENDS_JOB, JOB_MAX, Outcome, real_job
+from tests.support.leaving_waits import COLLECTIVES, MESSAGES, WINDOWS
 
-PROGRAM = "tests.support.leaving_programs:everything"
-PATIENCE = 200  # ms
-CALL_MAX = 20  # s, of a call; arbitrary: it hung before, and this machine may be busy
-JOB_MAX = 60  # s, of a job
-CELLS = [(btl, pml) for btl in BTLS for pml in PMLS]
-CHOSEN = CELLS if THOROUGH else [("sm", "ob1"), ("tcp", "ob1"), ("sm", "bfo")]
+pytestmark = pytest.mark.proc
+
+STEP = 1 if THOROUGH else 5
+LOCKS = [name for name in WINDOWS["Allocate"] if "Lock" in name]
+# (what, way, settings)
+JOBS = [
+    (list(MESSAGES)[::STEP], "stays", {"btl": "self,sm"}),
+    (list(COLLECTIVES)[::STEP], "exits", {"btl": "self,tcp", "pml": "bfo"}),
+    (LOCKS, "stays", {"btl": "self,sm"}),
+]
 
 
-@pytest.mark.parametrize(("btl", "pml"), CHOSEN)
-def test_every_wait_ends(btl: str, pml: str) -> None:
-    settings = {"btl": f"self,{btl}", "pml": pml, f"pml_{pml}_leave_patience_ms": PATIENCE}
-    found, _ = real(2, PROGRAM, settings=settings, timeout=JOB_MAX)
-    for name, (code, took, text) in found.items():
-        assert code == (ERR_IN_STATUS if name == "testall" else ERR_PROC_FAILED), (name, text)
-        assert "MPI_ERR_PROC_FAILED" in text
-        assert took < CALL_MAX, name
+@pytest.mark.parametrize(("names", "way", "settings"), JOBS, ids=["messages", "bfo", "locks"])
+def test_every_wait_ends(names: list[str], way: str, settings: dict[str, str]) -> None:
+    found = real_job(names, way, early=True, **settings)
+    assert [each for each in map(Outcome.wrong, found.outcomes) if each] == [], found.said
+    assert sorted(outcome.name for outcome in found.outcomes) == sorted(names), found.said
+
+
+def test_a_rank_that_vanishes_ends_the_job() -> None:
+    found = real_job(list(MESSAGES)[:4], ENDS_JOB, early=True, btl="self,sm")
+    assert found.code == 1
+    assert "without MPI_Finalize" in found.said.replace("\n", " ")
+    assert found.took < JOB_MAX

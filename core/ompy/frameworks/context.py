@@ -55,7 +55,8 @@ class RankContext:
         bml: says which of them reach whom; None until it is selected, before the PML is.
         pml_name: of the PML in use; peers must use the same.
         oversubscribed: some host of the job has more ranks than cores; all ranks say the same.
-        leaves: when this rank finalizes, those who wait for it are told; not when it fails.
+        leaves: when this rank finalizes, those who wait for it are told; not when it fails, or may.
+        fails: it is known to end with an error, and the job with it: it waits for nobody.
         find_nics: the devices of a class, of all nic components or of the one named; set by who
             brings the rank up, as a rank that needs no NIC imports no nic component.
         find_paths: makes `paths`; set by who brings the rank up, and called when first needed.
@@ -101,7 +102,7 @@ class RankContext:
         self.job_id = job_id
         self.job_key = job_key
         self.oversubscribed = oversubscribed
-        self.leaves = True
+        self.leaves, self.fails = True, False
         self.active_messages: ActiveMessages = ActiveMessages()
         self.btls: list[BtlModule] = []
         self.bml: Bml | None = None

@@ -211,6 +211,9 @@ class OscModule:
         """A member's part, to load from and store into; None where it cannot be had."""
         return None
 
+    def leave(self) -> None:
+        """This rank finalizes with the window still there: it holds no lock any more."""
+
     def close(self) -> None:
         """The window is freed, by all members: give everything back."""
 

@@ -189,9 +189,26 @@ class Gasnet(Locks):
 
     def _end(self, code: int) -> NoReturn:
         """Another rank has ended the job: whatever this one waits for does not come."""
+        if not code:
+            self._tell_unfinished()
         self._ended = True
         self._code = code
         raise SystemExit(code)
+
+    def _tell_unfinished(self) -> None:
+        """Say what this rank has begun and never gets; the job's code 0 would hide it.
+
+        Who waits for a condition of its own, or has come to its end, may well mean to be ended.
+        """
+        if not self._attached or self._farewell.entered:
+            return
+        lines = self._begun()
+        if lines:
+            from ompy import outputs
+
+            more = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
+            text = f"another rank's exit(0) ends this one in the middle of {lines[0]}{more}"
+            outputs.warn(text, ("ompy", f"rank {self._me}"))
 
     def _part(self) -> None:
         """Wait for the others to come here, as long as the conduit says."""
@@ -309,16 +326,22 @@ class Gasnet(Locks):
         if self._me < 0 or self._over:
             return []
         lines = ["the condition of a block_until"] * self._blocked
-        if self._attached:
-            name, flags = self._barrier_given
-            which = "an anonymous barrier" if flags & ANONYMOUS else f"barrier {name}"
-            for what, machine in ((which, self._barrier), ("the end of all", self._farewell)):
-                missing = machine.awaited()
-                if missing is not None:
-                    lines.append(f"{what}: nothing has come from rank {missing} yet")
+        if not self._attached:
+            return [*lines, *self._conduit.waiting()]
+        return [*lines, *self._awaited("the end of all", self._farewell), *self._begun()]
+
+    def _begun(self) -> list[str]:
+        """Barriers and transfers that are not over."""
+        name, flags = self._barrier_given
+        which = "an anonymous barrier" if flags & ANONYMOUS else f"barrier {name}"
+        lines = self._awaited(which, self._barrier)
         for state in [*self._states.values()]:
             lines += state.waiting()
         return [*lines, *self._conduit.waiting()]
+
+    def _awaited(self, what: str, machine: Dissemination) -> list[str]:
+        missing = machine.awaited()
+        return [] if missing is None else [f"{what}: nothing has come from rank {missing} yet"]
 
     def counters(self) -> dict[str, int]:
         """What the conduit has counted: messages, stalls, retries."""

@@ -146,7 +146,9 @@ def _at_exit() -> None:
 
         # a rank that fails does not leave: whoever waits for it is ended with the job, and what
         # failed first has to be what the job ends with
-        _life.world.process.context.leaves = ending.in_order()
+        context = _life.world.process.context
+        context.leaves = ending.code == 0
+        context.fails = bool(ending.code)
         Finalize()
 
 

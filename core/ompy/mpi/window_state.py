@@ -88,6 +88,7 @@ class WindowState(State):
         self.info: dict[str, str] = {}
         self.name = ""
         self._progress = _begin_progress(comm)
+        comm.world.process.before_finalize.append(module.leave)
 
     @property
     def rank(self) -> int:
@@ -134,6 +135,8 @@ class WindowState(State):
             self.module.meet_to_end()
         finally:
             _end_progress(self.comm, self._progress)
+            if self.module.leave in self.world.process.before_finalize:
+                self.world.process.before_finalize.remove(self.module.leave)
             self.module.close()
             self.world.process.release(self.comm.communicator)
             self.window.memory = memoryview(bytearray())

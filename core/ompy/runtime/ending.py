@@ -14,8 +14,3 @@ def note(end: SystemExit | None) -> None:
     global code  # noqa: PLW0603 - a process has one program
     given = end.code if end is not None else 0
     code = given if isinstance(given, int) else int(given is not None)
-
-
-def in_order() -> bool:
-    """Whether the program is known to end without an error."""
-    return code == 0

@@ -170,15 +170,19 @@ class RankProcess:
         self.pml.remove_communicator(communicator)
 
     def finalize(self) -> None:
-        """Deliver what was accepted and close everything. Harmless the second time."""
+        """Deliver what was accepted and close everything. Harmless the second time.
+
+        A rank that fails delivers nothing: others may not take it before they are ended.
+        """
         if self.finalized:
             return
         self._hooks.ompy_rank_finalizing(self.context.rank)
         self.finalized = True
         while self.before_finalize:
             self.before_finalize.pop()()
-        self.pml.finalize()
-        self._bml.finalize()
+        if not self.context.fails:
+            self.pml.finalize()
+            self._bml.finalize()
         for module in self.context.btls:
             self.context.engine.remove_poller(module)
         self.context.network.close()

@@ -168,11 +168,15 @@ class VirtualJob:
             process = self._process(rank, job_id, key)
             result = each[rank](process)
             process.finalize()
-            ended = partial(self._tell_departure, rank, failed=rank in self.failed)
-            self.conductor.after(self.news_after(), ended)
+            self.finalized(rank)
             return result
 
         return self.conductor.run([partial(body, rank) for rank in range(size)])
+
+    def finalized(self, rank: int) -> None:
+        """A rank is done with finalizing, whatever its program does then: the others hear of it."""
+        ended = partial(self._tell_departure, rank, failed=rank in self.failed)
+        self.conductor.after(self.news_after(), ended)
 
     def _tell_departure(self, rank: int, *, failed: bool) -> None:
         """The other ranks hear what a host's agent would tell them."""

@@ -46,8 +46,11 @@ def test_exit_code_after_finalizing(launch):
     assert launch.python(2, code).code == 5
 
 
-@pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
-def test_who_waits_for_a_rank_that_fails_is_no_cause(launch, btl):
+# with bfo it waited in MPI_Finalize for those that waited for it
+@pytest.mark.parametrize(
+    ("btl", "pml"), [("self,sm", "ob1"), ("self,tcp", "ob1"), ("self,tcp", "bfo")]
+)
+def test_who_waits_for_a_rank_that_fails_is_no_cause(launch, btl, pml):
     """The rank that fails finalizes as it ends, which those that wait for it hear first."""
     program = (
         "import sys\nfrom mpi4py import MPI\nc = MPI.COMM_WORLD\n"
@@ -55,7 +58,8 @@ def test_who_waits_for_a_rank_that_fails_is_no_cause(launch, btl):
         "sys.exit(7) if c.rank == 1 else c.recv(source=1)"
     )
     for _ in range(3):
-        result = launch("-n", 2, "--mca", "btl", btl, sys.executable, "-c", program)
+        settings = ("--mca", "btl", btl, "--mca", "pml", pml)
+        result = launch("-n", 2, *settings, sys.executable, "-c", program)
         assert result.code == 7, result
         assert "Rank 1 ended with exit code 7" in result.err
 

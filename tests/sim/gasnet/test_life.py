@@ -127,6 +127,27 @@ def test_return_from_main(under: Under) -> None:
 
 
 @EVERY
+@pytest.mark.parametrize("waits", ["barrier", "block_until"])
+def test_a_rank_that_is_ended_in_a_barrier_says_so(
+    under: Under, waits: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The job's code is 0; who only waits for a condition of its own may have meant that."""
+
+    def program(gasnet: Any) -> None:
+        gasnet.init()
+        gasnet.attach()
+        gasnet.barrier()
+        if gasnet.mynode() == 1:
+            gasnet.exit(0)
+        gasnet.barrier() if waits == "barrier" else gasnet.block_until(lambda: False)
+
+    assert run(under, 3, program) == [Ended(0)] * 3
+    said = capfd.readouterr().err
+    wanted = "in the middle of an anonymous barrier: nothing has come from rank"
+    assert said.count(wanted) == (2 if waits == "barrier" else 0), said
+
+
+@EVERY
 def test_a_handler_that_raises(under: Under) -> None:
     """What it raises leaves the call that polled."""
 

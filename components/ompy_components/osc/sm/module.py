@@ -1,7 +1,8 @@
 """sm for one window: loads and stores in memory that all members have mapped.
 
     0         the value that proves the memory to be the right one
-    waiting   a word per member: the rank whose lock it waits for, and 1; 0 for none
+    waiting   a word per member: the rank whose lock it waits for, and 1; 0 for none. Who finalizes
+              with that lock adds its own rank and 1, in the upper half: the wait is in vain
     parts     the members' parts, one after the other, from a page's beginning on
 
 Locks are those of the region, so that they go with a process that ends: of each rank one for
@@ -16,7 +17,7 @@ from itertools import accumulate
 from typing import Final
 
 from ompy import raw
-from ompy.data.errors import MPIError
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
@@ -28,6 +29,8 @@ from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.net.base import LinkError, RegionLocks
 
 WORD: Final = 8  # bytes; 64 bits, which x86 and aarch64 store at once
+FIRST: Final = PROOF_SIZE // WORD  # of the words
+LEAVER: Final = 32  # bits of a word below the rank that has left; half of them
 NO_DATA: Final = 0  # bytes; no command of this window has data, so the value is arbitrary
 
 
@@ -71,9 +74,19 @@ class SmOsc(MessageOsc):
         self._words = view[: _first(communicator.size)].cast("Q")
         self._region_locks = locks
         self._members = [Exposed(part) for part in self._parts]
+        self._held: set[int] = set()  # ranks whose lock this one has
         network = communicator.context.network
         with self._engine.lock:
             self._bells = [network.doorbell(proc.local_rank) for proc in communicator.procs]
+
+    def leave(self) -> None:
+        """Give back the locks it holds; as with messages, whoever waits for one is told."""
+        for target in sorted(self._held):
+            waiting = self._waiting_for(target)
+            for rank in waiting:
+                self._words[FIRST + rank] = (self.rank + 1) << LEAVER | target + 1
+            self._give_back(target)
+            self._ring(waiting)
 
     def close(self) -> None:
         """Give the memory back; it goes when nobody looks at it any more."""
@@ -164,6 +177,7 @@ class SmOsc(MessageOsc):
     def lock(self, target: int, *, exclusive: bool) -> None:
         """Wait until the region's lock can be had."""
         self._have(target, exclusive=exclusive)
+        self._held.add(target)
         raw.fence()
 
     def unlock(self, target: int) -> None:
@@ -172,9 +186,20 @@ class SmOsc(MessageOsc):
         self._engine.progress()
 
     def _give_back(self, target: int) -> None:
+        self._held.discard(target)
         raw.fence()
         self._region_locks.unlock(target)
-        self._wake(target)
+        raw.fence()
+        self._ring(self._waiting_for(target))
+
+    def _waiting_for(self, number: int) -> list[int]:
+        words = self._words
+        return [rank for rank in range(len(self._bells)) if words[FIRST + rank] == number + 1]
+
+    def _ring(self, ranks: list[int]) -> None:
+        for rank in ranks:
+            with suppress(LinkError, MPIError):
+                self._bells[rank].ring()
 
     def lock_all(self) -> None:
         """Have all, in the order of ranks: members load and store without asking."""
@@ -205,27 +230,25 @@ class SmOsc(MessageOsc):
         if locks.try_lock(number, exclusive=exclusive):
             return
         held = False
+        word = FIRST + self.rank
 
         def attempt() -> bool:
             nonlocal held
             held = held or locks.try_lock(number, exclusive=exclusive)
-            return held
+            return held or bool(self._words[word] >> LEAVER)
 
-        word = PROOF_SIZE // WORD + self.rank
         self._words[word] = number + 1
         raw.fence()
         try:
             self._engine.wait_until(attempt)
         finally:
-            self._words[word] = 0
-
-    def _wake(self, number: int) -> None:
-        raw.fence()
-        first = PROOF_SIZE // WORD
-        for rank, bell in enumerate(self._bells):
-            if self._words[first + rank] == number + 1:
-                with suppress(LinkError, MPIError):
-                    bell.ring()
+            leaver, self._words[word] = self._words[word] >> LEAVER, 0
+        if leaver:
+            if held:
+                self._give_back(number)
+            proc = self._communicator.procs[leaver - 1]
+            detail = f"{proc} has finalized MPI with the lock of rank {number} of this window"
+            raise MPIError(ERR_PROC_FAILED, detail)
 
 
 class _Atomic:

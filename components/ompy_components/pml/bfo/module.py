@@ -288,7 +288,10 @@ class Bfo(Ob1):
     # -- the end
 
     def finalize(self) -> None:
-        """Part from the others when all have come: until then somebody may need an answer."""
+        """Part from the others when all have come: until then somebody may need an answer.
+
+        So who waits for this rank has to hear that it leaves, also of one that may fail.
+        """
         self.say_leave()
         rank, size = self.context.rank, self.context.size
         self.engine.wait_until(self._is_quiet)

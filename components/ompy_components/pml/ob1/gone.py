@@ -67,6 +67,7 @@ class Gone(Poller):
         "_records",
         "_silent",
         "_timer",
+        "_unlooked",
         "_watches",
         "_wild",
         "abandoned",
@@ -99,6 +100,7 @@ class Gone(Poller):
         self._watches: dict[int | tuple[int], _Watch] = {}  # by rank, or context in a tuple
         self._timer: Timer | None = None
         self._polled = False
+        self._unlooked = False  # something was noted since the last look
 
     # --- news
 
@@ -185,8 +187,9 @@ class Gone(Poller):
                 return True
             key = (context_id,)
             self._wild.add(context_id)
-        self._probed.add(key)
-        self._be_polled()
+        if key not in self._probed:
+            self._probed.add(key)
+            self._be_polled()
         return False
 
     def refuse(self, communicator: Communicator, source: int, tag: int) -> None:
@@ -206,12 +209,18 @@ class Gone(Poller):
     # --- looking
 
     def _be_polled(self) -> None:
+        self._unlooked = True
         if not self._polled:
             self._polled = True
             self._context.engine.add_poller(self)
 
+    def arm(self) -> bool:
+        """What was noted is looked at before the rank sleeps: only a look begins the patience."""
+        return not self._unlooked
+
     def poll(self) -> int:
         """Fail what is in vain; keep looking while it is not known of something."""
+        self._unlooked = False
         events = 0
         for rank in sorted(self._look):
             self._look.discard(rank)  # what is failed may begin something

@@ -472,7 +472,8 @@ class Ob1(Pml):
 
     def finalize(self) -> None:
         """Say that this rank leaves, and send what is pending."""
-        self.say_leave()
+        if self._context.leaves:
+            self.say_leave()
         self.send_pending()
 
     def send_pending(self) -> None:
@@ -482,9 +483,8 @@ class Ob1(Pml):
 
     def say_leave(self) -> None:
         """Say LEAVE to those that this rank has talked to, and have the others told."""
-        if self._context.leaves:
-            with self._lock:
-                self._context.wireup.leaving(self.leaving.say())
+        with self._lock:
+            self._context.wireup.leaving(self.leaving.say())
 
     def _nothing_pending(self) -> bool:
         return not len(self.pending)
