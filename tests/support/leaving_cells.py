@@ -159,8 +159,10 @@ def _hear(process: RankProcess) -> None:
 
 
 def strangers(name: str) -> bool:
-    """Whether a wait can be of ranks that have never met."""
+    """Whether a wait can be of virtual ranks that have never met."""
     declared = WAITS[name]
+    if not declared.in_worlds:
+        return False
     return declared.prepare is WAITS["Recv"].prepare and declared.last is WAITS["Recv"].last
 
 
@@ -216,7 +218,8 @@ def cells(btls: Iterable[str], pmls: Sequence[str]) -> list[Cell]:
         Cell(wait, btl, pml, way, early, met)
         for btl in btls
         for pml in pmls
-        for wait in WAITS
+        for wait, declared in WAITS.items()
+        if declared.in_worlds
         for way in VIRTUAL_WAYS
         for early in (True, False)
         for met in (True, False)

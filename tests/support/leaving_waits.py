@@ -43,6 +43,7 @@ class Wait(NamedTuple):
         last: made by rank `GONE`, before it leaves.
         may_succeed: it does not need the other rank to do anything, so it may end well.
         late_succeeds: it may do so where it begins when the other rank has left already.
+        in_worlds: virtual ranks can make the call; it does not go by the interpreter's COMM_WORLD.
     """
 
     call: Call
@@ -50,6 +51,7 @@ class Wait(NamedTuple):
     last: Call = _leaves
     may_succeed: bool = False
     late_succeeds: bool = False
+    in_worlds: bool = True
 
 
 def room(size: int = 8) -> bytearray:
@@ -206,12 +208,14 @@ BLOCKING: dict[str, Call] = {
     "barrier": lambda comm, _: comm.barrier(),
     "Clone": lambda comm, _: comm.Clone(),
     "Dup_with_info": lambda comm, _: comm.Dup_with_info(Info.Create()),
-    "Create_from_group": lambda comm, _: type(comm).Create_from_group(comm.group),
 }
 
 
 def _messages() -> dict[str, Wait]:
     made = {name: Wait(call) for name, call in BLOCKING.items()}
+    made["Create_from_group"] = Wait(
+        lambda comm, _: type(comm).Create_from_group(comm.group), in_worlds=False
+    )
     made["Bsend"] = Wait(_buffered, may_succeed=True)
     for name, (send, flush) in BUFFERED.items():
         made[f"{name}, Flush_buffer"] = Wait(partial(_flushed, send, flush), may_succeed=True)

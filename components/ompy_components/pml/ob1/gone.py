@@ -187,7 +187,7 @@ class Gone(Poller):
                 return True
             key = (context_id,)
             self._wild.add(context_id)
-        if key not in self._probed:
+        if key not in self._probed or not self._polled:
             self._probed.add(key)
             self._be_polled()
         return False
