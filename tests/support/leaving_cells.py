@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,10 +40,12 @@ REAL_PATIENCE = 200
 BOUND = 2 * GRACE + 3_000_000_000
 PAUSE = 300_000_000  # ns until the rank leaves; arbitrary: others mostly wait by then
 # how a rank leaves; of a program that the interpreter itself runs nobody knows how it ends, so that
-# it says no LEAVE
+# it says no LEAVE with ob1
 VIRTUAL_WAYS = ("finalizes", "stays", "silently")
-REAL_WAYS = ("finalizes", "stays", "exits", "ends")
-ENDS_JOB = "vanishes"
+REAL_WAYS = ("finalizes", "stays", "exits", "ends", "silently")
+# and ends the job, whose exit code this is: without MPI_Finalize, by sys.exit(3), by an exception,
+# by SIGKILL (128 + 9)
+ENDS_JOB = {"vanishes": 1, "fails": 3, "raises": 1, "killed": 137}
 # how an error says why; a BTL whose connection is refused may be the first to know
 HOW = (
     "has finalized",
@@ -98,12 +101,12 @@ def _prepared(own: Any, names: Iterable[str]) -> list[Any]:
 
 def get_ready(comm: Any, lists: Sequence[Sequence[str]]) -> list[Any]:
     """What the last rank does before it leaves; returns what has to live as long."""
-    kept = []
+    kept: list[Any] = []
     for rank, names in enumerate(lists):
         own = _pair(comm, rank)
         made = _prepared(own, names)
         for name, one in zip(names, made, strict=True):
-            WAITS[name].last(own, one)
+            kept.append(WAITS[name].last(own, one))
         own.Ssend(bytearray(1), 0, READY)  # it has come when the rank leaves
         kept.append((own, made))
     return kept
@@ -265,13 +268,14 @@ def real_job(
 ) -> Found:
     """Have some real ranks wait, each for a part of the names."""
     command = [sys.executable, "-m", "ompy.cli.run", "-n", str(waiters + 1)]
-    for pml in ("ob1", "bfo"):
-        settings.setdefault(f"pml_{pml}_leave_patience_ms", REAL_PATIENCE)
+    settings[f"pml_{settings.get('pml', 'ob1')}_leave_patience_ms"] = REAL_PATIENCE
     for setting, value in settings.items():
         command += ["--mca", setting, str(value)]
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
+        if way == "silently":
+            command += ["sh", "-c", '"$@"; exit $?', "sh"]  # no agent forks the program then
         command += [sys.executable, __file__, way, "early" if early else "late", folder, *names]
         try:
             done = subprocess.run(
@@ -286,13 +290,14 @@ def real_job(
             code, said = None, (late.stderr or b"").decode(errors="replace")
         else:
             code, said = done.returncode, done.stderr
-        found = [
-            Outcome(*each)
-            for rank in range(waiters)
-            if (file := Path(folder, str(rank))).exists()
-            for each in json.loads(file.read_text())
-        ]
+        found = written(folder)
     return Found(code, said, found, time.monotonic() - began)
+
+
+def written(folder: str) -> list[Outcome]:
+    """What came of the waits of a job."""
+    files = [file for file in Path(folder).iterdir() if file.name.isdigit()]
+    return [Outcome(*each) for file in files for each in json.loads(file.read_text())]
 
 
 def main() -> None:
@@ -317,11 +322,22 @@ def main() -> None:
         MPI.Finalize()
     while way == "stays" and len(list(Path(folder).glob("[0-9]"))) < waiters:
         time.sleep(0.02)
-    if way == "exits":
-        sys.exit(0)
-    if way == ENDS_JOB:
-        os._exit(0)
+    _end(way)
     del kept
+
+
+def _end(way: str) -> None:
+    """End the rank that leaves, if not by the last line of its program."""
+    if way in {"exits", "silently"}:
+        sys.exit(0)
+    if way == "fails":
+        sys.exit(ENDS_JOB[way])
+    if way == "vanishes":
+        os._exit(0)
+    if way == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if way == "raises":
+        raise LookupError("this rank ends so")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Wait(NamedTuple):
     Attributes:
         call: made by rank 0, with the communicator and what `prepare` returned.
         prepare: made by both before; its result is `made`.
-        last: made by rank `GONE`, before it leaves.
+        last: made by rank `GONE`, before it leaves; what it returns lives until then.
         may_succeed: it does not need the other rank to do anything, so it may end well.
         late_succeeds: it may do so where it begins when the other rank has left already.
         in_worlds: virtual ranks can make the call; it does not go by the interpreter's COMM_WORLD.
@@ -211,6 +211,49 @@ BLOCKING: dict[str, Call] = {
 }
 
 
+# --- messages of which a part is under way when the rank leaves
+
+
+def _own(comm: Any) -> Any:
+    """What the rank has begun is for nobody else."""
+    return comm.Dup()
+
+
+def _sends(_comm: Any, own: Any) -> Any:
+    return own.Isend(bytes(LARGE), 0, TAG)
+
+
+def _receives(_comm: Any, own: Any) -> Any:
+    return own.Irecv(room(LARGE), 0, TAG)
+
+
+def _mrecv(_comm: Any, own: Any) -> None:
+    own.Mprobe(GONE, TAG).Recv(room(LARGE))
+
+
+def _imrecv(_comm: Any, own: Any) -> None:
+    until(own, lambda: own.Iprobe(GONE, TAG))
+    own.Improbe(GONE, TAG).Irecv(room(LARGE)).Wait()
+
+
+def _dropped(_comm: Any, own: Any) -> None:
+    """It never asks what became of these, and may finalize."""
+    own.Isend(bytes(LARGE), GONE, TAG)
+    own.Irecv(room(), GONE, TAG)
+
+
+UNDER_WAY: dict[str, tuple[Call, Call]] = {
+    "Recv of what it sends": (lambda _, own: own.Recv(room(LARGE), GONE, TAG), _sends),
+    "Recv any of what it sends": (lambda _, own: own.Recv(room(LARGE)), _sends),
+    "Mrecv of what it sends": (_mrecv, _sends),
+    "Imrecv of what it sends": (_imrecv, _sends),
+    "Send of what it receives": (lambda _, own: own.Send(bytes(LARGE), GONE, TAG), _receives),
+    "Ssend of what it receives": (lambda _, own: own.Ssend(bytes(LARGE), GONE, TAG), _receives),
+    "Isend and Irecv, never waited for": (_dropped, _leaves),
+    "Isend of what it receives, never waited for": (_dropped, _receives),
+}
+
+
 def _messages() -> dict[str, Wait]:
     made = {name: Wait(call) for name, call in BLOCKING.items()}
     made["Create_from_group"] = Wait(
@@ -224,6 +267,8 @@ def _messages() -> dict[str, Wait]:
         ends = ENDS if begin in EVERY_END else ("wait" if objects else "Wait",)
         for end in ends:
             made[f"{begin}, {end}"] = Wait(partial(_begun, call, ENDS[end]))
+    for name, (call, last) in UNDER_WAY.items():
+        made[name] = Wait(call, _own, last, may_succeed=True)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from ompy.engine.virtual import RankFailed
 from ompy.frameworks.conduit import CLIENT_HANDLERS
 from ompy.gasnet import PAGE_SIZE, BadArgument, NotInitialised
 
+from tests.support.effort import THOROUGH
 from tests.support.gasnet_programs import raises
 from tests.support.gasnet_worlds import CHOSEN, CONDUITS, Ended, Under, run
 
@@ -145,6 +147,49 @@ def test_a_rank_that_is_ended_in_a_barrier_says_so(
     said = capfd.readouterr().err
     wanted = "in the middle of an anonymous barrier: nothing has come from rank"
     assert said.count(wanted) == (2 if waits == "barrier" else 0), said
+
+
+# each needs another rank, or what it polls
+GASNET_WAITS: dict[str, Any] = {
+    "barrier": lambda gasnet: gasnet.barrier(),
+    "barrier_wait": lambda gasnet: (gasnet.barrier_notify(), gasnet.barrier_wait()),
+    "put": lambda gasnet: gasnet.put(1, 0, bytes(8)),
+    "get": lambda gasnet: gasnet.get(bytearray(8), 1, 0),
+    "get_val": lambda gasnet: gasnet.get_val(1, 0, 8),
+    "wait_syncnb": lambda gasnet: gasnet.wait_syncnb(gasnet.put_nb(1, 0, bytes(4096))),
+    "wait_syncnbi_gets": lambda gasnet: (
+        gasnet.get_nbi(bytearray(4096), 1, 0),
+        gasnet.wait_syncnbi_gets(),
+    ),
+    "memset": lambda gasnet: gasnet.memset(1, 0, 0, 4096),
+    "replies": lambda gasnet: [gasnet.am_request_short(1, 200) for _ in range(50)],
+    "am_request_medium": lambda gasnet: gasnet.am_request_medium(1, 201, bytes(16)),
+    "am_request_long": lambda gasnet: gasnet.am_request_long(1, 201, bytes(16), 0),
+}
+
+
+@EVERY
+@pytest.mark.parametrize("code", [0, 7])
+def test_whatever_waits_for_a_rank_that_has_left_is_ended(under: Under, code: int) -> None:
+    """With the code of the rank that has left, before or after the wait begins."""
+
+    def program(gasnet: Any, wait: Any, late: int) -> None:
+        def answer(token: Any, _payload: memoryview) -> None:
+            gasnet.am_reply_short(token, 201)
+
+        gasnet.init()
+        gasnet.attach([(200, answer), (201, lambda *_: None)], PAGE_SIZE)
+        gasnet.barrier()
+        if gasnet.mynode() == 1:
+            gasnet.exit(code)
+        gasnet._engine.spend(late)
+        wait(gasnet)
+        gasnet.block_until(lambda: False)
+
+    for name, wait in GASNET_WAITS.items():
+        for late in (1, 10_000_000) if THOROUGH else (10_000_000,):
+            found = run(under, 3, partial(program, wait=wait, late=late))
+            assert found == [Ended(code)] * 3, (name, late)
 
 
 @EVERY
