@@ -62,6 +62,7 @@ class Guard:
         self._menders: dict[FailoverEndpoint, Mender] = {}
         self._timer: Timer | None = None
         self.ended = False
+        self._closed = False
         self.begun = False
         self._link = None if module.interface.loopback else self._listen()
         engine = self._context.engine
@@ -104,8 +105,11 @@ class Guard:
     # -- silence
 
     def watch_over(self) -> None:
-        """Something waits for an answer: look now and then whether one comes."""
-        if self._timer is None and self._timeout and not self.ended:
+        """Something waits for an answer: look now and then whether one comes.
+
+        Also while the module ends, which waits for the last of them.
+        """
+        if self._timer is None and self._timeout and not self._closed:
             self.acknowledger.guarded = True
             self._timer = self._context.engine.call_later(self._timeout // LOOKS, self._tick)
 
@@ -233,6 +237,7 @@ class Guard:
 
     def close(self) -> None:
         """Every endpoint is closed."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,0 +1,89 @@
+"""A rail goes while a rank leaves: over the other one all hear of it, and nobody waits in vain.
+
+The world is run once without a fault to know when the rank begins to finalize, and then with one
+near that time: LEAVE, farewells and whatever is under way then are lost with the rail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+import pytest
+from ompy.engine.virtual import Deadlock
+from ompy.net.fault_rules import NEVER, FaultRule
+from ompy.net.scripted import ScriptedFaults
+from ompy.runtime.process import RankProcess
+from ompy.runtime.virtual import VirtualJob
+
+from tests.sim.bfo.test_mixtures import RAILS, settings_of
+from tests.support.effort import effort
+from tests.support.leaving_cells import (
+    VIRTUAL_PATIENCE,
+    VIRTUAL_WAYS,
+    Cell,
+    Outcome,
+    virtual_rank,
+)
+from tests.support.leaving_waits import GONE, WAITS
+from tests.support.worlds import registry
+
+WORLDS = effort(6)  # of each pair and kind of fault
+ON_ONE_HOST = "Win.Allocate_shared"
+NAMES = [name for name, wait in WAITS.items() if wait.in_worlds and ON_ONE_HOST not in name]
+PAIRS = [("tcp", "tcp"), ("usnic", "usnic"), ("openib", "openib"), ("usnic", "tcp")]
+NEAR = (-200_000, 400_000)  # ns around the beginning of MPI_Finalize; arbitrary
+HEALS = 500_000_000  # ns until a rail comes back, where it does; arbitrary
+FAULTS = {
+    "black hole": FaultRule("black_hole"),
+    "one way": FaultRule("black_hole", ranks=(GONE,)),
+    "link down": FaultRule("link_down", ranks=(GONE,)),
+    "its link down": FaultRule("link_down", ranks=(0,)),
+}
+
+
+def run(
+    cell: Cell, pair: Sequence[str], seed: int, rules: Sequence[FaultRule]
+) -> tuple[Outcome, int, int]:
+    """What came of the wait, when the rank began to finalize, and how often the fault struck."""
+    settings = {**settings_of(pair), "pml_bfo_leave_patience_ms": VIRTUAL_PATIENCE}
+    job = VirtualJob(2, registry(**settings), seed=seed, rails=RAILS, hosts=[0, 1])
+    faults, began = [], []
+    for rank, network in enumerate(job.networks):
+        engine, trace = job._board.engines[rank], job.traces[rank]
+        one = ScriptedFaults(rules, rank, 2, engine=engine, network=network, trace=trace)
+        network.install(one)
+        faults.append(one)
+
+    def program(process: RankProcess) -> list[Outcome]:
+        if process.context.rank == GONE:
+            now = process.context.engine.now
+            process.before_finalize.append(lambda: began.append(now()))
+        return virtual_rank(job, cell, process)
+
+    ((found,), _) = job.run(program)
+    return found, began[0], sum(sum(one.delivered) for one in faults)
+
+
+@pytest.mark.parametrize("what", FAULTS)
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_a_rail_goes_as_a_rank_leaves(pair: tuple[str, str], what: str) -> None:
+    struck = 0
+    for seed in range(WORLDS):
+        chance = Random(f"{pair} {what} {seed}")
+        way, early = chance.choice(VIRTUAL_WAYS), chance.random() < 0.5
+        cell = Cell(chance.choice(NAMES), "", "bfo", way, early, met=True)
+        again = partial(run, cell, pair, seed)
+        _, began, _ = again(())
+        rail = chance.choice(RAILS).name
+        since = max(1, began + chance.randrange(*NEAR))
+        until = chance.choice((NEVER, since + HEALS))
+        rule = FAULTS[what]._replace(rails=(rail,), since=since, until=until)
+        try:
+            found, _, times = again([rule])
+        except Deadlock as hang:
+            pytest.fail(f"{cell}, {rule}, seed {seed}: {hang}")
+        assert found.wrong() == "", (cell, rule, seed)
+        struck += times
+    assert struck, "no fault has struck"
