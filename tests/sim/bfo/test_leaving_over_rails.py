@@ -87,3 +87,19 @@ def test_a_rail_goes_as_a_rank_leaves(pair: tuple[str, str], what: str) -> None:
         assert found.wrong() == "", (cell, rule, seed)
         struck += times
     assert struck, "no fault has struck"
+
+
+def test_the_last_acknowledgements_go_into_a_black_hole() -> None:
+    """MPI_Finalize waited for them for ever: btl/tcp had ceased to look whether any come."""
+    hole = FaultRule("black_hole", rails=("second",), since=334_443)
+    cell = Cell("Imrecv of what it sends", "", "bfo", "finalizes", early=False, met=True)
+    found, _, struck = run(cell, ("tcp", "tcp"), 4, [hole])
+    assert struck
+    assert found.wrong() == ""
+
+
+def test_a_receive_that_is_under_way_when_its_rails_end() -> None:
+    """It was given up after the BTL had closed: MPI_ERR_INTERN, not registered here."""
+    cell = Cell("Send of what it receives", "", "bfo", "silently", early=False, met=True)
+    found, *_ = run(cell, ("openib", "openib"), 22, ())
+    assert found.wrong() == ""

@@ -304,6 +304,7 @@ class Bfo(Ob1):
         self.parted = True
         self.sending.part()
         self.send_pending()
+        self.gone.end()
 
     def _farewell(self, target: int, number: int) -> None:
         proc = self.context.procs[target]

@@ -62,6 +62,7 @@ class Gone(Poller):
         "_look",
         "_lost",
         "_ob1",
+        "_over",
         "_polled",
         "_probed",
         "_records",
@@ -100,6 +101,7 @@ class Gone(Poller):
         self._watches: dict[int | tuple[int], _Watch] = {}  # by rank, or context in a tuple
         self._timer: Timer | None = None
         self._polled = False
+        self._over = False
         self._unlooked = False  # something was noted since the last look
 
     # --- news
@@ -209,10 +211,23 @@ class Gone(Poller):
     # --- looking
 
     def _be_polled(self) -> None:
+        if self._over:
+            return
         self._unlooked = True
         if not self._polled:
             self._polled = True
             self._context.engine.add_poller(self)
+
+    def end(self) -> None:
+        """The rank finalizes: nobody waits any more, and rails that registered memory go."""
+        self._over = True
+        self._unlooked = False
+        if self._polled:
+            self._polled = False
+            self._context.engine.remove_poller(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def arm(self) -> bool:
         """What was noted is looked at before the rank sleeps: only a look begins the patience."""

@@ -475,6 +475,7 @@ class Ob1(Pml):
         if self._context.leaves:
             self.say_leave()
         self.send_pending()
+        self.gone.end()
 
     def send_pending(self) -> None:
         """Send what found no room."""
