@@ -51,6 +51,8 @@ JOBS: Final = 2  # at the same time; arbitrary: windows mostly wait for their gr
 SOME: Final = 4  # ranks that wait in a job; arbitrary
 MANY: Final = 8  # where each wait takes seconds; arbitrary
 WINDOW_WAYS: Final = ("finalizes", "stays", "silently")
+# without sm between all of them, windows of the other kinds are as those of Create
+HOWS: Final = {"sm": list(WINDOWS), "copies": ["Create", "Allocate"]}
 # with the provider of libfabric that every host has
 REAL: Final = {
     "sm": {"btl": "self,sm"},
@@ -147,8 +149,7 @@ def jobs() -> list[Job]:
         for way in REAL_WAYS if over in REAL else ("finalizes", "stays", "exits"):
             made += [Job(over, way, what, names) for what, names in groups.items()]
         for way in WINDOW_WAYS if over in REAL else WINDOW_WAYS[:1]:
-            # without sm between all of them, windows of the other kinds are as these
-            hows = WINDOWS if over in {"sm", "copies"} else ["Create"]
+            hows = HOWS.get(over, ["Create"])
             made += [Job(over, way, f"windows by {how}", list(WINDOWS[how])) for how in hows]
         if over in REAL:
             made += [Job(over, way, "messages", list(MESSAGES)) for way in ENDS_JOB]
