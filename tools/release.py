@@ -28,6 +28,10 @@ LARGER = {  # than the nightly step of that name
         "100,000 worlds of dying rails",
         ["tools/bfo_sweep.py", "--worlds", "100000", "--jobs", "2"],
     ),
+    "ranks that leave, a quarter": Step(
+        "ranks that leave, over each BTL in each way", ["tools/leaving_matrix.py", "--real"]
+    ),
+    "waits for them, a twentieth": Step("waits for them, all", ["tools/leaving_matrix.py"]),
     "12 cuts of rails": Step("200 cuts of rails", ["tools/cable_cuts.py"]),
     "mpi4py's suite, 2 ranks": Step("mpi4py's suite", ["tools/oracle.py", "--floor"]),
 }
