@@ -29,7 +29,7 @@ from tests.support.leaving_cells import (
 from tests.support.leaving_waits import GONE, WAITS
 from tests.support.worlds import registry
 
-WORLDS = effort(6)  # of each pair and kind of fault
+WORLDS = effort(2)  # of each pair and kind of fault
 ON_ONE_HOST = "Win.Allocate_shared"
 NAMES = [name for name, wait in WAITS.items() if wait.in_worlds and ON_ONE_HOST not in name]
 PAIRS = [("tcp", "tcp"), ("usnic", "usnic"), ("openib", "openib"), ("usnic", "tcp")]
