@@ -131,6 +131,28 @@ def test_the_peers_nic(what: str) -> None:
     assert REACH in error[1]
 
 
+def test_a_path_that_is_made_when_the_nic_is_gone() -> None:
+    """World 671 of the sim sweep: it fails as the others did, whatever is sent over it first."""
+
+    def program(driver: Driver) -> None:
+        if driver.rank < 2:
+            driver.rails(1 - driver.rank)
+        driver.world.meet(driver)
+        if driver.rank == 0:
+            (module,) = driver.modules
+            assert isinstance(module, UsnicModule)
+            module.nic.report_fatal("the device is gone")
+            driver.wait(lambda: bool(driver.errors), "the loss of the first path", SECOND)
+            sent = driver.post(2, driver.data(8), flags=0)
+            assert sent is not None
+            driver.wait(lambda: not driver.open_fragments, "completion", SECOND)
+            assert [status for _, status in sent.completions] == [UNREACHABLE]
+            assert [error.rank for error in driver.errors] == [1, 2]
+        driver.world.meet(driver)
+
+    Worlds(COMPONENT, {}).make(3, settings={"btl_usnic_connectivity_check": 0}).run(program)
+
+
 @pytest.mark.parametrize("seconds", [5, 60])
 def test_a_peer_that_computes_is_no_dead_path(seconds: int) -> None:
     """In the middle of a transfer, and with losses as well."""

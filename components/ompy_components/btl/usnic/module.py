@@ -260,8 +260,10 @@ class UsnicModule(BtlModule):
         descriptor.tag = tag
         descriptor.accepted = True
         self.statistics.pml_module_sends += 1
-        # what the device has said unasked is dealt with in `poll`, where paths are failed in order
-        if not self.nic.eventful and self.sending.may_send_fast(endpoint, descriptor):
+        # what the device has said unasked is dealt with in `poll`, where paths are failed in order;
+        # one that is gone may have said so before this path was made
+        nic = self.nic
+        if not (nic.eventful or nic.gone) and self.sending.may_send_fast(endpoint, descriptor):
             now = self.context.engine.now()
             self.sending.send_fast(endpoint, descriptor, now)
             self.timer_at(self.sending.take_due())
