@@ -166,7 +166,7 @@ def test_a_relay_that_says_nothing_is_lost_in_two_seconds_with_all_below(tree, p
     os.kill(victim, signal.SIGSTOP)
     result = running.end()
     assert result.code == 1
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60  # arbitrary: a busy machine took 15, the ranks take 1000
     assert "Nothing was heard of it for 1.5 s" in result.err
     assert "with it     e" in result.err
 
