@@ -174,8 +174,12 @@ class LentConvertor(ContiguousConvertor):
         return count
 
     def __dealloc__(self) -> None:
-        # called where this is compiled; a view gives the buffer back itself
+        # Called where this is compiled, with the error under way put aside; a view gives the buffer
+        # back itself. What is the user's goes here: its end may be code of his, and what goes after
+        # this does so with the error set, which that code would lose.
         borrowed.give_back(self._lent)
+        self._owner = None
+        self._view = None
 
 
 def lent(buffer: Any, writable: bool) -> LentConvertor | None:

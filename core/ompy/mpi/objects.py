@@ -115,7 +115,11 @@ class Pickle:
             views.append(view)
             return False
 
-        return self._c_pickle().dumps(obj, HIGHEST, buffer_callback=keep_inside), views
+        try:
+            return self._c_pickle().dumps(obj, HIGHEST, buffer_callback=keep_inside), views
+        except BaseException:
+            views.clear()  # not on the way out: the end of a user's buffer may be code of his
+            raise
 
     def pieces(self, obj: Any) -> Pieces:
         """An object as a message: one piece, or the pieces of a frame."""

@@ -40,6 +40,11 @@ class RequestState(State):
         self.receives = receives
         self.watched = False
 
+    def __dealloc__(self) -> None:
+        # compiled; why: `LentConvertor.__dealloc__`
+        self.keep = None
+        self.operation = None  # type: ignore[assignment]
+
     @property
     def engine(self) -> Engine:
         """What drives the rank."""
