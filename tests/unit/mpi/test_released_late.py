@@ -238,6 +238,20 @@ CALLS: dict[str, Callable[[Make], None]] = {
 }
 
 
+# Here the last reference is the caller's, on the interpreter's stack; it lets go of it with the error
+# set, as after any function in C, where a capsule's destructor loses the error whoever was called.
+OF_CALLER = {
+    *("Recv", "Sendrecv", "Isendrecv_replace"),
+    *("Isend to nobody", "Irecv of nobody", "Send_init to nobody"),
+}
+PAIRS = [
+    (call, beside)
+    for call in CALLS
+    for beside in BESIDE
+    if beside == "del" or call not in OF_CALLER
+]
+
+
 @pytest.fixture(autouse=True)
 def uncollected() -> Iterator[None]:
     """What is let go is let go by the call.
@@ -253,8 +267,7 @@ def uncollected() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("beside", BESIDE)
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("call", "beside"), PAIRS)
 def test_the_error_of_the_call_is_what_is_seen(call: str, beside: str, action: str) -> None:
     def make(size: int) -> Buffer:
         buffer = Buffer(size)
