@@ -238,8 +238,8 @@ CALLS: dict[str, Callable[[Make], None]] = {
 }
 
 
-# Here the last reference is the caller's, on the interpreter's stack; it lets go of it with the error
-# set, as after any function in C, where a capsule's destructor loses the error whoever was called.
+# Here the last reference is the caller's, on the interpreter's stack; it lets go of it with the
+# error set, as after any function in C: a capsule's destructor loses it whoever was called.
 OF_CALLER = {
     *("Recv", "Sendrecv", "Isendrecv_replace"),
     *("Isend to nobody", "Irecv of nobody", "Send_init to nobody"),
