@@ -17,12 +17,10 @@ from typing import Final
 
 import greenlet
 
-from ompy.data.request import Waitable
-from ompy.engine.base import Engine
+from ompy.engine.stepped import SteppedEngine
 from ompy.engine.timers import TimerHeap
 
 POLL_COST: Final = 50  # ns of virtual time; arbitrary: any positive number makes spinning end
-CALLBACK_COST: Final = 1_000  # ns; arbitrary: between the looks of a callback that waits
 STEPS_MAX: Final = 5_000_000  # arbitrary: far above any test, far below for ever
 
 
@@ -144,13 +142,14 @@ class Conductor:
         self._greenlet.switch()
 
 
-class VirtualEngine(Engine):
+class VirtualEngine(SteppedEngine):
     """Drives one rank of a virtual world."""
 
     __slots__ = ("_done", "_greenlet", "_reason", "_waiting", "conductor", "rank")
 
     def __init__(self, conductor: Conductor, rank: int) -> None:
-        super().__init__(conductor.stream("engine", rank))
+        chance = conductor.stream("engine", rank)
+        super().__init__(chance, chance, POLL_COST)
         self.conductor = conductor
         self.rank = rank
         self._greenlet: greenlet.greenlet | None = None
@@ -184,24 +183,9 @@ class VirtualEngine(Engine):
         self.spend(POLL_COST)
         return self.poll_all()
 
-    def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
-        """Let the rank sleep until `waitable` is complete, polling whenever there is news."""
-        deadline = self.now() + timeout if timeout >= 0 else -1
-        if deadline >= 0:
-            self.conductor.after(timeout, self.wake)
-        while not waitable.complete:
-            if self.poll_all():
-                if self.random.random() < 0.25:  # arbitrary: let others in between two polls
-                    self.spend(POLL_COST)
-                continue
-            if 0 <= deadline <= self.now():
-                return waitable.complete
-            if self.arm_pollers():
-                self._block(waitable)
-            elif self._polling:  # a callback waits: there is news that it does not poll
-                self.spend(CALLBACK_COST)
-            self.disarm_pollers()
-        return True
+    def wake_after(self, delay: int) -> None:
+        """Have the conductor wake this rank."""
+        self.conductor.after(delay, self.wake)
 
     def pause(self, reason: object) -> None:
         """Lose the core until something wakes this rank; nothing is polled."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ompy.engine.virtual import Conductor, VirtualEngine
-from ompy.net import vm
 from ompy.net.base import (
     WOULD_BLOCK,
     Address,
@@ -29,9 +28,8 @@ from ompy.net.base import (
     Stream,
 )
 from ompy.net.virtual_copy import VirtualCopy
-from ompy.net.virtual_locks import LockTable
+from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
 
-MEMORY_SIZE: Final = 1 << 26  # bytes; arbitrary: of a host; enough for tests, little to try
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
 
@@ -65,6 +63,7 @@ class Fabric:
         conductor: clock and seed.
         rails: the networks.
         hosts: host number of each rank.
+        memory: of the hosts.
         links: until when the link of a rank to a rail is taken, by rank and rail.
     """
 
@@ -73,14 +72,14 @@ class Fabric:
     hosts: Sequence[int]
     listeners: dict[Address, VirtualListener] = field(default_factory=dict)
     sockets: dict[Address, VirtualDatagram] = field(default_factory=dict)
-    segments: dict[tuple[int, str], bytearray] = field(default_factory=dict)
-    regions: dict[tuple[int, int], bytearray] = field(default_factory=dict)  # by rank and number
-    locks: LockTable = field(default_factory=dict)
     engines: dict[int, VirtualEngine] = field(default_factory=dict)
-    memory: dict[int, memoryview] = field(default_factory=dict)
+    memory: VirtualMemory = field(init=False)
     links: dict[tuple[int, str], int] = field(default_factory=dict)
     ports: int = 1024
-    addresses: int = 4096
+
+    def __post_init__(self) -> None:
+        """Give the hosts memory."""
+        self.memory = VirtualMemory(self.hosts)
 
     def rail_of(self, address: str) -> Rail:
         """The rail an interface address (`rail/rank`) belongs to."""
@@ -101,12 +100,6 @@ class Fabric:
         self.links[rank, rail.name] = leave
         chance = self.conductor.stream(of, rank, peer, rail.name)
         return leave - now + rail.latency + chance.randrange(rail.jitter + 1)
-
-    def next_address(self, size: int) -> int:
-        """The address of `size` bytes that nothing else has, with a gap behind them."""
-        start = self.addresses
-        self.addresses += size + 4096
-        return start
 
     def next_port(self) -> int:
         """A port nobody has."""
@@ -520,23 +513,15 @@ class VirtualNetwork(Network):
 
     def segment(self, name: str, size: int) -> memoryview:
         """Memory shared by the ranks of this virtual host."""
-        key = (self._fabric.hosts[self._rank], name)
-        memory = self._fabric.segments.setdefault(key, bytearray(size))
-        if len(memory) != size:
-            raise LinkError(f"segment {name} has {len(memory)} bytes, not {size}")
-        return memoryview(memory)
+        return self._fabric.memory.segment(self._rank, name, size)
 
     def region(self, size: int) -> memoryview:
         """Memory that the others may have."""
-        memory = bytearray(size)
-        self._fabric.regions[self._rank, self._fabric.next_address(1)] = memory
-        return memoryview(memory)
+        return self._fabric.memory.region(self._rank, size)
 
     def release_region(self, address: int, *, pages: bool = True) -> None:
         """Nobody may have it any more."""
-        for key, memory in list(self._fabric.regions.items()):
-            if key[0] == self._rank and vm.address_of(memoryview(memory)) == address:
-                del self._fabric.regions[key]
+        self._fabric.memory.release_region(self._rank, address)
 
     def memory_size(self) -> int:
         """The same on every virtual host."""
@@ -551,7 +536,7 @@ class VirtualNetwork(Network):
 
     def process_copy(self) -> ProcessCopy | None:
         """Copies between ranks of this virtual host."""
-        return VirtualCopy(self._fabric, self._rank)
+        return VirtualCopy(self._fabric.memory, self._rank)
 
     def entropy(self, count: int) -> bytes:
         """Bytes drawn from the seed."""

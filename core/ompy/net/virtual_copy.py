@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.net import vm
 from ompy.net.base import LinkError, ProcessCopy
 from ompy.net.virtual_locks import VirtualLocks
 
 if TYPE_CHECKING:
-    from ompy.net.virtual import Fabric
+    from ompy.net.virtual_memory import VirtualMemory
+
+RANK_AT: Final = 40  # bits of an address below its rank; arbitrary: more than any host's memory
 
 
 class VirtualCopy(ProcessCopy):
-    """Copies between ranks of one virtual host, by exposed addresses."""
+    """Copies between ranks of one virtual host, by exposed addresses, and the regions they map."""
 
-    __slots__ = ("_fabric", "_host")
+    __slots__ = ("_host", "_memory")
 
-    def __init__(self, fabric: Fabric, rank: int) -> None:
+    def __init__(self, memory: VirtualMemory, rank: int) -> None:
         self.identity = rank
-        self._fabric = fabric
-        self._host = fabric.hosts[rank]
+        self._memory = memory
+        self._host = memory.hosts[rank]
 
     def address_of(self, view: memoryview) -> int:
         """Expose `view`; addresses never overlap, and carry the rank in their high bits."""
-        start = (self.identity << 40) + self._fabric.next_address(len(view))
-        self._fabric.memory[start] = view
+        start = (self.identity << RANK_AT) + self._memory.next_address(len(view))
+        self._memory.exposed[start] = view
         return start
 
     def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
-        """Where `view` lies in memory from `VirtualNetwork.region`."""
+        """Where `view` lies in memory from `Network.region`."""
         address = vm.address_of(view)
-        for (rank, number), memory in self._fabric.regions.items():
+        for (rank, number), memory in self._memory.regions.items():
             offset = address - vm.address_of(memoryview(memory))
             if rank == self.identity and offset >= 0 and offset + len(view) <= len(memory):
                 return 0, number, offset
@@ -39,19 +41,16 @@ class VirtualCopy(ProcessCopy):
 
     def map(self, process: int, descriptor: int, number: int) -> memoryview:
         """The region itself."""
-        if (process, number) not in self._fabric.regions:
-            raise LinkError(f"rank {process} has no region {number}")
-        return memoryview(self._fabric.regions[process, number])
+        return memoryview(self._region(process, number))
 
     def locks(self, process: int, descriptor: int, number: int) -> VirtualLocks:
-        """Locks that the fabric keeps."""
-        if (process, number) not in self._fabric.regions:
-            raise LinkError(f"rank {process} has no region {number}")
-        return VirtualLocks(self._fabric.locks, (process, number), self.identity)
+        """Locks that all ranks of the host have in common."""
+        self._region(process, number)
+        return VirtualLocks(self._memory.locks, (process, number), self.identity)
 
     def forget(self, address: int) -> None:
         """Copies with `address` fail from now on."""
-        self._fabric.memory.pop(address, None)
+        self._memory.exposed.pop(address, None)
 
     def read(self, process: int, address: int, view: memoryview) -> None:
         """Copy from a rank of this host."""
@@ -61,9 +60,14 @@ class VirtualCopy(ProcessCopy):
         """Copy to a rank of this host."""
         self._find(process, address, len(view))[:] = view
 
+    def _region(self, process: int, number: int) -> bytearray:
+        if (process, number) not in self._memory.regions:
+            raise LinkError(f"rank {process} has no region {number}")
+        return self._memory.regions[process, number]
+
     def _find(self, process: int, address: int, size: int) -> memoryview:
-        if address >> 40 == process and self._fabric.hosts[process] == self._host:
-            for start, memory in self._fabric.memory.items():
+        if address >> RANK_AT == process and self._memory.hosts[process] == self._host:
+            for start, memory in self._memory.exposed.items():
                 if start <= address and address + size <= start + len(memory):
                     return memory[address - start : address - start + size]
         raise LinkError(f"copy of {size} bytes with process {process}: bad address")

@@ -120,7 +120,8 @@ class _Rank:
         ]
         me = procs[part.rank]
         registry.speak_for(job=part.job.job_id, host=me.hostname, rank=part.rank)
-        network = RemoteNetwork(world, part.interfaces, Random(f"{self._chance}/entropy"))  # noqa: S311
+        entropy = Random(f"{self._chance}/entropy")  # noqa: S311
+        network = RemoteNetwork(world, part.rank, part.interfaces, entropy)
         context = RankContext(
             part.rank,
             procs,

@@ -12,8 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from ompy.data.errors import MPIError
-from ompy.data.request import Waitable
-from ompy.engine.base import Engine
+from ompy.engine.stepped import SteppedEngine
 from ompy.engine.timers import Timer
 from ompy.frameworks.proc import Modex
 from ompy.frameworks.wireup import WireUp
@@ -32,6 +31,8 @@ from ompy.net.base import (
     Source,
     Stream,
 )
+from ompy.net.virtual_copy import VirtualCopy
+from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
 from ompy.runtime.simulation.line import Line, LineClosed
 
 ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
@@ -145,20 +146,13 @@ class Conducted:
                     return value
 
 
-class RemoteEngine(Engine):
+class RemoteEngine(SteppedEngine):
     """Drives the rank of this process, on the conductor's clock."""
 
     def __init__(self, world: Conducted, random: Random, breaks: Random) -> None:
-        """Drive it.
-
-        Args:
-            world: the conductor.
-            random: what components draw from.
-            breaks: when the rank lets others in between two polls.
-        """
-        super().__init__(random)
+        """Drive it, by what the conductor says; the rest as for any `SteppedEngine`."""
+        super().__init__(random, breaks, SETTLE)
         self._world = world
-        self._breaks = breaks
 
     def now(self) -> int:
         """Nanoseconds of the world's clock."""
@@ -179,22 +173,13 @@ class RemoteEngine(Engine):
         self.spend(POLL_COST)
         return self.poll_all()
 
-    def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
-        """Let the rank sleep until `waitable` is complete, polling whenever there is news."""
-        deadline = self.now() + timeout if timeout >= 0 else -1
-        if deadline >= 0:
-            self._world.later("after", timeout)
-        while not waitable.complete:
-            if self.poll_all():
-                if self._breaks.random() < 0.25:  # arbitrary: let others in between two polls
-                    self.spend(SETTLE)
-                continue
-            if 0 <= deadline <= self.now():
-                return waitable.complete
-            if self.arm_pollers():
-                self._world.call("pause")
-            self.disarm_pollers()
-        return True
+    def pause(self, reason: object) -> None:
+        """Give the turn away; the conductor asks for the reason when it wants to know."""
+        self._world.call("pause")
+
+    def wake_after(self, delay: int) -> None:
+        """Have the conductor wake this rank."""
+        self._world.later("after", delay)
 
 
 class RemoteWireUp(WireUp):
@@ -394,6 +379,15 @@ class RemoteReadiness(Readiness):
         self._world.later("unwatch_all", self._number)
 
 
+class OwnBell(Doorbell):
+    """The doorbell of the one rank of a host."""
+
+    __slots__ = ()
+
+    def ring(self) -> None:
+        """Whoever rings it is awake."""
+
+
 class RemoteNetwork(Network):
     """This rank's way to the others.
 
@@ -403,9 +397,13 @@ class RemoteNetwork(Network):
 
     virtual = True
 
-    def __init__(self, world: Conducted, interfaces: Sequence[Interface], random: Random) -> None:
+    def __init__(
+        self, world: Conducted, rank: int, interfaces: Sequence[Interface], random: Random
+    ) -> None:
         super().__init__()
         self.world = world
+        self._rank = rank
+        self._memory = VirtualMemory({rank: rank})
         self._interfaces = list(interfaces)
         self._random = random
         self._sets = 0
@@ -448,16 +446,28 @@ class RemoteNetwork(Network):
         return RemoteReadiness(self.world, self._sets)
 
     def segment(self, name: str, size: int) -> memoryview:
-        """There is none: every rank is on a host of its own."""
-        raise LinkError("ranks of a simulated world share no memory")
+        """This rank's alone: every rank is on a host of its own."""
+        return self._memory.segment(self._rank, name, size)
+
+    def region(self, size: int) -> memoryview:
+        """Memory of the host, which nobody else is on."""
+        return self._memory.region(self._rank, size)
+
+    def release_region(self, address: int, *, pages: bool = True) -> None:
+        """It is needed no more."""
+        self._memory.release_region(self._rank, address)
+
+    def memory_size(self) -> int:
+        """The same on every host."""
+        return MEMORY_SIZE
 
     def doorbell(self, local_rank: int) -> Doorbell:
-        """There is none."""
-        raise LinkError("ranks of a simulated world share no memory")
+        """This rank's own, which it rings awake."""
+        return OwnBell()
 
     def process_copy(self) -> ProcessCopy | None:
-        """There is none."""
-        return None
+        """Copies within this process."""
+        return VirtualCopy(self._memory, self._rank)
 
     def entropy(self, count: int) -> bytes:
         """Bytes drawn from the seed."""

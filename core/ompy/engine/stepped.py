@@ -1,0 +1,65 @@
+"""What engines on a virtual clock have in common: how a rank waits where no time passes by itself.
+
+A rank runs alone until it gives its turn away. So whatever it waits for, and whatever it looks at
+again and again, time has to pass in between, or nobody else ever comes to act.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from ompy.data.request import Waitable
+from ompy.engine.base import Engine
+
+CALLBACK_COST: Final = 1_000  # ns; arbitrary: between the looks of a callback that waits
+BREAKS: Final = 0.25  # arbitrary: how often others get in between two polls
+
+
+class SteppedEngine(Engine):
+    """Drives a rank that has its turn when the conductor gives it one."""
+
+    __slots__ = ("_breaks", "_settle")
+
+    def __init__(self, random: Random, breaks: Random, settle: int) -> None:
+        """Drive it.
+
+        Args:
+            random: what components draw from.
+            breaks: when the rank lets others in between two polls.
+            settle: ns that this takes.
+        """
+        super().__init__(random)
+        self._breaks = breaks
+        self._settle = settle
+
+    def spend(self, duration: int) -> None:
+        """Compute for `duration` nanoseconds; others run meanwhile."""
+        raise NotImplementedError
+
+    def pause(self, reason: object) -> None:
+        """Give the turn away until something wakes this rank; nothing is polled."""
+        raise NotImplementedError
+
+    def wake_after(self, delay: int) -> None:
+        """Be woken in `delay` nanoseconds."""
+        raise NotImplementedError
+
+    def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
+        """Let the rank sleep until `waitable` is complete, polling whenever there is news."""
+        deadline = self.now() + timeout if timeout >= 0 else -1
+        if deadline >= 0:
+            self.wake_after(timeout)
+        while not waitable.complete:
+            if self.poll_all():
+                if self._breaks.random() < BREAKS:
+                    self.spend(self._settle)
+                continue
+            if 0 <= deadline <= self.now():
+                return waitable.complete
+            if self.arm_pollers():
+                self.pause(waitable)
+            elif self._polling:  # a callback waits: there is news that it does not poll
+                self.spend(CALLBACK_COST)
+            self.disarm_pollers()
+        return True
