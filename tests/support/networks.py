@@ -103,7 +103,9 @@ def _simulated(fabric: Fabric, rank: int, engine: Any) -> RemoteNetwork:
     served = ServedNetwork(fabric, rank, engine)
     line: Any = None  # never spoken to: the rank's side hands its calls over itself
     stub = RankStub(line, engine, served, LonelyWireUp(), 0.0, line, ())
-    return RemoteNetwork(Conducted(_Straight(stub, engine)), served.interfaces(), Random(rank))
+    return RemoteNetwork(
+        Conducted(_Straight(stub, engine)), rank, served.interfaces(), Random(rank)
+    )
 
 
 class _Straight:

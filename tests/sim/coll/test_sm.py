@@ -87,7 +87,8 @@ def test_memory_is_given_back_with_the_communicator() -> None:
             comm.coll.barrier()
             process.release(made)
             comm.coll.barrier()
-            assert len(fabric.regions) <= 2  # COMM_WORLD's, and the next one's if rank 0 is ahead
+            # COMM_WORLD's, and the next one's if rank 0 is ahead
+            assert len(fabric.memory.regions) <= 2
 
     virtual(3, program, **SM)
 
@@ -104,7 +105,7 @@ def broken(process: RankProcess, who: int, what: str) -> None:
     elif process.context.rank == who:
         copy = network.process_copy()
         if what == "map":
-            copy = type("Copy", (type(copy),), {"map": refuse})(network._fabric, who)
+            copy = type("Copy", (type(copy),), {"map": refuse})(network._fabric.memory, who)
         network.process_copy = lambda: copy if what == "map" else None
 
 
@@ -117,7 +118,7 @@ def test_without_memory_all_go_on_with_messages(who: int, what: str) -> None:
             programs.PROGRAMS[name](comm)
         comm.coll.barrier()
         assert comm.coll.barrier.__self__._operations is None
-        assert not process.context.network._fabric.regions
+        assert not process.context.network._fabric.memory.regions
 
     virtual(3, program, **SM)
 

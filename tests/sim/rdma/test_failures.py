@@ -256,7 +256,7 @@ def test_nothing_is_left(way: str) -> None:
     name, settings = WAYS[way]
     job = run(name, program, ranks=1 if way == "self" else 2, **settings)
     assert set(job.results) == {(0, 0)}  # type: ignore[attr-defined]
-    assert not job.networks[0]._fabric.memory
+    assert not job.networks[0]._fabric.memory.exposed
 
 
 def test_same_seed_same_trace() -> None:
