@@ -94,6 +94,14 @@ def test_every_pair(way: str, late: int, share: int) -> None:
                 assert all(name.removeprefix("Win.") in text for name in names), (pair, text)
 
 
+@pytest.mark.parametrize("late", [0, 1])
+@pytest.mark.parametrize("pair", [("Reduce from 1", "Bcast"), ("Bcast from 1", "Reduce")])
+def test_who_has_gone_on_after_another_call(pair: tuple[str, str], late: int) -> None:
+    """It has shown its data and waits for nobody; who waits for it has to see that."""
+    outcomes = [found[0] for found in run("sm", [pair], late)]
+    assert "in all members" in next(each[1] for each in outcomes if each[0] == "error")
+
+
 def test_calls_that_are_the_same() -> None:
     """mpi4py makes the same call of MPI of both."""
 

@@ -300,7 +300,8 @@ class Board(Poller):
         """Let the engine wait.
 
         Raises:
-            MPIError: ERR_PROC_FAILED, a member has ended that others wait for.
+            MPIError: ERR_PROC_FAILED, a member has ended that others wait for; ERR_OTHER, one makes
+                another call.
         """
         self._goal, self._number, self._lost = goal, number, -1
         waits = self._waits = Waitable()
@@ -310,6 +311,8 @@ class Board(Poller):
             engine.add_poller(self)
         try:
             if not engine.wait(waits, PATIENCE):
+                if goal != ALL_DONE:  # who has shown a fragment is not behind: it is not asked
+                    self.join(number)
                 inquire(self._communicator, waits, self._behind())
         finally:
             self._idle = True
