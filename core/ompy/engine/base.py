@@ -119,6 +119,18 @@ class Engine:
             self._polling = False
         return events
 
+    def beside_polling(self, call: Callable[[], object]) -> None:
+        """Call what waits and polls as if no poller were at work, timers included.
+
+        For a poller that the engine has called and that stands between two pieces of work, when
+        it has to wait for what other pollers and timers do. It is polled meanwhile, too.
+        """
+        polling, self._polling = self._polling, False
+        try:
+            call()
+        finally:
+            self._polling = polling
+
     def progress(self) -> int:
         """Let communication advance once, without blocking.
 
@@ -221,4 +233,4 @@ class _Watch(Poller):
         return 1
 
     def arm(self) -> bool:
-        return not self._predicate()
+        return self.holds.complete or not self._predicate()  # complete: another wait is inside it

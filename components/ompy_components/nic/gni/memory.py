@@ -314,9 +314,5 @@ def copy_of(context: RankContext) -> ProcessCopy:
     """
     copy = context.network.process_copy()
     if copy is None:
-        if context.network.virtual:
-            raise NicError(
-                "gni: conduits have no NIC in a virtual world (ompy sim): use ompy-run for GASNet"
-            )
         raise NicError("gni: this system has no cross-process copy")
     return copy

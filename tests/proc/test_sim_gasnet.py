@@ -1,0 +1,81 @@
+"""GASNet programs in `ompy sim`: they run as they are, twice the same, and a deadlock is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.proc.test_sim import Sim, files, sim
+from tests.support.effort import THOROUGH
+from tests.support.gasnet_programs import PROGRAMS
+
+__all__ = ["sim"]  # a fixture
+
+pytestmark = pytest.mark.proc
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAM = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from ompy import gasnet
+from tests.support.gasnet_programs import PROGRAMS
+PROGRAMS[sys.argv[1]].run(gasnet)
+gasnet.exit(0)
+"""
+FEW = ("own_rank", "values")  # the nightly run has all programs, and all faults
+FAULTS = {
+    "none": (),
+    "delays": ("--fault", "delay:delay=2ms,jitter=2ms,probability=0.1"),
+    "stalls": ("--fault", "stall:nth=20,duration=5ms"),
+    "lossy": ("--fault", "lossy"),
+}
+MEETING = """
+from ompy import gasnet
+heard = []
+def ask(token, payload, number):
+    gasnet.am_reply_medium(token, answer, bytes(payload) * 2, number + 1)
+def answer(token, payload, number):
+    heard.append((gasnet.am_get_msg_source(token), bytes(payload), number))
+gasnet.init()
+gasnet.attach([ask, answer], segment_size=gasnet.PAGE_SIZE)
+me, ranks = gasnet.mynode(), gasnet.nodes()
+for node in range(ranks):
+    gasnet.am_request_medium(node, ask, b"ab", node)
+gasnet.block_until(lambda: len(heard) == ranks)
+print(me, heard, flush=True)
+gasnet.put_val((me + 1) % ranks, 0, 100 + me)
+gasnet.barrier()
+assert int.from_bytes(gasnet.segment().memory[:8], "little") == 100 + (me - 1) % ranks
+if me == 0 and STUCK:
+    gasnet.block_until(lambda: False)
+gasnet.barrier()
+"""
+
+
+@pytest.mark.parametrize("fault", FAULTS if THOROUGH else ["none"])
+@pytest.mark.parametrize("name", PROGRAMS if THOROUGH else FEW)
+def test_programs(sim: Sim, name: str, fault: str) -> None:
+    options = ("-n", PROGRAMS[name].ranks, "--seed", len(name), *FAULTS[fault])
+    done = sim(PROGRAM, *options, program=(name,))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ended at" in done.stderr
+
+
+def test_the_same_seed_is_the_same_world(sim: Sim, tmp_path: Path) -> None:
+    said = []
+    for run, seed in enumerate((5, 5, 6)):
+        options = ("-n", 3, "--seed", seed, *FAULTS["delays"], "--trace", tmp_path / f"trace{run}")
+        done = sim("STUCK = False\n" + MEETING, *options)
+        assert done.returncode == 0, done.stderr
+        said.append((done.stdout, done.stderr.partition("the trace")[0]))
+    assert said[0] == said[1] != said[2]
+    assert files(tmp_path / "trace0") == files(tmp_path / "trace1")
+    assert int(said[0][1].partition("faults delivered:")[2].split()[2]) > 0
+
+
+def test_a_deadlock(sim: Sim) -> None:
+    done = sim("STUCK = True\n" + MEETING, "-n", 2)
+    assert done.returncode == 4
+    for text in ("deadlock", "the condition of a block_until", "nothing has come from rank 0 yet"):
+        assert text in done.stderr
