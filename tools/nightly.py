@@ -77,6 +77,7 @@ STEPS = [
     tests("ranks that leave", "tests/proc/test_leaving.py", OMPY_EFFORT="2"),
     Step("ranks that leave, a quarter", ["tools/leaving_matrix.py", "--real", "--every", "4"]),
     Step("waits for them, a twentieth", ["tools/leaving_matrix.py", "--every", "20"]),
+    tests("GASNet in worlds", "tests/proc/test_sim_gasnet.py", "-n", "2", OMPY_EFFORT="2"),
     tests("worlds x 4", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="4"),
     Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),
     share("10,000 worlds of bad wires", "lossy", 10_000),

@@ -13,6 +13,7 @@ from ompy.data.request import Waitable
 from ompy.engine.base import Engine
 
 CALLBACK_COST: Final = 1_000  # ns; arbitrary: between the looks of a callback that waits
+FRUITLESS: Final = 100  # rounds; arbitrary: more than any poller needs to take its news
 BREAKS: Final = 0.25  # arbitrary: how often others get in between two polls
 
 
@@ -50,6 +51,7 @@ class SteppedEngine(Engine):
         deadline = self.now() + timeout if timeout >= 0 else -1
         if deadline >= 0:
             self.wake_after(timeout)
+        fruitless = 0
         while not waitable.complete:
             if self.poll_all():
                 if self._breaks.random() < BREAKS:
@@ -59,7 +61,12 @@ class SteppedEngine(Engine):
                 return waitable.complete
             if self.arm_pollers():
                 self.pause(waitable)
-            elif self._polling:  # a callback waits: there is news that it does not poll
+                fruitless = 0
+            else:
+                fruitless += 1
+            # a callback waits, or a poller waits outside of this wait: there is news that nobody
+            # takes, and that only goes away with time
+            if fruitless and (self._polling or fruitless > FRUITLESS):
                 self.spend(CALLBACK_COST)
             self.disarm_pollers()
         return True

@@ -192,22 +192,29 @@ class GniConduit(Conduit):
             self._shared.close()
         for transport in self._transports:
             transport.close()
-        for endpoint in resources.endpoints:
+        for node, endpoint in enumerate(resources.endpoints):
             if endpoint is not None:
-                self._destroy(endpoint)
+                self._destroy(node, endpoint)
         with resources.lock:
             resources.domain.destroy()
             resources.nic.close()
         if self._memory is not None:
             self.context.network.release_region(self._memory.address)
 
-    def _destroy(self, endpoint: Endpoint) -> None:
-        """Give an endpoint back, once what was sent has left, but do not wait for ever."""
-        for tried in range(DESTROY_TRIES):
+    def _destroy(self, node: int, endpoint: Endpoint) -> None:
+        """Give an endpoint back, once what was sent has left, but do not wait for ever.
+
+        What goes to another host may have to be sent again, and is lost with the connection.
+        """
+        far = node not in self.neighbours()
+        end = self.context.engine.now() + (self.exit_timeout() if far else 0)
+        tried = 0
+        while tried < DESTROY_TRIES or self.context.engine.now() < end:
             with self.resources.lock:
                 if endpoint.destroy() is not ReturnCode.ERROR_RESOURCE:
                     return
-            self._pause(DESTROY_PAUSE << tried)
+            self._pause(DESTROY_PAUSE << min(tried, DESTROY_TRIES))
+            tried += 1
 
     # -- polling
 
