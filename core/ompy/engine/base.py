@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from ompy import raw
 from ompy.data.request import Waitable
@@ -119,15 +120,18 @@ class Engine:
             self._polling = False
         return events
 
-    def beside_polling(self, call: Callable[[], object]) -> None:
-        """Call what waits and polls as if no poller were at work, timers included.
+    def beside_polling(self, call: Callable[[], Any]) -> Any:
+        """Call what waits or polls as if no poller were at work: all others are, and timers.
 
         For a poller that the engine has called and that stands between two pieces of work, when
         it has to wait for what other pollers and timers do. It is polled meanwhile, too.
+
+        Returns:
+            What `call` does.
         """
         polling, self._polling = self._polling, False
         try:
-            call()
+            return call()
         finally:
             self._polling = polling
 

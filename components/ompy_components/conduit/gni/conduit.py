@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -229,8 +230,7 @@ class GniConduit(Conduit):
         for transport in self._polled:
             count += transport.poll()
         if self._exit.asked and not self._exit.reduction.begun:
-            # the last messages need timers and other pollers: a fault that holds them, a connection
-            self.context.engine.beside_polling(lambda: self.on_exit(self.exit(0)))
+            self.on_exit(self.exit(0))
         self._losses.check()
         return count
 
@@ -260,18 +260,24 @@ class GniConduit(Conduit):
         if self._waits % LOOKS == 0:
             self._pause(PAUSE if self._waits % PATIENT else NAP)
             return
+        engine = self.context.engine
         self._quiet += 1
         try:
-            if not self.context.engine.progress() and not self.context.network.virtual:
+            if not engine.beside_polling(engine.progress) and not self.context.network.virtual:
                 raw.give_way()
         finally:
             self._quiet -= 1
 
     def _pause(self, duration: int) -> None:
-        """Let so many nanoseconds go by."""
+        """Let so many nanoseconds go by.
+
+        A handler's reply may wait here, out of a poll: for bytes that a connection, or a fault with
+        its timer, has still to hand on.
+        """
+        engine = self.context.engine
         self._quiet += 1
         try:
-            self.context.engine.wait(self._never, duration)
+            engine.beside_polling(partial(engine.wait, self._never, duration))
         finally:
             self._quiet -= 1
 
