@@ -206,7 +206,33 @@ def _all_of(call: str) -> Callable[[Make], None]:
     return run
 
 
+def _with_gaps(make: Make) -> None:
+    """What is received into has gaps."""
+    layout = MPI.BYTE.Create_vector(2, 1, 2).Commit()
+    request = COMM.Irecv([make(64), 1, layout], 0, TAG)
+    COMM.Send(LONG, 0, TAG)
+    layout.Free()
+    request.Wait()
+
+
+def _in_part(make: Make) -> None:
+    request = COMM.Irecv([make(64), 2, MPI.BYTE], 0, TAG)
+    COMM.Send(LONG, 0, TAG)
+    request.Wait()
+
+
+def _pieces(send: Callable[[Any], Any]) -> Callable[[Make], None]:
+    """A frame of pickled data and of the buffers beside it, which cannot be sent."""
+    return lambda make: send([Pickled(make, None), Pickled(make, None)])
+
+
 CALLS: dict[str, Callable[[Make], None]] = {
+    "Wait of a message with gaps": _with_gaps,
+    "Wait of a part of a buffer": _in_part,
+    "send of pieces": _pieces(lambda data: COMM.send(data, 9, TAG)),
+    "isend of pieces": _pieces(lambda data: COMM.isend(data, 9, TAG)),
+    "issend of pieces": _pieces(lambda data: COMM.issend(data, 9, TAG)),
+    "bcast of pieces": _pieces(lambda data: COMM.bcast(data, 9)),
     "Wait": _truncated(lambda request: request.Wait()),
     "Test": _truncated(lambda request: request.Test()),
     "wait of lower case": _lower_case,
