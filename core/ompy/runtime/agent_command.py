@@ -14,11 +14,15 @@ from ompy.frameworks.plm import AGENT_MODULE, AgentLink
 from ompy.runtime.descendants import die_with_parent
 
 NOT_EXECUTABLE: Final = 126  # as a shell has it
-# `-m` would import from the directory a shell begins in, whatever lies there; `-P` would be seen by
-# the programs that run in forks of the agent. A script's own folder takes that place: a folder
-# without modules.
+# `-m` would import from the directory a shell begins in, whatever lies there; `-c` does before the
+# code runs, from Python 3.13 on; `-P` would be seen by the programs that run in forks of the agent.
+# So Python starts in the root's directory, and a folder without modules takes its place.
+BEGAN_IN: Final = "OMPY_BEGAN_IN"
+START: Final = f'{BEGAN_IN}=$PWD; export {BEGAN_IN}; cd / && exec "$@"'
 AGENT_CODE: Final = (
-    f"import sys; sys.path[0] = sys.path[0] or sys.prefix; from {AGENT_MODULE} import main; main()"
+    "import os, sys; sys.path[0] = sys.path[0] or sys.prefix; "
+    f"began = os.environ.pop('{BEGAN_IN}'); os.path.isdir(began) and os.chdir(began); "
+    f"from {AGENT_MODULE} import main; main()"
 )
 
 
@@ -28,7 +32,7 @@ def agent_words(python: str = "") -> list[str]:
     Args:
         python: of that host; empty for the path of the launcher's own.
     """
-    words = ["env"]
+    words = ["sh", "-c", START, "sh", "env"]
     if os.environ.get("PYTHONPATH"):
         words.append(f"PYTHONPATH={os.environ['PYTHONPATH']}")
     return [*words, python or sys.executable, "-c", AGENT_CODE]
