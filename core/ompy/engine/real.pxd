@@ -28,7 +28,7 @@ cdef class RealEngine(Engine):
     cdef long long _made_to_park_after
     cdef long long _made_to_spin_for
     cdef long long _park_after
-    cdef object _readers
+    cdef public object _readers
     cdef long long _nap_at
     cdef int _sleepers
     cdef int _rounds

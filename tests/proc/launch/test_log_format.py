@@ -48,7 +48,7 @@ def test_a_wrong_command_line() -> None:
 
 def test_what_ranks_warn_of() -> None:
     """By the reports of ranks that are asked where they are, and of an error that is fatal."""
-    asked = "import os, signal\nos.kill(os.getpid(), signal.SIGUSR1)\n"
+    asked = "import os, signal\nos.kill(os.getpid(), signal.SIGUSR1)\nc.Barrier()\n"
     fatal = "c.Set_errhandler(MPI.ERRORS_ARE_FATAL)\nc.send(1, dest=7)"
     code, events = told("--mca", "btl", "self,sm", sys.executable, "-c", PROGRAM + asked + fatal)
     assert code
@@ -64,7 +64,8 @@ STATISTICS = ("--mca", "btl_usnic_stats", "1", "--mca", "btl_base_verbose", "com
 def simulated(tmp_path: Path, *options: str) -> list[dict[str, object]]:
     """What a world in which rank 1 fails has to say, each line of it."""
     program = tmp_path / "fails.py"
-    program.write_text(PROGRAM + "if c.rank: raise SystemExit(3)\nc.recv(source=1)\n")
+    fails = "c.Barrier()\nif c.rank: raise SystemExit(3)\nc.recv(source=1)\n"
+    program.write_text(PROGRAM + fails)
     command = [*SIM, *STATISTICS, *options, str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode in {1, 3}, done.stderr
