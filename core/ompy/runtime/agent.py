@@ -30,7 +30,7 @@ from ompy.runtime.descendants import become_subreaper, control_process, kill_des
 from ompy.runtime.environment import rank_environment
 from ompy.runtime.pipes import Connection
 from ompy.runtime.ranks import LocalRank
-from ompy.runtime.shortage import shortage
+from ompy.runtime.shortage import shortage, tell_of
 from ompy.runtime.spawn import Spawned, raise_open_files, spawn
 from ompy.runtime.warm import ExecInstead, WarmStart
 
@@ -81,7 +81,7 @@ def serve(
         outputs.tell(f"ompy-agent: error: {problem}\n", "error", "error")
     except BaseException as problem:
         if short := shortage(problem):
-            outputs.tell(f"ompy-agent: error: {short}\n", "error", "error")
+            tell_of(short)
         else:
             import traceback
 

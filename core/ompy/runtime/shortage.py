@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from typing import Final
 
+from ompy import outputs
+
 _ADVICE: Final = {
     errno.EMFILE: "a job needs some six for each rank of a host; raise the limit (ulimit -n)",
     errno.ENFILE: "the whole system has no more (sysctl fs.file-max)",
@@ -12,6 +14,8 @@ _ADVICE: Final = {
     errno.ENOMEM: "end something, or raise the limit (ulimit -v)",
 }
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
+
+_told: set[str] = set()  # in this process, and in those it was forked from
 
 
 class Short(RuntimeError):
@@ -25,6 +29,13 @@ def shortage(problem: BaseException | None) -> str:
     if isinstance(problem, OSError) and problem.errno in _SHORT:
         return f"{problem.strerror}: {_ADVICE[problem.errno]}"
     return ""
+
+
+def tell_of(short: str) -> None:
+    """Have an agent say it, once: what there is too little of is missed in many places."""
+    if short not in _told:
+        _told.add(short)
+        outputs.tell(f"ompy-agent: error: {short}\n", "error", "error")
 
 
 def _is_of_loader(problem: BaseException | None) -> bool:

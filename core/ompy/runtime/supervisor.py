@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from ompy import outputs
 from ompy.engine.reactor import Reactor
 from ompy.frameworks.job import Job
 from ompy.runtime.channel import Channel
@@ -22,7 +21,7 @@ from ompy.runtime.pipes import Connection
 from ompy.runtime.rank_report import REPORT_SIGNAL, SHORT_SIGNAL
 from ompy.runtime.rank_server import RankServer, clean_up_after
 from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
-from ompy.runtime.shortage import shortage
+from ompy.runtime.shortage import shortage, tell_of
 
 RETRY: Final = (
     0.02  # s; arbitrary: how often what SIGKILL left, or forked meanwhile, is killed again
@@ -126,7 +125,7 @@ class Supervisor:
     def _failed(self, loop: Reactor, context: dict[str, Any]) -> None:
         """A mistake of ours: say it and end, the launcher sees the end."""
         if short := shortage(context.get("exception")):
-            outputs.tell(f"ompy-agent: error: {short}\n", "error", "error")
+            tell_of(short)
         else:
             loop.default_exception_handler(context)
         self._loop.stop()

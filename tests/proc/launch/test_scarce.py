@@ -29,7 +29,9 @@ def test_few_descriptors(launch, most) -> None:
     assert "Traceback" not in result.err, result
     if result.code:
         assert result.code == 1
-        assert "Too many open files" in " ".join(result.err.split())
+        said = " ".join(result.err.split())
+        assert "Too many open files" in said
+        assert said.count("raise the limit") <= 1  # however many places miss them
     else:
         assert result.out.split() == ["4"] * 4
     if most >= 64:
