@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from ompy.runtime.simulation.world import Outcome, Scenario
 
 PROGRAM: Final = "ompy sim"
+LATENCY: Final = "10us"  # of a rail; arbitrary: as net.virtual.Rail
+BANDWIDTH: Final = "10Gbit/s"  # of a rail; arbitrary: as net.virtual.Rail
 RAILS_MAX: Final = 1024  # of a world; arbitrary: more than any host has
 BTL: Final = "self,usnic"  # every fault strikes its packets, and what it resends is counted
 PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been started anew
@@ -81,8 +84,12 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     help=f"Set an MCA parameter. Repeatable. btl is {BTL} unless it is set.",
 )
 @click.option("--rails", type=click.IntRange(1, RAILS_MAX), default=1, help="Networks: rail0, ...")
-@click.option("--latency", default="10us", metavar="TIME", help="Of a rail. Default: 10us.")
-@click.option("--bandwidth", default="10Gbit/s", metavar="RATE", help="Default: 10Gbit/s.")
+@click.option(
+    "--latency",
+    metavar="TIME",
+    help="Of a rail. Default: 10us, or what an emulated NIC's clock says.",
+)
+@click.option("--bandwidth", metavar="RATE", help="Of a rail. Default: 10Gbit/s, or the NIC's.")
 @click.option(
     "--report-rails", metavar="FILE", help="Write what became of rails that broke, as JSON."
 )
@@ -253,8 +260,8 @@ def _check_trace(directory: str) -> None:
         raise UsageError(f"--trace {directory}: it is not a directory")
 
 
-def make_rails(count: int, latency: str, bandwidth: str) -> list[Rail]:
-    """The networks of a world.
+def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[Rail]:
+    """The networks of a world. Where neither is chosen, devices have links of their own.
 
     Raises:
         UsageError: a text is no time, or no rate.
@@ -262,10 +269,11 @@ def make_rails(count: int, latency: str, bandwidth: str) -> list[Rail]:
     from ompy.net.virtual import Rail
     from ompy.runtime.fault_script import duration, rate
 
-    delay = duration(latency, "--latency")
-    mbits = max(1, rate(bandwidth, "--bandwidth") // 1_000_000)
-    names = [f"rail{number}" for number in range(count)]
-    return [Rail(name, latency=delay, jitter=delay // 2, bandwidth=mbits) for name in names]
+    chosen = latency is not None or bandwidth is not None
+    delay = duration(latency or LATENCY, "--latency")
+    mbits = max(1, rate(bandwidth or BANDWIDTH, "--bandwidth") // 1_000_000)
+    made = Rail("", latency=delay, jitter=delay // 2, bandwidth=mbits, chosen=chosen)
+    return [replace(made, name=f"rail{number}") for number in range(count)]
 
 
 def _check_rails(rules: Sequence[FaultRule], rails: Sequence[Rail]) -> None:

@@ -13,6 +13,7 @@ from ompy.net.base import (
     Datagram,
     Doorbell,
     Interface,
+    Link,
     Listener,
     Middleware,
     Network,
@@ -103,17 +104,19 @@ class Wire(Network):
         """As the network below."""
         return self._inner.spoiled(receiver, rail)
 
-    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+    def listen(
+        self, host: str, ports: Iterable[int] = (0,), *, link: Link | None = None
+    ) -> Listener:
         """Passed on; the listener is watched."""
-        return WatchedListener(self, self._inner.listen(host, ports))
+        return WatchedListener(self, self._inner.listen(host, ports, link=link))
 
-    def connect(self, address: Address, source: str = "") -> Stream:
+    def connect(self, address: Address, source: str = "", *, link: Link | None = None) -> Stream:
         """Passed on; the tap watches the stream."""
-        return self._inner.connect(address, source)
+        return self._inner.connect(address, source, link=link)
 
-    def datagram(self, host: str, port: int = 0) -> Datagram:
+    def datagram(self, host: str, port: int = 0, *, link: Link | None = None) -> Datagram:
         """Passed on; the tap watches the socket."""
-        return self._inner.datagram(host, port)
+        return self._inner.datagram(host, port, link=link)
 
     def readiness(self) -> Readiness:
         """Passed on; the set is watched."""

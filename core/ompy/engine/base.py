@@ -88,6 +88,15 @@ class Engine:
         """Call `callback` once, `delay` nanoseconds from now, from within `progress`."""
         return self._timers.add(self.now() + delay, callback)
 
+    def device_later(self, delay: int, callback: Callable[[], object]) -> Timer:
+        """Call `callback` once, `delay` nanoseconds from now, as a device does by itself.
+
+        An engine on a virtual clock calls it also while the rank's program computes or sleeps,
+        which polls nothing. So it touches what the device has, completion queues and the memory
+        of ranks, and calls nobody back. Here it is as `call_later`.
+        """
+        return self.call_later(delay, callback)
+
     def poll_all(self) -> int:
         """Poll each poller once. The caller holds the lock.
 

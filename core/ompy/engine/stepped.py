@@ -6,11 +6,13 @@ again and again, time has to pass in between, or nobody else ever comes to act.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Final
 
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
+from ompy.engine.timers import Timer, TimerHeap
 
 CALLBACK_COST: Final = 1_000  # ns; arbitrary: between the looks of a callback that waits
 FRUITLESS: Final = 100  # rounds; arbitrary: more than any poller needs to take its news
@@ -20,7 +22,7 @@ BREAKS: Final = 0.25  # arbitrary: how often others get in between two polls
 class SteppedEngine(Engine):
     """Drives a rank that has its turn when the conductor gives it one."""
 
-    __slots__ = ("_breaks", "_settle")
+    __slots__ = ("_breaks", "_devices", "_settle")
 
     def __init__(self, random: Random, breaks: Random, settle: int) -> None:
         """Drive it.
@@ -33,10 +35,33 @@ class SteppedEngine(Engine):
         super().__init__(random)
         self._breaks = breaks
         self._settle = settle
+        self._devices = TimerHeap()
 
     def spend(self, duration: int) -> None:
-        """Compute for `duration` nanoseconds; others run meanwhile."""
+        """Compute for `duration` nanoseconds; others run meanwhile, and this rank's devices."""
+        end = self.now() + duration
+        while True:
+            due = self._devices.next_deadline() if self._devices.armed else None
+            if due is None or due >= end:
+                break
+            self.pass_time(max(due - self.now(), 0))
+            self._devices.run(self.now())
+        self.pass_time(max(end - self.now(), 0))
+
+    def pass_time(self, duration: int) -> None:
+        """Give the turn away for `duration` nanoseconds."""
         raise NotImplementedError
+
+    def device_later(self, delay: int, callback: Callable[[], object]) -> Timer:
+        """Call `callback` later, also while this rank computes."""
+        timer = self._devices.add(self.now() + delay, callback)
+        self.wake_after(delay)
+        return timer
+
+    def poll_all(self) -> int:
+        """Have the devices do what is due, then poll each poller once."""
+        events = self._devices.run(self.now()) if self._devices.armed else 0
+        return events + super().poll_all()
 
     def pause(self, reason: object) -> None:
         """Give the turn away until something wakes this rank; nothing is polled."""

@@ -171,8 +171,8 @@ class VirtualEngine(SteppedEngine):
         self.conductor.after(delay, self.wake)
         return timer
 
-    def spend(self, duration: int) -> None:
-        """Compute for `duration` nanoseconds; others run meanwhile."""
+    def pass_time(self, duration: int) -> None:
+        """Let the conductor's clock run on."""
         self.conductor.after(duration, self.wake)
         end = self.conductor.time + duration
         while self.conductor.time < end:

@@ -50,6 +50,18 @@ class Interface(NamedTuple):
     mtu: int = 0
 
 
+class Link(NamedTuple):
+    """The link of an emulated device, which in the virtual world takes the place of a rail's.
+
+    Attributes:
+        latency: ns from end to end.
+        bandwidth: Mbit/s.
+    """
+
+    latency: int
+    bandwidth: int
+
+
 class Source:
     """Something that can become ready: stream, listener, datagram socket.
 
@@ -466,7 +478,12 @@ class Network:
         """
         return True
 
-    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+    # What is made with a `link` sends over the link of an emulated device: in the virtual world its
+    # times count where nobody has chosen those of the rail. A real network takes its own time.
+
+    def listen(
+        self, host: str, ports: Iterable[int] = (0,), *, link: Link | None = None
+    ) -> Listener:
         """Listen at an interface's address, at the first of `ports` that is free; 0 is any.
 
         Raises:
@@ -474,14 +491,14 @@ class Network:
         """
         raise NotImplementedError
 
-    def connect(self, address: Address, source: str = "") -> Stream:
+    def connect(self, address: Address, source: str = "", *, link: Link | None = None) -> Stream:
         """Begin a connection, from the interface with address `source` if one is given.
 
         It is usable when it becomes writable; a refusal surfaces in its first use.
         """
         raise NotImplementedError
 
-    def datagram(self, host: str, port: int = 0) -> Datagram:
+    def datagram(self, host: str, port: int = 0, *, link: Link | None = None) -> Datagram:
         """A datagram socket bound to an interface's address."""
         raise NotImplementedError
 

@@ -15,6 +15,7 @@ from ompy.net.base import (
     Datagram,
     Doorbell,
     Interface,
+    Link,
     LinkError,
     LinkNews,
     Listener,
@@ -111,19 +112,21 @@ class RealNetwork(Network):
             return False
         return True
 
-    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+    def listen(
+        self, host: str, ports: Iterable[int] = (0,), *, link: Link | None = None
+    ) -> Listener:
         """Listen for TCP connections."""
         from ompy.net import sockets  # late: a rank that only uses shared memory needs none
 
         return sockets.listen(host, ports, self._wrap_stream)
 
-    def connect(self, address: Address, source: str = "") -> Stream:
+    def connect(self, address: Address, source: str = "", *, link: Link | None = None) -> Stream:
         """Begin a TCP connection."""
         from ompy.net import sockets
 
         return self._wrap_stream(sockets.connect(address, source), address)
 
-    def datagram(self, host: str, port: int = 0) -> Datagram:
+    def datagram(self, host: str, port: int = 0, *, link: Link | None = None) -> Datagram:
         """A UDP socket."""
         from ompy.net import sockets
 

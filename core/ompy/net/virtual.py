@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ompy.engine.virtual import Conductor, VirtualEngine
@@ -18,6 +18,7 @@ from ompy.net.base import (
     Datagram,
     Doorbell,
     Interface,
+    Link,
     LinkError,
     Listener,
     Network,
@@ -45,6 +46,7 @@ class Rail:
         bandwidth: Mbit/s of each rank's link to it.
         window: bytes a stream holds that the receiver has not read.
         mtu: bytes of the largest packet the interfaces say they take; nothing cuts longer ones.
+        chosen: somebody asked for this latency and bandwidth: no device has a link of its own.
     """
 
     name: str
@@ -53,6 +55,14 @@ class Rail:
     bandwidth: int = 10_000
     window: int = 65_536
     mtu: int = 1_500
+    chosen: bool = True
+
+    def through(self, link: Link | None) -> Rail:
+        """The rail as a device with this link of its own sees it: no steadier than it is."""
+        if link is None or self.chosen:
+            return self
+        jitter = link.latency * self.jitter // max(self.latency, 1)
+        return replace(self, latency=link.latency, jitter=jitter, bandwidth=link.bandwidth)
 
 
 @dataclass(slots=True)
@@ -64,7 +74,7 @@ class Fabric:
         rails: the networks.
         hosts: host number of each rank.
         memory: of the hosts.
-        links: until when the link of a rank to a rail is taken, by rank and rail.
+        links: until when a link is taken, by its rank and the rail as that link has it.
     """
 
     conductor: Conductor
@@ -74,7 +84,7 @@ class Fabric:
     sockets: dict[Address, VirtualDatagram] = field(default_factory=dict)
     engines: dict[int, VirtualEngine] = field(default_factory=dict)
     memory: VirtualMemory = field(init=False)
-    links: dict[tuple[int, str], int] = field(default_factory=dict)
+    links: dict[tuple[int, Rail], int] = field(default_factory=dict)
     ports: int = 1024
 
     def __post_init__(self) -> None:
@@ -96,8 +106,8 @@ class Fabric:
         take a time that is drawn anew each time, for each kind (`of`) from a stream of its own.
         """
         now = self.conductor.time
-        leave = max(now, self.links.get((rank, rail.name), 0)) + size * 8_000 // rail.bandwidth
-        self.links[rank, rail.name] = leave
+        leave = max(now, self.links.get((rank, rail), 0)) + size * 8_000 // rail.bandwidth
+        self.links[rank, rail] = leave
         chance = self.conductor.stream(of, rank, peer, rail.name)
         return leave - now + rail.latency + chance.randrange(rail.jitter + 1)
 
@@ -261,17 +271,19 @@ class VirtualStream(VirtualSource, Stream):
 class VirtualListener(VirtualSource, Listener):
     """Accepts simulated connections."""
 
-    __slots__ = ("_fabric", "_queue", "_wrap", "address")
+    __slots__ = ("_fabric", "_queue", "_rail", "_wrap", "address")
 
     def __init__(
         self,
         fabric: Fabric,
+        rail: Rail,
         engine: VirtualEngine,
         address: Address,
         wrap: Callable[[Stream, Address], Stream],
     ) -> None:
         super().__init__(engine)
         self._fabric = fabric
+        self._rail = rail
         self._queue: deque[tuple[VirtualStream, Address]] = deque()
         self._wrap = wrap
         self.address = address
@@ -285,7 +297,7 @@ class VirtualListener(VirtualSource, Listener):
         if self.address not in self._fabric.listeners:
             caller.fail("connection refused")
             return
-        rail, peer_rank = self._fabric.rail_of(self.address.host), caller.engine.rank
+        rail, peer_rank = self._rail, caller.engine.rank
         stream = VirtualStream(self._fabric, rail, self.engine, peer_rank)
         stream.establish(caller)
         conductor = self._fabric.conductor
@@ -315,11 +327,12 @@ class VirtualListener(VirtualSource, Listener):
 class VirtualDatagram(VirtualSource, Datagram):
     """A simulated datagram socket."""
 
-    __slots__ = ("_arrived", "_fabric", "address")
+    __slots__ = ("_arrived", "_fabric", "_rail", "address")
 
-    def __init__(self, fabric: Fabric, engine: VirtualEngine, address: Address) -> None:
+    def __init__(self, fabric: Fabric, rail: Rail, engine: VirtualEngine, address: Address) -> None:
         super().__init__(engine)
         self._fabric = fabric
+        self._rail = rail
         self._arrived: deque[tuple[bytes, Address]] = deque()
         self.address = address
 
@@ -335,8 +348,7 @@ class VirtualDatagram(VirtualSource, Datagram):
         """Send one packet; if nobody is there it is lost."""
         self._check()
         data = bytes(packet)
-        rail = self._fabric.rail_of(self.address.host)
-        delay = self._fabric.delay(rail, self.engine.rank, _rank_at(address), len(data))
+        delay = self._fabric.delay(self._rail, self.engine.rank, _rank_at(address), len(data))
         self._fabric.conductor.after(delay, lambda: self._arrive_at(address, data))
         return True
 
@@ -469,20 +481,23 @@ class VirtualNetwork(Network):
         """Whether both are on the same rail."""
         return address.partition("/")[0] == network.partition("/")[0]
 
-    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+    def listen(
+        self, host: str, ports: Iterable[int] = (0,), *, link: Link | None = None
+    ) -> Listener:
         """Listen at one of this rank's addresses."""
-        self._fabric.rail_of(host)
+        rail = self._fabric.rail_of(host).through(link)
         for port in ports:
             address = Address(host, port or self._fabric.next_port())
             if address not in self._fabric.listeners:
-                listener = VirtualListener(self._fabric, self._engine, address, self._wrap_stream)
+                made = self._fabric, rail, self._engine, address, self._wrap_stream
+                listener = VirtualListener(*made)
                 self._fabric.listeners[address] = listener
                 return listener
         raise LinkError(f"cannot listen at {host}: no port is free")
 
-    def connect(self, address: Address, source: str = "") -> Stream:
+    def connect(self, address: Address, source: str = "", *, link: Link | None = None) -> Stream:
         """Begin a connection; the request travels, the answer travels back."""
-        rail = self._fabric.rail_of(address.host)
+        rail = self._fabric.rail_of(address.host).through(link)
         own = Address(source or f"{rail.name}/{self._rank}", self._fabric.next_port())
         peer = _rank_at(address)
         stream = VirtualStream(self._fabric, rail, self._engine, peer)
@@ -497,13 +512,13 @@ class VirtualNetwork(Network):
         self._fabric.conductor.after(self._fabric.delay(rail, self._rank, peer, 0), request)
         return self._wrap_stream(stream, address)
 
-    def datagram(self, host: str, port: int = 0) -> Datagram:
+    def datagram(self, host: str, port: int = 0, *, link: Link | None = None) -> Datagram:
         """A datagram socket at one of this rank's addresses."""
-        self._fabric.rail_of(host)
+        rail = self._fabric.rail_of(host).through(link)
         address = Address(host, port or self._fabric.next_port())
         if address in self._fabric.sockets:
             raise LinkError(f"cannot bind to {host}:{port}: address in use")
-        made = VirtualDatagram(self._fabric, self._engine, address)
+        made = VirtualDatagram(self._fabric, rail, self._engine, address)
         self._fabric.sockets[address] = made
         return self._wrap_datagram(made)
 

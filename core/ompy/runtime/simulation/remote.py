@@ -22,6 +22,7 @@ from ompy.net.base import (
     Datagram,
     Doorbell,
     Interface,
+    Link,
     LinkError,
     Listener,
     Network,
@@ -164,8 +165,8 @@ class RemoteEngine(SteppedEngine):
         self._world.later("after", delay)
         return timer
 
-    def spend(self, duration: int) -> None:
-        """Compute, or sleep, for `duration` nanoseconds; others run meanwhile."""
+    def pass_time(self, duration: int) -> None:
+        """Have the conductor's clock run on."""
         self._world.call("spend", duration)
 
     def progress(self) -> int:
@@ -420,23 +421,25 @@ class RemoteNetwork(Network):
         """Whether both are on the same rail."""
         return address.partition("/")[0] == network.partition("/")[0]
 
-    def listen(self, host: str, ports: Iterable[int] = (0,)) -> Listener:
+    def listen(
+        self, host: str, ports: Iterable[int] = (0,), *, link: Link | None = None
+    ) -> Listener:
         """Listen at one of this rank's addresses."""
-        number, port = self.world.call("listen", host, tuple(ports))
+        number, port = self.world.call("listen", host, tuple(ports), link)
         return RemoteListener(self, number, Address(host, port))
 
-    def connect(self, address: Address, source: str = "") -> Stream:
+    def connect(self, address: Address, source: str = "", *, link: Link | None = None) -> Stream:
         """Begin a connection."""
-        number = self.world.call("connect", tuple(address), source)
+        number = self.world.call("connect", tuple(address), source, link)
         return self._wrap_stream(RemoteStream(self.world, number), address)
 
     def wrap_stream(self, stream: Stream, peer: Address) -> Stream:
         """For listeners: what they accept passes the middleware, too."""
         return self._wrap_stream(stream, peer)
 
-    def datagram(self, host: str, port: int = 0) -> Datagram:
+    def datagram(self, host: str, port: int = 0, *, link: Link | None = None) -> Datagram:
         """A datagram socket at one of this rank's addresses."""
-        number, port = self.world.call("datagram", host, port)
+        number, port = self.world.call("datagram", host, port, link)
         return self._wrap_datagram(RemoteDatagram(self.world, number, Address(host, port)))
 
     def readiness(self) -> Readiness:

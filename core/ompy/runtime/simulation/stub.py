@@ -14,7 +14,7 @@ from typing import Any
 from ompy.data.errors import MPIError
 from ompy.engine.virtual import VirtualEngine
 from ompy.frameworks.wireup import WireUp
-from ompy.net.base import Address, LinkError, Stream
+from ompy.net.base import Address, Link, LinkError, Stream
 from ompy.net.fault_rules import FaultRule
 from ompy.net.outages import Outages
 from ompy.net.virtual import (
@@ -283,9 +283,9 @@ class RankStub:
         assert isinstance(source, VirtualDatagram)
         return source
 
-    def do_listen(self, host: str, ports: tuple[int, ...]) -> tuple[int, int]:
+    def do_listen(self, host: str, ports: tuple[int, ...], link: Link | None) -> tuple[int, int]:
         """Number and port of a listener."""
-        listener = self._network.listen(host, ports)
+        listener = self._network.listen(host, ports, link=link)
         assert isinstance(listener, VirtualListener)
         return self._keep(listener), listener.address.port
 
@@ -299,15 +299,15 @@ class RankStub:
         assert isinstance(stream, VirtualStream)
         return self._keep(stream), *self._network.peers[stream]
 
-    def do_connect(self, address: tuple[str, int], source: str) -> int:
+    def do_connect(self, address: tuple[str, int], source: str, link: Link | None) -> int:
         """Number of a connection that is being made."""
-        stream = self._network.connect(Address(*address), source)
+        stream = self._network.connect(Address(*address), source, link=link)
         assert isinstance(stream, VirtualStream)
         return self._keep(stream)
 
-    def do_datagram(self, host: str, port: int) -> tuple[int, int]:
+    def do_datagram(self, host: str, port: int, link: Link | None) -> tuple[int, int]:
         """Number and port of a datagram socket."""
-        socket = self._network.datagram(host, port)
+        socket = self._network.datagram(host, port, link=link)
         assert isinstance(socket, VirtualDatagram)
         return self._keep(socket), socket.address.port
 
