@@ -19,13 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
     from ompy.net.base import Network
-
-NS_PER_BYTE: Final = 1_000  # units: at 1 MB/s, 10^9 ns for 10^6 bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Cost:
     def of(self, size: int) -> int:
         """Nanoseconds for `size` bytes."""
         packets = max(1, -(-size // self.packet)) if self.packet else 1
-        passing = size * NS_PER_BYTE // self.rate if self.rate else 0
+        passing = size * 1_000 // self.rate if self.rate else 0  # a byte takes 1000 ns at 1 MB/s
         return self.fixed + packets * self.per_packet + passing
 
 
