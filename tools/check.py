@@ -89,7 +89,7 @@ def floors() -> bool:
 
 def tests() -> bool:
     """Unit, property, virtual-world and meta tests, interpreted; `tools/nightly.py` takes more."""
-    environment = {"OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.6")}
+    environment = {"OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.5")}
     return run(*PYTEST, "-m", "not proc", "-n", "2", "tests", environment=environment)
 
 

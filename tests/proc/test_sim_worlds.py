@@ -26,7 +26,7 @@ for number in range(int(sys.argv[1])):
 
 
 def test_generated_programs_end_well_over_every_mixture() -> None:
-    count = effort(12)
+    count = effort(8)
     done = subprocess.run(
         [sys.executable, "-c", WORLDS, str(count)],
         capture_output=True,
