@@ -45,7 +45,7 @@ def main() -> None:
     """Build into the folder named on the command line."""
     options = [word for word in sys.argv[1:] if word.startswith("-O")]
     folders = [word for word in sys.argv[1:] if word not in options]
-    if len(folders) != 1 or len(options) > 1:
+    if len(folders) != 1 or len(options) > 1 or folders[0].startswith("-"):
         sys.exit(__doc__)
     for made in build(Path(folders[0]).resolve(), *options):
         print(made)

@@ -167,6 +167,16 @@ def output_failure(problem: BaseException) -> str:
     return ""
 
 
+READER_GONE: Final = 141  # exit code: 128 and SIGPIPE, as a shell has it
+
+
+def drop_standard_output() -> None:
+    """Let what is still buffered go nowhere: it has no reader, and Python would complain of it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def keep_standard_streams() -> None:
     """Let nothing of ours get the number of a standard stream that is closed."""
     with suppress(OSError):  # too few descriptors: whoever needs one says so

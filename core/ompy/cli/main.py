@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -19,6 +20,7 @@ from ompy.cli.sim import sim
 from ompy.cli.trace import trace
 from ompy.runtime.shortage import shortage
 
+T = TypeVar("T")
 FAILED = 1  # exit code, as of any program that has failed
 
 
@@ -42,6 +44,26 @@ class _Tools(click.Group):
                 raise
             outputs.tell(f"Error: {failure}\n", "error", "error")
             sys.exit(FAILED)
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """As click's, which writes help and versions here."""
+        return _read(lambda: super(_Tools, self).make_context(*arguments, **options))
+
+    def invoke(self, context: click.Context) -> Any:
+        """As click's."""
+        return _read(lambda: super(_Tools, self).invoke(context))
+
+
+def _read(command: Callable[[], T]) -> T:
+    """End as other programs do when nobody reads standard output any more; click ends with 1."""
+    try:
+        made = command()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        outputs.drop_standard_output()
+        sys.exit(outputs.READER_GONE)
+    return made
 
 
 @click.group(cls=_Tools, context_settings={"help_option_names": ["-h", "--help"]})

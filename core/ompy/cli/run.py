@@ -96,6 +96,11 @@ def _run(arguments: Sequence[str]) -> int:
 def _guarded(action: Callable[[], int]) -> int:
     try:
         return _with_errors_told(action)
+    except BrokenPipeError:  # of help and versions: a job's output has ways of its own
+        from ompy.outputs import READER_GONE, drop_standard_output
+
+        drop_standard_output()
+        return READER_GONE
     except (OSError, MemoryError, ImportError) as problem:
         from ompy.cli.launching import NOT_STARTED, say
         from ompy.outputs import output_failure

@@ -19,7 +19,6 @@ COMPLETION: Final = "_OMPY_INFO_COMPLETE"  # the variable click's completion scr
 VERSION_OPTIONS: Final = (["-V"], ["--version"])
 INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
 UNWRITTEN: Final = 1  # as any program that has failed
-READER_GONE: Final = 141  # 128 and SIGPIPE, as a shell has it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,10 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        # what is still buffered has no reader; Python would complain when it flushes at its end
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        from ompy.outputs import READER_GONE, drop_standard_output
+
+        drop_standard_output()
         return READER_GONE
     except (OSError, MemoryError, ImportError) as problem:
         from ompy.outputs import output_failure, tell
