@@ -34,6 +34,9 @@ def notices(variables: VariableTable, *, overridden: bool) -> Iterator[str]:
         counted, ignored = variables.candidates(name)
         for setting in counted:
             yield from _deprecation(name, setting, parameter.flags, parameter.synonyms)
+            if parameter.flags & Flag.WITHOUT_MEANING:
+                where = f"{setting.origin.place}: {setting.name}"
+                yield f"{where} is Open MPI's, and has no meaning here"
         for setting in ignored:
             yield f"{setting.origin.place}: {why_ignored(setting, parameter.flags)}"
         if overridden and counted and counted[0].origin.source == "override file":

@@ -117,6 +117,7 @@ class Flag(enum.IntFlag):
     OVERRIDE = 0x10  # the value comes from the override file; never declared
     ENVIRONMENT_ONLY = 0x20  # ignored in files, with a warning
     DEF_UNSET = 0x80  # shown as `unset` while at its default
+    WITHOUT_MEANING = 0x100  # ours: taken from users of Open MPI, does nothing, which is said
 
 
 class Synonym(NamedTuple):

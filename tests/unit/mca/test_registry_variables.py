@@ -272,6 +272,18 @@ def test_components_tell_their_version_as_parameters(site) -> None:
     ]
 
 
+def test_what_has_no_meaning_here_is_taken_and_said(site) -> None:
+    declared = 'Parameter("rcache", "string", "", "None.", level=9, flags=Flag.WITHOUT_MEANING)'
+    site.component("tcp", parameters=f"({declared},)")
+    registry = site.registry(("wire_tcp_rcache", "grdma"))
+    registry.check()
+    assert registry.value("wire_tcp_rcache") == "grdma"
+    assert registry.notices() == [
+        "--mca wire_tcp_rcache grdma: wire_tcp_rcache is Open MPI's, and has no meaning here"
+    ]
+    assert site.registry().notices() == []
+
+
 def test_no_strangers_are_wanted(site, states_of) -> None:
     site.component("tcp")
     registry = site.registry(("mca_base_component_disable_dlopen", "yes"))

@@ -46,16 +46,37 @@ class Channel:
     """
 
     def __init__(
-        self, domain: Domain, index: int, send_depth: int, receive_depth: int, max_message: int
+        self,
+        domain: Domain,
+        index: int,
+        send_depth: int,
+        receive_depth: int,
+        max_message: int,
+        *,
+        completions: int = -1,
+        port: int = 0,
     ) -> None:
-        """Make it, and post all its receive buffers."""
+        """Make it, and post all its receive buffers.
+
+        Args:
+            domain: of the device.
+            index: `PRIORITY` or `DATA`.
+            send_depth: entries of the send queue.
+            receive_depth: receive buffers.
+            max_message: bytes of a packet at most.
+            completions: entries of the completion queue; -1: as many as both queues have.
+            port: that peers send to; 0 for any.
+        """
         self.index = index
         self.max_message = max_message
         self.credits = send_depth
         self.fastsend_threshold = max(1, send_depth - FASTSEND_RESERVE)
         self.sends = 0
-        self._queue = domain.completion_queue(send_depth + receive_depth)
-        self._pair = domain.queue_pair(self._queue, send_depth, receive_depth, max_message)
+        needed = send_depth + receive_depth
+        self._queue = domain.completion_queue(needed if completions < 0 else completions)
+        self._pair = domain.queue_pair(
+            self._queue, send_depth, receive_depth, max_message, port=port
+        )
         self.address = self._pair.address
         self.inline_max = self._pair.inline_max
         memory = memoryview(bytearray(receive_depth * max_message))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from ompy.frameworks.btl import (
     API,
@@ -17,7 +17,7 @@ from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.component import NotAvailable
-from ompy.mca.parameter import Parameter
+from ompy.mca.parameter import Flag, Parameter
 
 CHANCE_LOSS: Final = 0.02  # as in allowance.py, which is imported later
 EAGER_ALONE: Final = 150 * 1024  # reference usnic.md 3: with exactly one module
@@ -26,6 +26,33 @@ EAGER_ALONE: Final = 150 * 1024  # reference usnic.md 3: with exactly one module
 def _depth(name: str, what: str) -> Parameter:
     text = f"{what} -1 takes what the NIC has; 127 on the priority channel."
     return Parameter(name, "int", -1, text, level=5, unit="work entries", minimum=-1)
+
+
+def _taken(name: str, type: str, default: object, why: str, **rest: Any) -> Parameter:  # noqa: A002
+    """A parameter of Open MPI's that has no meaning here."""
+    text = f"Open MPI's; no meaning here: {why}"
+    return Parameter(name, type, default, text, level=9, flags=Flag.WITHOUT_MEANING, **rest)
+
+
+# reference usnic.md 17: name, type and default
+WITHOUT_MEANING: Final = (
+    _taken("mpool_hints", "string", "", "all packets of a module come from one pool of its own."),
+    _taken("rcache", "string", "grdma", "packets are registered once; what is put is not."),
+    _taken(
+        "want_numa_device_assignment",
+        "bool",
+        True,
+        "an emulated NIC is worked by the rank's own processor, so none is farther than another.",
+    ),
+    _taken(
+        "av_eq_num",
+        "int",
+        1024,
+        "addresses of peers need no resolving, so there is no queue of answers.",
+        unit="events",
+        minimum=1,
+    ),
+)
 
 
 class UsnicComponent(BtlComponent):
@@ -91,6 +118,27 @@ class UsnicComponent(BtlComponent):
         _depth("prio_sd_num", "Entries of the priority channel's send queue, at least 16."),
         _depth("prio_rd_num", "Receive buffers of the priority channel."),
         Parameter(
+            "cq_num",
+            "int",
+            -1,
+            "Entries of each channel's completion queue; -1 takes what its send and receive queues "
+            "need together, and fewer cannot be had.",
+            level=6,
+            unit="completions",
+            minimum=-1,
+        ),
+        Parameter(
+            "base_udp_port",
+            "int",
+            0,  # reference usnic.md 17
+            "First UDP port: the rank that is the n-th of its host, counted from 0, takes this one "
+            "and 2n more for its priority channel, the next for its data channel. 0: any ports.",
+            level=6,
+            unit="port",
+            minimum=0,
+            maximum=65_534,
+        ),
+        Parameter(
             "priority_limit",
             "int",
             0,
@@ -144,6 +192,16 @@ class UsnicComponent(BtlComponent):
             minimum=0,
         ),
         Parameter(
+            "ack_iteration_delay",
+            "int",
+            0,  # reference usnic.md 17 has 4, and no time
+            "Rounds of progress an ACK waits at most, where ack_delay is not over before. 0: the "
+            "time alone counts, as in the seed; Open MPI counts 4 rounds and no time.",
+            level=5,
+            unit="rounds",
+            minimum=0,
+        ),
+        Parameter(
             "max_resends_per_iteration",
             "int",
             16,  # reference usnic.md 17
@@ -171,6 +229,24 @@ class UsnicComponent(BtlComponent):
             unit="%",
             minimum=0,
             maximum=100,
+        ),
+        Parameter(
+            "max_short_packets",
+            "int",
+            25,  # reference usnic.md 17
+            "How many packets that are too short for a header a NIC takes in before the rank warns "
+            "of them, once; 0 for never.",
+            level=5,
+            unit="packets",
+            minimum=0,
+        ),
+        Parameter(
+            "show_route_failures",
+            "bool",
+            True,  # reference usnic.md 17
+            "Whether a rank warns when a peer has usnic and none of its NICs can be reached: no "
+            "route leads there, or its packets have another size.",
+            level=3,
         ),
         Parameter(
             "connectivity_check",
@@ -231,12 +307,14 @@ class UsnicComponent(BtlComponent):
             unit="fragments",
             minimum=-1,
         ),
+        *WITHOUT_MEANING,
     )
 
     def init(self, context: RankContext) -> list[BtlModule]:
         """One module per NIC chosen."""
         if context.size < 2:
             return []  # nobody to reach
+        from ompy.frameworks.nic.base import NicError
         from ompy.frameworks.nic.datagram import DatagramNic
 
         from ompy_components.btl.usnic import interfaces, modex
@@ -253,10 +331,13 @@ class UsnicComponent(BtlComponent):
         chosen = chosen[: values.max_btls or None]
         if not chosen:
             raise NotAvailable("no datagram NIC is left to use")
-        modules = [
-            UsnicModule(context, values, nic, index, len(chosen))
-            for index, nic in enumerate(chosen)
-        ]
+        try:
+            modules = [
+                UsnicModule(context, values, nic, index, len(chosen))
+                for index, nic in enumerate(chosen)
+            ]
+        except NicError as problem:  # too few entries of a queue, or a port that is taken
+            raise NotAvailable(str(problem)) from problem
         if values.connectivity_map:
             from ompy_components.btl.usnic.connectivity_map import ConnectivityMap
 

@@ -45,10 +45,23 @@ def _is(context: RankContext, nic: DatagramNic, word: str) -> bool:
     return inside and word.rpartition("/")[2] == str(identity.prefix)
 
 
+def unreachable(context: RankContext, proc: Proc) -> str:
+    """Why no module of ours can reach one of `proc`; empty when one can, or it has none."""
+    ours, theirs = _records(context, context.procs[context.rank]), _records(context, proc)
+    if not theirs or any(_weight(context, one, other) for one in ours for other in theirs):
+        return ""
+    here, there = ({record.max_message for record in records} for records in (ours, theirs))
+    sizes = [", ".join(map(str, sorted(side))) for side in (here, there)]
+    return f"packets have {sizes[0]} bytes here and {sizes[1]} there; make the MTUs equal"
+
+
+def _records(context: RankContext, proc: Proc) -> list[modex.ModuleRecord]:
+    return modex.unpack(context.modex(proc).get(modex.KEY, b""))
+
+
 def partner(context: RankContext, proc: Proc, index: int) -> tuple[int, modex.ModuleRecord] | None:
     """The module of `proc` that our module `index` talks to: its index and record, or None."""
-    ours = modex.unpack(context.modex(context.me).get(modex.KEY, b""))
-    theirs = modex.unpack(context.modex(proc).get(modex.KEY, b""))
+    ours, theirs = _records(context, context.procs[context.rank]), _records(context, proc)
     if not theirs:
         return None
     swapped = proc.rank < context.rank  # both sides have to solve the same problem

@@ -33,35 +33,31 @@ from ompy.frameworks.registration import HANDLE_SIZE, identity_of
 from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
 
-from ompy_components.btl.usnic import interfaces, modex
-from ompy_components.btl.usnic.allowance import LEAST
-from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
+from ompy_components.btl.usnic import configuration, interfaces, modex
+from ompy_components.btl.usnic.channel import DATA
 from ompy_components.btl.usnic.component import EAGER_ALONE
 from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
 from ompy_components.btl.usnic.doubts import Doubts
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import BYE, Header
 from ompy_components.btl.usnic.packets import (
-    CHUNK_PAYLOAD,
     FRAG_PAYLOAD,
     Fragment,
     PacketPool,
 )
 from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
-from ompy_components.btl.usnic.reliability import US, Limits, Reliability
+from ompy_components.btl.usnic.reliability import US, Reliability
 from ompy_components.btl.usnic.report import Report
 from ompy_components.btl.usnic.seal import Seal, recipient
-from ompy_components.btl.usnic.send_engine import Options, SendEngine
+from ompy_components.btl.usnic.send_engine import SendEngine
 from ompy_components.btl.usnic.statistics import Statistics
 
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.connectivity_map import ConnectivityMap
     from ompy_components.btl.usnic.mending import Mending
 
-PRIORITY_DEPTH: Final = 127  # reference usnic.md 3: max(128, 32 * MCW_SIZE) - 1
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
-FIRST_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux holds by default
 # what a module can do, of which the parameter takes some
 ABILITIES: Final = SEND | PUT | RDMA_COMPLETION | FAILOVER_SUPPORT
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its farewells
@@ -109,20 +105,12 @@ class UsnicModule(BtlModule):
         self._timer: Timer | None = None
         self._finalized = False
         nic.open()
-        self._limits = _limits(values, nic.max_message)
-        self._channels = _channels(nic, values)
+        self._limits = configuration.limits(values, nic.max_message)
+        self._channels = configuration.channels(nic, values, context.procs[context.rank].local_rank)
         self._seal = Seal(context.job_key, context.rank, index, context.engine.now())
         data = self._channels[DATA]
-        self._max_frag = data.max_message - FRAG_PAYLOAD
-        tiny = self._channels[PRIORITY].max_message - FRAG_PAYLOAD
-        options = Options(
-            max_tiny=min(tiny, self._max_frag),
-            max_frag=self._max_frag,
-            max_chunk=data.max_message - CHUNK_PAYLOAD,
-            resends_max=values.max_resends_per_iteration,
-            data_only=values.all_data_on_data_channel,
-            wait_for_ack=bool(self.flags & FAILOVER_SUPPORT),
-        )
+        options = configuration.options(values, self._channels, self.flags)
+        self._max_frag = options.max_frag
         self._send_depth = data.credits
         pool = PacketPool(nic.domain(), data.max_message, max(16, data.credits // 8))
         self.sending = SendEngine(
@@ -134,7 +122,9 @@ class UsnicModule(BtlModule):
         self.connectivity = Connectivity(self, probe_limits(values))
         self.doubts = Doubts(self)
         self.map: ConnectivityMap | None = None
-        self.receiving = ReceiveEngine(self, self._channels, self._seal, self.statistics)
+        self.receiving = ReceiveEngine(
+            self, self._channels, self._seal, self.statistics, values.max_short_packets
+        )
         self._report: Report | None = None
         if values.stats:
             self._report = Report(self, values.stats, relative=values.stats_relative)
@@ -156,6 +146,7 @@ class UsnicModule(BtlModule):
             self.eager_limit = EAGER_SEVERAL
         self.bandwidth = values.bandwidth or self.nic.identity.speed
         self._fragments_max: int = values.free_list_max
+        self._warns_of_routes: bool = values.show_route_failures
 
     @property
     def record(self) -> modex.ModuleRecord:
@@ -188,6 +179,8 @@ class UsnicModule(BtlModule):
         if found is not None:
             return found
         partner = interfaces.partner(self.context, proc, self.index)
+        if self.index == 0 and self._warns_of_routes:
+            self._see_route(proc)
         if partner is None:
             return None
         index, record = partner
@@ -205,6 +198,18 @@ class UsnicModule(BtlModule):
         self.endpoints[proc.rank] = endpoint
         self.connectivity.begin(endpoint)
         return endpoint
+
+    def _see_route(self, proc: Proc) -> None:
+        """Warn when none of this rank's NICs can reach those of a peer, which has some."""
+        problem = interfaces.unreachable(self.context, proc)
+        if problem:
+            self.note("NO_ROUTE", peer=proc.rank, reason=problem)
+            outputs.tell(
+                f"ompy: rank {self.context.rank} cannot reach rank {proc.rank} on {proc.hostname} "
+                f"by usnic: {problem} (btl_usnic_show_route_failures 0 silences this)\n",
+                "warning",
+                "warning",
+            )
 
     def renew(self, endpoint: UsnicEndpoint) -> None:
         """Begin an epoch of a path, of which nothing is under way."""
@@ -511,44 +516,6 @@ class UsnicModule(BtlModule):
         farewell = self.alloc(endpoint, NO_ORDER, 0, BTL_OWNERSHIP)
         if farewell is not None:
             self.send(endpoint, farewell, BYE)
-
-
-def _channels(nic: DatagramNic, values: Values) -> tuple[Channel, Channel]:
-    """The priority channel and the data channel (reference usnic.md 3)."""
-    domain = nic.domain()
-
-    def depth(given: int, standard: int) -> int:
-        return min(standard if given < 0 else given, nic.depth_max)
-
-    tiny = min(values.priority_limit or 768, nic.max_message)  # reference usnic.md 17: 0 is 768
-    priority = Channel(
-        domain,
-        PRIORITY,
-        depth(values.prio_sd_num, PRIORITY_DEPTH),
-        depth(values.prio_rd_num, PRIORITY_DEPTH),
-        tiny,
-    )
-    data = Channel(
-        domain,
-        DATA,
-        depth(values.sd_num, nic.depth_max),
-        depth(values.rd_num, nic.depth_max),
-        nic.max_message,
-    )
-    return priority, data
-
-
-def _limits(values: Values, packet_size: int) -> Limits:
-    timeout = values.retrans_timeout * US
-    return Limits(
-        first_allowance=max(LEAST, FIRST_BYTES // packet_size),
-        retrans_timeout=timeout,
-        retrans_timeout_max=max(timeout, values.retrans_timeout_max * US),
-        retries_max=values.retries_max,
-        ack_delay=min(values.ack_delay * US, timeout // 2),
-        congestion_control=values.congestion_control,
-        chance_loss=values.chance_loss / 100,
-    )
 
 
 def _nothing() -> None:

@@ -12,8 +12,9 @@ Source: seed usnic-btl-design-notes (receive dataflow, fast receive optimization
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from ompy import outputs
 from ompy.frameworks.nic.datagram import Completion, Status, Work
 
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel, ReceiveSegment
@@ -24,9 +25,11 @@ from ompy_components.btl.usnic.headers import (
     CHUNK,
     DONE,
     FRAG,
+    HEADER_SIZE,
     OPEN,
     PING,
     PONG,
+    SEAL_SIZE,
     BadPacket,
     Header,
     parse,
@@ -39,6 +42,7 @@ from ompy_components.btl.usnic.statistics import Statistics
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.module import UsnicModule
 
+SHORTEST: Final = SEAL_SIZE + HEADER_SIZE
 BATCH: Final = 64  # completions of a channel in one round; arbitrary: some ms of work (500 in C)
 
 
@@ -51,6 +55,7 @@ class ReceiveEngine:
         channels: tuple[Channel, Channel],
         seal: Seal,
         statistics: Statistics,
+        shorts_told: int,
     ) -> None:
         self._module = module
         self._channels = channels
@@ -60,6 +65,7 @@ class ReceiveEngine:
         self._fast_allowed = True
         self._deferred: tuple[UsnicEndpoint, Header] | None = None
         self._procs = module.context.procs
+        self._shorts_told = shorts_told  # packets too short for a header before that is said
 
     def ready(self) -> bool:
         """Whether there is something to do."""
@@ -137,6 +143,8 @@ class ReceiveEngine:
         try:
             if completion.status is not Status.OK:
                 raise BadPacket(completion.status.value)
+            if completion.size < SHORTEST:
+                self._short(channel)
             body = self._seal.open(segment.buffer[: completion.size])
             header = parse(body)
         except Replayed:
@@ -152,6 +160,20 @@ class ReceiveEngine:
         if not self._admits(endpoint, header):
             return None
         return endpoint, header, body[header.size : header.size + header.length]
+
+    def _short(self, channel: Channel) -> NoReturn:
+        """A packet is too short to be one of usnic's."""
+        self._statistics.num_short_recvs += 1
+        if self._statistics.num_short_recvs == self._shorts_told:
+            context, interface = self._module.context, self._module.nic.identity.interface
+            outputs.tell(
+                f"ompy: rank {context.rank} has got {self._shorts_told} packets by usnic over "
+                f"{interface} that are too short for a header: something else sends to "
+                f"{channel.address.host}:{channel.address.port}, or packets are cut on the way\n",
+                "warning",
+                "warning",
+            )
+        raise BadPacket("too short for a header")
 
     def _admits(self, endpoint: UsnicEndpoint, header: Header) -> bool:
         """Whether a packet is of the path as it is now.
@@ -202,8 +224,7 @@ class ReceiveEngine:
         return new
 
     def _owe(self, endpoint: UsnicEndpoint) -> None:
-        self._module.sending.owing[endpoint] = None
-        self._module.sending.active[endpoint] = None
+        self._module.sending.owe(endpoint)
         self._module.timer_at(endpoint.reliability.ack_at)
 
     def _take_ack(self, endpoint: UsnicEndpoint, header: Header, now: int) -> None:

@@ -50,6 +50,7 @@ class Options(NamedTuple):
         max_chunk: bytes of a chunk at most.
         resends_max: packets sent again in one go.
         data_only: fragments never use the priority channel.
+        ack_rounds: rounds of progress an ACK waits at most; 0: for its time.
         wait_for_ack: a fragment is complete when the peer has it, not before.
     """
 
@@ -58,6 +59,7 @@ class Options(NamedTuple):
     max_chunk: int
     resends_max: int
     data_only: bool
+    ack_rounds: int
     wait_for_ack: bool
 
 
@@ -67,7 +69,7 @@ class SendEngine:
     Attributes:
         pool: of packets.
         resends: packets that are to be sent again.
-        owing: endpoints that are owed an ACK.
+        owing: endpoints that are owed an ACK, with the round of progress at which it is due.
         active: endpoints whose timers may run.
         due: when the first timer of what has been sent since `take_due` may run out.
     """
@@ -83,7 +85,7 @@ class SendEngine:
     ) -> None:
         self.pool = pool
         self.resends = ResendList()
-        self.owing: dict[UsnicEndpoint, None] = {}
+        self.owing: dict[UsnicEndpoint, int] = {}
         self.active: dict[UsnicEndpoint, None] = {}
         self.due = NEVER
         self._rank = rank
@@ -92,6 +94,7 @@ class SendEngine:
         self._statistics = statistics
         self._options = options
         self._ready: deque[UsnicEndpoint] = deque()
+        self._rounds = 0
         self._ack = memoryview(bytearray(SEAL_SIZE + HEADER_SIZE))
 
     def wait_for_acks(self) -> None:
@@ -152,6 +155,7 @@ class SendEngine:
         if self._ready:
             self._send_new(now)
         if self.owing:
+            self._rounds += 1
             self._send_acks(now)
         sent = self._priority.sends + self._data.sends - before
         if sent:
@@ -230,6 +234,12 @@ class SendEngine:
         self.due = min(self.due, now + reliability.first_look)
         self._post(endpoint, packet, channel, self._take_ack(endpoint), inline=inline)
 
+    def owe(self, endpoint: UsnicEndpoint) -> None:
+        """An endpoint is owed an ACK, which may wait for company."""
+        self.active[endpoint] = None
+        wait = self._options.ack_rounds
+        self.owing.setdefault(endpoint, self._rounds + wait if wait else NEVER)
+
     def _take_ack(self, endpoint: UsnicEndpoint) -> int | None:
         """The ACK that is owed, to go with a packet."""
         self.owing.pop(endpoint, None)
@@ -277,9 +287,9 @@ class SendEngine:
             if self._priority.credits <= CREDITS_KEPT:
                 return
             reliability = endpoint.reliability
-            if not reliability.ack_needed or reliability.ack_at > now:
-                continue
-            self.send_ack(endpoint)
+            in_time = reliability.ack_at <= now or self.owing[endpoint] <= self._rounds
+            if reliability.ack_needed and in_time:
+                self.send_ack(endpoint)
 
     def send_ack(self, endpoint: UsnicEndpoint) -> None:
         """Send an ACK alone. It has no number, no timer, and is never sent again."""

@@ -39,6 +39,7 @@ class Statistics:
     num_priority_sends: int = 0
     num_data_sends: int = 0
     # ours
+    num_short_recvs: int = 0  # of num_crc_errors: too short for a header
     num_window_full: int = 0  # a send found the window, or its allowance, used up
     num_bad_acks: int = 0  # ACKs of what was never sent
     num_probe_sends: int = 0  # pings of the connectivity checker, and answers

@@ -138,11 +138,19 @@ class LibfabricDatagrams(Domain):
         return queue
 
     def queue_pair(
-        self, queue: CompletionQueue, send_depth: int, receive_depth: int, max_message: int
+        self,
+        queue: CompletionQueue,
+        send_depth: int,
+        receive_depth: int,
+        max_message: int,
+        *,
+        port: int = 0,
     ) -> QueuePair:
         """An endpoint."""
         nic = self.nic
         assert isinstance(queue, LibfabricDatagramQueue), f"{queue!r} is of another device"
+        if port:
+            raise NicError(f"{nic.identity.name}: the provider chooses its ports itself")
         if max(send_depth, receive_depth) > nic.depth_max:
             raise NicError(f"{nic.identity.name}: a queue has at most {nic.depth_max} work entries")
         if max_message > nic.max_message:

@@ -126,7 +126,13 @@ class VirtualFunction(Domain):
         return queue
 
     def queue_pair(
-        self, queue: CompletionQueue, send_depth: int, receive_depth: int, max_message: int
+        self,
+        queue: CompletionQueue,
+        send_depth: int,
+        receive_depth: int,
+        max_message: int,
+        *,
+        port: int = 0,
     ) -> QueuePair:
         """A queue pair on a socket of its own."""
         nic = self.nic
@@ -141,7 +147,7 @@ class VirtualFunction(Domain):
         if taken + send_depth + receive_depth > queue.depth:
             raise NicError(f"{name}: the completion queue has {queue.depth} entries, too few")
         try:
-            socket = nic.network.datagram(nic.identity.address)
+            socket = nic.network.datagram(nic.identity.address, port)
         except LinkError as problem:
             raise NicError(f"{name}: {problem}") from problem
         pair = VicQueuePair(self, queue, socket, send_depth, receive_depth, max_message)

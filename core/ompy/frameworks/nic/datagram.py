@@ -172,7 +172,13 @@ class Domain:
         raise NotImplementedError
 
     def queue_pair(
-        self, queue: CompletionQueue, send_depth: int, receive_depth: int, max_message: int
+        self,
+        queue: CompletionQueue,
+        send_depth: int,
+        receive_depth: int,
+        max_message: int,
+        *,
+        port: int = 0,
     ) -> QueuePair:
         """A queue pair that reports to `queue`.
 
@@ -181,9 +187,10 @@ class Domain:
             send_depth: entries of the send queue.
             receive_depth: entries of the receive queue.
             max_message: bytes of one message at most; not more than the device's.
+            port: that peers send to; 0 for any.
 
         Raises:
-            NicError: the device has no room for it, or no such message size.
+            NicError: the device has no room for it, no such message size, or the port is taken.
         """
         raise NotImplementedError
 
