@@ -102,18 +102,36 @@ def test_inline_sends_leave_the_memory_free(world: World) -> None:
     assert far.bytes_of(done, 800) == b"x" * 768
 
 
-def test_packets_without_a_buffer_wait(world: World) -> None:
+def test_packets_without_a_buffer_are_dropped_and_counted(world: World) -> None:
     near, far = card(world, world.left), card(world, world.right)
     for number in range(20):
-        near.pair.post_send(near.memory[:100], far.pair.address, number, more=True)
-    near.pair.ring()
+        near.memory[100 * number] = number
+        near.pair.post_send(near.memory[100 * number : 100 * number + 100], far.pair.address, 0)
     far.buffers(5, 100)
-    received(world, far, 5)
-    assert far.read() == 0
-    for _ in range(3):
-        far.buffers(5, 100)
-        far.read()
-    assert len(received(world, far, 20)) == 20
+    world.until(lambda: far.read() + far.pair.dropped > 0)
+    world.until(lambda: far.read() >= 0 and len(far.done) + far.pair.dropped == 20)
+    assert len({far.bytes_of(done, 100)[0] for done in far.done}) == 5
+    far.buffers(5, 100)
+    assert far.read() == 0, "what has been dropped does not come when there is room"
+    near.pair.post_send(near.memory[1900:2000], far.pair.address, 0)
+    (*_, last) = received(world, far, 6)
+    assert far.bytes_of(last, 100)[0] == 19
+    assert far.pair.dropped == 15
+
+
+def test_buffers_posted_later_are_not_for_what_has_arrived() -> None:
+    """In the virtual world, whose device knows what has arrived."""
+    with two_networks("virtual") as world:
+        near, far = card(world, world.left), card(world, world.right)
+        far.buffers(3, 100)
+        for _ in range(20):
+            near.pair.post_send(near.memory[:100], far.pair.address, 0)
+        socket = far.pair._socket  # type: ignore[attr-defined]
+        world.until(lambda: len(socket._arrived) == 20)
+        assert far.read(1) == 1
+        far.buffers(10, 100)
+        assert far.read() == 2
+        assert far.pair.dropped == 17
 
 
 def test_too_long_a_message_is_cut_and_said_to_be(world: World) -> None:

@@ -113,6 +113,11 @@ class Channel:
         """Buffers that have been read and not posted again."""
         return len(self._used)
 
+    @property
+    def dropped(self) -> int:
+        """Packets that found no buffer, as far as the device knows."""
+        return self._pair.dropped
+
     def repost(self) -> int:
         """Post the buffers that have been read; returns how many."""
         count = len(self._used)

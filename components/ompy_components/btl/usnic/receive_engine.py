@@ -65,6 +65,7 @@ class ReceiveEngine:
         self._fast_allowed = True
         self._deferred: tuple[UsnicEndpoint, Header] | None = None
         self._procs = module.context.procs
+        self._dropped = [0, 0]  # packets that found no buffer, by channel
         self._shorts_told = shorts_told  # packets too short for a header before that is said
 
     def ready(self) -> bool:
@@ -99,7 +100,16 @@ class ReceiveEngine:
             for completion in channel.read(BATCH):
                 events += 1
                 self._handle(channel, completion, now)
+            if channel.dropped != self._dropped[channel.index]:
+                self._overrun(channel)
         return events
+
+    def _overrun(self, channel: Channel) -> None:
+        """The device has dropped packets for which no buffer was posted: they will come again."""
+        count = channel.dropped - self._dropped[channel.index]
+        self._dropped[channel.index] = channel.dropped
+        self._statistics.num_overruns += count
+        self._module.note("OVERRUN", channel=channel.index, packets=count)
 
     # -- completions
 

@@ -87,6 +87,7 @@ def lines(counted: Statistics, unacknowledged: int, off: int) -> list[str]:
         f"{counted.num_dup_recvs} again, {window} out of window, "
         f"{counted.num_replayed_recvs} replayed, {counted.num_crc_errors} refused; "
         f"{f'OUT OF BALANCE by {off}' if off else 'in balance'}",
+        f"dropped {counted.num_overruns} for want of a buffer; "
         f"duplicate ACKs {counted.num_dup_acks}, old ones {counted.num_old_dup_acks}, window full "
         f"{counted.num_window_full} times; {counted.pml_module_sends} fragments of the PML, "
         f"{counted.pml_send_callbacks} called back, {unacknowledged} unacknowledged packets",

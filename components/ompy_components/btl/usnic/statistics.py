@@ -39,6 +39,7 @@ class Statistics:
     num_priority_sends: int = 0
     num_data_sends: int = 0
     # ours
+    num_overruns: int = 0  # packets the NIC has dropped: no receive buffer was posted
     num_short_recvs: int = 0  # of num_crc_errors: too short for a header
     num_window_full: int = 0  # a send found the window, or its allowance, used up
     num_bad_acks: int = 0  # ACKs of what was never sent
@@ -56,6 +57,7 @@ class Statistics:
     def lossy(self) -> bool:
         """Whether packets have been lost, or seemed to be."""
         trouble = self.num_resends + self.num_crc_errors
+        trouble += self.num_overruns
         repeated = self.num_dup_recvs + self.num_oow_low_recvs + self.num_replayed_recvs
         return bool(trouble + repeated)
 

@@ -3,7 +3,12 @@
 A send queue is emptied when its doorbell is rung, and again whenever its completion queue is read,
 while the socket takes packets. Neighbouring entries of one size for one peer go as a run, which
 the kernel takes in one call. What arrives is copied into the buffers that are posted, in their
-order; a packet that finds none waits, here or in the socket.
+order; a packet that finds none is dropped and counted.
+
+A device decides about a packet when that arrives. Here it does when its completion queue is read,
+about all that has arrived: no buffer was posted meanwhile, so the same packets are kept. Where the
+kernel has them until then it takes them while they are wanted, to ask it less often: those that
+are left find the buffers that are posted by then, which a device would have dropped.
 """
 
 from __future__ import annotations
@@ -98,7 +103,7 @@ class VicQueuePair(QueuePair):
         self._socket = socket
         self._sends: deque[SendEntry] = deque()
         self._buffers: deque[tuple[memoryview, object]] = deque()
-        self._early: deque[tuple[memoryview, Address]] = deque()  # packets that found no buffer
+        self.dropped = 0
         self._blocked = False
         self._open = True
         function.readiness.add(socket, self)
@@ -106,7 +111,7 @@ class VicQueuePair(QueuePair):
     @property
     def busy(self) -> bool:
         """Whether there is work to go on with that the socket will not tell of."""
-        return bool(self._early and self._buffers) or bool(self._sends and not self._blocked)
+        return bool(self._sends) and not self._blocked
 
     def post_send(
         self,
@@ -186,32 +191,39 @@ class VicQueuePair(QueuePair):
             self._queue.add(done)
 
     def receive(self, most: int) -> None:
-        """Put up to about `most` packets into the buffers that are posted."""
-        while most > 0 and self._buffers:
-            if not self._early and not self._take_run():
-                return
-            while self._early and self._buffers:
-                self._deliver(*self._early.popleft())
-                most -= 1
+        """Take in about `most` packets that have arrived, or all in the virtual world.
 
-    def _take_run(self) -> bool:
-        """Take from the socket what has arrived, a run at a time; false when there is nothing."""
+        Once no buffer is left all go: what has arrived is lost.
+        """
+        every = self._function.nic.network.virtual
+        left = most + self.receive_depth  # a flood does not hold the rank for ever
+        while left > 0 and (most > 0 or every or not self._buffers):
+            count = self._take_run()
+            if not count:
+                return
+            most -= count
+            left -= count
+
+    def _take_run(self) -> int:
+        """Take from the socket what has arrived, a run at a time; returns how many packets."""
         room = self._function.room
         try:
             found = self._socket.receive_run_into(room)
         except LinkError as problem:
             self._function.nic.failed(problem)
-            return False
+            return 0
         if found is None:
-            return False
+            return 0
         total, size, sender = found
-        if len(self._buffers) * size < total:  # they outlive this read
-            room = memoryview(bytes(room[:total]))
         starts = range(0, total, size) if size else (0,)
-        self._early.extend((room[at : min(at + size, total)], sender) for at in starts)
-        return True
+        for at in starts:
+            self._deliver(room[at : min(at + size, total)], sender)
+        return len(starts)
 
     def _deliver(self, packet: memoryview, sender: Address) -> None:
+        if not self._buffers:
+            self.dropped += 1
+            return
         buffer, context = self._buffers.popleft()
         size = min(len(packet), len(buffer))
         buffer[:size] = packet[:size]
@@ -227,7 +239,6 @@ class VicQueuePair(QueuePair):
         for _, context in self._buffers:
             self._queue.add(Completion(Work.RECEIVE, Status.FLUSHED, context, 0, None))
         self._buffers.clear()
-        self._early.clear()
         self._function.readiness.remove(self._socket)
         self._socket.close()
         self._function.pairs.remove(self)

@@ -16,7 +16,7 @@ entry itself and the caller has them back when `post_send` returns.
 without it: a device takes many entries at once more cheaply than one at a time.
 
 **Unreliable**: a message may be lost, repeated or overtaken, and altered where the wire has no
-checksum. One for which no receive buffer is posted waits where the device has room, or is lost.
+checksum. One for which no receive buffer is posted is lost; a device that knows counts it.
 That a send completed means that the device has let go of the buffer, and nothing else.
 
 Source: seed usnic-btl-design-notes (channels, libfabric abstractions); reference usnic.md 3, 20.
@@ -108,6 +108,7 @@ class QueuePair:
         receive_depth: work entries of the receive queue.
         max_message: bytes of one message at most.
         inline_max: bytes an inline send has room for.
+        dropped: messages for which no receive buffer was posted, as far as the device knows.
     """
 
     address: Address
@@ -115,6 +116,7 @@ class QueuePair:
     receive_depth: int
     max_message: int
     inline_max: int
+    dropped: int = 0
 
     def post_send(
         self,
