@@ -114,9 +114,7 @@ class UsnicComponent(BtlComponent):
             minimum=0,
         ),
         _depth("sd_num", "Entries of the data channel's send queue, at least 16."),
-        _depth(
-            "rd_num", "Receive buffers of the data channel; the NIC drops what arrives beyond."
-        ),
+        _depth("rd_num", "Receive buffers of the data channel; the NIC drops what arrives beyond."),
         _depth("prio_sd_num", "Entries of the priority channel's send queue, at least 16."),
         _depth(
             "prio_rd_num",
