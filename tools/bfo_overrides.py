@@ -5,7 +5,7 @@
     python tools/bfo_overrides.py Sending.unknown   both texts of those whose name has this, as diff
 
 `+` adds to what ob1 does (it calls ob1's method), `=` takes its place. Source: seed
-bfo-design, section 11.
+bfo (11).
 """
 
 from __future__ import annotations

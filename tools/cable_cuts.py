@@ -355,7 +355,7 @@ class Promise(NamedTuple):
 
 
 def promises(trials: Sequence[dict[str, Any]], alone: Sequence[float]) -> list[Promise]:
-    """Those that these cuts say something about. Source: reference users.md 4.3."""
+    """Those that these cuts say something about; the limits are our own."""
     told = [1000 * trial["pause"] for trial in trials if trial["kind"] != "hole"]
     silent = [1000 * trial["pause"] for trial in trials if trial["kind"] == "hole"]
     rates = [rate for trial in trials for rate in trial.get("goodput", ())]

@@ -23,7 +23,7 @@ from typing import Any
 
 from sweep import ROOT, commit_name
 
-EACH = 50  # seed: what issue and design ask for: fifty of each at random moments
+EACH = 50  # arbitrary: fifty of each, at random moments
 TESTS = {"ssh": "test_by_ssh", "slurm": "test_in_an_allocation", "srun": "test_by_srun_alone"}
 NAMES = {"ssh": "ompy-run by ssh", "slurm": "ompy-run by Slurm", "srun": "srun alone"}
 

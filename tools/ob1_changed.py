@@ -5,8 +5,7 @@
     python tools/ob1_changed.py --accept    bfo has been reviewed: this is the state from now on
 
 bfo fills seams of ob1 and relies on how ob1 behaves around them, so whoever changes ob1 reads
-bfo's README and its overrides (`tools/bfo_overrides.py`), and accepts. Source: seed bfo-design,
-section 11.
+bfo's README and its overrides (`tools/bfo_overrides.py`), and accepts. Source: seed bfo (11).
 """
 
 from __future__ import annotations

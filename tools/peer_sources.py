@@ -9,7 +9,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-VERSION = "4.1.2"  # reference mpi4py.md: the version everything was measured with
+VERSION = "4.1.2"  # the version that everything was measured with
 CACHE = Path(__file__).resolve().parent.parent / "build" / "peer-sources"
 
 

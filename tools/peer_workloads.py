@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from mpi4py import MPI
 
-# NumPy asks for huge pages from here on (reference performance.md, 3d), and the kernel copies
+# NumPy asks for huge pages from here on (reference performance.md 3d), and the kernel copies
 # from them two to three times as fast: every size is measured in memory of one kind
 HUGE: Final = 4 << 20
 WARM_UP: Final = 5  # arbitrary: connections are made, pages are touched

@@ -1,6 +1,7 @@
 """Fragment x fault x moment x protocol: which combinations there can be, and a world for each.
 
-Source: reference users.md 4.3.
+Source: reference openmpi.md 3.3 and 4.5 for the fragments, 3.5 for the protocols; faults and
+moments are ours.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The seed's pseudo-code of protocol selection, line for line, with nothing of ob1's in it.
 
-Source: seed ob1-protocols, Protocol Selection; for the receiver step C of the rendezvous protocols
+Source: seed ob1 (Protocol Selection); for the receiver step C of the rendezvous protocols
 and reference openmpi.md 3.6.
 """
 

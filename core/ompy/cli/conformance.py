@@ -18,7 +18,7 @@ from ompy.mca.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from ompy.frameworks.btl import BtlComponent
 
-DOES_NOT_CONFORM: Final = 1  # exit codes; reference ecosystem.md 3: 2 is for the command line
+DOES_NOT_CONFORM: Final = 1  # exit codes; 2 is for the command line, as click has it
 NOT_THERE: Final = 2
 
 

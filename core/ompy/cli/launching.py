@@ -36,7 +36,7 @@ NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
 NOT_FOUND: Final = 127  # as a shell has it
 OPEN_MPI_PREFIX: Final = "OMPI_MCA_"  # reference openmpi.md 1.7
-DEFAULT_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"  # reference ecosystem.md 6.1
+DEFAULT_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"  # as Kubernetes' mpi-operator sets it
 
 _form = TEXT  # in which people are told something, as `speak` has set it last
 

@@ -1,7 +1,7 @@
 """The bytes of a buffered send: the user's memory first, a copy of it afterwards.
 
 The PML sends the first fragment straight from the user's memory and has the rest kept (seed
-ob1-protocols, Buffered Pipeline, step A). The floor above owns the attached buffer: it lends
+ob1 (Buffered Pipeline), step A). The floor above owns the attached buffer: it lends
 the memory for the copy and takes it back when the request is complete.
 """
 

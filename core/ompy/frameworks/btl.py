@@ -51,7 +51,7 @@ keeps the obligations: another path may do. The module goes on trying to mend it
 once it is to be trusted again says so by `ErrorCallback.healed`. Until then `send` over it is
 `UNREACHABLE`. `ERROR_FATAL` says that the peer itself is gone, or that nothing can be mended.
 
-`ompy.conformance` tests all of this. Source: reference openmpi.md 3.11 to 3.13, seed ob1-protocols.
+`ompy.conformance` tests all of this. Source: reference openmpi.md 3.11 to 3.13, seed ob1.
 """
 
 from __future__ import annotations

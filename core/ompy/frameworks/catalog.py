@@ -309,7 +309,7 @@ CATALOG: Final = (
             Parameter(
                 "start_timeout_ms",
                 "int",
-                60_000,  # arbitrary: for slow logins; reference ecosystem.md 6.3: 0.9 s
+                60_000,  # arbitrary: for slow logins; measured: ssh takes 0.9 s
                 "How long agents on other hosts may take to be ready.",
                 level=5,
                 unit="ms",

@@ -22,7 +22,7 @@ peer's segment, and the API has checked that they lie in it. Local memory may be
 **Threads.** Modes SEQ and PARSYNC have one caller at a time. In PAR several threads may be in any
 of these calls, and handlers of several messages run at once.
 
-Source: reference gasnet.md 1, 2; seed gasnet-gemini-aries-conduit.
+Source: reference gasnet.md 1, 2; seed gasnet.
 """
 
 from __future__ import annotations

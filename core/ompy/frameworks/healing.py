@@ -21,8 +21,8 @@ ten small datagrams a second.
 `hold * (2 ** (penalty - 1) - 1)`: nothing for the first break, `hold` for a second one at once,
 three times that for a third, at most `hold_max` (after RFC 2439's route flap damping).
 
-Source: issue list of comparable systems in reference users.md, section 7 (link announced up too
-early, reconnect storms); design.md section 7.
+Source: what went wrong elsewhere: a link announced too early (kvcache-ai/Mooncake#2960 on GitHub),
+storms of connections after an outage (#3299 there).
 """
 
 from __future__ import annotations

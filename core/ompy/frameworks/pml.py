@@ -21,7 +21,7 @@ One PML is selected, by priority. *Wrappers* then put themselves around it, as O
 changes nothing on the wire, so ranks with it and ranks without it work together, and the name
 that peers compare stays that of the PML inside.
 
-Source: reference openmpi.md 3.1 and 3.2, seed ob1-protocols.rst; wrappers 1.4.9.
+Source: reference openmpi.md 3.1 and 3.2, seed ob1; wrappers 1.4.9.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # that its caller waits for
 API: Final[ApiVersion] = (2, 4)
 
-# communication modes; seed: standard, buffered, synchronous and ready
+# communication modes; seed ob1: standard, buffered, synchronous and ready
 STANDARD: Final = 0
 BUFFERED: Final = 1
 SYNCHRONOUS: Final = 2

@@ -3,7 +3,7 @@
 One event for each time a path to a peer broke, on the rank that noticed. It is told when that
 happens and once more when the path is healed; at the end of the job all of them are the report.
 
-Source: design.md section 7; seed bfo-design, section 2.
+Source: seed bfo (2).
 """
 
 from __future__ import annotations

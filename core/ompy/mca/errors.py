@@ -13,7 +13,7 @@ class UsageError(Exception):
         exit_code: what a command line ends with.
     """
 
-    exit_code = 2  # reference ecosystem.md 3: errors on the command line exit 2
+    exit_code = 2  # as click, argparse and most commands end on a wrong command line
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))

@@ -47,7 +47,7 @@ BASE: Final = "base"  # reference openmpi.md 1.1: in place of a component, the f
 LAYERS: Final = ("mpi_", "opal_")  # reference openmpi.md 3.9: names that belong to no framework
 # How environment variables begin that users of other systems know, with the framework whose
 # components have them as synonyms. They set a parameter under this very name, and components of
-# that framework may have one in common (seed gasnet-gemini-aries-conduit).
+# that framework may have one in common (seed gasnet).
 KNOWN_ELSEWHERE: Final[Mapping[str, str]] = {
     "GASNET_": "conduit",
     "GASNETC_": "conduit",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-# seed usnic-btl-design-notes: a peer may have 4096 packets under way. This is room for each of them
+# seed usnic: a peer may have 4096 packets under way. This is room for each of them
 # to be overtaken by all others, and by as many ACKs, or by all of them once more
 ROOM: Final = 8192
 _BYTES: Final = ROOM // 8

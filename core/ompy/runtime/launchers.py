@@ -67,7 +67,7 @@ def membership(environment: Mapping[str, str]) -> Membership | None:
 
 
 def _slurm(environment: Mapping[str, str]) -> Membership | None:
-    """A task of a step. A batch script itself has no step (reference ecosystem.md 6.1)."""
+    """A task of a step. A batch script itself has no step (Slurm's srun(1))."""
     size = _number(environment, "SLURM_STEP_NUM_TASKS")
     if "SLURM_PROCID" not in environment or size < 2:
         return None

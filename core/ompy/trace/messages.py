@@ -18,7 +18,7 @@ SEND: Final = "send"
 RECEIVE: Final = "receive"
 FIRST: Final = ("MATCH", "RNDV", "RGET")  # headers that begin a message
 NOTIFY: Final = "RNDVRESTARTNOTIFY"
-# what is said between two tries to bring a message over; source: seed bfo-design
+# what is said between two tries to bring a message over; source: seed bfo
 DANCE: Final = (NOTIFY, "RECVERRNOTIFY", "RNDVRESTARTACK", "RNDVRESTARTNACK")
 BROKE: Final = ("RAIL", "broke")  # an event, and what it tells of
 

@@ -4,7 +4,7 @@ The vocabulary is the seed's: names of headers, letters of steps. Points are in 
 and to no scale. An arrival never stands above its sending: where clocks or the moment of
 recording say otherwise, the order of cause and effect wins.
 
-Source of the letters: seed ob1-protocols, Protocol Details.
+Source of the letters: seed ob1 (Protocol Details).
 """
 
 from __future__ import annotations

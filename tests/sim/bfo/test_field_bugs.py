@@ -1,4 +1,7 @@
-"""What went wrong in comparable systems (reference users.md, section 7), one by one.
+"""What went wrong in comparable systems (public threads), one by one.
+
+freenet/freenet-core#4694, kvcache-ai/Mooncake#2960, NVIDIA/nccl#2157 and ROCm/rocm-systems#6145
+on GitHub; the tests say which.
 
 Here over bfo as a whole. What the single BTLs have of it: a link announced too early and reconnect
 storms in `tests/sim/tcp/test_failover.py`, the machine that holds back what flaps in

@@ -12,7 +12,7 @@ from ompy_components.conduit.gni.parameters import contradiction, ordering
 
 from tests.support.conduit_parameters import CATALOG, NAMES, registry, values
 
-# seed: variable, parameter, default, least and largest value
+# seed gasnet: variable, parameter, default, least and largest value
 TABLE: tuple[tuple[str, str, object, int | None, int | None], ...] = (
     ("GASNET_NETWORKDEPTH", "networkdepth", 12, 1, None),
     ("GASNET_GNI_NUM_PD", "num_pd", 512, 1, None),

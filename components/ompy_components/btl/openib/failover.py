@@ -8,7 +8,7 @@ the eager ring is delivered, what failed and what had not been posted is complet
 order it was accepted, and the queue pairs are given back. Then the endpoint may connect anew, when
 `ompy.frameworks.healing` says so or the peer asks for it.
 
-Source: reference openmpi.md 5.7 and 4.15, seed bfo-design section 9.
+Source: reference openmpi.md 5.7 and 4.15, seed bfo (9).
 """
 
 from __future__ import annotations

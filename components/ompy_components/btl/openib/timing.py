@@ -50,7 +50,7 @@ class Limits(NamedTuple):
     warnings: tuple[str, ...]
 
     def timing(self, *, shared: bool) -> Timing:
-        """Of one queue pair. With credits the receiver is always ready (reference 5.3)."""
+        """Of one queue pair. By credits the receiver is always ready (reference openmpi.md 5.3)."""
         rnr_retry = self.rnr_retry if shared else 0
         return Timing(self.timeout, self.retry_count, rnr_retry, self.rnr_timer)
 

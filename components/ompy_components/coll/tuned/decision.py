@@ -8,8 +8,8 @@ its manual, "Tuning Collectives").
 Where ranks share cores, what counts is how many messages there are in all and how long a chain of
 ranks has to be woken one after the other; else it is the number of steps.
 
-The numbers of the algorithms are Open MPI's (reference openmpi.md names none; its manual's tables
-do), those from 100 on are ompy's own.
+The numbers of the algorithms are Open MPI's (the tables of its manual), those from 100 on
+are ompy's own.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class SshPlm(CommandPlm):
         Parameter(
             "priority",
             "int",
-            10,  # reference openmpi.md 1.2: rsh is the last resort of Open MPI's plm too
+            10,  # reference openmpi.md 2.4: rsh is the last resort of Open MPI's plm too
             "Which plm component is asked first; the highest is.",
             level=9,
             unit="points",

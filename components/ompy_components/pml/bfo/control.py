@@ -1,6 +1,6 @@
 """Control messages that are told of when they fail.
 
-Source: seed bfo-design, sections 7 and 8.
+Source: seed bfo (7, 8).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ is a no-op that changes nothing: the news of a generation that is over.
                ACKNOWLEDGED --RESTART--> FLOWING
                FLOWING, REPORTED --RESTART--> REPLACING --DRAINED--> FLOWING
 
-Source: seed bfo-design, section 8; reference openmpi.md 4.7.
+Source: seed bfo (8); reference openmpi.md 4.7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The receiver's half of get: one that fails with its rail has the message begun anew.
 
-Source: seed bfo-design, section 6; reference openmpi.md 4.6.
+Source: seed bfo (6); reference openmpi.md 4.6.
 """
 
 from __future__ import annotations

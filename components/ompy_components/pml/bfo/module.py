@@ -1,6 +1,6 @@
 """bfo for one rank: ob1 with parts that know what to do when something fails.
 
-Source: seed bfo-design; reference openmpi.md 4.
+Source: seed bfo; reference openmpi.md 4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sender's half of put, that knows which puts are under way.
 
-Source: seed bfo-design, section 6; reference openmpi.md 4.5.
+Source: seed bfo (6); reference openmpi.md 4.5.
 """
 
 from __future__ import annotations

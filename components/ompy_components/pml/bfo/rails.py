@@ -1,6 +1,6 @@
 """Rails that were lost and found again, and what users are told of them.
 
-Source: seed bfo-design, sections 2 and 4; reference openmpi.md 4.10.
+Source: seed bfo (2, 4); reference openmpi.md 4.10.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """FINs that say which message and which piece they are about, so that they may be sent again.
 
-Source: seed bfo-design, section 7.
+Source: seed bfo (7).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The receiver's half: duplicates are dropped, errors reported, and a restart taken for the older.
 
-Source: seed bfo-design, sections 3, 6 and 8; reference openmpi.md 4.6, 4.7 and 4.9.
+Source: seed bfo (3, 6, 8); reference openmpi.md 4.6, 4.7 and 4.9.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sender's half: what failed is sent again, or the dance is begun.
 
-Source: seed bfo-design, sections 5, 6 and 8; reference openmpi.md 4.6 and 4.7.
+Source: seed bfo (5, 6, 8); reference openmpi.md 4.6 and 4.7.
 """
 
 from __future__ import annotations

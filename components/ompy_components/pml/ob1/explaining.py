@@ -4,7 +4,7 @@ Nothing here decides. The candidate comes from `selection` and `rails`, with the
 peer. What would change it is found by asking them again with another size, mode or layout, or
 with one value of a rail or of ob1 replaced for the moment of the question.
 
-Source: seed ob1-protocols, Protocol Selection; reference openmpi.md 3.5 and 3.6.
+Source: seed ob1 (Protocol Selection); reference openmpi.md 3.5 and 3.6.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What a rail cannot get is asked for by PUT where the rail can put, else as FRAGs. The sender's half
 is small: it is told by FINs, see `Offer` and `Rdma.got`.
 
-Source: seed ob1-protocols, RDMA Direct Get steps C to G; reference openmpi.md 3.6.
+Source: seed ob1 (RDMA Direct Get), steps C to G; reference openmpi.md 3.6.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The receiver's half is `PutRequests`, the sender's `PutWrites`. One PUT message 
 piece and carries the registration of its target; one FIN tells that it is there, or with a
 negative size that it will come as FRAGs.
 
-Source: seed ob1-protocols, RDMA Direct Put steps C to I and RDMA Pipeline steps C to I;
+Source: seed ob1 (RDMA Direct Put, RDMA Pipeline), steps C to I of both;
 reference openmpi.md 3.6.
 """
 

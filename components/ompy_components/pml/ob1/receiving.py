@@ -1,6 +1,6 @@
 """The receiver's side of every protocol: match, answer, gather the fragments.
 
-Source: seed ob1-protocols (steps are named in comments), reference openmpi.md 3.1 and 3.6.
+Source: seed ob1, step by step; reference openmpi.md 3.1 and 3.6.
 """
 
 from __future__ import annotations

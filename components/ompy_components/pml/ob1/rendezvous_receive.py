@@ -10,7 +10,7 @@
 
 A message that does not fit its receive counts as not contiguous: a put must not write beyond it.
 
-Source: seed ob1-protocols, step C of every rendezvous protocol; reference openmpi.md 3.6.
+Source: seed ob1 (Rendezvous Protocols), step C of each; reference openmpi.md 3.6.
 """
 
 from __future__ import annotations

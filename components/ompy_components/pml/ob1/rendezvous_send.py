@@ -1,6 +1,6 @@
 """The sender's first fragment of a rendezvous: RNDV or RGET, with what the receiver has to know.
 
-Source: seed ob1-protocols, step A of every rendezvous protocol; reference openmpi.md 3.5.
+Source: seed ob1 (Rendezvous Protocols), step A of each; reference openmpi.md 3.5.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from ompy_components.pml.ob1.sendrequest import SendRequest
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
-# what the RNDV says of the sender's memory; seed, step A of each protocol
+# what the RNDV says of the sender's memory; seed ob1, step A of each protocol
 FLAGS = {
     RDMA_DIRECT_PUT: FLAG_CONTIG | FLAG_PIN | FLAG_SIGNAL,
     SEND_RECEIVE_PIPELINE: FLAG_SIGNAL,

@@ -12,7 +12,7 @@ from typing import Final
 from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 
-INLINE_MAX: Final = 256  # seed: btl_sendi && data_size <= 256
+INLINE_MAX: Final = 256  # seed ob1: btl_sendi && data_size <= 256
 
 
 class Protocol(Enum):

@@ -1,6 +1,6 @@
 """The sender's side: begin a message, send it eagerly, account for its fragments.
 
-Source: seed ob1-protocols (steps are named in comments), reference openmpi.md 3.5.
+Source: seed ob1, step by step; reference openmpi.md 3.5.
 """
 
 from __future__ import annotations

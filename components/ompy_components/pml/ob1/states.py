@@ -13,7 +13,7 @@ request is begun and finished.
     get:       receiver's PLANNED --STARTED--> UNDER_WAY --MOVED--> MOVED
     any:       --FAILED--> FELL_BACK: the bytes come as FRAGs
 
-Source: seed ob1-protocols, Protocol Details; reference openmpi.md 3.6.
+Source: seed ob1 (Protocol Details); reference openmpi.md 3.6.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The seed's letters skip those of the arrows in its figures. RDMA Pipeline repeat
 its second F is the FIN of a put (as in step F of RDMA Direct Put), its second H that FIN's
 arrival. They are kept as the seed has them.
 
-Source: seed ob1-protocols, Protocol Details.
+Source: seed ob1 (Protocol Details).
 """
 
 from __future__ import annotations

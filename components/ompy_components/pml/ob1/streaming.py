@@ -1,6 +1,6 @@
 """The sender's FRAGs: what the receiver's ACK asks for, shared out over rails, a few at a time.
 
-Source: seed ob1-protocols, Send/Receive Pipeline, steps E and F; reference openmpi.md 3.7.
+Source: seed ob1 (Send/Receive Pipeline), steps E and F; reference openmpi.md 3.7.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Streaming:
         return put and end - offset <= self._depth * (rail.module.max_send_size - FRAG_SIZE)
 
     def add_range(self, request: SendRequest, offset: int, length: int, flags: int = 0) -> None:
-        """Bytes to be sent as FRAGs, over the send rails by weight (reference 3.5.3).
+        """Bytes to be sent as FRAGs, over the send rails by weight (reference openmpi.md 3.5.3).
 
         Args:
             request: they are its message's.

@@ -17,7 +17,7 @@ from ompy_components.btl.openib.headers import BadFragment, Broken, Given, Queue
     ],
 )
 def test_header(tag: int, given: Given, recorded: str) -> None:
-    """Tag, messages seen, and in 16 bits: of the ring, queue, how many (reference 5.3)."""
+    """Tag, messages seen, 16 bits: of the ring, queue, how many (reference openmpi.md 5.3)."""
     assert headers.pack_header(tag, given).hex() == recorded
     assert headers.unpack_header(memoryview(bytes.fromhex(recorded))) == (tag, given)
     for size in range(4):
@@ -26,7 +26,7 @@ def test_header(tag: int, given: Given, recorded: str) -> None:
 
 
 def test_footer() -> None:
-    """24 bits of size, then the owner's byte, which comes last (reference 5.4)."""
+    """24 bits of size, then the owner's byte, which comes last (reference openmpi.md 5.4)."""
     assert headers.pack_footer(0x123456).hex() == "563412ff"
 
 
