@@ -3,7 +3,7 @@
 A scalable endpoint has several transmit contexts behind one address, each with a queue of its own;
 operations take them in turn. Otherwise one endpoint serves as transmit and receive context.
 
-Source: reference ofi.md A3; seed btl-ofi-design-notes, scalable endpoint.
+Source: reference ofi.md A3; seed ofi (scalable endpoint).
 """
 
 from __future__ import annotations

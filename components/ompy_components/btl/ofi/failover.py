@@ -9,7 +9,7 @@ Mending: HELLO asks for the generation after the last one both ends know of; who
 up what it still has of an older one and answers WELCOME. Two HELLOs that cross ask for the same. A
 peer that has had a higher one says HELLO itself when it is its turn.
 
-Source: reference ofi.md A6, openmpi.md 4.15; seed bfo-design section 9.
+Source: reference ofi.md A6, openmpi.md 4.15; seed bfo (9).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which of the infos a device offers is used.
 
-Source: reference ofi.md A2, D.4; seed btl-ofi-design-notes, component.
+Source: reference ofi.md A2, C2, C4; seed ofi (component).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEEDED: Final = {
     BtlMode.TWO_SIDED: Caps.MSG,
     BtlMode.BOTH: Caps.MSG | Caps.RMA | Caps.ATOMIC,
 }
-# seed: the modes that are supported; LOCAL, MMU_NOTIFY, RMA_EVENT and ENDPOINT are not
+# seed ofi: the modes that are supported; LOCAL, MMU_NOTIFY, RMA_EVENT and ENDPOINT are not
 OFFERED: Final = MrMode.ALLOCATED | MrMode.PROV_KEY | MrMode.VIRT_ADDR
 STOCK: Final = "stock"
 # reference ofi.md A0.1: what Open MPI excludes; what is on top of ofi_rxm as well

@@ -9,7 +9,7 @@ is posted; the provider decides all the same.
 A key that is ours to choose is a keyed hash of the job's key: nobody else can guess it, and who
 can reach the endpoint cannot use memory without it.
 
-Source: reference ofi.md A4; seed btl-ofi-design-notes, memory registration.
+Source: reference ofi.md A4; seed ofi (memory registration).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A module has two. The priority channel is short and has small packets, so that what is on it gets
 through fast: ACKs and tiny fragments. All else goes over the data channel.
 
-Source: seed usnic-btl-design-notes (channels); reference usnic.md 3.
+Source: seed usnic (channels); reference usnic.md 3.
 """
 
 from __future__ import annotations

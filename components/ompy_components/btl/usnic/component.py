@@ -160,7 +160,7 @@ class UsnicComponent(BtlComponent):
         Parameter(
             "retrans_timeout",
             "int",
-            100_000,  # seed: 100 ms
+            100_000,  # seed usnic: 100 ms
             "How long a packet waits for its ACK before it is sent again for the first time.",
             level=5,
             unit="us",
@@ -188,7 +188,7 @@ class UsnicComponent(BtlComponent):
         Parameter(
             "ack_delay",
             "int",
-            50,  # seed: 50 us
+            50,  # seed usnic: 50 us
             "How long an ACK waits for a packet it can go with.",
             level=5,
             unit="us",

@@ -96,7 +96,7 @@ class UsnicEndpoint(Endpoint):
     def sendable(self) -> bool:
         """Ready to send: something to send, credits, and an open window.
 
-        Source: seed usnic-btl-design-notes (sending).
+        Source: seed usnic (sending).
         """
         return bool(self.queue) and self.credits > 0 and self.reliability.window_open
 

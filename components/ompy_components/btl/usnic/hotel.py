@@ -6,7 +6,7 @@ so a full hotel is a mistake of whoever counts the guests. Free rooms are taken 
 
 It keeps no time: whoever owns it tells it what time it is, and asks when the next stay ends.
 
-Source: seed usnic-btl-design-notes (reliability); reference usnic.md 11.
+Source: seed usnic (reliability); reference usnic.md 11.
 """
 
 from __future__ import annotations

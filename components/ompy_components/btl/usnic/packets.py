@@ -4,7 +4,7 @@ A small fragment fits one packet and owns it: the PML writes where the packet's 
 registered memory. A large one has its bytes in memory of its own; each chunk of it takes a
 packet when it is sent, and gives it back when that is acknowledged and off the send queue.
 
-Source: seed usnic-btl-design-notes (nomenclature, fragment sending).
+Source: seed usnic (nomenclature, fragment sending).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ touches anything, and keeps no copy. When all is there, or could not be put ther
 a small fragment under the tag DONE: a put is complete when that is here, so that one which was
 refused is told apart from one which was not.
 
-Source: seed usnic-btl-design-notes (usnic_put, RDMA emulation); the answer is ours.
+Source: seed usnic (usnic_put, RDMA emulation); the answer is ours.
 """
 
 from __future__ import annotations

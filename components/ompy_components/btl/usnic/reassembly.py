@@ -4,7 +4,7 @@ There are never more of them than packets fit the window, as each has one there 
 Open MPI has 2048 slots instead and drops chunks whose slot is taken; a sender that may send little
 could then wait for ever for the ACK of a chunk that has to wait for others of its own.
 
-Source: seed usnic-btl-design-notes (receive dataflow); reference usnic.md 13.
+Source: seed usnic (receive dataflow); reference usnic.md 13.
 """
 
 from __future__ import annotations

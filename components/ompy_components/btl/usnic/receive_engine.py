@@ -7,7 +7,7 @@ fragment, which is handed over when it is whole.
 The fast path takes one packet from the priority channel and hands it over before anything is noted
 about it; the bookkeeping is done in the next round, and that one is never fast.
 
-Source: seed usnic-btl-design-notes (receive dataflow, fast receive optimization).
+Source: seed usnic (receive dataflow, fast receive optimization).
 """
 
 from __future__ import annotations

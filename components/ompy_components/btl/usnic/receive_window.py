@@ -3,7 +3,7 @@
 Packets are handed on as they come, in any order; the window only sees to it that each is taken
 once.
 
-Source: seed usnic-btl-design-notes (reliability); reference usnic.md 9.
+Source: seed usnic (reliability); reference usnic.md 9.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ oldest segment waits in vain the path is in doubt, and the owner finds out what 
 Where the tries are limited, a segment that has been posted too often ends the connection only when
 nobody knows that the path is alive.
 
-Source: seed usnic-btl-design-notes (reliability); reference usnic.md 9 to 11. Ours: back-off,
+Source: seed usnic (reliability); reference usnic.md 9 to 11. Ours: back-off,
 limit, the rule about bursts, the age a segment must have before an ACK resends it. RFC 6298 (how
 long a stay is), RFC 6582 (losses of one window, duplicate ACKs).
 """
@@ -76,10 +76,10 @@ class Limits:
     """
 
     window: int = WINDOW
-    retrans_timeout: int = 100_000 * US  # seed: 100 ms
+    retrans_timeout: int = 100_000 * US  # seed usnic: 100 ms
     retrans_timeout_max: int = 2_000_000 * US  # arbitrary: a healed path is found within 2 s
     retries_max: int = 15  # arbitrary: with the two numbers above 25.1 s in all
-    ack_delay: int = 50 * US  # seed: 50 us
+    ack_delay: int = 50 * US  # seed usnic: 50 us
     first_allowance: int = FIRST
     congestion_control: bool = True
     chance_loss: float = CHANCE_LOSS

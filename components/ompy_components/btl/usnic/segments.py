@@ -70,7 +70,7 @@ class ResendList:
     Connections take turns in the order they got here. Of one connection the segment with the lowest
     number comes first, as all behind it wait for its ACK.
 
-    Source: seed usnic-btl-design-notes (sending): the list is the module's, not an endpoint's.
+    Source: seed usnic (sending): the list is the module's, not an endpoint's.
     """
 
     __slots__ = ("_segments",)

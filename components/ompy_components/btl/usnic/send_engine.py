@@ -10,7 +10,7 @@
 
 A fast send does not wait for that: a tiny fragment goes inline when nearly all credits are there.
 
-Source: seed usnic-btl-design-notes (sending); reference usnic.md 7, 8.
+Source: seed usnic (sending); reference usnic.md 7, 8.
 """
 
 from __future__ import annotations

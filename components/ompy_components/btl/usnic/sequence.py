@@ -10,7 +10,7 @@ from typing import Final
 
 SPACE: Final = 1 << 16  # reference usnic.md 9: sequence numbers have 16 bits
 HALF: Final = SPACE >> 1
-WINDOW: Final = 4096  # seed usnic-btl-design-notes: entries of an endpoint's send window
+WINDOW: Final = 4096  # seed usnic: entries of an endpoint's send window
 
 assert WINDOW < HALF, "a number in the window must compare right with every other one in it"
 assert SPACE % WINDOW == 0, "a number's slot must not jump where the numbers wrap"

@@ -8,7 +8,7 @@
 A segment whose timer runs is IN_HOTEL, and only such a one. A pair that is not in the table is an
 error of ours: what a peer can do leads to events that are in it.
 
-Source: seed usnic-btl-design-notes (reliability).
+Source: seed usnic (reliability).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Records come in the order in which they are asked for, which begins behind the own rank so that not
 everybody asks for the same one first; each says whose it is, and is put where it belongs.
 
-Source: seed gasnet-gemini-aries-conduit (Initialization); reference gasnet.md 4.
+Source: seed gasnet (Initialization); reference gasnet.md 4.
 """
 
 from __future__ import annotations

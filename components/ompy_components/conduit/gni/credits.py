@@ -3,7 +3,7 @@
 A rank has so many credits for each peer. A request takes one; its reply brings it back, or the
 hidden message that stands for the reply. They never become fewer than none or more than there were.
 
-Source: seed gasnet-gemini-aries-conduit (Active Message design); reference gasnet.md 5.2.
+Source: seed gasnet (Active Message design); reference gasnet.md 5.2.
 """
 
 from __future__ import annotations

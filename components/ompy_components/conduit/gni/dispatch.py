@@ -3,7 +3,7 @@
 What cannot be sent now waits in line: a line for each peer, so that its messages keep their order.
 Lines are short, because what is in them has a credit, its own or that of the request it answers.
 
-Source: seed gasnet-gemini-aries-conduit (Active Message design, smsg_cq_handle).
+Source: seed gasnet (Active Message design, smsg_cq_handle).
 """
 
 from __future__ import annotations

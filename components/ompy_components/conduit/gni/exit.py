@@ -1,6 +1,6 @@
 """The end of a job: all ranks learn the largest exit code, or the launcher ends them.
 
-Source: seed gasnet-gemini-aries-conduit (Exit protocol); reference gasnet.md 8.
+Source: seed gasnet (Exit protocol); reference gasnet.md 8.
 """
 
 from __future__ import annotations

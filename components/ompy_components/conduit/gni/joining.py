@@ -1,6 +1,6 @@
 """How a rank comes by its NIC, its endpoints and its mailboxes.
 
-Source: seed gasnet-gemini-aries-conduit (Overview, Initialization); reference gasnet.md 4.
+Source: seed gasnet (Overview, Initialization); reference gasnet.md 4.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class _Smsg:
         self._credit = 2 * values.networkdepth + size.bit_length()
         self._each = domain.smsg_mailbox_size(self._credit, MESSAGE_SIZE)
         self.size = max(1, len(peers)) * self._each
-        depth = values.message_events or size * 2 * values.networkdepth * 2  # gasnet.md 5.3
+        # reference gasnet.md 5.3
+        depth = values.message_events or size * 2 * values.networkdepth * 2
         resources.message_queue = domain.completion_queue(depth)
         domain.mailbox_queue(resources.message_queue)
         self.handle = segment.register(domain, memoryview(bytearray(self.size)), resources.ordering)

@@ -5,7 +5,7 @@ is the rank's own, so that threads in MPI and pollers of the engine are kept out
 none.
 No thread has the lock of a queue and asks for the NIC's.
 
-Source: seed gasnet-gemini-aries-conduit (Locking).
+Source: seed gasnet (Locking).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every environment variable of the seed is a parameter here, and its own name a s
 both conduits have. Compile-time settings of the original are parameters too. The two have one list;
 `DIFFERENCES` is where they differ.
 
-Source: seed gasnet-gemini-aries-conduit (Recognized environment variables, Optional compile-time
+Source: seed gasnet (Recognized environment variables, Optional compile-time
 settings); reference gasnet.md 7.
 """
 
@@ -16,9 +16,9 @@ from typing import Final
 from ompy.frameworks.nic.gni import Ordering
 from ompy.mca.parameter import Flag, Parameter, Scope, Synonym, Values
 
-KIBI: Final = 1024  # seed: what it writes K for
-FMA_MAX: Final = 16 * KIBI  # seed: most of the cutovers from FMA to RDMA
-BOUNCE_MAX: Final = 32 * KIBI  # seed: most of the cutovers from bounce buffers to registration
+KIBI: Final = 1024  # seed gasnet: what it writes K for
+FMA_MAX: Final = 16 * KIBI  # seed gasnet: most of the cutovers from FMA to RDMA
+BOUNCE_MAX: Final = 32 * KIBI  # seed gasnet: most of those from bounce buffers to registration
 OLD_PREFIX: Final = "GASNETC_"  # reference gasnet.md 7: of the names before March 2013
 
 DIFFERENCES: Final[Mapping[str, Mapping[str, object]]] = {
@@ -121,12 +121,12 @@ def _messages() -> tuple[Parameter, ...]:
         Parameter(
             "networkdepth",
             "int",
-            12,  # seed
+            12,  # seed gasnet
             "Active message requests that may be under way to each peer: its buffers for them.",
             level=4,
             unit="messages",
             synonyms=_names("GASNET_NETWORKDEPTH"),
-            minimum=1,  # seed
+            minimum=1,  # seed gasnet
             maximum=4096,  # arbitrary: 5 MiB of mailboxes for each peer
         ),
         Parameter(
@@ -142,7 +142,7 @@ def _messages() -> tuple[Parameter, ...]:
         Parameter(
             "use_spinlock",
             "bool",
-            False,  # seed: GASNETC_USE_SPINLOCK
+            False,  # seed gasnet: GASNETC_USE_SPINLOCK
             "Whether threads wait for the NIC's lock by trying again and again.",
             level=7,
             synonyms=(Synonym("GASNETC_USE_SPINLOCK"),),
@@ -157,7 +157,7 @@ def _transfers() -> tuple[Parameter, ...]:
         Parameter(
             "bounce_size",
             "size_t",
-            256 * KIBI,  # seed
+            256 * KIBI,  # seed gasnet
             "Memory for bounce buffers, each as large as the larger of the two cutovers.",
             level=4,
             unit="bytes",
@@ -167,7 +167,7 @@ def _transfers() -> tuple[Parameter, ...]:
         Parameter(
             "mem_consistency",
             "string",
-            "relaxed",  # seed
+            "relaxed",  # seed gasnet
             "In which order what is put into a segment can be seen there.",
             level=4,
             synonyms=_names("GASNET_GNI_MEM_CONSISTENCY"),
@@ -180,7 +180,7 @@ def _transfers() -> tuple[Parameter, ...]:
         Parameter(
             "memreg",
             "int",
-            16,  # seed
+            16,  # seed gasnet
             "Temporary registrations of memory outside the segment at a time; 0: as many as the "
             "NIC gives.",
             level=4,
@@ -196,7 +196,7 @@ def _posts() -> tuple[Parameter, ...]:
         Parameter(
             "num_pd",
             "int",
-            512,  # seed
+            512,  # seed gasnet
             "Post descriptors: messages and transfers of a rank that may be under way at a time.",
             level=4,
             unit="descriptors",
@@ -222,7 +222,7 @@ def _bursts() -> tuple[Parameter, ...]:
         Parameter(
             "smsg_burst",
             "int",
-            20,  # seed: SMSG_BURST
+            20,  # seed gasnet: SMSG_BURST
             "Events of arriving short messages that are taken at once.",
             level=7,
             unit="events",
@@ -240,7 +240,7 @@ def _bursts() -> tuple[Parameter, ...]:
         Parameter(
             "poll_burst",
             "int",
-            10,  # seed: gasnetc_poll_burst
+            10,  # seed gasnet: gasnetc_poll_burst
             "Completions of transfers that are taken at once.",
             level=7,
             unit="events",
@@ -253,7 +253,7 @@ def _cutover(way: str) -> Parameter:
     return Parameter(
         f"{way}_fma_rdma_cutover",
         "size_t",
-        4 * KIBI,  # seed
+        4 * KIBI,  # seed gasnet
         f"Largest {way} that the processor does (FMA); larger ones the NIC's engine does (BTE).",
         level=4,
         unit="bytes",
@@ -266,7 +266,7 @@ def _bounce_cutover(way: str) -> Parameter:
     return Parameter(
         f"{way}_bounce_register_cutover",
         "size_t",
-        8 * KIBI,  # seed
+        8 * KIBI,  # seed gasnet
         f"Largest {way} outside the segment that goes by a bounce buffer; for larger ones the "
         "memory is registered.",
         level=4,
@@ -281,7 +281,7 @@ def _segments() -> tuple[Parameter, ...]:
         Parameter(
             "physmem_pinnable_ratio",
             "double",
-            0.80,  # seed
+            0.80,  # seed gasnet
             "Share of a host's memory that the segments of its ranks may take together.",
             level=4,
             unit="ratio",
@@ -303,7 +303,7 @@ def _segments() -> tuple[Parameter, ...]:
         Parameter(
             "physmem_noprobe",
             "bool",
-            False,  # seed
+            False,  # seed gasnet
             "Whether to believe the computed size of the segment, and not try to map it.",
             level=5,
             synonyms=_names("GASNET_PHYSMEM_NOPROBE"),

@@ -6,7 +6,7 @@
 All zero is the valid initial state. Nothing of the NIC is used. A ring has room for all that the
 contract of `Transport` lets a peer have under way, so sending never fails for long.
 
-Source: seed gasnet-gemini-aries-conduit (Active Message design); reference gasnet.md 5.2.
+Source: seed gasnet (Active Message design); reference gasnet.md 5.2.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ nothing:
         if not self.poll_local():
             resources.yield_()
 
-Source: seed gasnet-gemini-aries-conduit (Initialization, Locking).
+Source: seed gasnet (Initialization, Locking).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 All of it is one piece of memory that peers of the host can map, and one registration.
 
-Source: seed gasnet-gemini-aries-conduit (PHYSMEM); reference gasnet.md 4.
+Source: seed gasnet (Recognized environment variables); reference gasnet.md 4.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each rank's segment lies in a region (`Network.region`). The others map it, and see by some random
 bytes at a place of the owner's choice that it is the memory that is meant.
 
-Source: seed gasnet-gemini-aries-conduit (PSHM); reference gasnet.md 2, 4.
+Source: seed gasnet (Active Message design); reference gasnet.md 2, 4.
 """
 
 from __future__ import annotations

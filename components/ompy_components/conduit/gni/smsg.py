@@ -5,7 +5,7 @@ several. So its peer goes to the work queue, which has it at most once, and its 
 taken until there is none. After each one more events are read, so that events are read as fast
 as messages, and their queue does not fill. If events were lost all the same everybody is looked at.
 
-Source: seed gasnet-gemini-aries-conduit (smsg_cq_handle); reference gasnet.md 5.3.
+Source: seed gasnet (smsg_cq_handle); reference gasnet.md 5.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Event queues, which lose events when they are full.
 
-Source: seed gasnet-gemini-aries-conduit (Event Processing); reference gasnet.md 5.3.
+Source: seed gasnet (Event Processing); reference gasnet.md 5.3.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class GniComponent(NicComponent):
         Parameter(
             "registrations",
             "int",
-            128,  # arbitrary: the seed says that there are few
+            128,  # arbitrary: seed gasnet says that there are few
             "Pieces of memory a rank may have registered at a time.",
             level=5,
             unit="registrations",
@@ -53,7 +53,7 @@ class GniComponent(NicComponent):
             "Bytes of a short message at most.",
             level=5,
             unit="bytes",
-            minimum=128,  # seed: messages of the shared message queue have up to 128
+            minimum=128,  # seed gasnet: messages of the shared message queue have up to 128
         ),
         Parameter(
             "fabric",

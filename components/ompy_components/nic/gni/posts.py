@@ -1,6 +1,6 @@
 """Posts under way: what is done to the peer's memory, when it can be seen, and who is told.
 
-Source: seed gasnet-gemini-aries-conduit (RDMA); reference gasnet.md 3, 6.8.
+Source: seed gasnet (RDMA); reference gasnet.md 3, 6.8.
 """
 
 from __future__ import annotations

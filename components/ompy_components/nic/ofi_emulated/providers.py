@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from ompy.frameworks.nic.fabric import Caps, Hints, MrMode, Progress
 
-BASIC: Final = MrMode.VIRT_ADDR | MrMode.ALLOCATED | MrMode.PROV_KEY  # seed: Memory Registration
+# seed ofi (Memory Registration)
+BASIC: Final = MrMode.VIRT_ADDR | MrMode.ALLOCATED | MrMode.PROV_KEY
 RMA: Final = Caps.RMA | Caps.READ | Caps.WRITE | Caps.REMOTE_READ | Caps.REMOTE_WRITE
 MESSAGES: Final = Caps.MSG | Caps.SEND | Caps.RECV
 # what a caller has to do with calls that the interface does not have

@@ -50,7 +50,7 @@ class VicComponent(NicComponent):
         Parameter(
             "inline_size",
             "int",
-            768,  # seed usnic-btl-design-notes: a tiny message, sent inline, has up to 768 bytes
+            768,  # seed usnic: a tiny message, sent inline, has up to 768 bytes
             "Bytes a work entry of a send queue has room for.",
             level=5,
             unit="bytes",

@@ -13,7 +13,7 @@ the end; its queues and registrations end with it.
 the device is gone for good. They wait in the device until somebody reads them. A NIC reports what
 the real device would and decides nothing: which path is dead is for the BTL to say.
 
-Source: design.md section 7; reference usnic.md 2 (devices, asynchronous events).
+Source: reference usnic.md 2 (devices, asynchronous events).
 """
 
 from __future__ import annotations

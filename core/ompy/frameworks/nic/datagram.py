@@ -19,7 +19,7 @@ without it: a device takes many entries at once more cheaply than one at a time.
 checksum. One for which no receive buffer is posted is lost; a device that knows counts it.
 That a send completed means that the device has let go of the buffer, and nothing else.
 
-Source: seed usnic-btl-design-notes (channels, libfabric abstractions); reference usnic.md 3, 20.
+Source: seed usnic (channels, libfabric abstractions); reference usnic.md 3, 20.
 """
 
 from __future__ import annotations

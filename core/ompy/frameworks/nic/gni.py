@@ -35,7 +35,7 @@ any order, but a sync flag does after all of its put (`FMA_PUT_W_SYNCFLAG`).
 **Threads.** None of the calls may be made while another one runs: users have one big lock. The
 engine gives the device its turn with the rank's lock held, so that is the one to take.
 
-Source: seed gasnet-gemini-aries-conduit (Background, RDMA, events); reference gasnet.md 3.
+Source: seed gasnet (Background, RDMA, Event Processing); reference gasnet.md 3.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from typing import Final, NamedTuple
 from ompy.frameworks.nic.base import Nic
 
 GET_ALIGNMENT: Final = 4  # reference gasnet.md 3: bytes
-MSGQ_MAX: Final = 128  # seed: bytes of a shared message queue's message
+MSGQ_MAX: Final = 128  # seed gasnet: bytes of a shared message queue's message
 RDMA_MAX: Final = (1 << 32) - 1  # reference gasnet.md 3: bytes of one block transfer
 CQ_DATA_BITS: Final = 56  # arbitrary: what fits beside an event's kind in one 64-bit entry
 

@@ -1,6 +1,6 @@
 """The pool of bounce buffers.
 
-Source: seed gasnet-gemini-aries-conduit (GASNET_GNI_BOUNCE_SIZE); reference gasnet.md 6.7.
+Source: seed gasnet (Recognized environment variables); reference gasnet.md 6.7.
 """
 
 from __future__ import annotations

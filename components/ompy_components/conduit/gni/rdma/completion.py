@@ -1,6 +1,6 @@
 """What follows when posts are complete: gasnetc_poll_local_queue.
 
-Source: seed gasnet-gemini-aries-conduit (bound_cq_handle); reference gasnet.md 6.2.
+Source: seed gasnet (bound_cq_handle); reference gasnet.md 6.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Post descriptors: what one transfer needs from its beginning to its end, and their pool.
 
-Source: seed gasnet-gemini-aries-conduit (RDMA); reference gasnet.md 6.1.
+Source: seed gasnet (RDMA); reference gasnet.md 6.1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Puts and gets of one rank over its NIC: gasnetc_rdma_{put,get}*.
 
-Source: seed gasnet-gemini-aries-conduit (RDMA, Extended API); reference gasnet.md 6.
+Source: seed gasnet (RDMA, Extended API); reference gasnet.md 6.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ompy_components.conduit.gni.rdma.registrations import TemporaryRegistration
 from ompy_components.conduit.gni.rdma.ways import BUFFERED, Place, Ways
 from ompy_components.conduit.gni.resources import Resources
 
-TRANSFER_MAX: Final = 1 << 20  # seed: bytes; larger transfers are cut
+TRANSFER_MAX: Final = 1 << 20  # seed gasnet: bytes; larger transfers are cut
 TRIES_MAX: Final = 1000  # reference gasnet.md 6.8: times the NIC may refuse a post
 SECOND: Final = 1_000_000_000  # ns
 CLOSE_WAIT: Final = 2 * SECOND  # arbitrary: the NIC tells soon what becomes of a post
@@ -168,7 +168,7 @@ class RdmaEngine:
     def _put_all_but_last(
         self, node: int, offset: int, local: memoryview
     ) -> tuple[int, memoryview]:
-        """Put what is more than one transfer, waiting for each (seed: by blocking protocol)."""
+        """Put what is more than one transfer, waiting for each, as seed gasnet (Extended API)."""
         while len(local) > TRANSFER_MAX:
             self._put_all(node, offset, local[:TRANSFER_MAX])
             offset, local = offset + TRANSFER_MAX, local[TRANSFER_MAX:]

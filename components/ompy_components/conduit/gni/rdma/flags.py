@@ -1,6 +1,6 @@
 """What is done when a post is complete, as bits of its descriptor.
 
-Source: seed gasnet-gemini-aries-conduit (bound_cq_handle); reference gasnet.md 6.1 has the numbers.
+Source: seed gasnet (bound_cq_handle); reference gasnet.md 6.1 has the numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a get is made of posts that are aligned as the NIC wants it.
 
-Source: reference gasnet.md 6.4; seed gasnet-gemini-aries-conduit (RDMA).
+Source: reference gasnet.md 6.4; seed gasnet (RDMA).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Temporary registrations: memory outside the segment, for the time of one post.
 
-Source: seed gasnet-gemini-aries-conduit (GASNET_GNI_MEMREG); reference gasnet.md 6.6.
+Source: seed gasnet (Recognized environment variables); reference gasnet.md 6.6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which way a put or get goes: by FMA or BTE, and where its local bytes are for that.
 
-Source: seed gasnet-gemini-aries-conduit (environment variables, RDMA); reference 6.3, 6.4.
+Source: seed gasnet (Recognized environment variables, RDMA); reference gasnet.md 6.3, 6.4.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from ompy.frameworks.nic.gni import GniNic
 from ompy.mca.parameter import Values
 
-IMMEDIATE_SIZE: Final = 128  # seed: bytes of a post descriptor's own buffer
+IMMEDIATE_SIZE: Final = 128  # seed gasnet: bytes of a post descriptor's own buffer
 
 
 class Place(Enum):
