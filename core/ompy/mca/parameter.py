@@ -44,7 +44,7 @@ LEVELS: Final = {
     9: "dev/all",
 }  # reference openmpi.md 1.6
 BASE: Final = "base"  # reference openmpi.md 1.1: in place of a component, the framework itself
-LAYERS: Final = ("mpi_", "opal_")  # reference openmpi.md 3.9: names that belong to no framework
+LAYERS: Final = ("mpi_", "opal_")  # reference openmpi.md 1.11: names that belong to no framework
 # How environment variables begin that users of other systems know, with the framework whose
 # components have them as synonyms. They set a parameter under this very name, and components of
 # that framework may have one in common (seed gasnet).
