@@ -1,4 +1,4 @@
-"""From the parameters and the devices to a module, with the warnings that go with it."""
+"""From the parameters and the devices to modules, with the warnings that go with it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy import outputs
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.fabric import (
     FabricDomain,
     FabricError,
@@ -17,16 +18,29 @@ from ompy.frameworks.nic.fabric import (
 from ompy.mca.component import NotAvailable
 from ompy.net.base import Interface
 
-from ompy_components.btl.ofi import modex, providers, receiving
+from ompy_components.btl.ofi import interfaces, modex, providers, receiving
 from ompy_components.btl.ofi.contexts import Contexts
 from ompy_components.btl.ofi.module import OfiModule
 from ompy_components.btl.ofi.providers import BtlMode
+from ompy_components.btl.ofi.ways import Ways
 
 if TYPE_CHECKING:
     from ompy.mca.parameter import Values
 
 REAL: Final = "libfabric"
 EMULATED: Final = "ofi_emulated"
+
+
+class Place(NamedTuple):
+    """Where a module stands.
+
+    Attributes:
+        position: among those of its rank.
+        ways: of all of them.
+    """
+
+    position: int
+    ways: Ways
 
 
 class Opened(NamedTuple):
@@ -39,6 +53,7 @@ class Opened(NamedTuple):
         interface: the network interface behind it; without an address where there is none.
         window: fragments each peer may send before they are acknowledged.
         shared_wire: others than this host's owner may listen: messages carry a MAC.
+        place: of the module among those of its rank.
     """
 
     context: RankContext
@@ -50,6 +65,7 @@ class Opened(NamedTuple):
     interface: Interface
     window: int
     shared_wire: bool
+    place: Place
 
 
 def warn(context: RankContext, text: str) -> None:
@@ -58,52 +74,98 @@ def warn(context: RankContext, text: str) -> None:
         outputs.tell(f"ompy: {text}\n", "warning", "warning")
 
 
-def module(context: RankContext, values: Values) -> OfiModule:
-    """The module; publishes what peers have to know.
+def modules(context: RankContext, values: Values) -> list[OfiModule]:
+    """The modules, one for each domain; publishes what peers have to know.
 
     Raises:
         NotAvailable: no device has a provider that can be used; the text says why.
-        NicError: the provider refuses.
+        NicError: the provider refuses the first domain.
+        MPIError: ERR_ARG, a parameter names an interface that is not there.
     """
+    nic, infos = choose(context, values)
+    ways = Ways(context, values.probe_timeout_ms)
+    made: list[OfiModule] = []
+    with ExitStack() as undo:
+        for info in infos:
+            try:
+                device = _another(context, values, nic) if made else nic
+                one = _module(context, values, device, info, Place(len(made), ways))
+            except NicError as problem:
+                if not made:
+                    raise
+                warn(context, f"btl_ofi: does without {info.domain}: {problem}")
+                continue
+            undo.callback(one.finalize)
+            made.append(one)
+        several_hosts = len(context.local_procs()) < context.size
+        asked = len(made) > 1 and several_hosts and not context.network.virtual
+        ports = [ways.listen(one.interface) if asked else 0 for one in made]
+        window = _window(context, values)
+        records = [_record(one, window, port) for one, port in zip(made, ports, strict=True)]
+        context.wireup.publish(modex.KEY, modex.pack(records))
+        undo.pop_all()
+    return made
+
+
+def _window(context: RankContext, values: Values) -> int:
+    return receiving.window_size(values.rd_num, values.rd_max, context.size - 1)
+
+
+def _record(module: OfiModule, window: int, port: int) -> modex.PeerRecord:
+    """What peers have to know of a module, and where its interface can be tried."""
+    interface, contexts = module.interface, module.contexts
+    names = module.info.provider, module.mode, window, contexts.name
+    return modex.PeerRecord(*names, interface.address, interface.prefix, port)
+
+
+def _module(
+    context: RankContext, values: Values, nic: FabricNic, info: FabricInfo, place: Place
+) -> OfiModule:
+    """One module on one info of an open device, which is closed where that fails."""
     mode = BtlMode(values.mode)
-    nic, info = choose(context, values)
     peers = context.size - 1
-    window = receiving.window_size(values.rd_num, values.rd_max, peers)
+    window = _window(context, values)
     receives = receiving.buffers_needed(window, peers) if mode is not BtlMode.ONE_SIDED else 0
     with ExitStack() as undo:
         undo.callback(nic.close)
         domain = nic.domain(info)
         undo.callback(domain.close)
-        contexts = _contexts(context, values, domain, receives)
+        contexts = _contexts(context, values, domain, receives, quiet=bool(place.position))
         undo.callback(contexts.close)
         seal = values.seal
         one_host = len(context.local_procs()) == context.size
         shared_wire = seal == "mac" or (seal == "auto" and not one_host)
-        interface = _interface(context, info)
-        opened = Opened(context, mode, nic, info, domain, contexts, interface, window, shared_wire)
+        interface = interfaces.behind(context, info)
+        opened = Opened(
+            context, mode, nic, info, domain, contexts, interface, window, shared_wire, place
+        )
         made = OfiModule(opened, values)
         undo.pop_all()
-    record = modex.PeerRecord(info.provider, mode, window, contexts.name, interface.address)
-    context.wireup.publish(modex.KEY, modex.pack(record))
     made.note("OPENED", domain=info.domain, contexts=len(contexts))
     return made
 
 
-def _interface(context: RankContext, info: FabricInfo) -> Interface:
-    """The network interface that a domain has its name from."""
-    for interface in context.network.interfaces():
-        if interface.name == info.domain:
-            return interface
-    return Interface(info.domain, "", 0, loopback=False)
+def _another(context: RankContext, values: Values, nic: FabricNic) -> FabricNic:
+    """The same device once more: a module closes its own, and reads its events alone."""
+    found = context.find_nics(FabricNic, _name(context, values))
+    made = next(other for other in found if other.identity.name == nic.identity.name)
+    made.open()
+    return made
 
 
-def choose(context: RankContext, values: Values) -> tuple[FabricNic, FabricInfo]:
-    """The device, open, and the info of it to use. Other devices are closed again.
+def _name(context: RankContext, values: Values) -> str:
+    name: str = values.nic or (EMULATED if context.network.virtual else REAL)
+    return name
+
+
+def choose(context: RankContext, values: Values) -> tuple[FabricNic, list[FabricInfo]]:
+    """The device, open, and the infos of it to use, all of one provider. Others are closed again.
 
     Raises:
         NotAvailable: there is none.
+        MPIError: ERR_ARG, a parameter names an interface that is not there.
     """
-    name = values.nic or (EMULATED if context.network.virtual else REAL)
+    name = _name(context, values)
     nics = list(context.find_nics(FabricNic, name))
     if not nics:
         raise NotAvailable(f"nic {name} has no fabric device here; ompy-info --plugins says why")
@@ -113,19 +175,23 @@ def choose(context: RankContext, values: Values) -> tuple[FabricNic, FabricInfo]
     )
     one_host = len(context.local_procs()) == context.size
     reasons: list[str] = []
-    chosen: tuple[FabricNic, FabricInfo] | None = None
+    chosen: tuple[FabricNic, list[FabricInfo]] | None = None
     for nic in nics:
         if chosen is None:
             nic.open()
             usable = _usable(nic, mode, values, wished, reasons)
             if usable:
-                chosen = nic, providers.ordered(usable, one_host=one_host)[0]
+                usable = interfaces.wanted(context, usable, values.if_include, values.if_exclude)
+                reasons.append("btl_ofi_if_exclude leaves no interface")
+            if usable:
+                best = providers.ordered(usable, one_host=one_host)
+                chosen = nic, interfaces.one_a_domain(best, values.max_btls)
                 continue
         nic.close()
     if chosen is None:
         said = "; ".join(dict.fromkeys(reasons)) or "the library offers none"
         raise NotAvailable(f"no provider of {name} can be used: {said}")
-    _warn_of_strangers(context, chosen[1])
+    _warn_of_strangers(context, chosen[1][0])
     return chosen
 
 
@@ -165,9 +231,9 @@ def _usable(
 
 
 def _contexts(
-    context: RankContext, values: Values, domain: FabricDomain, receives: int
+    context: RankContext, values: Values, domain: FabricDomain, receives: int, *, quiet: bool
 ) -> Contexts:
-    """The contexts that are asked for, as far as there can be several."""
+    """The contexts that are asked for, as far as there can be several; says so unless `quiet`."""
     wanted = values.num_contexts_per_module
     most = domain.info.tx_contexts_max
     scalable = most > 1 and not values.disable_sep
@@ -178,6 +244,7 @@ def _contexts(
         )
     if not scalable and wanted > 1:
         why = "btl_ofi_disable_sep is set" if most > 1 else f"{domain.info.provider} has none"
-        warn(context, f"btl_ofi: no scalable endpoint ({why}): one context instead of {wanted}")
+        if not quiet:
+            warn(context, f"btl_ofi: no scalable endpoint ({why}): one context instead of {wanted}")
         wanted = 1
     return Contexts(domain, wanted, scalable=scalable, receives=receives)

@@ -24,6 +24,8 @@ from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
 from ompy.net.replay import WINDOW
 
+EXCLUDED: Final = "127.0.0.1/8,sppp"  # as btl/tcp's: reference openmpi.md 3.13
+
 # words and numbers as Open MPI has them; reference ofi.md A1
 MODES: Final = {"one-sided": 0, "two-sided": 1, "both": 2}
 PROGRESS: Final = {"unspec": 0, "auto": 1, "manual": 2}
@@ -86,6 +88,39 @@ SELECTION: Final = (
         "Domains to use, by name, separated by commas: for providers over IP those of interfaces, "
         "such as eth0. Empty: any.",
         level=2,
+    ),
+    Parameter(
+        "if_include",
+        "string",
+        "",
+        "Interfaces to use, by name or as address/bits, separated by commas; a domain that is no "
+        "interface's by its name. Empty: loopback when the job is on one host, else all that "
+        "if_exclude leaves.",
+        level=1,
+    ),
+    Parameter(
+        "if_exclude",
+        "string",
+        EXCLUDED,
+        "Interfaces not to use, written alike. Only one of if_include and if_exclude may be set.",
+        level=1,
+    ),
+    _number(
+        "max_btls",
+        16,  # reference ofi.md A1: modules of 4.1
+        "Domains to use of the provider that is taken, each by a module of its own: for providers "
+        "over IP one for each interface. 1: the first one alone, as in the seed.",
+        "modules",
+        level=2,
+        minimum=1,
+    ),
+    _number(
+        "probe_timeout_ms",
+        500,  # arbitrary: as btl/tcp's
+        "How long an address of another host may take to answer before the interface is not used "
+        "for that host, if there is another; 0 to use all without asking.",
+        "ms",
+        level=6,
     ),
     Parameter(
         "progress_mode",
@@ -179,7 +214,10 @@ class OfiComponent(BtlComponent):
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
     on_request: ClassVar[bool] = True
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("provider_include", "provider_exclude"),)
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("provider_include", "provider_exclude"),
+        ("if_include", "if_exclude"),
+    )
     capabilities: ClassVar[Capabilities] = Capabilities(
         reach="network", wire="stream", ordered=False, heals=True
     )
@@ -205,7 +243,7 @@ class OfiComponent(BtlComponent):
     )
 
     def init(self, context: RankContext) -> list[BtlModule]:
-        """One module, on the first provider that can be used."""
+        """One module for each domain of the first provider that can be used."""
         if context.size < 2:
             return []  # nobody to reach
         from ompy.frameworks.nic.base import NicError
@@ -213,7 +251,7 @@ class OfiComponent(BtlComponent):
         from ompy_components.btl.ofi import bring_up
 
         try:
-            return [bring_up.module(context, self.values)]
+            return list(bring_up.modules(context, self.values))
         except NicError as problem:
             raise NotAvailable(str(problem)) from problem
 

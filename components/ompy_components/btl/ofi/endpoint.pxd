@@ -11,6 +11,7 @@ cdef class OfiEndpoint(Endpoint):
     cdef public object kept
     cdef public dict operations
     cdef public bint parted
+    cdef public unsigned long long place
     cdef public dict posted
     cdef public long long proposed
     cdef public bint reached

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ompy.frameworks.btl import Endpoint
 from ompy.frameworks.proc import Proc
 
+from ompy_components.btl.ofi.headers import receiver_of
 from ompy_components.btl.ofi.window import Window
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class OfiEndpoint(Endpoint):
 
     Attributes:
         record: the peer's module, as it was published.
+        place: names that module, for the seal.
         address: in the vector.
         window: of the generation that is, or was last.
         generation: of the path; both ends begin a new one when it is healed.
@@ -48,6 +50,7 @@ class OfiEndpoint(Endpoint):
         "kept",
         "operations",
         "parted",
+        "place",
         "posted",
         "proposed",
         "reached",
@@ -56,8 +59,12 @@ class OfiEndpoint(Endpoint):
         "window",
     )
 
-    def __init__(self, module: BtlModule, proc: Proc, record: PeerRecord, address: int) -> None:
+    def __init__(
+        self, module: BtlModule, proc: Proc, index: int, record: PeerRecord, address: int
+    ) -> None:
+        """The path to the `index`th module of a peer."""
         super().__init__(module, proc)
+        self.place = receiver_of(proc.rank, index)
         self.record = record
         self.address = address
         self.window = Window(record.window)
@@ -83,6 +90,10 @@ class OfiEndpoint(Endpoint):
     def left(self) -> bool:
         """The peer has said BYE, and everything it sent before that is here."""
         return bool(self.farewell) and self.window.taken == self.farewell
+
+    def talked(self) -> bool:
+        """A connection that closes without BYE would be a broken path to the peer."""
+        return self.reached or bool(self.window.sent or self.window.taken)
 
     def busy(self) -> bool:
         """Something is to be completed."""

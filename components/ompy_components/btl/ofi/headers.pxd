@@ -23,6 +23,7 @@ cdef class Seal:
     cdef object _datagrams
     cdef dict _expected
     cdef unsigned long long _own
+    cdef unsigned long long _place
     cdef object _seal
     cdef dict _tokens
     cdef bint _whole
@@ -35,4 +36,4 @@ cdef class Seal:
     @cython.locals(first="unsigned long long")
     cdef bint _proves(self, message, unsigned long long rank, unsigned long long kind) except -1
 
-cdef bytes _receiver(unsigned long long rank, unsigned long long kind)
+cdef bytes _receiver(unsigned long long place, unsigned long long kind)

@@ -34,7 +34,8 @@ _HALF: Final = 0xFFFF_FFFF  # arbitrary: the header has u32s
 
 PROTOCOL: Final = b"btl.ofi"
 _RANK: Final = Struct("<I")
-_SALT: Final = Struct("<II")  # who receives it, and the series it is numbered in
+_SALT: Final = Struct("<QI")  # who receives it, and the series it is numbered in
+MODULE_SHIFT: Final = 32  # arbitrary: above the 32 bits of a rank
 NUMBERS: Final = 1 << 32  # arbitrary: 32 bits of the header
 GENERATIONS: Final = 1 << 16  # arbitrary: 16 of them
 
@@ -70,6 +71,11 @@ class Header:
         self.tag = tag
 
 
+def receiver_of(rank: int, module: int) -> int:
+    """Who receives a message: one module of a rank."""
+    return rank | module << MODULE_SHIFT
+
+
 class BadMessage(Exception):
     """A message that no process of the job has sent to us."""
 
@@ -88,20 +94,32 @@ class Seal:
         refused: messages that were not proven.
     """
 
-    __slots__ = ("_datagrams", "_expected", "_own", "_seal", "_tokens", "_whole", "refused")
+    __slots__ = (
+        "_datagrams",
+        "_expected",
+        "_own",
+        "_place",
+        "_seal",
+        "_tokens",
+        "_whole",
+        "refused",
+    )
 
-    def __init__(self, job_key: bytes, rank: int, *, whole: bool, first: int = 0) -> None:
-        """For one module of one rank; `first` is what the seal's numbers begin above."""
+    def __init__(
+        self, job_key: bytes, rank: int, *, whole: bool, first: int = 0, module: int = 0
+    ) -> None:
+        """For one module of one rank: its `module`th. The seal's numbers begin above `first`."""
         self._seal = PacketSeal(job_key, PROTOCOL)
         self._datagrams = DatagramSeal(job_key, PROTOCOL, SENDER, first)
         self._own = rank
+        self._place = receiver_of(rank, module)
         self._whole = whole
         self._tokens: dict[int, bytes] = {}  # by receiver
         self._expected: dict[int, bytes] = {}  # by sender
         self.refused = 0
 
     def close(self, message: memoryview, to: int, header: Header) -> None:
-        """Write header and seal into the first bytes of a message for rank `to`.
+        """Write header and seal into the first bytes of a message for the module `to` of a peer.
 
         Each time it is sent; `withdraw` when the device has refused it.
         """
@@ -118,7 +136,7 @@ class Seal:
         raw.copy(message, 0, token, 0, MAC_SIZE)
 
     def withdraw(self, to: int, kind: int) -> None:
-        """The last message of this kind that was closed for rank `to` has not been sent."""
+        """The last message of this kind that was closed for the module `to` has not been sent."""
         if self._whole:
             self._datagrams.withdraw(_receiver(to, kind))
 
@@ -159,13 +177,13 @@ class Seal:
 
     def _proves(self, message: memoryview, rank: int, kind: int) -> bool:
         if self._whole:
-            taken = self._datagrams.open(message, _receiver(self._own, kind))
+            taken = self._datagrams.open(message, _receiver(self._place, kind))
             if taken is Taken.REPEATED or taken is Taken.LATE:
                 raise Replayed(taken.value)
             return taken is not None
         expected = self._expected.get(rank)
         if expected is None:
-            expected = self._expected[rank] = self._token(rank, self._own)
+            expected = self._expected[rank] = self._token(rank, self._place)
         # all of it whatever it is, so that the time tells nothing
         first = raw.word(message, 0) ^ raw.word(expected, 0)
         return not first | raw.word(message, 8) ^ raw.word(expected, 8)
@@ -174,6 +192,6 @@ class Seal:
         return self._seal.mac(_RANK.pack(sender), _SALT.pack(receiver, 0))
 
 
-def _receiver(rank: int, kind: int) -> bytes:
-    """Names a rank and one of its two series."""
-    return _SALT.pack(rank, kind not in (_FRAGMENT, _BYE))
+def _receiver(place: int, kind: int) -> bytes:
+    """Names a module of a rank and one of its two series."""
+    return _SALT.pack(place, kind not in (_FRAGMENT, _BYE))

@@ -45,7 +45,7 @@ cdef class OfiModule(BtlModule):
     cdef bint _several
     cdef bint _starved
     cdef object _timer
-    cdef long long _window
+    cdef object _ways
     cdef public dict atomics
     cdef public object contexts
     cdef public object dead
@@ -53,6 +53,7 @@ cdef class OfiModule(BtlModule):
     cdef public Failover failover
     cdef public FabricEndpoint first
     cdef public Guard guard
+    cdef public long long index
     cdef public object info
     cdef public object interface
     cdef public object memory

@@ -34,7 +34,7 @@ from ompy.frameworks.proc import Proc
 from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
 
-from ompy_components.btl.ofi import atomic_words, modex, receiving
+from ompy_components.btl.ofi import atomic_words, receiving
 from ompy_components.btl.ofi.contexts import READ_MAX
 from ompy_components.btl.ofi.endpoint import OfiEndpoint
 from ompy_components.btl.ofi.failover import Blame, Failover, blame
@@ -73,6 +73,7 @@ class OfiModule(BtlModule):
         info: the provider.
         domain: of it, open.
         interface: the network interface behind it; without an address where there is none.
+        index: among the modules of the rank.
         contexts: endpoint and completion queues.
         mode: one-sided, two-sided or both.
         two_sided: it has messages.
@@ -96,7 +97,7 @@ class OfiModule(BtlModule):
         "_several",
         "_starved",
         "_timer",
-        "_window",
+        "_ways",
         "atomics",
         "contexts",
         "dead",
@@ -105,6 +106,7 @@ class OfiModule(BtlModule):
         "failover",
         "first",
         "guard",
+        "index",
         "info",
         "interface",
         "memory",
@@ -123,37 +125,38 @@ class OfiModule(BtlModule):
         Raises:
             NicError: the device has no room for what the parameters ask for.
         """
-        mode, info = opened.mode, opened.info
-        super().__init__("ofi", opened.context, values, abilities(mode, info.delivery_complete))
+        mode, info, context = opened.mode, opened.info, opened.context
+        super().__init__("ofi", context, values, abilities(mode, info.delivery_complete))
         self.nic = opened.nic
         self._news = opened.nic.news
         self.info = info
         self.interface = opened.interface
+        self.bandwidth = opened.interface.bandwidth or self.bandwidth
+        self.index, self._ways = opened.place
         self.mode = mode
         self.two_sided = mode is not BtlMode.ONE_SIDED
         self.contexts = opened.contexts
         self.first = opened.contexts.first
         self._queues = opened.contexts.queues
         self._several = len(opened.contexts) > 1
-        self._handlers = opened.context.active_messages.handlers
-        self.size = opened.context.size
+        self._handlers = context.active_messages.handlers
+        self.size = context.size
         self.domain = opened.domain
         self.endpoints: dict[int, OfiEndpoint] = {}
         self.atomics: dict[tuple[AtomicOp, AtomicType], bool] = {}
         self.dead = ""
         self._set_limits()
         self._read_max = min(values.num_cq_read, READ_MAX)  # reference ofi.md A1: no clamp there
-        self._window = opened.window
         self._reading = self._starved = self._missing = self._finalized = False
         self._rounds = 0
         self._look = LOOK_FIRST
         self._timer: Timer | None = None
-        context = self.context
         begin = context.engine.now()
-        seal = Seal(context.job_key, context.rank, whole=opened.shared_wire, first=begin)
+        index, key = self.index, context.job_key
+        seal = Seal(key, context.rank, whole=opened.shared_wire, first=begin, module=index)
         pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
         inject = 0 if values.disable_inject else info.inject_size
-        self.memory = MemoryTable(opened.domain, context.job_key, context.rank)
+        self.memory = MemoryTable(opened.domain, key, context.rank, index)
         self.failover = Failover(self)
         self.guard = Guard(self, values.silence_ms)
         self.sending = SendEngine(self, seal, pool, inject)
@@ -189,22 +192,30 @@ class OfiModule(BtlModule):
         return list(self.endpoints.values())
 
     def reach(self, proc: Proc) -> OfiEndpoint | None:
-        """Every rank with a module on the same provider, and of the same mode."""
+        """Every rank with a module for this one: on the same provider, and of the same mode."""
+        return self._reach(proc, proven=False)
+
+    def reached_by(self, proc: Proc) -> OfiEndpoint | None:
+        """As `reach`, where a message of the rank has come: so the way works."""
+        return self._reach(proc, proven=True)
+
+    def _reach(self, proc: Proc, proven: bool) -> OfiEndpoint | None:
         found = self.endpoints.get(proc.rank)
         if found is not None:
             return found
-        record = modex.unpack(self.context.modex(proc).get(modex.KEY, b""))
-        if record is None or (record.provider, record.mode) != (self.info.provider, self.mode):
-            return None
         elsewhere = proc.node != self.context.me.node
-        if self.dead or (elsewhere and record.provider.startswith(SHARED_MEMORY)):
+        if self.dead or (elsewhere and self.info.provider.startswith(SHARED_MEMORY)):
             return None
+        partner = self._ways.partner(proc, self.index, proven=proven)
+        if partner is None:
+            return None
+        index, record = partner
         try:
             address = self.contexts.vector.insert(record.name)
         except FabricError as problem:
             self.note("NOT_REACHED", peer=proc.rank, why=str(problem))
             return None
-        made = OfiEndpoint(self, proc, record, address)
+        made = OfiEndpoint(self, proc, index, record, address)
         self.endpoints[proc.rank] = made
         return made
 
@@ -463,6 +474,7 @@ class OfiModule(BtlModule):
         if not self._missing and self._rounds % DEPARTURES:
             return 0
         self._missing = False
+        self._ways.see_visitors()
         departed = self._departed()
         for endpoint in departed:
             self.failover.fail(endpoint, endpoint.proc.departed, tell_peer=False)
@@ -544,7 +556,7 @@ class OfiModule(BtlModule):
         self.failover.ending()
         engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in self.endpoints.values()))
         if self.two_sided and not self.dead:
-            talked = [one for one in self.peers() if _has_talked(one)]
+            talked = [one for one in self.peers() if one.talked()]
             engine.wait_until(lambda: self._have_parted(talked))
             engine.wait_until(lambda: all(_has_left(one) for one in talked), LINGER)
             engine.wait_until(lambda: not self.sending.outstanding or bool(self.dead), LINGER)
@@ -552,6 +564,7 @@ class OfiModule(BtlModule):
         self._finalized = True
         self.note("STATISTICS", **self.counters())
         self._cancel_timer()
+        self._ways.close()
         self.guard.close()
         self.receiving.close()
         self.contexts.close()
@@ -576,11 +589,6 @@ class OfiModule(BtlModule):
 
 def _is_idle(endpoint: OfiEndpoint) -> bool:
     return not endpoint.busy()
-
-
-def _has_talked(endpoint: OfiEndpoint) -> bool:
-    """A connection that closes without BYE would be a broken path to the peer."""
-    return endpoint.reached or bool(endpoint.window.sent or endpoint.window.taken)
 
 
 def _has_left(endpoint: OfiEndpoint) -> bool:

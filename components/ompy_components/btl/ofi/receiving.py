@@ -121,7 +121,7 @@ class ReceiveEngine:
             header = self._seal.open(message, module.size)
             endpoint = module.endpoints.get(header.rank)
             if endpoint is None:
-                endpoint = module.reach(module.context.procs[header.rank])
+                endpoint = module.reached_by(module.context.procs[header.rank])
         except (BadMessage, MPIError):
             return  # a stranger, or a rank that has ended
         if endpoint is None:

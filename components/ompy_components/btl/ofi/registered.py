@@ -35,7 +35,7 @@ _WHOLE: Final = HANDLE_SIZE
 _MAGIC: Final = 0x464F  # arbitrary: "OF" in little-endian order
 _KEY_SIZE: Final = 8  # bytes; libfabric: keys have 64 bits
 _PROTOCOL: Final = b"btl.ofi.keys"
-_KEY: Final = Struct("<IQ")
+_KEY: Final = Struct("<IIQ")
 
 
 def remote_of(handle: bytes, rank: int) -> Remote | None:
@@ -64,12 +64,14 @@ def allows(handle: bytes, rank: int, offset: int, size: int, access: int) -> boo
 class MemoryTable(DeviceMemoryTable[MemoryRegion]):
     """What one module has registered."""
 
-    __slots__ = ("_domain", "_next", "_rank", "_seal")
+    __slots__ = ("_domain", "_index", "_next", "_rank", "_seal")
 
-    def __init__(self, domain: FabricDomain, job_key: bytes, rank: int) -> None:
+    def __init__(self, domain: FabricDomain, job_key: bytes, rank: int, index: int) -> None:
+        """For the `index`th module of a rank: another one's keys are others."""
         super().__init__()
         self._domain = domain
         self._rank = rank
+        self._index = index
         self._seal = PacketSeal(job_key, _PROTOCOL)
         self._next = 0
 
@@ -90,7 +92,7 @@ class MemoryTable(DeviceMemoryTable[MemoryRegion]):
 
     def _new_key(self) -> int:
         self._next += 1
-        made = self._seal.mac(_KEY.pack(self._rank, self._next))
+        made = self._seal.mac(_KEY.pack(self._rank, self._index, self._next))
         return int.from_bytes(made[:_KEY_SIZE], "little")
 
 

@@ -185,7 +185,7 @@ class SendEngine:
         header.generation = generation
         header.kind = fragment.kind
         header.tag = fragment.tag
-        self._seal.close(fragment.message, endpoint.proc.rank, header)
+        self._seal.close(fragment.message, endpoint.place, header)
         inject = raw.size(fragment.message) <= self._inject_size and fragment.kind != _BYE
         fragment.posted = not inject
         if not inject:  # before it is posted: nobody may think that everything is over
@@ -204,7 +204,7 @@ class SendEngine:
                     self.owing.pop(endpoint, None)
                 self.injected += inject
                 return QUEUED
-            self._seal.withdraw(endpoint.proc.rank, fragment.kind)
+            self._seal.withdraw(endpoint.place, fragment.kind)
             module.waits_for_room()
             endpoint.refused = True  # who asked may not ask again, and the path may be broken
             module.watch_over()

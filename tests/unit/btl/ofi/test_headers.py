@@ -15,6 +15,7 @@ from ompy_components.btl.ofi.headers import (
     Kind,
     Replayed,
     Seal,
+    receiver_of,
 )
 
 KEY = bytes(range(32))
@@ -54,6 +55,15 @@ def test_what_a_stranger_says_is_not(whole: bool) -> None:
     assert receiver.refused == len(strangers)
     with pytest.raises(BadMessage):
         receiver.open(_message(Seal(KEY, 1, whole=whole)), 1)  # the job has no rank 1
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_message_is_for_one_module(whole: bool) -> None:
+    """What was recorded on one rail is nothing on another one."""
+    message = _message(Seal(KEY, 1, whole=whole), to=receiver_of(0, 1))
+    with pytest.raises(BadMessage):
+        Seal(KEY, 0, whole=whole).open(message, 2)
+    assert Seal(KEY, 0, whole=whole, module=1).open(message, 2).number == 7
 
 
 @given(st.integers(0, HEADER_SIZE + 6), st.integers(1, 255))
@@ -129,10 +139,13 @@ def test_what_the_device_refuses_uses_up_no_number() -> None:
     st.sampled_from(["", "10.0.0.1", "rail0/3"]),
 )
 def test_modex(provider: str, mode: int, window: int, name: bytes, address: str) -> None:
-    record = modex.PeerRecord(provider, mode, window, name, address)
-    assert modex.unpack(modex.pack(record)) == record
-    assert modex.unpack(b"") is None
-    assert modex.unpack(b"1 " + modex.pack(record)[2:]) is None
+    records = [
+        modex.PeerRecord(provider, mode, window, name, address, prefix, port)
+        for prefix, port in ((0, 0), (24, 65535))
+    ]
+    assert modex.unpack(modex.pack(records)) == records
+    assert not modex.unpack(b"")
+    assert not modex.unpack(b"1 " + modex.pack(records[:1])[2:])
 
 
 def test_a_window_of_fragments_fits_the_seals() -> None:
