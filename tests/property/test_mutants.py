@@ -42,6 +42,10 @@ def event(name: str, **fields: object) -> bytes:
 
 
 FOUND: dict[str, tuple[str, bytes]] = {
+    "half a surrogate pair, as bytes": (
+        "trace",
+        HEADER + b'[1,"l","\xed\xa0\x80",{}]\n',
+    ),
     "time is no number": ("trace", HEADER + b'["x","l","N",{}]\n'),
     "time beyond 64 bits": ("trace", HEADER + b"[%s,\"l\",\"N\",{}]\n" % (b"9" * 400)),
     "digits Python refuses": ("trace", HEADER + b"[%s,\"l\",\"N\",{}]\n" % (b"9" * 5000)),

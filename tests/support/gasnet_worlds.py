@@ -19,6 +19,7 @@ from ompy.mca.registry import Registry
 from ompy.runtime.conduit_selection import select_conduit
 from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.virtual import VirtualJob
+from ompy.trace.sink import Event
 
 from tests.support import loopback_conduit
 from tests.support.effort import THOROUGH
@@ -121,6 +122,31 @@ def run(
     **settings: object,
 ) -> list[Any]:
     """Run a program on all ranks, or one on each; their results."""
+    job = world(under, ranks, seed=seed, **settings)
+    return job.run(_each(programs, ranks))
+
+
+def traced(
+    under: Under,
+    ranks: int,
+    programs: Program | Sequence[Program],
+    *,
+    seed: int = 0,
+    **settings: object,
+) -> list[Event]:
+    """The same, traced: the events of all ranks, in order."""
+    job = world(under, ranks, seed=seed, **settings)
+    job.run(_each(programs, ranks), trace=True)
+    return job.events()
+
+
+def _each(programs: Program | Sequence[Program], ranks: int) -> list[Any]:
+    each = list(programs) if isinstance(programs, Sequence) else [programs] * ranks
+    return [partial(_run, program) for program in each]
+
+
+def world(under: Under, ranks: int, *, seed: int = 0, **settings: object) -> VirtualJob:
+    """A job whose ranks have GASNet and nothing else."""
     chosen = {**under.settings, **settings}
     make: Any
     if under.name == "loopback":
@@ -137,9 +163,7 @@ def run(
         return _Rank(partial(make, context))
 
     hosts = [rank % under.hosts for rank in range(ranks)]
-    job = VirtualJob(ranks, parts, seed=seed, hosts=hosts, bring_up=bring_up)
-    each = list(programs) if isinstance(programs, Sequence) else [programs] * ranks
-    return job.run([partial(_run, program) for program in each])
+    return VirtualJob(ranks, parts, seed=seed, hosts=hosts, bring_up=bring_up)
 
 
 def _selected(parts: Registry, context: RankContext, mode: ThreadMode) -> Conduit:

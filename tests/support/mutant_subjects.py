@@ -71,10 +71,19 @@ def _traces() -> list[bytes]:
     return [path.read_bytes() for path in sorted(EXAMPLES.glob("*.jsonl"))]
 
 
-def _read_trace(data: bytes, folder: Path) -> None:
+@cache
+def _gasnet_traces() -> list[bytes]:
+    return [path.read_bytes() for path in sorted((EXAMPLES / "gasnet").glob("*.jsonl"))]
+
+
+def _read_gasnet_trace(data: bytes, folder: Path) -> None:
+    _read_trace(data, folder, _gasnet_traces())
+
+
+def _read_trace(data: bytes, folder: Path, sound: Sequence[bytes] = ()) -> None:
     """One rank's file is a mutant, the other's is sound; every view of them."""
     (folder / "rank-0.jsonl").write_bytes(data)
-    sound = _traces()
+    sound = sound or _traces()
     for other in sound:
         if b'"rank":1,' in other.partition(b"\n")[0]:
             (folder / "rank-1.jsonl").write_bytes(other)
@@ -294,6 +303,7 @@ def _use(words: str, options: dict[str, Any]) -> None:
 
 SUBJECTS: Final[dict[str, Subject]] = {
     "trace": Subject(_traces, _read_trace),
+    "trace of GASNet": Subject(_gasnet_traces, _read_gasnet_trace),
     "job.json": Subject(lambda: [b'{"format": "ompy-trace", "exit_code": 3}'], _read_job_facts),
     "fault script": Subject(
         lambda: [path.read_bytes() for path in sorted(CONFIGS.rglob("*.toml"))], _read_faults_file

@@ -75,7 +75,7 @@ class RdmaRank(Poller):
         domain = nic.domain(context.rank, TAG, COOKIE)
         parameters = values(generation, **settings)
         self.resources = Resources(
-            context, nic, domain, parameters, nullcontext(), self.let_time_pass
+            context, nic, domain, parameters, nullcontext(), self.let_time_pass, "conduit"
         )
         self.resources.local_queue = domain.completion_queue(RdmaEngine.queue_depth(parameters))
         auxiliary = RdmaEngine.auxiliary_size(parameters)

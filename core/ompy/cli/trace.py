@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from ompy import outputs
+from ompy.cli import trace_gasnet
 from ompy.cli.terminal import one_line
 from ompy.trace.amounts import byte_count
 from ompy.trace.chrome import chrome
+from ompy.trace.diagram import MOST_MESSAGES, Diagram
 from ompy.trace.files import JobTrace, TraceError, read
 from ompy.trace.mermaid import mermaid
 from ompy.trace.messages import Message, messages
-from ompy.trace.sequence import MOST_MESSAGES, Diagram, arrange
+from ompy.trace.operations import Operations, operations
+from ompy.trace.sequence import arrange
 from ompy.trace.svg import svg
 
 DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
@@ -30,6 +34,8 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 @click.option("--rank", type=int, metavar="A", help="Only messages rank A sent, or received.")
 @click.option("--peer", type=int, metavar="B", help="Only messages between A and B.")
 @click.option("--tag", type=int, metavar="T", help="Only messages with this tag.")
+@click.option("--gasnet", is_flag=True, help="GASNet's operations, not MPI's messages.")
+@click.option("--handler", metavar="H", help="Only active messages for it: its name or index.")
 @click.option("--message", type=int, metavar="N", help="Only the Nth of those, from 1 on.")
 def trace(
     directory: str,
@@ -39,17 +45,18 @@ def trace(
     rank: int | None,
     peer: int | None,
     tag: int | None,
+    gasnet: bool,
+    handler: str | None,
     message: int | None,
 ) -> None:
     """Show what happened in a job that `ompy-run --trace DIR` ran.
 
     Without an option it lists the messages. Those of collectives have negative tags, and are left
-    out unless --tag asks for them.
+    out unless --tag asks for them. Of a job that used GASNet it lists active messages, puts and
+    gets; the messages of barriers and memset are left out unless --handler asks for them.
     """
-    if peer is not None and rank is None:
-        raise click.UsageError("--peer says with whom; --rank A is needed beside it")
-    if sequence_file and Path(sequence_file).suffix not in DRAWINGS:
-        raise click.UsageError(f"--sequence {sequence_file}: a name in .svg or .mmd is needed")
+    wanted = Wanted(rank, peer, tag, message, handler, gasnet)
+    _check(wanted, sequence_file)
     try:
         found = read(directory)
     except TraceError as problem:
@@ -60,13 +67,56 @@ def trace(
         click.echo(f"{chrome_file}: {len(found.events)} events; open it at ui.perfetto.dev")
     if text:
         click.echo("\n".join(event.line() for event in found.events))
-    if not sequence_file and (chrome_file or text):
-        return
-    chosen = choose(messages(found.events), rank, peer, tag, message)
-    if sequence_file:
-        _draw(sequence_file, found, [wanted for _, wanted in chosen])
-    else:
+    if sequence_file or not (chrome_file or text):
+        _show(found, wanted, sequence_file)
+
+
+class Wanted(NamedTuple):
+    """Which messages or operations, as the options of these names say."""
+
+    rank: int | None = None
+    peer: int | None = None
+    tag: int | None = None
+    message: int | None = None
+    handler: str | None = None
+    gasnet: bool = False
+
+
+def _check(wanted: Wanted, sequence_file: str | None) -> None:
+    if wanted.tag is not None and (wanted.gasnet or wanted.handler is not None):
+        raise click.UsageError("--tag is of MPI's messages; --gasnet and --handler are of GASNet's")
+    if wanted.peer is not None and wanted.rank is None:
+        raise click.UsageError("--peer says with whom; --rank A is needed beside it")
+    if sequence_file and Path(sequence_file).suffix not in DRAWINGS:
+        raise click.UsageError(f"--sequence {sequence_file}: a name in .svg or .mmd is needed")
+
+
+def _show(found: JobTrace, wanted: Wanted, sequence_file: str | None) -> None:
+    """List messages or operations, or draw them. Both are listed where both are meant."""
+    every, known = messages(found.events), operations(found.events)
+    plain = wanted.tag is not None or any(message.tag >= 0 for message in every)
+    only = wanted.gasnet or wanted.handler is not None or (not plain and bool(known.all))
+    if not only:
+        chosen = choose(every, *wanted[:4])
+        if sequence_file:
+            _draw(sequence_file, found, [message for _, message in chosen])
+            return
         click.echo(listing(chosen))
+    if only or (known.all and wanted.tag is None and wanted.message is None):
+        _show_operations(found, known, wanted, sequence_file)
+
+
+def _show_operations(
+    found: JobTrace, known: Operations, wanted: Wanted, sequence_file: str | None
+) -> None:
+    rank, peer, _, number, handler, _ = wanted
+    chosen = trace_gasnet.choose(known, rank, peer, handler, number)
+    if sequence_file:
+        diagram = trace_gasnet.draw(found, known, chosen)
+        _write(sequence_file, DRAWINGS[Path(sequence_file).suffix](diagram), "--sequence")
+        click.echo(f"{sequence_file}: {len(chosen)} operation(s)")
+    else:
+        click.echo(trace_gasnet.listing(chosen, known))
 
 
 def choose(

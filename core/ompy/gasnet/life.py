@@ -20,16 +20,20 @@ from ompy.frameworks.conduit import (
     ThreadMode,
     Token,
 )
+from ompy.gasnet.barriers import ROUND
 from ompy.gasnet.dissemination import ANONYMOUS, Dissemination, Knowledge
 from ompy.gasnet.errors import BadArgument, NotInitialised
+from ompy.gasnet.fill import FILL, FILLED
 from ompy.gasnet.locks import Locks
-from ompy.gasnet.rank import FindConduit, check_integers
+from ompy.gasnet.rank import LAYER, FindConduit, check_integers
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
 from ompy.gasnet.waiting import WaitMode, wait_so
 
 FAREWELL: Final = EXTENDED_HANDLERS[3]
 PAGE_SIZE: Final = mmap.PAGESIZE
+# what the API's own handlers are called in a trace
+OWN_NAMES: Final = {FILL: "memset", FILLED: "memset done", ROUND: "barrier", FAREWELL: "farewell"}
 _CODE: Final = 0xFF  # POSIX: a process ends with 8 bits
 _LAST: Final = 4  # arbitrary: a fourth of the exit's timeout is for telling those who only poll
 
@@ -91,6 +95,7 @@ class Gasnet(Locks):
             raise self._failed(problem) from problem
         self._conduit = conduit
         self._engine = conduit.context.engine
+        self._trace = conduit.context.trace
         if mode is not ThreadMode.PAR:
             self._guard = self._engine.lock
         self._owner = get_ident()
@@ -137,7 +142,17 @@ class Gasnet(Locks):
         self._segment = Segment(self._conduit.segment, self._infos[self._me].address)
         self._mapped = self._conduit.mapped
         self._attached = True
+        if self._trace.active:
+            self._tell_names()
         return [index for index, _ in chosen]
+
+    def _tell_names(self) -> None:
+        """What the handlers are called, for the trace."""
+        names = {
+            index: getattr(name, "__name__", str(name)) for name, index in self._indices.items()
+        }
+        for index, name in sorted((names | OWN_NAMES).items()):
+            self._trace.record(LAYER, "NAME", handler=index, function=name)
 
     # --- the end
 

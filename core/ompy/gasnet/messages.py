@@ -18,7 +18,7 @@ from typing import Any, Final
 from ompy.data.errors import MPIError
 from ompy.frameworks.conduit import CLIENT_HANDLERS, HANDLERS, MAX_ARGS, Category, Handler, Token
 from ompy.gasnet.errors import BadArgument
-from ompy.gasnet.rank import Rank, readable
+from ompy.gasnet.rank import LAYER, Rank, readable
 from ompy.gasnet.table import ClientHandler
 
 LARGEST: Final = 0x7FFF_FFFF  # reference gasnet.md 1: an argument has 32 bits, and a sign
@@ -264,9 +264,21 @@ class Messages(Rank):
             place = self._segment.memory[offset : offset + len(payload)]
             place[:] = payload
             payload = place
+        if self._trace.active:
+            self._tell_own(token, category, index, len(words), len(payload))
         handler = self._table[index]
         assert handler is not None, "the table has something for every index of ours"
         handler(token, payload, words)
+
+    def _tell_own(
+        self, token: Token, category: Category, index: int, words: int, size: int
+    ) -> None:
+        """A message of the own rank is traced."""
+        self._copies += 1
+        name = ("AMRequest" if token.is_request else "AMReply") + category.value.title()
+        fields = {"am": self._copies, "handler": index, "arguments": words, "size": size}
+        name = name.replace(" ", "")
+        self._trace.record(LAYER, name, peer=self._me, **fields, way="own rank")
 
     def _check_token(self, token: Token) -> None:
         running = self._handling.get(get_ident())

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from ompy.data.request import Waitable
     from ompy.gasnet.handles import ThreadState
     from ompy.gasnet.locks import Hsl
+    from ompy.trace.sink import Trace
 
 FindConduit = Callable[[ThreadMode], Conduit]
+LAYER: Final = "gasnet"  # in traces
 PIECE: Final = 65_536  # bytes filled at once; arbitrary: fits a processor's cache
 
 
@@ -29,7 +31,7 @@ class Rank:
 
     Attributes are private: users have methods. They are
         _find: brings the conduit up, at `init`.
-        _conduit, _engine: from `init` on.
+        _conduit, _engine, _trace: from `init` on.
         _me: the own rank.
         _infos: segments of all ranks, empty until `attach`.
         _segment: the own one.
@@ -41,6 +43,7 @@ class Rank:
         _quiet: threads in a no-interrupt section.
         _states: handles and implicit operations, by thread.
         _guard: held around calls of the conduit.
+        _copies: operations of this rank alone, or on mapped memory, that were traced.
         _blocked: calls of `block_until` that have not returned.
         _over: the rank has left.
         _handlers_own: what a handler raised last; it comes out of the poll as it is.
@@ -48,6 +51,7 @@ class Rank:
 
     _conduit: Conduit
     _engine: Engine
+    _trace: Trace
 
     def __init__(self, find: FindConduit) -> None:
         self._find = find
@@ -63,6 +67,7 @@ class Rank:
         self._states: dict[int, ThreadState] = {}
         self._guard: AbstractContextManager[object] = nullcontext()
         self._blocked = 0
+        self._copies = 0
         self._parallel = False
         self._attached = False
         self._over = False

@@ -26,7 +26,7 @@ from ompy.frameworks.conduit import Transfer
 from ompy.gasnet.errors import BadArgument
 from ompy.gasnet.handles import INVALID_HANDLE, Handle, Implicit, ThreadState
 from ompy.gasnet.messages import Messages
-from ompy.gasnet.rank import readable, writable
+from ompy.gasnet.rank import LAYER, readable, writable
 
 
 class Transfers(Messages):
@@ -53,6 +53,8 @@ class Transfers(Messages):
         memory = self._mapped[node]
         if memory is not None:
             memory[offset : offset + size] = local
+            if self._trace.active:
+                self._copied("PUT", node, offset, size)
             return
         if not size:
             return
@@ -80,6 +82,8 @@ class Transfers(Messages):
         memory = self._mapped[node]
         if memory is not None:
             local[:] = memory[offset : offset + size]
+            if self._trace.active:
+                self._copied("GET", node, offset, size)
             return
         if not size:
             return
@@ -172,6 +176,8 @@ class Transfers(Messages):
         memory = self._mapped[node]
         if memory is not None:
             memory[offset : offset + len(local)] = local
+            if self._trace.active:
+                self._copied("PUT", node, offset, len(local))
         return memory is not None or not len(local)
 
     def _load(self, local: memoryview, node: int, offset: int) -> bool:
@@ -179,7 +185,16 @@ class Transfers(Messages):
         memory = self._mapped[node]
         if memory is not None:
             local[:] = memory[offset : offset + len(local)]
+            if self._trace.active:
+                self._copied("GET", node, offset, len(local))
         return memory is not None or not len(local)
+
+    def _copied(self, name: str, node: int, offset: int, size: int) -> None:
+        """A put or get of mapped memory is traced."""
+        self._copies += 1
+        way = "own memory" if node == self._me else "PSHM"
+        fields = {"op": self._copies, "offset": offset, "size": size, "way": way}
+        self._trace.record(LAYER, name, peer=node, **fields)
 
     def _begin_put(
         self, node: int, offset: int, local: memoryview, transfer: Transfer, *, bulk: bool

@@ -1,7 +1,8 @@
 """A trace as Chrome's JSON, which Perfetto and chrome://tracing show.
 
 A process per rank; in it a track for each layer and each rail; a span for each send and receive,
-from its beginning (posting) to its completion; an arrow for each fragment and control message.
+from its beginning (posting) to its completion, and for each operation of GASNet; an arrow for each
+fragment, control message and active message.
 
 Source: the Trace Event Format (Google), as Perfetto reads it.
 """
@@ -12,8 +13,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from ompy.trace.chrome_operations import flows, handler_durations, spans
 from ompy.trace.files import JobTrace
 from ompy.trace.messages import Arrow, Kind, Message, messages
+from ompy.trace.operations import operations
 from ompy.trace.sink import Event
 from ompy.trace.tag_names import tag_text
 
@@ -23,12 +26,16 @@ LEAST: Final = 1000  # ns; arbitrary: what happens at a moment has to be seen, a
 def chrome(trace: JobTrace) -> str:
     """The JSON text; the same for the same trace."""
     found = messages(trace.events)
+    of_gasnet = operations(trace.events)
     tracks = _Tracks(trace.events)
+    arrows = list(_flows(found, tracks))
     events = [
         *_names(trace, tracks),
-        *_slices(trace.events, tracks, _durations(found)),
+        *_slices(trace.events, tracks, _durations(found) | handler_durations(of_gasnet)),
         *_spans(found),
-        *_flows(found, tracks),
+        *spans(of_gasnet),
+        *arrows,
+        *flows(of_gasnet, tracks.of, len(arrows) + 1),
     ]
     body = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)
     job = json.dumps({"ompy": trace.job}, separators=(",", ":"))

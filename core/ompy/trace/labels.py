@@ -15,6 +15,7 @@ HEIGHT: Final = 18  # px; arbitrary: of a line of text with some air
 CLEAR: Final = 14  # px; arbitrary: from a life line, beside which are letters in circles
 STEP: Final = 12  # px; arbitrary: between two places that are tried
 AWAY: Final = 10  # arbitrary: so much worse than along its arrow is a pixel away from it
+ROUNDING: Final = 0.001  # px; arbitrary: a lane that is as wide as its label has room for it
 REACH: Final = 60  # px; arbitrary: farther from its arrow nobody would know whose it is
 # em; about those of DejaVu Sans, the widest font that systems take for ours
 _WIDE, _DIGIT, _OTHER, _NARROW = 0.8, 0.64, 0.62, 0.36
@@ -101,7 +102,7 @@ class Layout:
         for first, last in self._lanes:
             lowest, highest = first + CLEAR + width / 2, last - CLEAR - width / 2
             touches = first < right and last > left if left < right else first <= left < last
-            if not touches or lowest > highest:
+            if not touches or lowest > highest + ROUNDING:
                 continue
             count = int((highest - lowest) // STEP) + 1
             middle = min(max((x1 + x2) / 2, lowest), highest)

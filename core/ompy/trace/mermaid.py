@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.trace.diagram import Diagram, Line, Point
 from ompy.trace.messages import Kind
-from ompy.trace.sequence import Diagram, Line, Point
 
 ARROWS: Final = {Kind.DATA: "->>", Kind.CONTROL: "-->>", Kind.RDMA: "-)"}
 

@@ -12,6 +12,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final, NamedTuple, NoReturn
 
+from ompy.trace.gasnet_events import NUMBERS as GASNET_NUMBERS
+from ompy.trace.gasnet_events import is_gasnet, needs
 from ompy.trace.sink import Event
 
 FORMAT: Final = "ompy-trace"
@@ -106,7 +108,8 @@ def parse(line: bytes) -> Any:
         DamageError: there is none, or one that could not be shown.
     """
     try:
-        value = json.loads(line, parse_constant=_no_number)
+        # given bytes, it would take halves of surrogate pairs
+        value = json.loads(line.decode(), parse_constant=_no_number)
         if b"\\u" in line:  # half of a surrogate pair can be written nowhere
             json.dumps(value, ensure_ascii=False).encode()
         if line.count(b"[") + line.count(b"{") > DEEPEST:
@@ -202,9 +205,24 @@ def event_of(value: Any, rank: int) -> Event:
     text(name, "name")
     if type(fields) is not dict:
         raise DamageError("its fields are none")
-    if "side" in fields or name in ("POST", "RAIL"):
+    if is_gasnet(layer):
+        _check_operation(name, fields)
+    elif "side" in fields or name in ("POST", "RAIL"):
         _check_message(name, fields)
     return Event(time, rank, layer, name, tuple(fields.items()))
+
+
+def _check_operation(name: str, fields: dict[str, Any]) -> None:
+    """An event that GASNet's operations are made of."""
+    numbers, texts = needs(name)
+    missing = [key for key in (*numbers, *texts) if key not in fields]
+    if missing:
+        raise DamageError(f"a {name} has no {missing[0]}")
+    for key, value in fields.items():
+        if key in GASNET_NUMBERS:
+            number(value, key, RANK_MAX if key in _RANKS else NUMBER_MAX)
+        elif key in texts:
+            text(value, key)
 
 
 def _check_message(name: str, fields: dict[str, Any]) -> None:

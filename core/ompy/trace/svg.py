@@ -6,9 +6,9 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from ompy.trace.amounts import duration
+from ompy.trace.diagram import Diagram, Line, Point
 from ompy.trace.labels import CLEAR, Box, Layout, width_of
 from ompy.trace.messages import Kind
-from ompy.trace.sequence import Diagram, Line, Point
 
 # all in pixels; arbitrary: what looked right
 ROW: Final = 30
@@ -237,9 +237,7 @@ class _Drawing:
     def _legend(self) -> None:
         y = self._height - 30
         x = self._width / 2 - 270
-        for kind, text in zip(
-            COLOURS, ("fragment with data", "control message", "put or get"), strict=True
-        ):
+        for kind, text in zip(COLOURS, self._diagram.legend, strict=True):
             dash: dict[str, object] = {"stroke_dasharray": "6 4"} if kind is Kind.CONTROL else {}
             self._shape(
                 "line",
@@ -253,7 +251,7 @@ class _Drawing:
             )
             self._write(x + 44, y + 5, text, fill=PALE, font_size=12)
             x += 180
-        note = "Letters: the steps of ob1's protocols. Down the page is later, to no scale."
+        note = self._diagram.note
         self._write(self._width / 2, y + 24, note, fill=PALE, font_size=11, text_anchor="middle")
 
 

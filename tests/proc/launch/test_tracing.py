@@ -194,3 +194,45 @@ def test_explain(launch) -> None:
     other = ompy("explain", *words, "--mca", "pml_bfo_send_pipeline_depth", "5")
     assert "pml_bfo_send_pipeline_depth = 5 (--mca" in other.stdout
     assert "pml_ob1" not in other.stdout
+
+
+GASNET = """
+from ompy import gasnet
+heard = []
+def ask(token, payload, number):
+    gasnet.am_reply_short(token, answer, number)
+def answer(token, payload, number):
+    heard.append(number)
+gasnet.init()
+gasnet.attach([ask, answer])
+right = (gasnet.mynode() + 1) % gasnet.nodes()
+gasnet.am_request_medium(right, ask, b"abc", 5)
+gasnet.put(right, 0, b"four")
+gasnet.block_until(lambda: heard)
+gasnet.exit(0)
+"""
+
+
+def test_a_job_of_gasnet(launch, tmp_path) -> None:
+    mca = ("--mca", "conduit", "aries", "--mca", "conduit_aries_pshm", 0)
+    result = launch.python(2, GASNET, "--trace", tmp_path / "t", *mca)
+    assert (result.code, result.err) == (0, "")
+    listed = ompy("trace", tmp_path / "t")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    rows = [line.split(maxsplit=6) for line in listed.stdout.splitlines()[1:]]
+    told = sorted((row[2], row[3], row[4], row[6].split(",")[0]) for row in rows)
+    assert told == [
+        ("0", "1", "0", "AMReplyShort answer: SMSG"),
+        ("0", "1", "3", "AMRequestMedium ask: SMSG"),
+        ("0", "1", "4", "put: FMA put"),
+        ("1", "0", "0", "AMReplyShort answer: SMSG"),
+        ("1", "0", "3", "AMRequestMedium ask: SMSG"),
+        ("1", "0", "4", "put: FMA put"),
+    ]
+    drawn = ompy("trace", tmp_path / "t", "--sequence", tmp_path / "m.mmd", "--handler", "ask")
+    assert drawn.returncode == 0, drawn.stderr
+    assert (
+        "r0->>r1: AMRequestMedium ask 3 B (SMSG, 11 credits left)"
+        in (tmp_path / "m.mmd").read_text()
+    )
+    assert "--tag is of MPI" in ompy("trace", tmp_path / "t", "--tag", 1, "--gasnet").stderr

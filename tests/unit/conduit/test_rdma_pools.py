@@ -115,7 +115,10 @@ class Story(Transfer):
         self.registrations = TemporaryRegistrations(cast("Any", self.domain), 1)
         self.events: list[tuple[ReturnCode, Event | None]] = []
         resources = SimpleNamespace(
-            local_queue=self, lock=nullcontext(), parameters=values(poll_burst=burst)
+            local_queue=self,
+            lock=nullcontext(),
+            parameters=values(poll_burst=burst),
+            tracing=SimpleNamespace(trace=SimpleNamespace(active=False)),
         )
         self.completions = Completions(
             cast("Any", resources),

@@ -7,8 +7,9 @@ from random import Random
 from xml.etree import ElementTree as ET
 
 import pytest
+from ompy.trace.diagram import Diagram, Line, Point
+from ompy.trace.labels import CLEAR, Layout
 from ompy.trace.messages import Kind
-from ompy.trace.sequence import Diagram, Line, Point
 from ompy.trace.svg import svg
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -104,3 +105,11 @@ def test_the_name_of_a_long_arrow_stays_beside_the_life_lines_it_crosses() -> No
     ((x, _),) = label_places(document, {"MATCH 8 B"}).values()
     lives = [(left + right) / 2 for left, right, *_ in boxes(document)["lives"]]
     assert all(abs(x - life) > 40 for life in lives)
+
+
+def test_a_label_that_is_exactly_as_wide_as_its_lane() -> None:
+    """It had no room, by a rounding error (seen in a trace of GASNet: 802.3 - 411.14)."""
+    width = 363.16
+    layout = Layout([411.14, 802.3], 1200)
+    box = layout.place((802.3, 1137.0), (411.14, 2187.0), width)
+    assert 411.14 + CLEAR - 1 < box.x - width / 2 < box.x + width / 2 < 802.3 - CLEAR + 1

@@ -85,7 +85,9 @@ class GniConduit(Conduit):
         domain = nic.domain(context.rank, tag, cookie)
         lock = nic_lock(context.engine, mode, spin=bool(values.use_spinlock))
         self._losses = Losses(context, domain.losses)
-        self.resources = Resources(context, nic, domain, values, lock, self._yield)
+        layer = f"conduit.{name}"
+        self.resources = Resources(context, nic, domain, values, lock, self._yield, layer)
+        self._trace, self._tracing = context.trace, self.resources.tracing
         self._bootstrap = Bootstrap(context, name)
         joined = join(self.resources, self._bootstrap, mode, past_neighbours=bool(values.pshm))
         self._limits = joined.limits
@@ -322,12 +324,16 @@ class GniConduit(Conduit):
         while True:
             with self.resources.lock:
                 if credits_.take(node):
-                    return
+                    break
             if not stalled:
                 stalled = True
                 self.resources.counters["am_credit_stalls"] += 1
+                if self._trace.active:
+                    self._tracing.credit("stall", node, 0, 0)
             engine.wait(self._messages.news_of_credit(node), CREDIT_WAIT)
             self._check(node)
+        if self._trace.active:
+            self._tracing.credit("taken", node, 1, credits_.left(node))
 
     def _send(
         self,
@@ -361,15 +367,16 @@ class GniConduit(Conduit):
         is_request: bool,
     ) -> None:
         """Bytes that fit go along; others are put first."""
-        command, length = _LONG[is_request], len(payload)
+        command, length, later = _LONG[is_request], len(payload), category is Category.LONG_ASYNC
         room = self._messages.transport(node).max_packed - headers.long_head_size(len(arguments))
         if length <= room:
             packed = headers.long(command, handler, arguments, offset, length, payload)
-            self._messages.send(node, packed)
+            self._messages.send(node, packed, later=later)
             return
         message = headers.long(command, handler, arguments, offset, length, None)
-        if category is Category.LONG_ASYNC:
-            self._put_then(node, offset, payload, lambda: self._messages.send(node, message))
+        if later:
+            send = partial(self._messages.send, node, message, later=True)
+            self._put_then(node, offset, payload, send)
             return
         landed: list[bool] = []
         self._put_then(node, offset, payload, lambda: landed.append(True))
@@ -382,7 +389,10 @@ class GniConduit(Conduit):
     def _put_then(
         self, node: int, offset: int, payload: memoryview, after: Callable[[], object]
     ) -> None:
-        self._engine_for(node).put_then(node, offset, payload, after, keeps_payload=True)
+        engine = self._engine_for(node)
+        if self._trace.active:
+            self._told("PUT", node, offset, payload)
+        engine.put_then(node, offset, payload, after, keeps_payload=True)
 
     def _check(self, node: int) -> None:
         """Raise MPIError when nothing can be asked of a peer any more."""
@@ -399,11 +409,17 @@ class GniConduit(Conduit):
         self, node: int, offset: int, local: memoryview, transfer: Transfer, *, bulk: bool
     ) -> None:
         """Begin to write into a peer's segment."""
-        self._engine_for(node).put(node, offset, local, transfer, bulk=bulk)
+        engine = self._engine_for(node)
+        if self._trace.active:
+            self._told("PUT", node, offset, local)
+        engine.put(node, offset, local, transfer, bulk=bulk)
 
     def get(self, node: int, offset: int, local: memoryview, transfer: Transfer) -> None:
         """Begin to read from a peer's segment."""
-        self._engine_for(node).get(node, offset, local, transfer)
+        engine = self._engine_for(node)
+        if self._trace.active:
+            self._told("GET", node, offset, local)
+        engine.get(node, offset, local, transfer)
 
     def _engine_for(self, node: int) -> RdmaEngine | SharedSegments:
         if self._shared is not None and self._shared.reaches(node):
@@ -411,6 +427,11 @@ class GniConduit(Conduit):
         if self._rdma is None:
             raise MPIError(ERR_RANK, f"rank {node} has no segment before attach")
         return self._rdma
+
+    def _told(self, name: str, node: int, offset: int, local: memoryview) -> None:
+        """A put or get is traced."""
+        near = self._shared is not None and self._shared.reaches(node)
+        self._tracing.transfer(name, node, offset, len(local), "PSHM" if near else "NIC")
 
     def waiting(self) -> list[str]:
         """Posts, requests without an answer, messages that are not sent, the job's end."""

@@ -50,6 +50,7 @@ class Messages:
     ) -> None:
         """Have peers reached by `transports`, by rank, with so many credits each."""
         self._resources = resources
+        self._trace, self._tracing = resources.tracing.trace, resources.tracing
         self._transports = transports
         self._lines: dict[int, deque[Sending]] = {}
         self._waiting: dict[int, list[Waitable]] = {}
@@ -70,9 +71,16 @@ class Messages:
         assert found is not None, "nothing is for the own rank"
         return found
 
-    def send(self, node: int, message: bytearray) -> None:
-        """Send a message, now or as soon as it can be."""
-        self._send(node, partial(self.transport(node).send, node, message))
+    def send(self, node: int, message: bytearray, *, later: bool = False) -> None:
+        """Send a message, now or as soon as it can be; `later`: it is a LONG_ASYNC."""
+        transport = self.transport(node)
+        if not self._trace.active:
+            self._send(node, partial(transport.send, node, message))
+            return
+        with self._resources.lock:  # its number and its place in line are the same
+            left = self.credits.left(node)
+            self._tracing.sent(node, message, transport.name, left, later=later)
+            self._send(node, partial(transport.send, node, message))
 
     def tell_exit(self, node: int, shift: int, code: int) -> None:
         """Send what a round of the exit tells."""
@@ -131,7 +139,7 @@ class Messages:
                 self._waiting.setdefault(node, []).append(waitable)
         return waitable
 
-    def _credited(self, node: int, count: int = 1) -> None:
+    def _credited(self, node: int, count: int = 1, *, by: str = "back") -> None:
         with self._resources.lock:
             try:
                 self.credits.give(node, count)
@@ -139,6 +147,8 @@ class Messages:
                 raise MPIError(ERR_INTERN, str(problem)) from None
             for waitable in self._waiting.pop(node, ()):
                 waitable.finish()
+        if self._trace.active:
+            self._tracing.credit(by, node, count, self.credits.left(node))
 
     # -- what has arrived
 
@@ -157,14 +167,27 @@ class Messages:
         self._resources.counters["messages_received"] += 1
         is_request = read.command in REQUESTS
         token = Token(node, is_request=is_request)
+        number = 0
+        if self._trace.active:
+            number = self._tracing.handling(node, is_request=is_request)
         try:
             if not self.deaf:
                 self._handle(token, read)
         finally:
+            if number:
+                self._tracing.handled(node, number, is_request=is_request)
             if not is_request:
-                self._credited(node)
+                self._credited(node, by="replied")
             elif not token.replied:
-                self._send(node, partial(self.transport(node).return_credit, node))
+                self._return_credit(node)
+
+    def _return_credit(self, node: int) -> None:
+        """A handler has not replied: the credit of its request goes back by itself."""
+        transport = self.transport(node)
+        if self._trace.active:
+            count = transport.returning(node)
+            self._tracing.credit("sent" if count else "banked", node, count or 1)
+        self._send(node, partial(transport.return_credit, node))
 
     def _handle(self, token: Token, message: Message) -> None:
         payload = message.payload

@@ -103,6 +103,7 @@ class MailboxTransport(Transport):
         handle: of their memory.
     """
 
+    name = "mailbox"
     max_message = SLOT_SIZE
 
     def __init__(self, resources: Resources, peers: Sequence[int], depth: int, burst: int) -> None:
@@ -198,6 +199,12 @@ class MailboxTransport(Transport):
         if event.status is not ReturnCode.TRANSACTION_ERROR:
             raise MPIError(ERR_INTERN, f"rank {event.peer}: {what}")
         self._resources.domain.losses.append((event.peer, what))
+
+    def returning(self, node: int) -> int:
+        """None where it goes to the bank, else with the one that is there."""
+        if self._depth == 1:
+            return 1
+        return 2 if self._banked[node] else 0
 
     def return_credit(self, node: int) -> bool:
         """Bank it, or return it with the one in the bank."""

@@ -80,6 +80,8 @@ class PshmTransport(Transport):
         nodes: these.
     """
 
+    name = "PSHM"
+
     def __init__(
         self,
         context: RankContext,

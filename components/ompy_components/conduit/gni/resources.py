@@ -28,6 +28,7 @@ from ompy.frameworks.nic.gni import (
 from ompy.mca.parameter import Values
 
 from ompy_components.conduit.gni.parameters import ordering
+from ompy_components.conduit.gni.tracing import Tracing
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -60,6 +61,7 @@ class Resources:
         segments: of all ranks, by rank; after `attach`, as all that follows.
         handles: of all ranks' segments, by rank.
         segment, segment_handle: the own one.
+        tracing: what tells the rank's trace.
         auxiliary, auxiliary_handle: registered memory for bounce buffers and the buffers of post
             descriptors, in one piece, because registrations are few.
     """
@@ -82,6 +84,7 @@ class Resources:
         "segment",
         "segment_handle",
         "segments",
+        "tracing",
         "yield_",
     )
 
@@ -93,6 +96,7 @@ class Resources:
         parameters: Values,
         lock: AbstractContextManager[object],
         yield_: Callable[[], None],
+        layer: str,
     ) -> None:
         self.context = context
         self.nic = nic
@@ -102,6 +106,7 @@ class Resources:
         self.lock = lock
         self.yield_ = yield_
         self.counters: Counter[str] = Counter()
+        self.tracing = Tracing(context.trace, layer, context.size)
         self.descriptors: DescriptorPool | None = None
         self.local_queue: CompletionQueue
         self.message_queue: CompletionQueue

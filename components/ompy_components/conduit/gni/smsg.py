@@ -66,6 +66,7 @@ class WorkQueue:
 class SmsgTransport(Transport):
     """The NIC's short messages, to the peers that have an endpoint."""
 
+    name = "SMSG"
     max_message = MESSAGE_SIZE
     max_packed = MESSAGE_SIZE - NOT_PACKED
 

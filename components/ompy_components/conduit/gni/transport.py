@@ -11,6 +11,7 @@ delivers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from ompy_components.conduit.gni import headers
 
@@ -22,6 +23,7 @@ class Transport:
     """Carries messages, in the order they were given, peer by peer.
 
     Attributes:
+        name: what it is, in a trace.
         max_message: bytes of a message, header included.
         max_packed: the same of a LONG that brings its bytes along.
         deliver: what `poll` calls with who sent it and each message. It has its place no more by
@@ -29,6 +31,7 @@ class Transport:
         credited: what `poll` calls when a peer has given credits back by other means.
     """
 
+    name: ClassVar[str]
     max_message: int
     max_packed: int
     deliver: Deliver
@@ -49,6 +52,10 @@ class Transport:
             As `send`. True also where it is kept, to go along with something else.
         """
         return self.send(node, headers.credit())
+
+    def returning(self, node: int) -> int:
+        """How many credits the next `return_credit` gives back: none where it only keeps one."""
+        return 1
 
     def tell_exit(self, node: int, shift: int, code: int) -> bool:
         """Send a peer what a round of the exit tells. Returns as `send`."""

@@ -37,6 +37,7 @@ class Completions:
         bounce: BouncePool,
         registrations: TemporaryRegistrations,
     ) -> None:
+        self._trace, self._tracing = resources.tracing.trace, resources.tracing
         self._queue = resources.local_queue
         self._lock = resources.lock
         self._burst: int = resources.parameters.poll_burst
@@ -95,6 +96,8 @@ class Completions:
     def complete(self, made: Descriptor) -> None:
         """A post has been done: what its flags say, in `flags.ORDER`."""
         flags = made.flags
+        if self._trace.active:
+            self._tracing.done(made)
         if flags & GC_POST_COPY:
             raw.copy(made.target, 0, made.post.local, made.lead, len(made.target))
         self.release(made)
@@ -127,6 +130,8 @@ class Completions:
         self._descriptors.give(made)
 
     def _failed(self, made: Descriptor, status: ReturnCode) -> MPIError:
+        if self._trace.active:
+            self._tracing.done(made, well=False)
         problem = MPIError(ERR_OTHER, f"conduit: {made!r} failed: {status.value}")
         self.drop(made)
         return problem

@@ -45,6 +45,7 @@ class Descriptor:
         after: SEND: what sends the message.
         flag: COMPLETION_FLAG: whom to tell.
         transfer: COMPLETION_OP: whom to tell.
+        operation, number: where it is traced, the put or get it is of, and its own number; or 0.
     """
 
     __slots__ = (
@@ -56,6 +57,8 @@ class Descriptor:
         "is_get",
         "lead",
         "node",
+        "number",
+        "operation",
         "post",
         "registration",
         "target",
@@ -76,6 +79,7 @@ class Descriptor:
         self.after: Callable[[], object] | None = None
         self.flag: Flag | None = None
         self.transfer: Transfer | None = None
+        self.operation = self.number = 0
 
     def __repr__(self) -> str:
         post = self.post
@@ -88,7 +92,7 @@ class Descriptor:
         """Let go of all that is the caller's."""
         self.post.local = self.target = self.bounce = NOTHING
         self.registration = self.after = self.flag = self.transfer = None
-        self.flags = 0
+        self.flags = self.number = 0
 
 
 class DescriptorPool:

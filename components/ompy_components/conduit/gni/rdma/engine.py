@@ -60,6 +60,7 @@ class RdmaEngine:
         values = resources.parameters
         self._resources = resources
         self._counters = resources.counters
+        self._trace, self._tracing = resources.tracing.trace, resources.tracing
         self._lock = resources.lock
         self._ways = Ways(values, resources.nic)
         self.max_put_local = self._ways.max_put_local
@@ -196,7 +197,7 @@ class RdmaEngine:
                 self._find_place(made, place, local, size)
                 if place in BUFFERED:
                     raw.copy(made.post.local, 0, local, 0, size)
-            self._post(made, fma=fma)
+            self._post(made, place, fma=fma)
         except BaseException:  # the NIC's refusal, or what a poll meanwhile has raised
             self._completions.drop(made)
             raise
@@ -222,7 +223,7 @@ class RdmaEngine:
             if piece.place in BUFFERED:
                 made.flags |= GC_POST_COPY
                 made.target, made.lead = target, piece.lead
-            self._post(made, fma=piece.length <= self._ways.get_fma)
+            self._post(made, piece.place, fma=piece.length <= self._ways.get_fma)
         except BaseException:
             self._completions.drop(made)
             raise
@@ -237,9 +238,15 @@ class RdmaEngine:
     def wait_for_descriptor(self) -> None:
         """Poll for completions, and for nothing else, while no descriptor is free."""
         if not self._descriptors:
-            self._counters["alloc_pd_stall"] += 1
+            self._stalled("alloc_pd_stall", "descriptor")
             while not self._descriptors:
                 self._poll_or_yield()
+
+    def _stalled(self, counter: str, what: str) -> None:
+        """Something has run out."""
+        self._counters[counter] += 1
+        if self._trace.active:
+            self._tracing.stalled(what)
 
     def _prepare(self, node: int, offset: int, told: Told, *, is_get: bool) -> Descriptor:
         """A descriptor that knows who is told."""
@@ -279,7 +286,7 @@ class RdmaEngine:
     def _bounce_buffer(self) -> memoryview:
         buffer = self._bounce.take()
         if buffer is None:
-            self._counters["alloc_bb_stall"] += 1
+            self._stalled("alloc_bb_stall", "bounce buffer")
             while buffer is None:
                 self._poll_or_yield()
                 buffer = self._bounce.take()
@@ -303,15 +310,17 @@ class RdmaEngine:
                     raise self._refused(made, "register", "memory for it")
             elif not stalled:
                 stalled = True
-                self._counters["mem_reg_stall"] += 1
+                self._stalled("mem_reg_stall", "registration")
             self._poll_or_yield()
 
-    def _post(self, made: Descriptor, *, fma: bool) -> None:
+    def _post(self, made: Descriptor, place: Place, *, fma: bool) -> None:
         endpoint = self._resources.endpoints[made.node]
         assert endpoint is not None, f"rank {made.node} is not reached by the NIC"
         post = endpoint.post_fma if fma else endpoint.post_rdma
         made.post.type, name = KINDS[made.is_get][fma]
         self._counters[name] += 1
+        if self._trace.active:
+            self._tracing.post(made, place, fma=fma)
         attempts: _Attempts | None = None
         while True:
             with self._lock:
