@@ -384,10 +384,9 @@ class Sending(SenderHalf):
             if self._trace.active:
                 self._ob1.steps.sender(request, COMPLETE)
             request.finish()
-        elif tag == FRAG:
-            self.streaming.schedule(request)
-            self.finish_if_delivered(request)
         else:
+            if request.ranges:  # also of a RNDV, whose ACK may have overtaken its completion
+                self.streaming.schedule(request)
             self.finish_if_delivered(request)
 
     def finish_if_delivered(self, request: SendRequest) -> None:

@@ -1,0 +1,165 @@
+"""When requests are complete, and what goes on with a completion: not a moment before it.
+
+These rails keep every completion of either rank back, until the sender's program lets them go, one
+after the other in the order they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from ompy.frameworks.btl import GET, PUT
+from ompy.frameworks.pml import STANDARD
+
+from tests.sim.ob1.programs import one_message, pieces
+from tests.sim.p2p.programs import buffer, pattern, send, world
+from tests.support.btl_journal import ImmediateJournalModule, btl_words, header
+from tests.support.rdma_btl import RdmaModule, RdmaRail, rdma_world
+
+MS = 1_000_000
+Moment = tuple[int, bool, bool]  # completions kept back, the send is complete, the receive is
+
+
+def moments(
+    size: int, rails: Sequence[RdmaRail], gather: bool, **settings: object
+) -> list[Moment]:
+    """How a message stands when nothing goes on: at first, and after each completion."""
+    kept: list[tuple[RdmaModule, Any]] = []
+    holding = [True]
+    received: list[bool] = []
+    found: list[Moment] = []
+
+    class Keeping(RdmaModule):
+        """A rail that tells of completions when it is allowed to."""
+
+        __slots__ = ()
+
+        def _schedule(self, endpoint: Any, size: int, there: Any, arrive: Any, done: Any) -> None:
+            def over() -> None:
+                if holding[0]:
+                    kept.append((self, done))
+                else:
+                    done()
+
+            super()._schedule(endpoint, size, there, arrive, over)
+
+    def program(process: Any) -> None:
+        comm, pml = world(process), process.pml
+        if comm.rank:
+            memory, room = buffer(size)
+            pml.recv(comm, room, 0, 5)
+            received.append(bytes(memory) == pattern(size, 1))
+            while holding[0]:  # what it says as it ends is kept back, too
+                process.context.engine.wait_until(lambda: False, MS)
+            return
+        data = pattern(size, 1)
+        request = pml.isend(comm, pieces(data) if gather else send(data), 1, 5, STANDARD)
+        while True:
+            process.context.engine.wait_until(lambda: False, MS)
+            found.append((len(kept), request.complete, received == [True]))
+            if not kept:
+                break
+            module, done = kept.pop(0)
+            module.events.append(done)
+            module.context.engine.wake()
+        holding[0] = False
+
+    rdma_world(2, program, rails, module=Keeping, **settings)
+    return found
+
+
+EAGER = [(1, False, True), (0, True, True)]
+CASES: dict[str, tuple[int, list[RdmaRail], bool, list[Moment]]] = {
+    "Eager Send (Prepared)": (900, [RdmaRail()], False, EAGER),
+    "Eager Send (Allocated)": (900, [RdmaRail(inplace=False)], False, EAGER),
+    # RNDV, ACK and two FRAGs: with the RNDV three are under way. There are four FRAGs
+    "Send/Receive Pipeline": (
+        8000,
+        [RdmaRail(flags=0)],
+        True,
+        [
+            (4, False, False),
+            (4, False, False),  # RNDV: the third FRAG goes
+            (3, False, False),  # ACK
+            (3, False, True),  # FRAG: the fourth, and last
+            (2, False, True),
+            (1, False, True),
+            (0, True, True),
+        ],
+    ),
+    # RNDV, two PUTs, two puts. Each put ends with its FIN, and both with the message
+    "RDMA Direct Put": (
+        12_000,
+        [RdmaRail(flags=PUT)] * 2,
+        False,
+        [
+            (5, False, False),
+            (4, False, False),
+            (3, False, False),
+            (2, False, False),
+            (2, False, False),  # the first put: its FIN
+            (2, True, True),  # the second
+            (1, True, True),
+            (0, True, True),
+        ],
+    ),
+    "RDMA Direct Get": (
+        12_000,
+        [RdmaRail(flags=GET)] * 2,
+        False,
+        [
+            (3, False, False),
+            (2, False, False),  # RGET
+            (2, False, False),  # the first get: its FIN
+            (2, True, True),  # the second
+            (1, True, True),
+            (0, True, True),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_goes_on_before_its_completion(name: str) -> None:
+    size, rails, gather, expected = CASES[name]
+    assert moments(size, rails, gather) == expected
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_pipeline_that_the_first_fragment_fills_goes_on(depth: int) -> None:
+    """The ACK is here before the RNDV is complete: its completion has the first FRAGs go."""
+    found = moments(8000, [RdmaRail(flags=0)], True, pml_ob1_send_pipeline_depth=depth)
+    assert found[0] == (1 + depth, False, False)  # the ACK, and no more than may be under way
+    assert found[-1] == (0, True, True)
+    assert len(found) == 1 + len(["RNDV", "ACK"]) + len(["FRAG"] * 4)
+
+
+def test_an_immediate_send_is_complete_when_it_returns() -> None:
+    """With a trace and without: that is another way through the code, by the same call."""
+    asked: dict[bool, list[tuple[str, str, int]]] = {True: [], False: []}
+
+    class Noting(ImmediateJournalModule):
+        """Writes down what it is asked, traced or not."""
+
+        __slots__ = ()
+
+        def sendi(self, *arguments: Any) -> Any:
+            _, _, head, size, _, flags, tag = arguments
+            about = btl_words(flags), header(tag, bytes(head)), size
+            asked[self.context.trace.active].append(about)
+            return super().sendi(*arguments)
+
+    def program(process: Any) -> None:
+        comm, pml = world(process), process.pml
+        if comm.rank == 0:
+            assert pml.isend(comm, send(pattern(100, 1)), 1, 5, STANDARD).complete
+        else:
+            one_message(100)(process)
+
+    for trace in (True, False):
+        rdma_world(2, program, module=Noting, trace=trace)
+    assert asked[False] == asked[True] == [
+        ("PRIORITY | BTL_OWNERSHIP", "tag = MATCH, pml_flags = 0", 100)
+    ]
