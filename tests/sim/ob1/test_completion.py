@@ -22,9 +22,7 @@ MS = 1_000_000
 Moment = tuple[int, bool, bool]  # completions kept back, the send is complete, the receive is
 
 
-def moments(
-    size: int, rails: Sequence[RdmaRail], gather: bool, **settings: object
-) -> list[Moment]:
+def moments(size: int, rails: Sequence[RdmaRail], gather: bool, **settings: object) -> list[Moment]:
     """How a message stands when nothing goes on: at first, and after each completion."""
     kept: list[tuple[RdmaModule, Any]] = []
     holding = [True]
@@ -160,6 +158,8 @@ def test_an_immediate_send_is_complete_when_it_returns() -> None:
 
     for trace in (True, False):
         rdma_world(2, program, module=Noting, trace=trace)
-    assert asked[False] == asked[True] == [
-        ("PRIORITY | BTL_OWNERSHIP", "tag = MATCH, pml_flags = 0", 100)
-    ]
+    assert (
+        asked[False]
+        == asked[True]
+        == [("PRIORITY | BTL_OWNERSHIP", "tag = MATCH, pml_flags = 0", 100)]
+    )

@@ -12,7 +12,13 @@ from ompy.frameworks.btl import GET, PUT, SEND
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.net.virtual import Rail
 from ompy_components.pml.ob1.headers import UNION_SIZE
-from ompy_components.pml.ob1.selection import Protocol, choose, choose_large, suits_direct
+from ompy_components.pml.ob1.selection import (
+    Protocol,
+    choose,
+    choose_large,
+    first_payload,
+    suits_direct,
+)
 
 from tests.sim.p2p import programs
 from tests.support.seed_rule import Btl, candidate
@@ -74,6 +80,22 @@ def test_choice_is_the_seeds(mode: int) -> None:
         seen.add(expected)
         assert chosen_by_ob1(mode, size, limit, **case) == expected, (size, case)
     assert len(seen) == {STANDARD: 7, READY: 7, BUFFERED: 3, SYNCHRONOUS: 4}[mode]
+
+
+@pytest.mark.parametrize(
+    ("size", "eager", "rendezvous", "expected"),
+    [
+        (5000, 1000, 512, 512),
+        (5000, 512, 1000, 512),
+        (5000, 1000, 0, 0),
+        (1000, 1000, 512, 1000),  # synchronous: all of it
+        (1001, 1000, 2000, 1000),
+    ],
+)
+def test_the_first_fragment_has_the_smaller_of_two_limits(
+    size: int, eager: int, rendezvous: int, expected: int
+) -> None:
+    assert first_payload(size, eager, rendezvous) == expected
 
 
 def test_every_protocol_is_in_use() -> None:
