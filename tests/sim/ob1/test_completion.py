@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from ompy.data.buffered import BufferedConvertor
+from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.btl import GET, PUT
-from ompy.frameworks.pml import STANDARD
+from ompy.frameworks.pml import BUFFERED, STANDARD
 
 from tests.sim.ob1.programs import one_message, pieces
 from tests.sim.p2p.programs import buffer, pattern, send, world
@@ -163,3 +165,26 @@ def test_an_immediate_send_is_complete_when_it_returns() -> None:
         == asked[True]
         == [("PRIORITY | BTL_OWNERSHIP", "tag = MATCH, pml_flags = 0", 100)]
     )
+
+
+def test_a_buffered_message_is_kept_but_for_its_first_fragment() -> None:
+    """At once, when nobody has received anything: the user's memory is free again."""
+    lent: list[int] = []
+
+    def lend(count: int) -> memoryview:
+        lent.append(count)
+        return memoryview(bytearray(count))
+
+    def program(process: Any) -> None:
+        comm, pml = world(process), process.pml
+        if comm.rank:
+            one_message(8000)(process)
+            return
+        data = bytearray(pattern(8000, 1))
+        convertor = BufferedConvertor(ContiguousConvertor(memoryview(data)), lend)
+        request = pml.isend(comm, convertor, 1, 5, BUFFERED)
+        assert lent == [8000 - 512]
+        data[:] = bytes(8000)
+        pml.wait(comm, request)
+
+    rdma_world(2, program)
