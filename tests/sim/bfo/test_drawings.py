@@ -1,6 +1,6 @@
 """bfo while nothing fails: what goes over a rail, as the seed's drawings have it.
 
-Source: seed bfo-design, appendix 1.
+Source: seed bfo (Appendix 1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """No step of the dance while something of the older generation is under way.
 
 The rails write down what is under way when a message of the dance is offered to one, or arrives.
-Source: seed bfo-design, sections 6 and 8.
+Source: seed bfo (6, 8).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an error takes out of use: one path, or everything that the interface reaches.
 
-Source: seed bfo-design, sections 1, 2 and 4.
+Source: seed bfo (1, 2, 4).
 """
 
 from __future__ import annotations
