@@ -1,4 +1,4 @@
-"""Asks a rank's live PML to explain a message; `ompy explain` runs it as a job.
+"""Asks a rank's live PML, or conduit, to explain a message; `ompy explain` runs it as a job.
 
 Started as `python -m ompy.cli.explained QUESTION`; rank 0 gives the answer.
 """
@@ -11,15 +11,20 @@ from typing import Any
 
 from ompy.cli.own_jobs import answer as give
 from ompy.data.errors import MPIError
-from ompy.frameworks.explanation import Explanation
+from ompy.frameworks.explanation import Explanation, OperationAsked
+from ompy.gasnet.errors import GasnetError
 from ompy.mca.registry import Registry
 
 
 def main() -> None:
     """Explain on rank 0; the others are there to be reached."""
+    question = json.loads(sys.argv[1])
+    if "operation" in question:
+        explain_operation(OperationAsked(**question["operation"]))
+        return
+    import ompy.MPI  # noqa: F401 - initialises
     from ompy.mpi.life import COMM_WORLD, current
 
-    question = json.loads(sys.argv[1])
     process = current().process
     if COMM_WORLD.rank == 0:
         inner = process.communicators[0]
@@ -36,6 +41,25 @@ def main() -> None:
         else:
             give(answer(found, process.registry))
     COMM_WORLD.Barrier()
+
+
+def explain_operation(asked: OperationAsked) -> None:
+    """Have the conduit explain on rank 0."""
+    from ompy.gasnet import here
+
+    gasnet = here.rank
+    gasnet.init()
+    gasnet.attach()
+    if gasnet.mynode() == 0:
+        registry = here.process().registry
+        try:
+            found = gasnet.explain(asked)
+        except GasnetError as problem:
+            cause = problem.__cause__
+            give({"problem": cause.detail if isinstance(cause, MPIError) else str(problem)})
+        else:
+            give(answer(found, registry))
+    gasnet.barrier()
 
 
 def answer(found: Explanation, registry: Registry) -> dict[str, Any]:
@@ -62,6 +86,4 @@ def setting(registry: Registry, name: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    import ompy.MPI  # noqa: F401 - initialises
-
     main()

@@ -31,11 +31,13 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
+from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.engine.base import Poller
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
+    from ompy.frameworks.explanation import Explanation, OperationAsked
 
 API: Final[ApiVersion] = (1, 0)  # arbitrary: the first version
 
@@ -224,6 +226,14 @@ class Conduit(Poller):
             The code of the job: the largest where several ranks end it.
         """
         raise NotImplementedError
+
+    def explain(self, asked: OperationAsked) -> Explanation:
+        """Say which way an operation would take, and why; `ompy explain` asks after `attach`.
+
+        Raises:
+            MPIError: it explains nothing, or there is no such operation.
+        """
+        raise MPIError(ERR_UNSUPPORTED_OPERATION, f"{type(self).__name__} explains nothing")
 
     def waiting(self) -> list[str]:
         """What is not complete, a line each for people to read, as `Pml.waiting`.

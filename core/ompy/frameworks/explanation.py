@@ -1,4 +1,4 @@
-"""How a PML explains which protocol a message takes: plain values, for `ompy explain`."""
+"""How a PML or conduit explains the way a message takes: plain values, for `ompy explain`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,28 @@ class Change(NamedTuple):
     text: str
     protocol: str
     parameters: tuple[str, ...] = ()
+
+
+class OperationAsked(NamedTuple):
+    """An operation of GASNet that is asked about.
+
+    Attributes:
+        name: short, medium, long, long-async, put or get.
+        peer: the other rank.
+        size: bytes of payload.
+        inside: the local memory of a put or get is in the own segment.
+        bulk: the source of a put stays as it is until the put is complete.
+        offset: in the peer's segment.
+        arguments: of a message.
+    """
+
+    name: str
+    peer: int
+    size: int
+    inside: bool = False
+    bulk: bool = True
+    offset: int = 0
+    arguments: int = 0
 
 
 class Explanation(NamedTuple):

@@ -67,3 +67,9 @@ class _Here:
 
 _here: Final = _Here()
 rank: Final = Gasnet(_here.find, _here.leave)
+
+
+def process() -> RankProcess:
+    """The rank that this process is, after `init`."""
+    assert _here._process is not None, "init has made it one"
+    return _here._process

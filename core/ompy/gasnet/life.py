@@ -10,7 +10,7 @@ import os
 import sys
 from _thread import get_ident
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from ompy.data.errors import MPIError
 from ompy.frameworks.conduit import (
@@ -29,6 +29,9 @@ from ompy.gasnet.rank import LAYER, FindConduit, check_integers
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
 from ompy.gasnet.waiting import WaitMode, wait_so
+
+if TYPE_CHECKING:
+    from ompy.frameworks.explanation import Explanation, OperationAsked
 
 FAREWELL: Final = EXTENDED_HANDLERS[3]
 PAGE_SIZE: Final = mmap.PAGESIZE
@@ -357,6 +360,20 @@ class Gasnet(Locks):
     def _awaited(self, what: str, machine: Dissemination) -> list[str]:
         missing = machine.awaited()
         return [] if missing is None else [f"{what}: nothing has come from rank {missing} yet"]
+
+    def explain(self, asked: OperationAsked) -> Explanation:
+        """Which way an operation would take, and why; for `ompy explain`.
+
+        Raises:
+            NotInitialised: before `attach`.
+            ResourceError: the conduit cannot say.
+        """
+        if not self._attached:
+            self._refuse_early()
+        try:
+            return self._conduit.explain(asked)
+        except MPIError as problem:
+            raise self._failed(problem) from problem
 
     def counters(self) -> dict[str, int]:
         """What the conduit has counted: messages, stalls, retries."""

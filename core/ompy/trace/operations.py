@@ -20,7 +20,7 @@ CLIENT: Final = 128  # reference gasnet.md 1: handlers from here on are the prog
 TRANSFERS: Final = ("PUT", "GET")
 POSTS: Final = ("FMA_PUT", "BTE_PUT", "FMA_GET", "BTE_GET")
 ENDS: Final = ("DONE", "FAILED")
-_PLACES: Final = {  # what a way is called for people
+PLACES: Final = {  # what a way is called for people
     "direct": "unregistered",
     "segment": "in the segment",
     "immediate": "immediate buffer",
@@ -219,7 +219,7 @@ class Operations:
 
     def _post(self, event: Event, fields: Mapping[str, Any]) -> None:
         kind = event.name.replace("_", " ").replace("PUT", "put").replace("GET", "get")
-        way = f"{kind}, {_PLACES.get(fields['place'], fields['place'])}"
+        way = f"{kind}, {PLACES.get(fields['place'], fields['place'])}"
         made = Post(event, way, fields["size"], fields.get("lead", 0))
         self._posts[event.rank, fields["post"]] = made
         of = self._transfers.get((event.layer, event.rank, fields["op"]))
@@ -230,13 +230,19 @@ class Operations:
 
 def way_of(transfer: Operation) -> str:
     """Which way a put or get by the NIC takes, in all its posts."""
+    posts = [(post.way, post.size) for post in transfer.posts]
+    return way_of_posts(transfer.name, transfer.size, posts)
+
+
+def way_of_posts(name: str, size: int, posts: Sequence[tuple[str, int]]) -> str:
+    """The same in words, of a put or get of `size` bytes with posts of these ways and sizes."""
     ways: dict[str, int] = {}
-    for post in transfer.posts:
-        ways[post.way] = ways.get(post.way, 0) + 1
+    for way, _ in posts:
+        ways[way] = ways.get(way, 0) + 1
     told = [f"{count} x {way}" if count > 1 else way for way, count in ways.items()]
-    moved = sum(post.size for post in transfer.posts)
-    unaligned = f", {moved} bytes read" if transfer.name == "get" and moved > transfer.size else ""
-    return f"{'split: ' if len(transfer.posts) > 1 else ''}{'; '.join(told)}{unaligned}"
+    moved = sum(moved for _, moved in posts)
+    unaligned = f", {moved} bytes read" if name == "get" and moved > size else ""
+    return f"{'split: ' if len(posts) > 1 else ''}{'; '.join(told)}{unaligned}"
 
 
 def is_of_program(operation: Operation) -> bool:

@@ -236,3 +236,14 @@ def test_a_job_of_gasnet(launch, tmp_path) -> None:
         in (tmp_path / "m.mmd").read_text()
     )
     assert "--tag is of MPI" in ompy("trace", tmp_path / "t", "--tag", 1, "--gasnet").stderr
+
+
+def test_explain_gasnet() -> None:
+    mca = ("--mca", "conduit", "aries", "--mca", "conduit_aries_pshm", 0)
+    shown = ompy("explain", "--gasnet", "put", "--size", 9000, *mca)
+    assert "Protocol: BTE put, registered" in shown.stdout, shown.stderr
+    assert "conduit_aries_put_fma_rdma_cutover = 4096 (default)" in shown.stdout
+    assert "means nothing" in ompy("explain", "--gasnet", "short", "--size", 0, "--inside").stderr
+    assert "--offset is of GASNet" in ompy("explain", "--size", 1, "--offset", 3).stderr
+    refused = ompy("explain", "--gasnet", "medium", "--size", 569, *mca)
+    assert "Error: a Medium brings up to 568 bytes, not 569" in refused.stderr

@@ -41,6 +41,8 @@ from ompy_components.conduit.gni.transport import Transport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ompy.frameworks.explanation import Explanation, OperationAsked
+
 MAX_LONG: Final = 1 << 20  # reference gasnet.md 1: AMMaxLong of 1.20
 SEGMENT: Final = Struct("<QQQQ")  # address, size, handle
 LOOKS: Final = 4  # arbitrary: looks between two pauses
@@ -432,6 +434,16 @@ class GniConduit(Conduit):
         """A put or get is traced."""
         near = self._shared is not None and self._shared.reaches(node)
         self._tracing.transfer(name, node, offset, len(local), "PSHM" if near else "NIC")
+
+    def transport(self, node: int) -> Transport:
+        """What carries messages to a peer."""
+        return self._messages.transport(node)
+
+    def explain(self, asked: OperationAsked) -> Explanation:
+        """Which way an operation would take, and why."""
+        from ompy_components.conduit.gni.explaining import Explaining
+
+        return Explaining(self).explain(asked)
 
     def waiting(self) -> list[str]:
         """Posts, requests without an answer, messages that are not sent, the job's end."""

@@ -6,6 +6,7 @@ Source: seed gasnet (Recognized environment variables, RDMA); reference gasnet.m
 from __future__ import annotations
 
 from enum import Enum
+from types import SimpleNamespace
 from typing import Final
 
 from ompy.frameworks.nic.gni import GniNic
@@ -37,7 +38,7 @@ class Ways:
         max_put_local: largest put that can let go of its memory at once.
     """
 
-    def __init__(self, values: Values, nic: GniNic) -> None:
+    def __init__(self, values: Values | SimpleNamespace, nic: GniNic) -> None:
         self.put_fma: int = values.put_fma_rdma_cutover
         self.get_fma: int = values.get_fma_rdma_cutover
         self.put_bounce: int = values.put_bounce_register_cutover
