@@ -1,7 +1,7 @@
 """When requests are complete, and what goes on with a completion: not a moment before it.
 
 These rails keep every completion of either rank back, until the sender's program lets them go, one
-after the other in the order they came.
+after the other.
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ MS = 1_000_000
 Moment = tuple[int, bool, bool]  # completions kept back, the send is complete, the receive is
 
 
-def moments(size: int, rails: Sequence[RdmaRail], gather: bool, **settings: object) -> list[Moment]:
-    """How a message stands when nothing goes on: at first, and after each completion."""
+def moments(
+    size: int, rails: Sequence[RdmaRail], gather: bool, *, latest: bool = False, **settings: object
+) -> list[Moment]:
+    """How a message stands when nothing goes on: at first, and after each completion.
+
+    They go in the order they came, or the latest that is kept back first.
+    """
     kept: list[tuple[RdmaModule, Any]] = []
     holding = [True]
     received: list[bool] = []
@@ -61,7 +66,7 @@ def moments(size: int, rails: Sequence[RdmaRail], gather: bool, **settings: obje
             found.append((len(kept), request.complete, received == [True]))
             if not kept:
                 break
-            module, done = kept.pop(0)
+            module, done = kept.pop(-1 if latest else 0)
             module.events.append(done)
             module.context.engine.wake()
         holding[0] = False
@@ -125,6 +130,15 @@ CASES: dict[str, tuple[int, list[RdmaRail], bool, list[Moment]]] = {
 def test_nothing_goes_on_before_its_completion(name: str) -> None:
     size, rails, gather, expected = CASES[name]
     assert moments(size, rails, gather) == expected
+
+
+@pytest.mark.parametrize("flags", [PUT, GET])
+def test_a_send_waits_for_its_first_fragment(flags: int) -> None:
+    """Though all of the message was put or got before the RNDV or RGET is complete."""
+    *before, end = moments(12_000, [RdmaRail(flags=flags)] * 2, False, latest=True)
+    assert any(received for _, _, received in before)
+    assert not any(sent for _, sent, _ in before)
+    assert end == (0, True, True)
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -48,6 +48,27 @@ def test_a_change_of_ob1_is_seen(tmp_path: Path) -> None:
     assert lines == ["changed: a.py", "gone: d.py", "new: e.py"]
 
 
+def test_a_change_that_was_looked_at_is_noted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ob1_changed, "REVIEWED", tmp_path / "reviewed.json")
+    (tmp_path / "reviewed.json").write_text('{"a.py": "1"}')
+    monkeypatch.setattr(ob1_changed, "state", lambda: {"a.py": "2"})
+    for words, code, said in (
+        ([], 1, "changed: a.py"),
+        (["--accept"], 0, "1 files of ob1 are those"),
+        ([], 0, "ob1 is as it was"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["ob1_changed.py", *words])
+        ended = 0
+        try:
+            ob1_changed.main()
+        except SystemExit as exited:
+            ended = int(exited.code or 0)
+        assert ended == code
+        assert said in capsys.readouterr().out
+
+
 def test_what_bfo_makes_otherwise() -> None:
     found = {one.name: one for one in bfo_overrides.overrides()}
     assert not found["Sending.unknown"].adds
