@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ompy.frameworks.btl import ERROR_NONFATAL
 from ompy.frameworks.pml import STANDARD
 from ompy_components.pml.bfo.module import Bfo
 from ompy_components.pml.ob1.module import Ob1
@@ -45,6 +46,28 @@ def test_a_path_to_one_peer_or_the_interface(gone: bool, rails: list[int]) -> No
     assert own[-4:] == rails
     lost = {event.peer for event in job.processes[0].context.rail_events}
     assert lost == ({1, 2} if gone else {1})
+
+
+@pytest.mark.parametrize(("peer", "rails"), [(None, [1, 1]), (1, [1, 0]), (2, [0, 1])])
+def test_whom_the_callback_names(peer: int | None, rails: list[int]) -> None:
+    """One process, or none for all, though nothing has failed on the way to anybody."""
+
+    def told(process: Any) -> None:
+        comm, pml = world(process), process.pml
+        if comm.rank:
+            pml.recv(comm, buffer(900)[1], 0, 0)
+            return
+        for proc in process.context.procs[1:]:
+            pml.endpoint(proc)
+        module = process.context.btls[0]
+        about = None if peer is None else process.context.procs[peer]
+        module.error_callback.failed(module, ERROR_NONFATAL, about, "it is gone")
+        for target in (1, 2):
+            pml.send(comm, send(pattern(900, 0)), target, 0, STANDARD)
+
+    job = failing_world([told] * 3, [RAIL, OTHER])
+    sent = [index for name, rank, index in job.net.log if (name, rank) == ("MATCH", 0)]
+    assert sent == rails
 
 
 def test_a_rail_that_broke_is_not_used_again_unless_it_heals() -> None:
