@@ -33,7 +33,7 @@ CUTOVERS: Final = {  # attributes of `Ways`, and the parameters that give them
     "get_bounce": "get_bounce_register_cutover",
 }
 ALIGNED: Final = "not aligned as the NIC wants it, so by buffers, piece by piece"
-# seed: the largest values of these
+# seed gasnet: the largest values of these
 MOST: Final = {"put_fma": 16384, "get_fma": 16384, "put_bounce": 32768, "get_bounce": 32768}
 NEAR: Final = 8  # bytes; arbitrary: more than the alignment of a get
 
