@@ -232,6 +232,18 @@ def test_10_the_other_end_never_hears_of_it(fragment: str) -> None:
     failing_world([one_message(9_000)] * 2, [rail] * 2, [Fault("lost", fragment)])
 
 
+@pytest.mark.parametrize("what", ["error", "late"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_pipeline_that_a_failed_first_fragment_fills_goes_on(depth: int, what: str) -> None:
+    """The RNDV arrived and was answered before its failure was noticed; FRAGs wait for it."""
+    rail = FailingRail(flags=0, notice=100 * US)
+    parameters = {"send_pipeline_depth": depth}
+    job = failing_world(
+        [one_message(9_000)] * 2, [rail] * 2, [Fault(what, "RNDV")], parameters=parameters
+    )
+    assert job.net.delivered.total() == 1
+
+
 @interpreted_only
 @pytest.mark.parametrize(
     ("flags", "queues"),

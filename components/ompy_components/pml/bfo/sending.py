@@ -177,6 +177,8 @@ class BfoSending(Sending):
             self.event(request, SenderEvent.FIRST_LOST)
         else:  # it was answered: the receiver has it
             request.delivered += payload
+            if request.ranges:
+                self.streaming.schedule(request)
             self.finish_if_delivered(request)
 
     def put_lost(self, request: SendRequest, number: int) -> None:
