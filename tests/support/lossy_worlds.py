@@ -157,7 +157,9 @@ def draw(group: int) -> Design:
         "prio_rd_num": 32,
     }
     depth, window = random.choice((32, 64)), random.choice((3, 5, 9, WINDOW))
-    return Design(traffic, wire, programs, settings, depth, window, random.choice((1, 1, 1, 2)))
+    rails = random.choice((1, 1, 1, 2))
+    settings["selective_ack"] = random.random() < 0.5
+    return Design(traffic, wire, programs, settings, depth, window, rails)
 
 
 def script(number: int, design: Design, dry: Outcome) -> list[FaultRule]:

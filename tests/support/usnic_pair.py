@@ -15,6 +15,7 @@ from random import Random
 from ompy_components.btl.usnic.headers import (
     ACK,
     FRAG,
+    GAPS_MAX,
     HEADER_SIZE,
     SEAL_SIZE,
     BadPacket,
@@ -22,8 +23,9 @@ from ompy_components.btl.usnic.headers import (
     pack_into,
     parse,
 )
+from ompy_components.btl.usnic.limits import Limits
 from ompy_components.btl.usnic.receive_window import Arrival
-from ompy_components.btl.usnic.reliability import Limits, PathVerdict, Reliability
+from ompy_components.btl.usnic.reliability import PathVerdict, Reliability
 from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
 from ompy_components.btl.usnic.segments import ResendList, SendSegment
 from ompy_components.btl.usnic.statistics import Statistics
@@ -133,7 +135,8 @@ class Side:
             self.transmit(self.data(message))
         self.stalls += bool(self.waiting)
         if self.machine.ack_needed and self.machine.ack_at <= now:
-            self.transmit((Header(self.rank, ACK, acknowledged=self.machine.take_ack()), b""))
+            acknowledged, behind = self.machine.take_whole_ack(GAPS_MAX, now)
+            self.transmit((Header(self.rank, ACK, 0, acknowledged, len(behind)), behind))
 
     def data(self, message: Message) -> tuple[Header, bytes]:
         header = Header(
@@ -161,7 +164,9 @@ class Side:
         except BadPacket:
             return
         if header.acknowledged is not None:
-            released = self.machine.acknowledge(header.acknowledged, now)
+            payload = bytes(body[header.size : header.size + header.length])
+            behind = payload if header.kind == ACK else b""
+            released = self.machine.acknowledge(header.acknowledged, now, behind)
             self.done += [message.text for message in released if isinstance(message, Message)]
         if header.kind != ACK and self.machine.receive(header.sequence, now) is Arrival.NEW:
             self.got.append(bytes(body[header.size : header.size + header.length]))

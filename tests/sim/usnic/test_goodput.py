@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import pytest
 from ompy.net.fault_rules import FaultRule
 
+from tests.support.effort import THOROUGH, effort
 from tests.support.usnic_streams import stream
 
 US = 1e-6
@@ -40,3 +43,21 @@ def test_without_losses(window: int) -> None:
 def test_losses_cost_something_and_not_everything() -> None:
     few, many = (stream(FaultRule("drop", probability=rate)).goodput for rate in (0.001, 0.1))
     assert 1 < many < few < theory(4095)
+
+
+@pytest.mark.parametrize("loss", [0.001, 0.01, 0.05, 0.1, 0.2, 0.3] if THOROUGH else [0.01, 0.3])
+def test_no_loss_rate_is_better_off_without_it(loss: float) -> None:
+    """Never below 0.9 of the better of two: duplicate ACKs alone, and the seed's plain window."""
+    rule = FaultRule("drop", probability=loss)
+    ways: dict[str, dict[str, object]] = {
+        "selective": {},
+        "duplicates": {"selective_ack": 0},
+        "seed": {"congestion_control": 0},
+    }
+    goodput = {
+        name: median(
+            stream(rule, fragments=40, seed=seed, **settings).goodput for seed in range(effort(1))
+        )
+        for name, settings in ways.items()
+    }
+    assert goodput["selective"] >= 0.9 * max(goodput["duplicates"], goodput["seed"]), goodput

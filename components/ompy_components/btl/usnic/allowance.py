@@ -82,21 +82,23 @@ class Allowance:
             self._acked -= self.segments
             self.segments = min(self.segments + 1, self._most)
 
-    def lost(self, sequence: int, next_sequence: int, *, queued: bool) -> None:
+    def lost(self, sequence: int, next_sequence: int, *, queued: bool, again: bool = False) -> bool:
         """An ACK says that a segment is lost; `next_sequence` is the first not sent yet.
 
         A window is punished once, whatever is lost of it, and not at all for what may be chance:
-        no queue is `queued`, and of the last segments no more were lost than chance may lose.
+        no queue is `queued`, and of the last segments no more were lost than chance may lose. What
+        was sent `again` since then is of another window. Returns whether there was a punishment.
         """
         self._lost += 1
-        if distance(sequence, self._recovered_at) < 0:
-            return
+        if distance(sequence, self._recovered_at) < 0 and not again:
+            return False
         recent = self._arrived + self._lost
         if self._chance and not queued and self._lost - 1 <= self._chance * recent:
-            return
+            return False
         self._recovered_at = next_sequence
         self._threshold = self.segments = max(self.segments // 2, min(LEAST, self._most))
         self._acked = 0
+        return True
 
     def expired(self, sequence: int, next_sequence: int) -> None:
         """A segment's timer ran out, so nothing may be under way any more: begin anew."""
@@ -116,8 +118,9 @@ class Unlimited(Allowance):
     def acked(self, count: int, under_way: int) -> None:
         """Nothing is learnt from it."""
 
-    def lost(self, sequence: int, next_sequence: int, *, queued: bool) -> None:
+    def lost(self, sequence: int, next_sequence: int, *, queued: bool, again: bool = False) -> bool:
         """Nor from a loss."""
+        return False
 
     def expired(self, sequence: int, next_sequence: int) -> None:
         """Nor from silence."""

@@ -222,6 +222,15 @@ class UsnicComponent(BtlComponent):
             level=5,
         ),
         Parameter(
+            "selective_ack",
+            "bool",
+            True,
+            "With congestion control: whether ACKs say which packets behind a gap have arrived, so "
+            "that all losses of a round trip are known at once. Each rank says it for what it "
+            "receives.",
+            level=5,
+        ),
+        Parameter(
             "chance_loss",
             "double",
             100 * CHANCE_LOSS,

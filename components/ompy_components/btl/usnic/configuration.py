@@ -10,8 +10,8 @@ from ompy.mca.parameter import Values
 
 from ompy_components.btl.usnic.allowance import LEAST
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
+from ompy_components.btl.usnic.limits import US, Limits
 from ompy_components.btl.usnic.packets import CHUNK_PAYLOAD, FRAG_PAYLOAD
-from ompy_components.btl.usnic.reliability import US, Limits
 from ompy_components.btl.usnic.send_engine import Options
 
 PRIORITY_DEPTH: Final = 127  # reference usnic.md 3: max(128, 32 * MCW_SIZE) - 1
@@ -74,5 +74,6 @@ def limits(values: Values, packet_size: int) -> Limits:
         retries_max=values.retries_max,
         ack_delay=min(values.ack_delay * US, timeout // 2),
         congestion_control=values.congestion_control,
+        selective=values.selective_ack,
         chance_loss=values.chance_loss / 100,
     )

@@ -19,9 +19,14 @@ and of a CHUNK further
     frag_size 4  bytes of the whole fragment
     frag_offset 4  of this piece; of a PUT, in the receiver's memory
 
+The payload of an ACK says what has arrived behind the first number that has not, `ack_seq` + 1: a
+bit for each number from `ack_seq` + 2 on, the lowest bit of the first byte first, as far as the
+highest that has arrived, at most 512 bytes for a window of 4096. Without a gap there is none.
+
 Little-endian. Source: reference usnic.md 4, where numbers are in host order, there is no seal, and
-the sender's name has all of the first 8 bytes; the MAC is made with the job's key, so the name of
-the job needs no room.
+the sender's name has all of the first 8 bytes, and an ACK no payload; the MAC is made with the
+job's key, so the name of the job needs no room. Bits: as the SACK option of RFC 2018, whose ranges
+would take eight times the room for single losses.
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ from typing import Final, NamedTuple
 
 from ompy.frameworks.btl import TAG_BTL, TAG_NOTICE, TAG_TRANSFER
 from ompy.net import datagram_seal
+
+from ompy_components.btl.usnic.sequence import WINDOW
 
 SEAL_SIZE: Final = datagram_seal.SEAL_SIZE
 BTL_HEADER: Final = Struct("<IIHHHBBQB")
@@ -51,6 +58,7 @@ OPEN: Final = 6  # another one: a path is to be taken back
 BYE: Final = 0x2E  # its sender needs nothing more
 DONE: Final = 0x2F  # arbitrary, as the one before: what became of a put
 PAYLOAD_MAX: Final = 0xFFFF  # reference usnic.md 4: payload_len has 16 bits
+GAPS_MAX: Final = WINDOW // 8  # bytes of an ACK's payload; a bit for each number of the window
 FRAGMENT_MAX: Final = 0xFFFF_FFFF  # reference usnic.md 4: frag_size has 32 bits
 
 assert not {BYE, DONE} & {TAG_BTL, TAG_TRANSFER, TAG_NOTICE}, "what others send is not ours"
@@ -138,8 +146,8 @@ def parse(packet: memoryview) -> Header:
         header = _chunk(header, packet)
     elif kind not in (ACK, FRAG, PING, PONG, OPEN):
         raise BadPacket(f"there is no packet type {kind}")
-    if kind == ACK and (length or acknowledged is None):
-        raise BadPacket("an ACK has no payload and acknowledges something")
+    if kind == ACK and (length > GAPS_MAX or acknowledged is None):
+        raise BadPacket("an ACK acknowledges something, and has a bit for each number at most")
     if len(packet) < header.size + length:
         raise BadPacket(f"{len(packet)} bytes, where {header.size + length} were sent")
     return header

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from ompy.net.base import Address
 
 KEY: Final = "btl.usnic"
-VERSION: Final = 4  # arbitrary: counts changes of what goes over the wire
+VERSION: Final = 5  # arbitrary: counts changes of what goes over the wire
 _RECORD: Final = Struct("<48sHHIII")
 
 

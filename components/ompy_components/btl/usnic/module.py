@@ -40,6 +40,7 @@ from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
 from ompy_components.btl.usnic.doubts import Doubts
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import BYE, Header
+from ompy_components.btl.usnic.limits import US
 from ompy_components.btl.usnic.packets import (
     FRAG_PAYLOAD,
     Fragment,
@@ -47,7 +48,7 @@ from ompy_components.btl.usnic.packets import (
 )
 from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
-from ompy_components.btl.usnic.reliability import US, Reliability
+from ompy_components.btl.usnic.reliability import Reliability
 from ompy_components.btl.usnic.report import Report
 from ompy_components.btl.usnic.seal import Seal, recipient
 from ompy_components.btl.usnic.send_engine import SendEngine
@@ -476,7 +477,7 @@ class UsnicModule(BtlModule):
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), linger)
         for endpoint in list(self.sending.owing):
             if not self.nic.gone:
-                self.sending.send_ack(endpoint)
+                self.sending.send_ack(endpoint, engine.now())
         self._finalized = True
         self.doubts.close()
         for endpoint in every:

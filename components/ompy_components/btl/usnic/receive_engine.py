@@ -214,7 +214,7 @@ class ReceiveEngine:
             self._receive_chunk(endpoint, header, data, now)
         elif header.kind == ACK:
             self._statistics.num_ack_recvs += 1
-            self._take_ack(endpoint, header, now)
+            self._take_ack(endpoint, header, now, bytes(data))
         elif header.kind == OPEN:
             self._module.heard_open(endpoint, header)
         else:
@@ -237,13 +237,17 @@ class ReceiveEngine:
         self._module.sending.owe(endpoint)
         self._module.timer_at(endpoint.reliability.ack_at)
 
-    def _take_ack(self, endpoint: UsnicEndpoint, header: Header, now: int) -> None:
+    def _take_ack(
+        self, endpoint: UsnicEndpoint, header: Header, now: int, behind: bytes = b""
+    ) -> None:
         if header.acknowledged is None:
             return
-        sending = self._module.sending
-        for packet in endpoint.reliability.acknowledge(header.acknowledged, now):
+        sending, reliability = self._module.sending, endpoint.reliability
+        for packet in reliability.acknowledge(header.acknowledged, now, behind):
             assert isinstance(packet, Packet)
             sending.acknowledged(endpoint, packet)
+        if reliability.suspect_at is not None:
+            self._module.timer_at(reliability.suspect_at)
         sending.check_ready(endpoint)
 
     def _receive_chunk(

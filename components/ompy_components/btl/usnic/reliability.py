@@ -12,8 +12,15 @@ next stay is twice as long, up to a limit, until an ACK shows that stays are lon
 segment that was sent once, or one that comes a round trip after a resend, so that it was needed.
 Stays are also longer where round trips are, so that a slow link is not taken for a lost packet.
 
+An ACK that comes alone also says which numbers behind the first missing one have arrived
+(*selective*). These are *held*: they wait for those before them, and are not sent again. What was
+sent before one of them and has not arrived is lost (`deliveries.py`), so all losses of a round trip
+are known one round trip later, and a lost resend is found as any other. Duplicate ACKs say nothing
+more then. Without congestion control, as in the seed, nothing of this is said or heard.
+
 How many segments are under way is limited by what gets through (`allowance.py`). Under way are
-those in the hotel, less one for each duplicate ACK, which some packet has caused that did arrive.
+those in the hotel, less one for each duplicate ACK, which some packet has caused that did arrive,
+where nothing says which.
 What is to be sent again goes before anything new, the lowest number first, and beyond that one only
 within the limit: when all timers of a window run out at once, a few segments are sent, and the ACK
 that answers tells which of the others are needed at all.
@@ -28,19 +35,20 @@ nobody knows that the path is alive.
 
 Source: seed usnic (reliability); reference usnic.md 9 to 11. Ours: back-off,
 limit, the rule about bursts, the age a segment must have before an ACK resends it. RFC 6298 (how
-long a stay is), RFC 6582 (losses of one window, duplicate ACKs).
+long a stay is), RFC 6582 (losses of one window, duplicate ACKs), RFC 2018 (selective ACKs).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from ompy.frameworks.paths import PathVerdict
 
-from ompy_components.btl.usnic.allowance import CHANCE_LOSS, FIRST, Allowance, Unlimited
+from ompy_components.btl.usnic.allowance import Allowance, Unlimited
+from ompy_components.btl.usnic.deliveries import Deliveries
 from ompy_components.btl.usnic.hotel import Hotel
+from ompy_components.btl.usnic.limits import US, Limits
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.segments import NO_ROOM, ResendList, SendSegment
 from ompy_components.btl.usnic.sequence import WINDOW, after, distance, slot
@@ -49,63 +57,18 @@ from ompy_components.btl.usnic.statistics import Statistics
 
 # arbitrary: a resend that is lost as well is followed by so many chances to hear of it
 DUPLICATES_MAX: Final = 32
-US: Final = 1_000  # ns; Linux counts so
 RTT_SHARE: Final = 8  # RFC 6298 2.3: a new sample is an eighth of the smoothed time
 SPREAD_SHARE: Final = 4  # RFC 6298 2.3: and a quarter of how much samples differ from it
 SPREADS: Final = 4  # RFC 6298 2.2: a stay is the smoothed time and so many times that
 PROBE_TRIPS: Final = 2  # RFC 8985 7.2: a probe goes out after two smoothed round trips
+# arbitrary: at 30 % loss half of the probes are answered, so one time in 250 none of these is
+PROBES_EVEN: Final = 7
+# arbitrary: an ACK about a gap goes so often while nothing else comes, as nobody misses one
+GAP_TOLD: Final = 3
 PROBE_LEAST: Final = 300 * US  # arbitrary: a few times what a round trip takes over loopback
+REORDERING_SHARE: Final = 4  # RFC 8985 6.2: packets overtake by a quarter of a round trip
 INFLATED: Final = 2  # arbitrary: a round trip so many times the shortest has waited in a queue
 SHORTEST_KEPT: Final = 10_000_000 * US  # draft-ietf-ccwg-bbr: the shortest round trip of 10 s
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Numbers of the protocol.
-
-    Attributes:
-        window: entries of the send window; one fewer may be unacknowledged.
-        retrans_timeout: ns until a segment is sent again for the first time.
-        retrans_timeout_max: ns; what doubling that leads to at most.
-        retries_max: how often a segment is sent again before the path is in doubt; 0: for ever.
-        ack_delay: ns an ACK may wait for company.
-        first_allowance: segments that may be under way to begin with.
-        congestion_control: whether losses and round trips change what may be under way, and how
-            long a segment waits; else the window and `retrans_timeout` alone count.
-        chance_loss: share of segments whose loss, while round trips are short, is taken for chance.
-    """
-
-    window: int = WINDOW
-    retrans_timeout: int = 100_000 * US  # seed usnic: 100 ms
-    retrans_timeout_max: int = 2_000_000 * US  # arbitrary: a healed path is found within 2 s
-    retries_max: int = 15  # arbitrary: with the two numbers above 25.1 s in all
-    ack_delay: int = 50 * US  # seed usnic: 50 us
-    first_allowance: int = FIRST
-    congestion_control: bool = True
-    chance_loss: float = CHANCE_LOSS
-
-    def __post_init__(self) -> None:
-        assert 2 <= self.window <= WINDOW, "one entry of the window stays empty"
-        assert 0 < self.retrans_timeout <= self.retrans_timeout_max, "stays only get longer"
-        assert self.ack_delay < self.retrans_timeout, "an ACK must not come after the resend"
-
-    def stay(self, attempts: int, least: int = 0) -> int:
-        """How long a segment posted `attempts` times in silence waits for its ACK, ns.
-
-        Where round trips are long the first stay is `least`, if that is longer.
-        """
-        first = max(self.retrans_timeout, least)
-        return min(first << min(attempts - 1, 40), self.retrans_timeout_max)
-
-    @property
-    def patience(self) -> int:
-        """How long a peer may be silent before the path is in doubt, ns; 0: for ever.
-
-        Longer where round trips are.
-        """
-        if not self.retries_max:
-            return 0
-        return sum(self.stay(attempts) for attempts in range(1, self.retries_max + 2))
 
 
 class Reliability:
@@ -121,6 +84,7 @@ class Reliability:
         leaving: the end is near, so nothing waits longer than it must.
         ack_needed: whether the peer is owed an ACK.
         ack_at: when that is due at the latest, ns.
+        suspect_at: when segments may turn out to be lost, ns; None: not without news.
         hotel: segments that await their ACK.
     """
 
@@ -174,6 +138,14 @@ class Reliability:
         self._progress_at = 0  # when what is acknowledged was last more than before
         self._probe_after = 0  # ns without news; 0 while no round trip is known
         self._probes = 0  # since then
+        self._selects = limits.selective and limits.congestion_control
+        self._selective = False  # the peer has said what it has behind a gap, so it always will
+        self._known = 0  # what the peer has behind the first missing number: bits as on the wire
+        self._held = 0  # segments of those
+        self._told = 0  # how often the peer has been told what has arrived since something did
+        self._deliveries = Deliveries()
+        self.suspect_at: int | None = None
+        self._punished_at = -1  # when a loss last made the allowance smaller
         self._recover = first  # what was sent before this may have been lost along with others
 
     # -- sending
@@ -194,7 +166,7 @@ class Reliability:
         outstanding, limits, staying = self.outstanding, self.limits, self.hotel.guests
         if outstanding >= limits.window - 1 or self.failure:
             return False
-        if staying < outstanding and limits.congestion_control:
+        if staying + self._held < outstanding and limits.congestion_control:
             return False  # some are to be sent again, and those go first
         return staying - self._duplicates < self._allowance.segments
 
@@ -235,6 +207,7 @@ class Reliability:
             segment.until = now + self._stay()
         segment.early = False
         segment.room = self.hotel.checkin(segment, segment.until)
+        self._deliveries.posted(segment)
 
     # -- whether the peer is there
 
@@ -265,36 +238,56 @@ class Reliability:
         least = self._round_trip_max if self.limits.congestion_control else 0
         return self.limits.stay(1 if self.leaving else self._backoff + 1, least)
 
-    def acknowledge(self, sequence: int, now: int) -> list[SendSegment]:
-        """The peer acknowledges a number and all before it.
+    def acknowledge(self, sequence: int, now: int, behind: bytes = b"") -> list[SendSegment]:
+        """The peer acknowledges a number and all before it, and some `behind` the next one.
 
         Returns:
             The segments that are done now, in the order of their numbers; they are free.
         """
         ahead = distance(sequence, self.acked)
-        if ahead > self.outstanding:
+        bits = int.from_bytes(behind, "little")
+        if ahead > self.outstanding or (
+            ahead >= 0 and bits >> max(0, self.outstanding - ahead - 1)
+        ):
             self._statistics.num_bad_acks += 1
             return []
         if ahead < 0:
             self._statistics.num_old_dup_acks += 1
             return []
-        if ahead == 0:
-            self._statistics.num_dup_acks += 1
-            self._duplicates = min(self._duplicates + 1, DUPLICATES_MAX)
-            self._news_at = now
-            self._resend_missing(now)
-            return []
+        self._selective = self._selective or bool(bits)
         under_way = self.under_way
+        self._news_at = now
+        done = self._advance(sequence, ahead, now) if ahead else []
+        if not ahead:
+            self._statistics.num_dup_acks += 1
+            if not self._selective:
+                self._duplicates = min(self._duplicates + 1, DUPLICATES_MAX)
+        fresh = sum(segment.state is not SegmentState.HELD for segment in done)
+        for segment in done:
+            self._held -= segment.state is SegmentState.HELD
+            self._leave(segment)
+            segment.become(SegmentEvent.ACKED)
+        fresh += self._hold(bits, now) if bits else 0
+        if fresh:
+            self._allowance.acked(fresh, under_way)
+        if self._selective:
+            self._find_lost(now)
+        elif not ahead or distance(self.acked, self._recover) < -1:
+            self._resend_missing(now)
+        return done
+
+    def _advance(self, sequence: int, ahead: int, now: int) -> list[SendSegment]:
+        """All up to a number is acknowledged: `ahead` segments, which are taken out."""
         head, last = self._sent[slot(after(self.acked))], self._sent[slot(sequence)]
         assert head is not None, f"nothing was sent as {after(self.acked)}"
         assert last is not None, f"nothing was sent as {sequence}"
         proven = last.attempts == 1 and last.state is SegmentState.IN_HOTEL
-        done = [self._release(after(self.acked, count)) for count in range(1, ahead + 1)]
+        done = [self._take_out(after(self.acked, count), now) for count in range(1, ahead + 1)]
         self.acked = sequence
         self.outstanding -= ahead
-        self._news_at = self._progress_at = now
+        self._known >>= ahead
+        self._progress_at = now
         self._probes = 0
-        self._allowance.acked(ahead, under_way)
         # of what is acknowledged now all but the first arrived earlier, and caused duplicate ACKs
         self._duplicates = max(0, self._duplicates - ahead + 1) if self.outstanding else 0
         # of a segment sent twice nobody knows which one is answered, and one that was sent before
@@ -303,20 +296,57 @@ class Reliability:
             self._sample(now - last.posted_at, now, clean=distance(sequence, self._recover) >= 0)
         if proven or (self._rtt and now - head.posted_at <= self._round_trip_max):
             self._backoff = 0
-        if distance(self.acked, self._recover) < -1:
-            self._resend_missing(now)
         return done
 
-    def _release(self, sequence: int) -> SendSegment:
+    def _take_out(self, sequence: int, now: int) -> SendSegment:
         segment = self._sent[slot(sequence)]
         assert segment is not None, f"nothing was sent as {sequence}"
         self._sent[slot(sequence)] = None
-        self._leave(segment)
-        segment.become(SegmentEvent.ACKED)
+        if segment.state is not SegmentState.HELD:
+            self._deliveries.arrived(segment, now, self._rtt_least)
         return segment
+
+    def _hold(self, bits: int, now: int) -> int:
+        """The peer has these behind the first missing one; returns how many of them are news."""
+        news = bits & ~self._known
+        self._known |= bits
+        count = 0
+        newest: SendSegment | None = None
+        while news:
+            lowest = news & -news
+            news ^= lowest
+            segment = self._sent[slot(after(self.acked, 1 + lowest.bit_length()))]
+            assert segment is not None, "what the peer has was sent"
+            self._deliveries.arrived(segment, now, self._rtt_least)
+            if segment.attempts == 1 and (newest is None or segment.posted_at > newest.posted_at):
+                newest = segment
+            self._leave(segment)
+            segment.become(SegmentEvent.ARRIVED)
+            count += 1
+        self._held += count
+        if newest is not None:
+            self._backoff = 0
+            self._sample(now - newest.posted_at, now, clean=True)
+        return count
+
+    def _find_lost(self, now: int) -> None:
+        """Send again what was sent before something that has arrived."""
+        age = self._rtt or self._stay()
+        # in times of posting: what waits for the link gets nearer to each other than it was posted
+        reordering = max(self._rtt_least // REORDERING_SHARE, self._rtt_spread)
+        lost, self.suspect_at = self._deliveries.lost(now, age + reordering, reordering)
+        for segment in lost:
+            self._leave(segment)
+            self._again(segment, SegmentEvent.MISSED)
+            again = segment.attempts > 1 and segment.posted_at > self._punished_at
+            number, following = segment.sequence, self.next_sequence
+            if self._allowance.lost(number, following, queued=self._queued, again=again):
+                self._punished_at = now
+            self._statistics.num_fast_retrans += 1
 
     def _leave(self, segment: SendSegment) -> None:
         """Take a segment off whatever waits for its ACK."""
+        self._deliveries.left(segment)
         if segment.state is SegmentState.TO_RESEND:
             self._resends.remove(segment)
         elif segment.state is SegmentState.IN_HOTEL:
@@ -380,14 +410,15 @@ class Reliability:
         """When the oldest segment is sent again to find out what has become of the others.
 
         Long before its stay is over, where round trips are short: it may be that nothing is under
-        way any more that could make a duplicate ACK. Twice as long each time, up to that stay.
+        way any more that could make a duplicate ACK. The first ones go in even steps, as one of
+        them or its answer may be lost too; then twice as long each time, up to that stay.
         """
         if not (self._rtt and self.outstanding and self.limits.congestion_control):
             return None
         head = self._sent[slot(after(self.acked))]
         if head is None or head.state is not SegmentState.IN_HOTEL:
             return None
-        wait = self._probe_after << self._probes
+        wait = self._probe_after << max(0, self._probes - PROBES_EVEN)
         return self._news_at + wait if wait < self._stay() else None
 
     def _probe(self, now: int) -> None:
@@ -405,12 +436,15 @@ class Reliability:
 
     def expire(self, now: int) -> None:
         """Move segments whose stay is over to the resend list, or end the connection."""
+        if self.suspect_at is not None and self.suspect_at <= now:
+            self._find_lost(now)
         evicted = self.hotel.evict(now)
         if evicted:
             self._duplicates = 0  # whatever they told of is among what is sent again now
         # the highest number first, as each goes before those that are on the list already
         evicted.sort(key=lambda segment: distance(segment.sequence, self.acked), reverse=True)
         for segment in evicted:
+            self._deliveries.left(segment)
             segment.room = NO_ROOM
             self._backoff += segment.sequence == after(self.acked)
             self._again(segment, SegmentEvent.EVICTED)
@@ -435,8 +469,9 @@ class Reliability:
     def deadline(self) -> int | None:
         """When `expire` will find something, or an ACK is due; None when nothing will happen."""
         stay, probe = self.hotel.deadline(), self._probe_at
-        if probe is not None:
-            stay = probe if stay is None else min(stay, probe)
+        for at in (probe, self.suspect_at):
+            if at is not None:
+                stay = at if stay is None else min(stay, at)
         if not self.ack_needed:
             return stay
         return self.ack_at if stay is None else min(stay, self.ack_at)
@@ -452,7 +487,8 @@ class Reliability:
             segment.become(SegmentEvent.FLUSHED)
             given_up.append(segment)
         self.acked = after(self.next_sequence, -1)
-        self.outstanding = 0
+        self.outstanding = self._held = self._known = 0
+        self.suspect_at = None
         return given_up
 
     # -- receiving
@@ -462,6 +498,7 @@ class Reliability:
         arrival = self.arrived.judge(sequence)
         if arrival is Arrival.NEW:
             self.arrived.record(sequence)
+            self._told = 0
             self._owe(now + self.limits.ack_delay)
         else:
             self._count(arrival)
@@ -485,11 +522,22 @@ class Reliability:
             self._statistics.num_oow_high_recvs += 1
 
     def take_ack(self) -> int | None:
-        """The number to acknowledge with a packet that is being sent; None when none is owed."""
+        """The number to acknowledge with a packet that is being sent; None when none is owed.
+
+        Behind a gap the peer is still owed an ACK of its own, which says more.
+        """
         if not self.ack_needed:
             return None
-        self.ack_needed = False
+        self.ack_needed = self._selects and self.arrived.gap
         return self.arrived.acknowledgement
+
+    def take_whole_ack(self, most: int, now: int) -> tuple[int, bytes]:
+        """What an ACK that goes alone says: the number, and what is behind it in `most` bytes."""
+        behind = self.arrived.behind_gap(most) if self._selects else b""
+        self._told += 1
+        self.ack_needed = bool(behind) and self._told < GAP_TOLD
+        self.ack_at = now + self.limits.ack_delay
+        return self.arrived.acknowledgement, behind
 
     # -- invariants
 
@@ -500,8 +548,13 @@ class Reliability:
         assert self.outstanding == distance(self.next_sequence, self.acked) - 1
         for segment in kept:
             in_hotel = segment.state is SegmentState.IN_HOTEL
-            assert in_hotel or segment.state is SegmentState.TO_RESEND, segment
-            assert in_hotel is (segment.room != NO_ROOM) is not (segment in set(self._resends))
+            to_resend = segment.state is SegmentState.TO_RESEND
+            assert in_hotel or to_resend or segment.state is SegmentState.HELD, segment
+            assert in_hotel is (segment.room != NO_ROOM)
+            assert to_resend is (segment in set(self._resends))
             assert 0 < distance(segment.sequence, self.acked) <= self.outstanding
+        assert (
+            self._held == sum(s.state is SegmentState.HELD for s in kept) == self._known.bit_count()
+        )
         assert len(self.hotel) == sum(s.state is SegmentState.IN_HOTEL for s in kept)
         assert (self.hotel.deadline() is None) is (len(self.hotel) == 0)

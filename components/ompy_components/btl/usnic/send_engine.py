@@ -27,6 +27,7 @@ from ompy_components.btl.usnic.headers import (
     ACK,
     BYE,
     CHUNK,
+    GAPS_MAX,
     HEADER_SIZE,
     SEAL_SIZE,
     Header,
@@ -95,7 +96,10 @@ class SendEngine:
         self._options = options
         self._ready: deque[UsnicEndpoint] = deque()
         self._rounds = 0
-        self._ack = memoryview(bytearray(SEAL_SIZE + HEADER_SIZE))
+        bare = SEAL_SIZE + HEADER_SIZE
+        room = min(self._priority.max_message, self._priority.inline_max) - bare
+        self._gaps_max = max(0, min(GAPS_MAX, room))  # bytes of an ACK that say what has arrived
+        self._ack = memoryview(bytearray(bare + self._gaps_max))
 
     def wait_for_acks(self) -> None:
         """From now on a fragment is complete when the peer has it, not before."""
@@ -242,8 +246,10 @@ class SendEngine:
 
     def _take_ack(self, endpoint: UsnicEndpoint) -> int | None:
         """The ACK that is owed, to go with a packet."""
-        self.owing.pop(endpoint, None)
-        return endpoint.reliability.take_ack()
+        acknowledged = endpoint.reliability.take_ack()
+        if not endpoint.reliability.ack_needed:
+            self.owing.pop(endpoint, None)
+        return acknowledged
 
     def _post(
         self,
@@ -289,18 +295,26 @@ class SendEngine:
             reliability = endpoint.reliability
             in_time = reliability.ack_at <= now or self.owing[endpoint] <= self._rounds
             if reliability.ack_needed and in_time:
-                self.send_ack(endpoint)
+                self.send_ack(endpoint, now)
 
-    def send_ack(self, endpoint: UsnicEndpoint) -> None:
+    def send_ack(self, endpoint: UsnicEndpoint, now: int) -> None:
         """Send an ACK alone. It has no number, no timer, and is never sent again."""
-        acknowledged = self._take_ack(endpoint)
+        self.owing.pop(endpoint, None)
+        reliability = endpoint.reliability
+        acknowledged, behind = reliability.take_whole_ack(self._gaps_max, now)
+        if reliability.ack_needed:  # to be told again
+            self.owe(endpoint)
+            self.due = min(self.due, reliability.ack_at)
         number = endpoint.epoch.number
-        header = Header(self._rank, ACK, acknowledged=acknowledged, epoch=number)
-        pack_into(header, self._ack[SEAL_SIZE:])
-        self._seal.close(self._ack, endpoint.recipient)
+        header = Header(self._rank, ACK, 0, acknowledged, len(behind), epoch=number)
+        packet = self._ack[: SEAL_SIZE + HEADER_SIZE + len(behind)]
+        pack_into(header, packet[SEAL_SIZE:])
+        packet[SEAL_SIZE + HEADER_SIZE :] = behind
+        self._seal.close(packet, endpoint.recipient)
         self._statistics.num_ack_sends += 1
+        self._statistics.num_selective_acks += bool(behind)
         self._count(self._priority)
-        self._priority.post(self._ack, endpoint.addresses[0], None, inline=True)
+        self._priority.post(packet, endpoint.addresses[0], None, inline=True)
 
     def send_probe(self, endpoint: UsnicEndpoint, kind: int, which: int, length: int) -> None:
         """Send a PING, PONG or OPEN with so many bytes of padding, if there is a credit for it.
@@ -330,7 +344,8 @@ class SendEngine:
 
     def forget_ack(self, endpoint: UsnicEndpoint) -> None:
         """Whatever is owed to a peer will not be paid."""
-        self._take_ack(endpoint)
+        self.owing.pop(endpoint, None)
+        endpoint.reliability.ack_needed = False
 
     # -- completions
 

@@ -25,6 +25,7 @@ class SegmentState(Enum):
     TO_SEND = "to-send"
     IN_HOTEL = "in hotel"
     TO_RESEND = "to-resend"
+    HELD = "held"  # by the peer, who lacks one before it
 
 
 class SegmentEvent(Enum):
@@ -34,6 +35,7 @@ class SegmentEvent(Enum):
     POSTED = "posted"
     EVICTED = "evicted"
     MISSED = "missed"  # a duplicate ACK says so
+    ARRIVED = "arrived"  # a selective ACK says so: some before it have not
     ACKED = "acked"
     FLUSHED = "flushed"
 
@@ -47,12 +49,16 @@ TABLE: Final[Mapping[tuple[SegmentState, SegmentEvent], SegmentState]] = {
     (_S.TO_SEND, _E.FLUSHED): _S.FREE,
     (_S.IN_HOTEL, _E.EVICTED): _S.TO_RESEND,
     (_S.IN_HOTEL, _E.MISSED): _S.TO_RESEND,
+    (_S.IN_HOTEL, _E.ARRIVED): _S.HELD,
     (_S.IN_HOTEL, _E.ACKED): _S.FREE,
     (_S.IN_HOTEL, _E.FLUSHED): _S.FREE,
     (_S.TO_RESEND, _E.POSTED): _S.IN_HOTEL,
     (_S.TO_RESEND, _E.MISSED): _S.TO_RESEND,  # nothing to do: that is pending already
+    (_S.TO_RESEND, _E.ARRIVED): _S.HELD,
     (_S.TO_RESEND, _E.ACKED): _S.FREE,  # the ACK came while it waited
     (_S.TO_RESEND, _E.FLUSHED): _S.FREE,
+    (_S.HELD, _E.ACKED): _S.FREE,
+    (_S.HELD, _E.FLUSHED): _S.FREE,
 }
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from ompy_components.btl.usnic import headers
 from ompy_components.btl.usnic.allowance import FIRST, LEAST, Allowance, Unlimited
 from ompy_components.btl.usnic.headers import ACK, CHUNK, FRAG, OPEN, BadPacket, Header
+from ompy_components.btl.usnic.limits import Limits
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
-from ompy_components.btl.usnic.reliability import Limits, PathVerdict, Reliability
+from ompy_components.btl.usnic.reliability import PathVerdict, Reliability
 from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
 from ompy_components.btl.usnic.segments import ResendList, SendSegment
 from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, slot
@@ -24,11 +25,12 @@ numbers = st.integers(0, SPACE - 1)
 
 # every pair of state and event: `.` cannot happen
 SNAPSHOT = """
-            enqueued   posted     evicted    missed     acked      flushed
-free        to-send    in hotel   .          .          .          .
-to-send     .          in hotel   .          .          .          free
-in hotel    .          .          to-resend  to-resend  free       free
-to-resend   .          in hotel   .          to-resend  free       free
+            enqueued   posted     evicted    missed     arrived    acked      flushed
+free        to-send    in hotel   .          .          .          .          .
+to-send     .          in hotel   .          .          .          .          free
+in hotel    .          .          to-resend  to-resend  held       free       free
+to-resend   .          in hotel   .          to-resend  held       free       free
+held        .          .          .          .          .          free       free
 """
 
 
@@ -84,6 +86,137 @@ def test_receive_window_takes_each_once(first: int, order: list[int]) -> None:
         assert window.expected == after(first, gap)
         assert window.acknowledgement == after(first, gap - 1)
         assert window.judge(number) is (Arrival.LOW if ahead < gap else Arrival.DUPLICATE)
+
+
+@settings(deadline=None)
+@given(numbers, st.sets(st.integers(0, 60)), st.integers(0, 9))
+def test_what_has_arrived_behind_a_gap(first: int, taken: set[int], most: int) -> None:
+    window = ReceiveWindow(first)
+    for ahead in sorted(taken, reverse=True):
+        window.record(after(first, ahead))
+    missing = min(set(range(62)) - taken)
+    behind = [ahead - missing - 1 for ahead in sorted(taken) if ahead > missing]
+    assert window.gap is bool(behind)
+    told = window.behind_gap(most)
+    assert len(told) == min(most, (behind[-1] + 8) // 8 if behind else 0)
+    bits = [8 * n + bit for n, byte in enumerate(told) for bit in range(8) if byte >> bit & 1]
+    assert bits == [bit for bit in behind if bit < 8 * most]
+
+
+def test_a_whole_window_behind_a_gap() -> None:
+    window = ReceiveWindow(65_000)
+    for ahead in range(1, WINDOW):
+        window.record(after(65_000, ahead))
+    assert window.behind_gap(headers.GAPS_MAX) == b"\xff" * 511 + b"\x7f"  # 4095 numbers
+    window.record(65_000)
+    assert not window.gap
+    assert window.behind_gap(headers.GAPS_MAX) == b""
+
+
+def bits_of(*numbers: int) -> bytes:
+    """An ACK's payload: these, from the one behind the missing one on."""
+    return sum(1 << number for number in numbers).to_bytes(8, "little")
+
+
+def posted(count: int, **limits: Any) -> tuple[Reliability, ResendList, list[SendSegment]]:
+    """A machine that knows a round trip of 1 ms and has segments under way, one each 100 us."""
+    resends = ResendList()
+    made = machine(resends, **limits)
+    first, *segments = [SendSegment() for _ in range(count + 1)]
+    made.post(first, 0)
+    made.acknowledge(0, MS)
+    for index, segment in enumerate(segments):
+        made.post(segment, MS + index * MS // 10)
+    return made, resends, segments
+
+
+def test_what_was_sent_before_something_that_arrived_is_lost() -> None:
+    made, resends, segments = posted(20)
+    now = segments[10].posted_at + MS
+    assert made.acknowledge(0, now, bits_of(8, 9)) == []
+    held = [segments[9], segments[10]]
+    assert [segment.state for segment in held] == 2 * [SegmentState.HELD]
+    newest = held[1].posted_at - made._rtt_spread  # packets may overtake each other by that
+    lost = [segment for segment in segments[:9] if segment.posted_at <= newest]
+    assert list(resends) == lost
+    assert 3 < len(lost) < 9
+    assert made.under_way == 20 - 2 - len(lost)
+    made.check()
+    for segment in lost:
+        made.repost(segment, now)
+    assert made.acknowledge(20, 5 * MS) == segments
+    assert made.outstanding == 0
+    made.check()
+
+
+def test_a_lost_resend_is_lost_as_any_other() -> None:
+    made, resends, segments = posted(20)
+    made.acknowledge(0, segments[10].posted_at + MS, bits_of(9))
+    (first, *others) = list(resends)
+    made.repost(first, 4 * MS)
+    for segment in others:
+        made.repost(segment, 5 * MS)
+    made.acknowledge(0, 6 * MS, bits_of(*range(19)))
+    assert made.suspect_at is not None
+    made.expire(made.suspect_at)
+    assert list(resends) == [first], "the others went later, and have arrived"
+    assert made.acknowledge(20, 9 * MS) == segments
+
+
+def test_they_turn_out_to_be_lost_without_more_news() -> None:
+    """The newest arrived quicker than answers usually do: the others may still come."""
+    made, resends, segments = posted(12)
+    made.acknowledge(0, segments[11].posted_at + 7 * MS // 10, bits_of(10))
+    early = list(resends)
+    assert early
+    at = made.suspect_at
+    assert at is not None
+    assert made.deadline() == at
+    made.expire(at)
+    assert len(list(resends)) > len(early)
+    made.check()
+
+
+@pytest.mark.parametrize("number", [19, 20, 63])
+def test_an_ack_of_what_was_never_sent(number: int) -> None:
+    """Nothing of it is believed."""
+    made, resends, _ = posted(20)
+    before = made._statistics.num_bad_acks
+    assert made.acknowledge(3, 4 * MS, bits_of(number)) == []
+    assert made._statistics.num_bad_acks == before + 1
+    assert (made.acked, list(resends)) == (0, [])
+    made.check()
+
+
+def test_an_ack_about_a_gap_is_told_three_times() -> None:
+    """Unless something else arrives; nobody misses it if it is lost."""
+    made = machine(ResendList(), 0)
+    now = 0
+    for round_ in range(2):
+        made.receive(4 + round_, now)
+        for _ in range(3):
+            assert made.ack_needed
+            now = made.ack_at
+            assert made.take_ack() is not None, "with a packet, which does not say all"
+            assert made.ack_needed
+            assert made.take_whole_ack(9, now)[1]
+        assert not made.ack_needed
+    made.receive(0, now)
+    made.receive(1, now)
+    made.receive(2, now)
+    made.receive(3, now)
+    assert made.take_whole_ack(9, now) == (5, b"")
+    assert not made.ack_needed
+
+
+@pytest.mark.parametrize("limits", [{"selective": False}, {"congestion_control": False}])
+def test_without_selective_acks_nothing_is_said_of_gaps(limits: dict[str, bool]) -> None:
+    made = machine(ResendList(), 0, **limits)
+    made.receive(4, 0)
+    assert made.take_ack() is not None
+    assert not made.ack_needed
+    assert made.take_whole_ack(9, 0)[1] == b""
+    assert not made.ack_needed
 
 
 @settings(deadline=None)
@@ -248,7 +381,7 @@ def test_without_a_share_for_chance_every_loss_counts() -> None:
 
 
 def test_a_probe_finds_out_what_became_of_the_last_packets() -> None:
-    """Two round trips after the last news the oldest goes again, then twice as long each time."""
+    """Two round trips after the last news the oldest goes again; later twice as long each time."""
     resends = ResendList()
     only = machine(resends)
     first, *others = [SendSegment() for _ in range(4)]
@@ -258,7 +391,7 @@ def test_a_probe_finds_out_what_became_of_the_last_packets() -> None:
     for segment in others:
         only.post(segment, 2 * MS)
     times, now = [], 2 * MS
-    while len(times) < 5:
+    while len(times) < 11:
         at = only.deadline()
         assert at is not None
         only.expire(at)
@@ -266,7 +399,7 @@ def test_a_probe_finds_out_what_became_of_the_last_packets() -> None:
         only.repost(others[0], at)
         times.append((at - now) // MS)
         now = at
-    assert times == [3, 6, 12, 24, 48], "a round trip and what it may take longer, doubled"
+    assert times == 8 * [3] + [6, 12, 24], "a round trip and what it may take longer, doubled"
     assert others[0].expired == 0, "these are no tries"
     at = only.deadline()
     assert at is not None
@@ -309,6 +442,10 @@ HEADERS = [
         "0500000000000000" "0000" "ffff" "0000" "01" "01" "0000000000000000" "00",
     ),
     (
+        Header(5, ACK, 0, 0x0102, 3),
+        "0500000000000000" "0000" "0201" "0300" "01" "01" "0000000000000000" "00",
+    ),
+    (
         Header(5, OPEN, 1, epoch=9),
         "0500000009000000" "0100" "0000" "0000" "06" "00" "0000000000000000" "00",
     ),
@@ -339,14 +476,15 @@ def test_headers(header: Header, wire: str) -> None:
         Header(1, 7),
         Header(1, 0),
         Header(1, ACK),
-        Header(1, ACK, 0, 1, 1),
+        Header(1, ACK, 0, None, 1),
+        Header(1, ACK, 0, 1, headers.GAPS_MAX + 1),
         Header(1, CHUNK, 1, None, 5, 0, 0, 0, 10, 0),
         Header(1, CHUNK, 1, None, 5, 0, 0, 1, 10, 6),
         Header(1, CHUNK, 1, None, 0, 0, 0, 1, 10, 6),
     ],
 )
 def test_headers_that_make_no_sense(header: Header) -> None:
-    room = memoryview(bytearray(64))
+    room = memoryview(bytearray(64 + header.length))
     headers.pack_into(header, room)
     with pytest.raises(BadPacket):
         headers.parse(room)
