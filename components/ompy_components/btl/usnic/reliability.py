@@ -138,6 +138,11 @@ class Reliability:
         self._progress_at = 0  # when what is acknowledged was last more than before
         self._probe_after = 0  # ns without news; 0 while no round trip is known
         self._probes = 0  # since then
+        self._begin_selective(limits)
+        self._recover = first  # what was sent before this may have been lost along with others
+
+    def _begin_selective(self, limits: Limits) -> None:
+        """Nothing is known yet of what has arrived behind a gap."""
         self._selects = limits.selective and limits.congestion_control
         self._selective = False  # the peer has said what it has behind a gap, so it always will
         self._known = 0  # what the peer has behind the first missing number: bits as on the wire
@@ -146,7 +151,6 @@ class Reliability:
         self._deliveries = Deliveries()
         self.suspect_at: int | None = None
         self._punished_at = -1  # when a loss last made the allowance smaller
-        self._recover = first  # what was sent before this may have been lost along with others
 
     # -- sending
 
