@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from ompy.frameworks.nic.base import EventKind, NicError
@@ -28,6 +29,7 @@ class HcaCompletionQueue(CompletionQueue):
         self.lost = False
         self._device = device
         self._done: deque[tuple[Completion, HcaQueuePair, int]] = deque()
+        self._due: deque[int] = deque()  # when each of them can be read; empty without a clock
 
     def add(self, completion: Completion, pair: HcaQueuePair, released: int) -> None:
         """Report.
@@ -43,6 +45,10 @@ class HcaCompletionQueue(CompletionQueue):
             self._overflow()
             return
         self._done.append((completion, pair, released))
+        stations = self._device.stations
+        if stations.runs:
+            self._due.append(max(stations.completed(), self._due[-1] if self._due else 0))
+            self._device.awake_at(self._due[-1])
 
     def _overflow(self) -> None:
         self.lost = True
@@ -55,28 +61,51 @@ class HcaCompletionQueue(CompletionQueue):
     def poll(self, most: int) -> list[Completion]:
         """Let the device work, then hand out what is done."""
         self._device.usable()
-        if len(self._done) < most:
+        if self._ripe(most) < most:
             self._device.progress()
             self._device.usable()
         if self.lost:
             raise NicError(f"{self._device.identity.name}: the completion queue has overflowed")
         found = []
-        for _ in range(min(most, len(self._done))):
+        for _ in range(self._ripe(most)):
             completion, pair, released = self._done.popleft()
+            if self._due:
+                self._due.popleft()
             pair.released(released)
             found.append(completion)
+        if self._due:
+            self._device.awake_at(self._due[0])
         return found
+
+    def _ripe(self, most: int) -> int:
+        """How many can be read now, `most` at most."""
+        if not self._due:
+            return min(most, len(self._done))
+        now = self._device.now()
+        count = 0
+        for when in self._due:
+            if when > now or count == most:
+                break
+            count += 1
+        return count
 
     def ready(self) -> bool:
         """Whether there are completions, or news that may become some."""
-        return bool(self._done) or self.lost or self._device.pressing()
+        if self._ripe(1) or self.lost:
+            return True
+        if self._due:
+            self._device.awake_at(self._due[0])
+        return self._device.pressing()
 
     def forget(self, pair: HcaQueuePair) -> None:
         """A queue pair is closed: nothing of it completes any more."""
-        self._done = deque(entry for entry in self._done if entry[1] is not pair)
+        kept = [entry[1] is not pair for entry in self._done]
+        self._due = deque(compress(self._due, kept))
+        self._done = deque(compress(self._done, kept))
         self.pairs.discard(pair)
 
     def close(self) -> None:
         """Forget the completions."""
         self._done.clear()
+        self._due.clear()
         self._device.forget_queue(self)

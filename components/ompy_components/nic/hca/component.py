@@ -6,9 +6,12 @@ from typing import ClassVar, Final
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
+from ompy.frameworks.nic.clock_parameters import clock_parameters
 from ompy.frameworks.nic.verbs import VerbsNic
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
+
+from ompy_components.nic.hca.timings import TIMINGS
 
 MTU_MIN: Final = 256  # bytes; InfiniBand specification 1, reference: the smallest path MTU
 
@@ -92,6 +95,7 @@ class HcaComponent(NicComponent):
             minimum=0,
             maximum=100_000,
         ),
+        *clock_parameters(*TIMINGS),
     )
 
     def devices(self, context: RankContext) -> list[Nic]:

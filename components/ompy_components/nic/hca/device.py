@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.engine.timers import Timer
 from ompy.frameworks.nic.base import Identity, LinkState, NicError
+from ompy.frameworks.nic.clock import DeviceClock
+from ompy.frameworks.nic.clock_parameters import timed
+from ompy.frameworks.nic.stations import Stations
 from ompy.frameworks.nic.verbs import (
     CompletionQueue,
     Destination,
@@ -30,6 +33,7 @@ from ompy_components.nic.hca.memory import Regions
 from ompy_components.nic.hca.names import lid_of, rank_of, subnet_of
 from ompy_components.nic.hca.port import Port
 from ompy_components.nic.hca.timing import US
+from ompy_components.nic.hca.timings import TIMINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +73,8 @@ class Hca(VerbsNic):
         doubts: peers that do not answer.
         pairs: queue pairs by number.
         queues: completion queues that are open.
+        stations: what its work takes in simulated worlds.
+        begins: when the device has what is being sent, ns.
     """
 
     port: Port
@@ -104,6 +110,9 @@ class Hca(VerbsNic):
         self._context = context
         self._engine = context.engine
         self._seal = DatagramSeal(context.job_key, NAME, headers.SENDER, context.engine.now())
+        clock = DeviceClock(context.engine, context.network, wanted=values.clock)
+        self.stations = Stations(clock, timed(vars(values), TIMINGS))
+        self.begins = 0
         self._is_open = False
         self._number = FIRST_NUMBER - 1
         self._owing: dict[HcaQueuePair, None] = {}
@@ -120,7 +129,7 @@ class Hca(VerbsNic):
         if self._is_open:
             return
         try:
-            self.port = Port(self.network, self.identity.address, self._link)
+            self.port = Port(self.network, self.identity.address, self._link, self.stations)
         except LinkError as problem:
             raise NicError(f"{self.identity.name}: {problem}") from problem
         self._is_open = True
@@ -133,7 +142,7 @@ class Hca(VerbsNic):
             if pair.receiving and not self.gone:
                 pair.send(headers.SILENT, 0, 0, None, (), asks=True)
             pair.close()
-        self.port.flush()
+        self.port.flush(at_once=True)
         self._is_open = False
         self._note_refusals()
         self.doubts.close()
@@ -260,7 +269,8 @@ class Hca(VerbsNic):
             begin = end
         packet = memoryview(room)
         self._seal.close(packet, _LID.pack(to_lid))
-        self.port.put(packet, to)
+        since = max(self.begins, self.stations.taken())
+        self.port.put(packet, to, self.stations.sent(since, len(packet)))
 
     def say_silent(self, packet: Packet, to: Address) -> None:
         """Tell a requester that a real device would not answer it."""
@@ -269,6 +279,7 @@ class Hca(VerbsNic):
             self.send(to, base, headers.SILENT, None, ())
 
     def _arrived(self, data: memoryview, sender: Address) -> None:
+        self.stations.arrived(len(data))
         if self._seal.open(data, self._own) is not Taken.NEW:
             return
         try:
@@ -343,6 +354,10 @@ class Hca(VerbsNic):
             return
         self._timed[pair] = None
         self._due_at(deadline)
+
+    def awake_at(self, when: int) -> None:
+        """A completion can be read then."""
+        self._due_at(when)
 
     def _due_at(self, at: int) -> None:
         if at < self._due:

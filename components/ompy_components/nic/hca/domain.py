@@ -37,6 +37,7 @@ class HcaDomain(ProtectionDomain):
     def register(self, memory: memoryview, access: Access) -> MemoryRegion:
         """Let the device use `memory`."""
         self.device.usable()
+        self.device.stations.registered(memory.nbytes)
         return self.device.regions.register(self, memory, access)
 
     def shared_queue(self, depth: int) -> SharedReceiveQueue:

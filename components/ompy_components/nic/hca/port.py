@@ -9,10 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from ompy.frameworks.nic.stations import Stations
 from ompy.net.base import RUN_MAX, RUN_PACKETS, Address, Datagram, LinkError, Network
 
 # arbitrary: a run stays below what one send has room for, 65507 bytes
 RUN_BYTES: Final = RUN_MAX - 4096
+NEVER: Final = 1 << 63  # ns; arbitrary: later than anything
 
 
 class Port:
@@ -24,7 +26,13 @@ class Port:
         refused: whom the last packet was for that the network refused, or None if it took it.
     """
 
-    def __init__(self, network: Network, host: str, told: Callable[[LinkError | None], object]):
+    def __init__(
+        self,
+        network: Network,
+        host: str,
+        told: Callable[[LinkError | None], object],
+        stations: Stations,
+    ) -> None:
         """Bind to an interface.
 
         Args:
@@ -32,29 +40,40 @@ class Port:
             host: address of the interface.
             told: called when a packet was refused, with the reason, and with None when the
                 next one was taken.
+            stations: of the device.
 
         Raises:
             LinkError: there is no socket to be had.
         """
-        self._socket: Datagram = network.datagram(host)
+        self._socket: Datagram = network.datagram(host, link=stations.link)
+        self._stations = stations
+        self._closed = False
         self.address = self._socket.address
         self.blocked = False
         self.refused: Address | None = None
         self._told = told
-        self._waiting: deque[tuple[memoryview, Address]] = deque()
+        self._waiting: deque[tuple[memoryview, Address, int]] = deque()
         self._room = memoryview(bytearray(RUN_MAX))
         self._readiness = network.readiness()
         self._readiness.add(self._socket, self)
 
-    def put(self, packet: memoryview, to: Address) -> None:
-        """Send with the next `flush`."""
-        self._waiting.append((packet, to))
+    def put(self, packet: memoryview, to: Address, leaves: int = 0) -> None:
+        """Send with the first `flush` from `leaves` on, ns; the clock sees to one then."""
+        self._waiting.append((packet, to, leaves))
+        if self._stations.runs:
+            self._stations.at(leaves, self.flush)
 
-    def flush(self) -> None:
-        """Hand the socket what waits, in runs, as long as it takes it."""
+    def flush(self, *, at_once: bool = False) -> None:
+        """Hand the socket what waits, in runs, as long as it takes it.
+
+        Only what has left the device by now, but with `at_once`.
+        """
         blocked = False
-        while self._waiting and not blocked:
-            run, to = self._next_run()
+        now = NEVER if at_once or not self._stations.runs else self._stations.now()
+        while self._waiting and not blocked and not self._closed:
+            if self._waiting[0][2] > now:
+                break
+            run, to = self._next_run(now)
             try:
                 taken = self._socket.send_run(run, to)
             except LinkError as problem:
@@ -75,13 +94,13 @@ class Port:
         for _ in range(min(count, len(self._waiting))):
             self._waiting.popleft()
 
-    def _next_run(self) -> tuple[list[memoryview], Address]:
-        first, to = self._waiting[0]
+    def _next_run(self, now: int) -> tuple[list[memoryview], Address]:
+        first, to, _ = self._waiting[0]
         size = len(first)
         most = min(RUN_PACKETS, max(1, RUN_BYTES // size))
         run: list[memoryview] = []
-        for packet, target in self._waiting:
-            if len(run) == most or target != to or len(packet) > size:
+        for packet, target, leaves in self._waiting:
+            if len(run) == most or target != to or len(packet) > size or leaves > now:
                 break
             run.append(packet)
             if len(packet) < size:
@@ -103,7 +122,13 @@ class Port:
 
     def ready(self) -> bool:
         """Whether there is something to take, or room for what waits."""
-        return bool(self._waiting and not self.blocked) or bool(self._readiness.poll())
+        return self._sends() or bool(self._readiness.poll())
+
+    def _sends(self) -> bool:
+        """Whether `flush` would hand something over."""
+        if not self._waiting or self.blocked:
+            return False
+        return not self._stations.runs or self._waiting[0][2] <= self._stations.now()
 
     def clear(self) -> None:
         """What waits is lost."""
@@ -111,6 +136,7 @@ class Port:
 
     def close(self) -> None:
         """Close the socket."""
+        self._closed = True
         self._readiness.remove(self._socket)
         self._readiness.close()
         self._socket.close()

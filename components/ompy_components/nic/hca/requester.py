@@ -74,12 +74,14 @@ class Request:
         count: how many it has.
         answered: it is a read or an atomic: acknowledged by its answer only.
         checked: its local memory was found to be in order.
+        ready: when the device has it, ns.
     """
 
-    __slots__ = ("answered", "checked", "count", "first", "pieces", "work")
+    __slots__ = ("answered", "checked", "count", "first", "pieces", "ready", "work")
 
     def __init__(self, work: SendWork, first: int, mtu: int) -> None:
         self.work = work
+        self.ready = 0
         self.pieces = Pieces([span.memory for span in work.spans])
         if work.inline:
             self.pieces = Pieces([memoryview(self.pieces.copy())])
@@ -146,6 +148,9 @@ class Requester:
     def post(self, work: SendWork) -> None:
         """Put an entry behind the others."""
         request = Request(work, self._end, self._mtu)
+        stations = self._pair.device.stations
+        if stations.runs:
+            request.ready = stations.posted(request.pieces.size, inline=work.inline)
         self._end = request.end
         self._requests.append(request)
 
@@ -164,7 +169,9 @@ class Requester:
                         self._fail(*problem)
                     return
                 request.checked = True
+            device.begins = request.ready
             taken = self._send_one(request)
+            device.begins = 0
             if not taken:
                 return
             self.cursor += taken

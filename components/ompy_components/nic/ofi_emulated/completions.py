@@ -37,11 +37,14 @@ class EmulatedQueue(CompletionQueue):
             self.lost = True
             self._domain.library.counts["overruns"] += 1
             return
-        delay = self._domain.traits.completion_delay
+        domain = self._domain
+        now, delay = domain.engine.now(), domain.traits.completion_delay
         if delay:
-            self._domain.library.counts["delayed"] += 1
-            self._domain.wake_in(delay)
-        self._done.append((self._domain.engine.now() + delay, completion, endpoint))
+            domain.library.counts["delayed"] += 1
+        when = max(domain.stations.completed() + delay, self._done[-1][0] if self._done else 0)
+        if when > now:
+            domain.wake_in(when - now)
+        self._done.append((when, completion, endpoint))
 
     def read(self, most: int) -> list[Completion]:
         """Let the domain work, then hand out what is done."""

@@ -6,9 +6,12 @@ from typing import ClassVar, Final
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
+from ompy.frameworks.nic.clock_parameters import clock_parameters
 from ompy.frameworks.nic.fabric import FabricNic
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
+
+from ompy_components.nic.ofi_emulated.timings import TIMINGS
 
 OWN: Final = "own"  # the parameter changes nothing
 
@@ -157,6 +160,7 @@ class EmulatedFabricComponent(NicComponent):
             unit="ms",
             minimum=1,
         ),
+        *clock_parameters(*TIMINGS),
     )
 
     def devices(self, context: RankContext) -> list[Nic]:

@@ -6,6 +6,8 @@ import errno
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.nic.base import EventKind
+from ompy.frameworks.nic.clock import DeviceClock
+from ompy.frameworks.nic.clock_parameters import timed
 from ompy.frameworks.nic.fabric import (
     AddressVector,
     Caps,
@@ -18,6 +20,7 @@ from ompy.frameworks.nic.fabric import (
     MrMode,
     ScalableEndpoint,
 )
+from ompy.frameworks.nic.stations import Stations
 from ompy.net.base import Address, Interface, LinkError, Stream
 
 from ompy_components.nic.ofi_emulated.completions import EmulatedQueue
@@ -29,6 +32,7 @@ from ompy_components.nic.ofi_emulated.link import Link
 from ompy_components.nic.ofi_emulated.memory import Regions
 from ompy_components.nic.ofi_emulated.providers import Traits, virtual
 from ompy_components.nic.ofi_emulated.responder import Responder
+from ompy_components.nic.ofi_emulated.timings import TIMINGS
 from ompy_components.nic.ofi_emulated.vector import EmulatedVector, Name
 
 if TYPE_CHECKING:
@@ -59,6 +63,8 @@ class EmulatedDomain(FabricDomain):
         queues: completion queues that are open.
         gone: why the device under it can never be used again; empty while it can.
         handshake_timeout: ns a connection may take to prove itself.
+        stations: what its work takes in simulated worlds.
+        wire: the link its connections go over there; None for the network's own.
     """
 
     def __init__(
@@ -82,6 +88,10 @@ class EmulatedDomain(FabricDomain):
         self.regions = Regions(draw, virtual(info.mr_mode), self._withdraw)
         self.queues: set[EmulatedQueue] = set()
         self.gone = ""
+        carries, values = library.carries, library.values
+        clock = DeviceClock(self.engine, self.network, wanted=values.clock and carries is None)
+        self.stations = Stations(clock, timed(vars(values), TIMINGS))
+        self.wire = self.stations.link if carries is None else carries
         self.handshake_timeout: int = library.values.handshake_timeout_ms * MS
         self._vectors: set[EmulatedVector] = set()
         self._links: dict[Address, Link] = {}
@@ -100,6 +110,7 @@ class EmulatedDomain(FabricDomain):
     def register(self, memory: memoryview, access: Caps, key: int) -> MemoryRegion:
         """A region."""
         self.usable()
+        self.stations.registered(memory.nbytes)
         return self.regions.register(memory, access, key)
 
     def address_vector(self) -> AddressVector:

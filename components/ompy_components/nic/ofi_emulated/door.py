@@ -78,7 +78,7 @@ class Door:
         """
         self.domain = domain
         self._visitors: dict[Visitor, None] = {}
-        self._listener = domain.network.listen(domain.interface.address)
+        self._listener = domain.network.listen(domain.interface.address, link=domain.wire)
         self.address: Address = self._listener.address
         domain.readiness.add(self._listener, self)
 

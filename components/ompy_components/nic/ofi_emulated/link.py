@@ -164,9 +164,22 @@ class Link:
             self._operations[number] = operation
             if not request.flags & WANTS_ANSWER:
                 taken = partial(self._complete, number)
-        self._queue.add(Outgoing([header, *payload], operation, taken))
+        frame = Outgoing([header, *payload], operation, taken)
+        stations = self._domain.stations
+        if stations.runs:
+            size = sum(map(len, payload))
+            inline = size <= self._domain.info.inject_size
+            begins = stations.posted(size, inline=inline)
+            frame.leaves = stations.sent(begins, len(header) + size)
+            stations.at(frame.leaves, self._leave)
+        self._queue.add(frame)
         self._domain.look_after_links()
         self._flush()
+
+    def _leave(self) -> None:
+        """The clock says that a frame leaves the device."""
+        if self.state is State.CONNECTED:
+            self._flush()
 
     def _complete(self, number: int, error: int = 0, detail: str = "") -> None:
         operation = self._operations.pop(number, None)
@@ -176,12 +189,13 @@ class Link:
     def _flush(self) -> None:
         stream = self._stream
         assert stream is not None
+        now = self._domain.engine.now()
         try:
-            self._queue.flush(stream)
+            self._queue.flush(stream, now)
         except LinkError as problem:
             self._failed(problem)
             return
-        self._domain.readiness.want_write(stream, wanted=bool(self._queue))
+        self._domain.readiness.want_write(stream, wanted=self._queue.due(now))
 
     # -- being answered
 
@@ -242,6 +256,8 @@ class Link:
 
     def _finish(self) -> None:
         operation, number, status = self._answered
+        result = operation.result if operation is not None else None
+        self._domain.stations.arrived(ANSWER.size + (len(result) if result is not None else 0))
         self._intake.next_header()
         if operation is not None and number in self._operations:
             self._complete(number, status, words(status) if status else "")
@@ -260,7 +276,8 @@ class Link:
             return
         self.state = State.CONNECTING
         try:
-            self._stream = domain.network.connect(self.listener, domain.interface.address)
+            address = domain.interface.address
+            self._stream = domain.network.connect(self.listener, address, link=domain.wire)
         except LinkError as problem:
             self._failed(problem)
             return
@@ -354,6 +371,9 @@ class Link:
         """Tell the peer, behind all else, that the connection will be closed."""
         if self.state is State.CONNECTED:
             self.post(Request(BYE, 0, 0, 0, 0, 0, 0, 0, 0, 0), (), None)
+        if self.state is State.CONNECTED:  # still
+            self._queue.hurry()
+            self._flush()
 
     def close(self) -> None:
         """Close the connection; what is under way is forgotten."""

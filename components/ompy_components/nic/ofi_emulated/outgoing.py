@@ -15,9 +15,10 @@ class Outgoing:
         pieces: what is left of it.
         subject: whose it is.
         taken: called when all is.
+        leaves: when it leaves the device, ns; 0: at once.
     """
 
-    __slots__ = ("pieces", "subject", "taken")
+    __slots__ = ("leaves", "pieces", "subject", "taken")
 
     def __init__(
         self,
@@ -28,6 +29,7 @@ class Outgoing:
         self.pieces = [piece for piece in pieces if len(piece)]
         self.subject = subject
         self.taken = taken
+        self.leaves = 0
 
 
 class OutgoingQueue:
@@ -46,14 +48,20 @@ class OutgoingQueue:
         """Send it behind the others with the next `flush`."""
         self._waiting.append(frame)
 
-    def flush(self, stream: Stream) -> None:
-        """Hand over what the stream takes.
+    def due(self, now: int) -> bool:
+        """Whether one waits for the stream, not for the device."""
+        return bool(self._waiting) and self._waiting[0].leaves <= now
+
+    def flush(self, stream: Stream, now: int) -> None:
+        """Hand over what has left the device by `now` and the stream takes.
 
         Raises:
             LinkError: it is broken.
         """
         while self._waiting:
             frame = self._waiting[0]
+            if frame.leaves > now:
+                return
             taken = stream.send(frame.pieces)
             if not taken:
                 return
@@ -62,6 +70,11 @@ class OutgoingQueue:
                 self._waiting.popleft()
                 if frame.taken is not None:
                     frame.taken()
+
+    def hurry(self) -> None:
+        """The device is about to close: all leaves at once."""
+        for frame in self._waiting:
+            frame.leaves = 0
 
     def withdraw(self, subject: object) -> None:
         """The memory of a subject's frames is about to change: send copies of it."""

@@ -106,6 +106,8 @@ class Responder:
 
     def _asked(self, request: Request) -> None:
         self._request = request
+        if not request.follows:
+            self._domain.stations.arrived(REQUEST.size)
         self._status = 0
         self._into = None
         context = self._domain.context_of(request.endpoint, request.context)
@@ -174,6 +176,8 @@ class Responder:
             self._intake.land(request.size - len(into.room), None)
             return
         self._intake.next_header()
+        if request.follows:
+            self._domain.stations.arrived(REQUEST.size + request.follows)
         self._into = None
         if isinstance(into, Arrival):
             wanted = request.flags & WANTS_ANSWER and not self._status
@@ -226,13 +230,25 @@ class Responder:
         if status and status != LEAVES:
             self._domain.library.counts["refused"] += 1
         pieces = [] if data is None else [data]
-        header = memoryview(ANSWER.pack(status, number, sum(map(len, pieces))))
-        self._queue.add(Outgoing([header, *pieces], subject))
+        size = sum(map(len, pieces))
+        header = memoryview(ANSWER.pack(status, number, size))
+        frame = Outgoing([header, *pieces], subject)
+        stations = self._domain.stations
+        if stations.runs:
+            frame.leaves = stations.sent(stations.taken(), len(header) + size)
+            stations.at(frame.leaves, self._leave)
+        self._queue.add(frame)
         self._flush()
 
+    def _leave(self) -> None:
+        """The clock says that an answer leaves the device."""
+        if not self._closed:
+            self._flush()
+
     def _flush(self) -> None:
+        now = self._domain.engine.now()
         try:
-            self._queue.flush(self._stream)
+            self._queue.flush(self._stream, now)
         except DeviceGone as problem:
             self._domain.lost(str(problem))
             return
@@ -240,7 +256,7 @@ class Responder:
             self._broken(str(problem))
             return
         if not self._stalled:
-            self._domain.readiness.want_write(self._stream, wanted=bool(self._queue))
+            self._domain.readiness.want_write(self._stream, wanted=self._queue.due(now))
 
     # -- ends
 
@@ -260,6 +276,9 @@ class Responder:
     def say_bye(self) -> None:
         """Tell the peer, behind all answers, that the connection will be closed."""
         self._say(LEAVES, 0)
+        if not self._closed:  # still
+            self._queue.hurry()
+            self._flush()
 
     def _broken(self, why: str) -> None:
         """The connection is gone: so is the path, unless the peer has said so before."""

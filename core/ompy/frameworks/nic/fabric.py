@@ -43,6 +43,7 @@ from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 from ompy.frameworks.nic.base import Nic, NicError
+from ompy.net.base import Link
 
 
 class Caps(IntFlag):
@@ -468,7 +469,15 @@ class FabricDomain:
 
 
 class FabricNic(Nic):
-    """A library of fabric providers."""
+    """A library of fabric providers.
+
+    Attributes:
+        carries: the link of a NIC that somebody builds on this one, set before a domain is opened:
+            what it sends goes over that link, and it has no clock of its own then. None: it stands
+            for itself.
+    """
+
+    carries: Link | None = None
 
     def infos(self, hints: Hints) -> Sequence[FabricInfo]:
         """What can do all of `hints`, the provider's best first; none when nothing can.

@@ -136,14 +136,14 @@ def test_flushed_in_order_sends_first(world: World) -> None:
         pair.post_send(send(near, 0, 1, f"send {index}", signaled=False))
     pair.modify(State.ERR)
     pair.modify(State.ERR)
-    near.poll()
+    until(world, (near,), lambda: len(near.done) >= 6)
     expected = [(Opcode.SEND, "WR_FLUSH_ERR", f"send {index}") for index in range(3)]
     expected += [(Opcode.RECEIVE, "WR_FLUSH_ERR", f"receive {index}") for index in range(3)]
     assert near.outcome() == expected
     near.done.clear()
     pair.post_send(send(near, 0, 1, "late send"))
     pair.post_receive(near.span(0, 10), "late receive")
-    near.poll()
+    until(world, (near,), lambda: len(near.done) >= 2)
     assert near.outcome() == [
         (Opcode.SEND, "WR_FLUSH_ERR", "late send"),
         (Opcode.RECEIVE, "WR_FLUSH_ERR", "late receive"),

@@ -274,7 +274,7 @@ def test_link_down_and_up(world: World) -> None:
     far.pairs[0].post_receive(far.span(0, 10), 0)
     cut.cut()
     near.pairs[0].post_send(send(near, 0, 1))
-    assert near.nic.link is LinkState.DOWN
+    until(world, (near,), lambda: near.nic.link is LinkState.DOWN)
     assert [event.kind for event in near.nic.events()] == [EventKind.LINK_DOWN]
     until(world, (near, far), lambda: bool(near.done))
     assert near.done[0].status.name == "RETRY_EXC_ERR"
@@ -314,6 +314,7 @@ def test_a_device_that_is_gone(world: World) -> None:
     socket = near.nic.port._socket
     near.nic.port._socket = Gone()
     near.pairs[0].post_send(send(near, 0, 1))
+    world.until(lambda: bool(near.nic.gone))
     assert near.nic.events() == [NicEvent(EventKind.DEVICE_FATAL, "rail0: pulled out")]
     for use in (
         lambda: near.queue.poll(1),

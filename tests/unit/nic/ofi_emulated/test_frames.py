@@ -162,7 +162,7 @@ def test_what_is_sent_in_parts(frames: list[list[bytes]], takes: list[int]) -> N
         pieces = [view[:1], view[1:]]
         queue.add(Outgoing(pieces, index, lambda index=index: done.append(index)))  # type: ignore[misc]
     for _ in range(len(takes) + 1000):
-        queue.flush(stream)  # type: ignore[arg-type]
+        queue.flush(stream, 0)  # type: ignore[arg-type]
     queue.withdraw(0)
     assert stream.taken == b"".join(memory)
     assert not queue
@@ -173,10 +173,10 @@ def test_memory_that_is_withdrawn_is_sent_as_it_was() -> None:
     queue, memory = OutgoingQueue(), bytearray(b"as it was")
     stream = SomeBytes([2, 0, 100])
     queue.add(Outgoing([memoryview(memory)], "mine"))
-    queue.flush(stream)  # type: ignore[arg-type]
+    queue.flush(stream, 0)  # type: ignore[arg-type]
     queue.withdraw("mine")
     memory[:] = b"something"
-    queue.flush(stream)  # type: ignore[arg-type]
+    queue.flush(stream, 0)  # type: ignore[arg-type]
     assert stream.taken == b"as it was"
 
 

@@ -1,0 +1,103 @@
+"""The stations that work passes in an emulated adapter with queues, and when it has passed them.
+
+    processor --> fetch --> sending engine ==link==> receiving engine --> completion
+    (doorbell)  (entry and data)                                          (written to memory)
+
+The processor stores an entry, or only rings for it: then the adapter fetches entry and data over
+PCIe, which takes a while but holds up nobody. What is inline needs no fetch. Engines do one packet
+after another. What is longer than a packet leaves an engine packet by packet, so the stations of a
+long message work at the same time, and the slowest one tells its rate. Completions are written in
+order. Registering memory occupies the processor.
+
+Costs are the device's own, with their sources. Where no clock runs everything is at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ompy.frameworks.nic.clock import Cost, DeviceClock, Stage
+from ompy.net.base import Link
+
+NAMES: Final = ("post", "inline", "fetch", "send", "receive", "complete", "register")
+
+
+class Stations:
+    """Of one device.
+
+    Attributes:
+        runs: time is modelled.
+        link: between hosts; None where no time is modelled.
+    """
+
+    __slots__ = ("_clock", "_costs", "_processor", "_receiving", "_sending", "link", "runs")
+
+    def __init__(self, clock: DeviceClock, costs: Mapping[str, Cost | Link]) -> None:
+        """Of a clock and what work takes, by name: all of `NAMES`, and `link`."""
+        self.runs = clock.runs
+        link = costs["link"]
+        assert isinstance(link, Link)
+        self.link = link if clock.runs else None
+        self._costs: dict[str, Cost] = {
+            name: cost for name in NAMES if isinstance(cost := costs[name], Cost)
+        }
+        self._clock = clock
+        self._processor = Stage()
+        self._sending = Stage()
+        self._receiving = Stage()
+
+    def posted(self, size: int, *, inline: bool) -> int:
+        """When the device has an entry and its `size` bytes, if it is posted now."""
+        now = self._clock.now()
+        if not self.runs:
+            return now
+        costs = self._costs
+        stored = self._processor.take(now, costs["post"].of(0))
+        if inline:
+            return self._processor.take(now, costs["inline"].of(size))
+        return stored + costs["fetch"].of(0)
+
+    def registered(self, size: int) -> None:
+        """Memory of `size` bytes is registered: what is posted next begins later."""
+        if self.runs:
+            self._processor.take(self._clock.now(), self._costs["register"].of(size))
+
+    def sent(self, since: int, size: int) -> int:
+        """When the first packet of what the device has at `since` enters the link."""
+        if not self.runs:
+            return self._clock.now()
+        cost = self._costs["send"]
+        whole = cost.of(size)
+        since = max(since, self._clock.now())
+        return self._sending.take(since, whole) - whole + _one_packet(cost, size)
+
+    def arrived(self, size: int) -> None:
+        """The last of `size` bytes has come over the link: `taken` says when they are taken in."""
+        if self.runs:
+            cost = self._costs["receive"]
+            whole = cost.of(size)
+            begun = self._clock.now() + _one_packet(cost, size) - whole
+            self._receiving.take(begun, whole)
+
+    def taken(self) -> int:
+        """When everything that has arrived has been taken in."""
+        return max(self._clock.now(), self._receiving.free)
+
+    def completed(self) -> int:
+        """When the completion of what has arrived can be read."""
+        if not self.runs:
+            return self._clock.now()
+        return self.taken() + self._costs["complete"].of(0)
+
+    def now(self) -> int:
+        """Nanoseconds of the rank's clock."""
+        return self._clock.now()
+
+    def at(self, when: int, effect: Callable[[], object]) -> None:
+        """As `DeviceClock.at`."""
+        self._clock.at(when, effect)
+
+
+def _one_packet(cost: Cost, size: int) -> int:
+    return cost.of(min(size, cost.packet) if cost.packet else size)
