@@ -142,6 +142,7 @@ def test_a5_flush_waits_for_its_endpoint_only() -> None:
                 _put(driver, rank, keys[rank], mover)
                 module.flush(None)
             begun.append(True)
+            driver.wait(lambda: len(begun) == 2, "rank 2 to compute")
             slow = _put(driver, 2, keys[2], mover)
             quick = _put(driver, 1, keys[1], mover)
             module.flush(module.endpoints[1])
@@ -152,6 +153,7 @@ def test_a5_flush_waits_for_its_endpoint_only() -> None:
             assert not before, "rank 2 computes: its put cannot have been done"
         elif driver.rank == 2:
             driver.wait(lambda: bool(begun), "the begin")
+            begun.append(True)
             driver.compute(SECOND)
         driver.world.meet(driver)
 

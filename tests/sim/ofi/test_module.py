@@ -130,6 +130,8 @@ def test_an_error_of_the_path(number: int, failover: bool) -> None:
         module = ofi(driver)
         if driver.rank == 0:
             driver.send(1, driver.data(10))
+        else:  # who has heard of nobody leaves without a word
+            driver.wait(lambda: bool(driver.inbox), "the message")
         driver.world.meet(driver)
         if driver.rank == 0:
             hand = Hand(module, Operation, {2: number})
