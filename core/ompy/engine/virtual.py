@@ -188,8 +188,10 @@ class VirtualEngine(SteppedEngine):
         self.conductor.after(delay, self.wake)
 
     def pause(self, reason: object) -> None:
-        """Lose the core until something wakes this rank; nothing is polled."""
+        """Lose the core until something wakes this rank; nothing is polled, but devices work on."""
         self._block(reason)
+        if self._devices.armed:
+            self._devices.run(self.now())
 
     def _block(self, reason: object) -> None:
         self._reason = reason
