@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
+from ompy.trace.files import read
+from ompy.trace.operations import operations
 
 from tests.proc.test_sim import Sim, files, sim
 from tests.support.effort import THOROUGH
@@ -72,6 +76,86 @@ def test_the_same_seed_is_the_same_world(sim: Sim, tmp_path: Path) -> None:
     assert said[0] == said[1] != said[2]
     assert files(tmp_path / "trace0") == files(tmp_path / "trace1")
     assert int(said[0][1].partition("faults delivered:")[2].split()[2]) > 0
+
+
+HOSTS = {
+    "PSHM": (),
+    "the NIC": ("--mca", "conduit_aries_pshm", 0),
+    "mailboxes": ("--mca", "conduit_aries_messages", "mailboxes"),
+}
+
+
+@pytest.mark.parametrize("way", HOSTS)
+def test_hosts_of_several_ranks(sim: Sim, tmp_path: Path, way: str) -> None:
+    """Ranks of one host go by PSHM, or the NIC within the host; twice the same world."""
+    said = []
+    for run in range(2):
+        options = ("-n", 3, "--ranks-per-host", 2, "--seed", 5, "--trace", tmp_path / f"t{run}")
+        done = sim("STUCK = False\n" + MEETING, *options, *HOSTS[way])
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0] == said[1]
+    assert files(tmp_path / "t0") == files(tmp_path / "t1")
+    near = "SMSG" if way == "the NIC" else "PSHM"
+    far = "mailbox" if way == "mailboxes" else "SMSG"
+    found = operations(read(str(tmp_path / "t0")).events).all
+    requests = [each for each in found if each.name == "AMRequestMedium"]
+    ways = {(each.source, each.target): each.way for each in requests}
+    assert ways == {
+        (a, b): "own rank" if a == b else near if a + b == 1 else far
+        for a in range(3)
+        for b in range(3)
+    }
+
+
+@pytest.mark.parametrize("name", PROGRAMS if THOROUGH else ["own_rank"])
+def test_programs_on_hosts_of_several_ranks(sim: Sim, name: str) -> None:
+    options = ("-n", PROGRAMS[name].ranks, "--ranks-per-host", 2, *FAULTS["delays"])
+    done = sim(PROGRAM, *options, program=(name,))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+LATE = """
+import time
+from ompy import gasnet
+heard = []
+def beat(token, payload, rank):
+    heard.append(rank)
+gasnet.init()
+gasnet.attach([beat])
+gasnet.barrier()
+if gasnet.mynode() == 0:
+    latest = time.monotonic() + 0.002
+    while len(heard) < gasnet.nodes() - 1:
+        gasnet.am_poll()
+        assert time.monotonic() < latest, "a rank is dead"
+else:
+    gasnet.am_request_short(0, beat, gasnet.mynode())
+gasnet.barrier()
+"""
+
+
+def test_a_planted_defect_is_shrunk(sim: Sim, tmp_path: Path) -> None:
+    """A program that takes the late for the dead: one of the delays is enough, and named."""
+    options = ("-n", 3, "--ranks-per-host", 2, "--seeds", 3, "--keep", tmp_path / "kept")
+    fault = ("--fault", "delay:delay=5ms,probability=0.05")
+    done = sim(LATE, *options, *fault)
+    assert done.returncode == 1, done.stderr
+    assert "AssertionError: a rank is dead" in done.stderr
+    found = re.search(r"1 of (\d+) faults are enough", done.stderr)
+    assert found, done.stderr
+    assert int(found[1]) > 1
+    (again,) = re.findall(r"# ompy sim (.*) \S+program.py", done.stderr)
+    repeated = sim(LATE, *shlex.split(again))
+    assert "AssertionError: a rank is dead" in repeated.stderr, again
+    assert repeated.returncode == 1
+    assert "rank = 2" in done.stderr  # the one of the other host: neighbours have no packets
+
+
+def test_a_deadlock_between_neighbours(sim: Sim) -> None:
+    done = sim("STUCK = True\n" + MEETING, "-n", 2, "--ranks-per-host", 2)
+    assert done.returncode == 4
+    assert "nothing has come from rank 0 yet" in done.stderr
 
 
 def test_a_deadlock(sim: Sim) -> None:

@@ -83,6 +83,13 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     shell_complete=complete_parameter,
     help=f"Set an MCA parameter. Repeatable. btl is {BTL} unless it is set.",
 )
+@click.option(
+    "--ranks-per-host",
+    type=click.IntRange(1, RANKS_MAX),
+    default=1,
+    metavar="N",
+    help="Ranks that share a host, and its memory. Default: 1.",
+)
 @click.option("--rails", type=click.IntRange(1, RAILS_MAX), default=1, help="Networks: rail0, ...")
 @click.option(
     "--latency",
@@ -292,7 +299,7 @@ def _check_rails(rules: Sequence[FaultRule], rails: Sequence[Rail]) -> None:
 
 
 def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
-    """The job: each rank on a host of its own, parameters resolved.
+    """The job: so many ranks on each host, parameters resolved.
 
     Raises:
         UsageError: a parameter is wrong, or lets shared memory in.
@@ -314,18 +321,19 @@ def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
     speak(registry.reporter().form, **about)
     registry.check()
     insist_on_seal(registry)
-    if through_memory(str(registry.value("btl"))):
+    each = min(options["ranks_per_host"], options["ranks"])
+    if each == 1 and through_memory(str(registry.value("btl"))):
         where = registry.variable("btl").origin.place
         raise UsageError(
-            f"{where}: btl = {registry.value('btl')}: ranks of a simulated world share no memory; "
-            f"name what they may use, as --mca btl {BTL} or self,tcp"
+            f"{where}: btl = {registry.value('btl')}: ranks of a simulated world share no memory "
+            f"without --ranks-per-host; name what they may use, as --mca btl {BTL} or self,tcp"
         )
     ranks = options["ranks"]
     return Job(
         job_id=about["job"],
         apps=(App((options["program"], *options["arguments"]), ranks),),
-        hosts=tuple(f"host{rank}" for rank in range(ranks)),
-        placements=tuple(Placement(rank, 0, rank, 0) for rank in range(ranks)),
+        hosts=tuple(f"host{node}" for node in range(-(-ranks // each))),
+        placements=tuple(Placement(rank, 0, *divmod(rank, each)) for rank in range(ranks)),
         mca=registry.snapshot(),
         stdin_rank=-1,
         faults=tuple(faults),

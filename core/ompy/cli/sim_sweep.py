@@ -201,9 +201,9 @@ class Sweep:
         """The command that runs one of the worlds alone."""
         options = self._options
         words = [*PROGRAM.split(), "-n", str(options["ranks"]), "--seed", str(seed)]
-        for name in ("rails", "latency", "bandwidth", "limit"):
-            if options[name] != options["defaults"][name]:
-                words += [f"--{name}", str(options[name])]
+        for name in ("ranks_per_host", "rails", "latency", "bandwidth", "limit"):
+            if options[name] not in (None, options["defaults"][name]):
+                words += [f"--{name.replace('_', '-')}", str(options[name])]
         for pair in options["mca"]:
             words += ["--mca", *pair]
         if script is not None:

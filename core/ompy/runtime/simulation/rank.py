@@ -29,6 +29,7 @@ from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import report
 from ompy.runtime.simulation import stand_ins
+from ompy.runtime.simulation.host_memory import HostMemory
 from ompy.runtime.simulation.line import Line, LineClosed
 from ompy.runtime.simulation.remote import (
     ENDED,
@@ -58,6 +59,7 @@ class Part(NamedTuple):
         interfaces: of this rank.
         trace_directory: where its events go; empty for nowhere.
         record: keep which packets faults have struck.
+        memory: descriptor of what the ranks of its host share; -1 where it is alone there.
     """
 
     job: Job
@@ -67,6 +69,7 @@ class Part(NamedTuple):
     interfaces: Sequence[Interface]
     trace_directory: str
     record: bool
+    memory: int = -1
 
 
 def run_rank(part: Part, line: Line) -> NoReturn:
@@ -121,7 +124,8 @@ class _Rank:
         me = procs[part.rank]
         registry.speak_for(job=part.job.job_id, host=me.hostname, rank=part.rank)
         entropy = Random(f"{self._chance}/entropy")  # noqa: S311
-        network = RemoteNetwork(world, part.rank, part.interfaces, entropy)
+        shared = HostMemory(world, part.memory) if part.memory >= 0 else None
+        network = RemoteNetwork(world, part.rank, part.interfaces, entropy, shared)
         context = RankContext(
             part.rank,
             procs,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.errors import MPIError
 from ompy.engine.stepped import SteppedEngine
@@ -36,6 +36,9 @@ from ompy.net.virtual_copy import VirtualCopy
 from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
 from ompy.runtime.simulation.line import Line, LineClosed
 
+if TYPE_CHECKING:
+    from ompy.runtime.simulation.host_memory import HostMemory
+
 ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
 # ns of virtual time; arbitrary: about what a round of polling takes a rank, so that a program which
 # tests in a loop gets on as fast as it would
@@ -43,7 +46,7 @@ POLL_COST: Final = 5_000
 SETTLE: Final = 50  # ns of virtual time; arbitrary: enough for others to get in between two polls
 BATCH: Final = 64  # calls; arbitrary: bounds what waits in memory
 _HARMLESS: Final = frozenset(
-    {"after", "transmit", "watch_path", "unwatch_path", "outages"}
+    {"after", "ring", "transmit", "watch_path", "unwatch_path", "outages"}
 )  # calls that change nothing that is ready here
 
 
@@ -380,13 +383,18 @@ class RemoteReadiness(Readiness):
         self._world.later("unwatch_all", self._number)
 
 
-class OwnBell(Doorbell):
-    """The doorbell of the one rank of a host."""
+class RemoteBell(Doorbell):
+    """The doorbell of a rank of this host."""
 
-    __slots__ = ()
+    __slots__ = ("_local_rank", "_world")
+
+    def __init__(self, world: Conducted, local_rank: int) -> None:
+        self._world = world
+        self._local_rank = local_rank
 
     def ring(self) -> None:
-        """Whoever rings it is awake."""
+        """Have the conductor wake that rank."""
+        self._world.later("ring", self._local_rank)
 
 
 class RemoteNetwork(Network):
@@ -399,9 +407,24 @@ class RemoteNetwork(Network):
     virtual = True
 
     def __init__(
-        self, world: Conducted, rank: int, interfaces: Sequence[Interface], random: Random
+        self,
+        world: Conducted,
+        rank: int,
+        interfaces: Sequence[Interface],
+        random: Random,
+        shared: HostMemory | None = None,
     ) -> None:
+        """Reach the others.
+
+        Args:
+            world: the conductor.
+            rank: the own one.
+            interfaces: of its host.
+            random: where entropy comes from.
+            shared: memory of the host; None where the rank is alone on it.
+        """
         super().__init__()
+        self._shared = shared
         self.world = world
         self._rank = rank
         self._memory = VirtualMemory({rank: rank})
@@ -449,15 +472,22 @@ class RemoteNetwork(Network):
         return RemoteReadiness(self.world, self._sets)
 
     def segment(self, name: str, size: int) -> memoryview:
-        """This rank's alone: every rank is on a host of its own."""
+        """Memory of the host: this rank's alone where no other is on it."""
+        if self._shared is not None:
+            return self._shared.segment(name, size)
         return self._memory.segment(self._rank, name, size)
 
     def region(self, size: int) -> memoryview:
-        """Memory of the host, which nobody else is on."""
+        """Memory that the others of this host may map."""
+        if self._shared is not None:
+            return self._shared.region(size)
         return self._memory.region(self._rank, size)
 
     def release_region(self, address: int, *, pages: bool = True) -> None:
         """It is needed no more."""
+        if self._shared is not None:
+            self._shared.release_region(address, pages=pages)
+            return
         self._memory.release_region(self._rank, address)
 
     def memory_size(self) -> int:
@@ -465,11 +495,13 @@ class RemoteNetwork(Network):
         return MEMORY_SIZE
 
     def doorbell(self, local_rank: int) -> Doorbell:
-        """This rank's own, which it rings awake."""
-        return OwnBell()
+        """Of a rank of this host."""
+        return RemoteBell(self.world, local_rank)
 
     def process_copy(self) -> ProcessCopy | None:
-        """Copies within this process."""
+        """Copies within this host."""
+        if self._shared is not None:
+            return self._shared.copy()
         return VirtualCopy(self._memory, self._rank)
 
     def entropy(self, count: int) -> bytes:

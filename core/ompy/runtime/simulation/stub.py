@@ -27,6 +27,7 @@ from ompy.net.virtual import (
 )
 from ompy.runtime.probes.machine import PathProbe
 from ompy.runtime.probes.virtual import VirtualAgents, VirtualWatch
+from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.line import Line, LineClosed
 
 
@@ -80,6 +81,7 @@ class RankStub:
         patience: float,
         agents: VirtualAgents,
         rules: Sequence[FaultRule],
+        segments: Segments,
     ) -> None:
         """Act for the process at the other end of `line`.
 
@@ -91,6 +93,7 @@ class RankStub:
             patience: seconds of real time it may run without a call.
             agents: of the world.
             rules: of its fault script.
+            segments: of its host.
         """
         self.rank = engine.rank
         self.news: list[tuple[Any, ...]] = []
@@ -105,6 +108,7 @@ class RankStub:
         self._patience = patience
         self._agents = agents
         self._rules = rules
+        self._segments = segments
         self._watches: dict[int, VirtualWatch] = {}
         self._sources: dict[int, VirtualSource] = {}
         self._sets: dict[int, VirtualReadiness] = {}
@@ -199,6 +203,14 @@ class RankStub:
         """Let others run until there is news for the rank."""
         if not self.news:
             self._engine.pause("news")
+
+    def do_ring(self, local_rank: int) -> None:
+        """Wake a rank of this host."""
+        self._network.doorbell(local_rank).ring()
+
+    def do_segment(self, name: str, size: int) -> int:
+        """Where a segment lies in the host's file."""
+        return self._segments.place(name, size)
 
     def do_commit(self, entries: dict[str, bytes]) -> None:
         """Put on the board."""

@@ -19,6 +19,7 @@ from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual import Fabric, Rail
 from ompy.runtime.control import KEY_SIZE
 from ompy.runtime.probes.virtual import VirtualAgents
+from ompy.runtime.simulation.host_memory import Segments, make_file
 from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.rank import Part, run_rank
 from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
@@ -32,7 +33,7 @@ class Scenario(NamedTuple):
     """Everything a world is made of; the same scenario gives the same world.
 
     Attributes:
-        job: program, ranks, parameters and faults; every rank is on a host of its own.
+        job: program, ranks, where they are, parameters and faults.
         seed: decides all that the program does not.
         rails: the networks.
         trace_directory: where the events go; empty for nowhere.
@@ -138,7 +139,9 @@ class World:
         self._scenario = scenario
         self._conductor = _Conductor(scenario.seed, scenario.limit)
         size = len(scenario.job.placements)
-        fabric = Fabric(self._conductor, scenario.rails, range(size))
+        nodes = [placement.node for placement in scenario.job.placements]
+        fabric = Fabric(self._conductor, scenario.rails, nodes)
+        self._segments = [Segments() for _ in scenario.job.hosts]
         self._board = Board(size)
         self._board.engines = [self._conductor.engine() for _ in range(size)]
         self._board.leaving = self._leaving
@@ -168,6 +171,7 @@ class World:
         return self._outcome(kind, code, text)
 
     def _fork(self) -> None:
+        files = self._memory_files()
         key = Random(self._scenario.seed).randbytes(KEY_SIZE)  # noqa: S311 - the same for the same seed
         for rank, (engine, network) in enumerate(
             zip(self._board.engines, self._networks, strict=True)
@@ -181,6 +185,7 @@ class World:
                 network.interfaces(),
                 self._scenario.trace_directory,
                 self._scenario.record,
+                files.get(self._node(rank), -1),
             )
             process = os.fork()
             if not process:
@@ -192,8 +197,27 @@ class World:
             wireup = VirtualWireUp(self._board, rank, engine)
             patience = self._scenario.patience
             self._stubs.append(
-                RankStub(line, engine, network, wireup, patience, self._agents, self._rules)
+                RankStub(
+                    line,
+                    engine,
+                    network,
+                    wireup,
+                    patience,
+                    self._agents,
+                    self._rules,
+                    self._segments[self._node(rank)],
+                )
             )
+        for file in files.values():
+            os.close(file)
+
+    def _node(self, rank: int) -> int:
+        return self._scenario.job.placements[rank].node
+
+    def _memory_files(self) -> dict[int, int]:
+        """Descriptors of the memory of hosts that have several ranks."""
+        ranks = Counter(placement.node for placement in self._scenario.job.placements)
+        return {node: make_file() for node, count in ranks.items() if count > 1}
 
     def _become(self, part: Part, ours: socket.socket, theirs: socket.socket) -> None:
         """In the child: no end of any other rank's line stays open."""
