@@ -113,6 +113,26 @@ memset = _rank.memset
 memset_nb = _rank.memset_nb
 memset_nbi = _rank.memset_nbi
 
+# several pieces of memory
+putv_bulk = _rank.putv_bulk
+putv_nb_bulk = _rank.putv_nb_bulk
+putv_nbi_bulk = _rank.putv_nbi_bulk
+puti_bulk = _rank.puti_bulk
+puti_nb_bulk = _rank.puti_nb_bulk
+puti_nbi_bulk = _rank.puti_nbi_bulk
+puts_bulk = _rank.puts_bulk
+puts_nb_bulk = _rank.puts_nb_bulk
+puts_nbi_bulk = _rank.puts_nbi_bulk
+getv_bulk = _rank.getv_bulk
+getv_nb_bulk = _rank.getv_nb_bulk
+getv_nbi_bulk = _rank.getv_nbi_bulk
+geti_bulk = _rank.geti_bulk
+geti_nb_bulk = _rank.geti_nb_bulk
+geti_nbi_bulk = _rank.geti_nbi_bulk
+gets_bulk = _rank.gets_bulk
+gets_nb_bulk = _rank.gets_nb_bulk
+gets_nbi_bulk = _rank.gets_nbi_bulk
+
 # what ends them
 wait_syncnb = _rank.wait_syncnb
 wait_syncnb_all = _rank.wait_syncnb_all

@@ -13,11 +13,11 @@ from collections.abc import MutableSequence
 
 from ompy.data.request import Waitable
 from ompy.gasnet.errors import BadArgument
-from ompy.gasnet.fill import Fills
 from ompy.gasnet.handles import INVALID_HANDLE, Handle, ThreadState
+from ompy.gasnet.vis import Vectors
 
 
-class Syncs(Fills):
+class Syncs(Vectors):
     """What ends operations that are under way."""
 
     # --- explicit handles
