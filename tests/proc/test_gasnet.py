@@ -186,3 +186,29 @@ def test_the_tutorial(number: int, ranks: int, tmp_path: Path) -> None:
 
 def test_the_tutorial_has_no_other_programs() -> None:
     assert len(tutorials()) == 2
+
+
+PIECES = """
+from ompy import gasnet
+gasnet.init()
+gasnet.attach(segment_size=4 * gasnet.PAGE_SIZE)
+peer = 1 - gasnet.mynode()
+data = bytes(n % 251 for n in range(9000))
+gasnet.putv_bulk(peer, [(6000, 8000), (10, 1000)], [data[:5], data[5:]])
+gasnet.wait_syncnb(gasnet.puts_nb_bulk(peer, 3000, (7,), data, (3,), (2, 100)))
+gasnet.barrier()
+memory = gasnet.segment().memory
+assert bytes(memory[6000:14000]) + bytes(memory[10:1010]) == data
+assert all(memory[3000 + 7 * n : 3002 + 7 * n] == data[3 * n : 3 * n + 2] for n in range(100))
+room = [bytearray(4000), bytearray(5000)]
+gasnet.getv_nbi_bulk(room, peer, [(6000, 8000), (10, 1000)])
+gasnet.wait_syncnbi_all()
+assert b"".join(room) == data
+gasnet.barrier()
+"""
+
+
+@pytest.mark.parametrize("pshm", [False, True])
+def test_several_pieces_in_one_call(pshm: bool) -> None:
+    done = launch(2, "-c", PIECES, pshm=pshm)
+    assert done.returncode == 0, done.stderr
