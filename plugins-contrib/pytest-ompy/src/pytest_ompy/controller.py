@@ -21,7 +21,7 @@ from pytest_ompy.plan import SIZE, Plan, PlanError, grace_of, plan_of
 from pytest_ompy.pool import Limits, Pool, PoolError, PoolKey
 from pytest_ompy.remote_rank import TestRun
 from pytest_ompy.serialised import packed, revived
-from pytest_ompy.virtual import LaterCommunicator, VirtualRuns
+from pytest_ompy.virtual import LaterCommunicator, LaterGasnet, VirtualRuns
 from pytest_ompy.warned import unpack_warning
 
 END_POLL_S: Final = 0.05  # s; arbitrary: how often a pool that does not end is looked at
@@ -101,6 +101,10 @@ class Controller:
     def communicator(self) -> Any:
         """What the fixture `comm` is here: only a test in the virtual world asks for it."""
         return LaterCommunicator()
+
+    def gasnet(self) -> Any:
+        """The same for the fixture `gasnet`."""
+        return LaterGasnet()
 
     # running
 

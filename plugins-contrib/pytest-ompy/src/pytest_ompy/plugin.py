@@ -100,3 +100,11 @@ def comm(request: pytest.FixtureRequest) -> Any:
     if request.node.get_closest_marker(MARKER) is None:
         pytest.fail("comm is for tests on ranks: mark this one @pytest.mark.ompy(n=...)", False)
     return request.config.stash[SIDE].communicator()
+
+
+@pytest.fixture
+def gasnet(request: pytest.FixtureRequest) -> Any:
+    """GASNet of a rank of the virtual world, before `init`, made for this test alone."""
+    if request.node.get_closest_marker(MARKER) is None:
+        pytest.fail("gasnet is for tests on ranks: mark this one @pytest.mark.ompy(n=...)", False)
+    return request.config.stash[SIDE].gasnet()

@@ -151,6 +151,14 @@ class RankSession:
             pytest.fail("MPI has been finalised: there can be no communicator", pytrace=False)
         return self._comm
 
+    def gasnet(self) -> Any:
+        """Nothing: this process is kept for other tests, and has GASNet once in its life."""
+        pytest.fail(
+            "gasnet is for world='virtual': a process has one segment and one table of handlers, "
+            "and ranks are kept between tests. A program is run on processes by ompy-run",
+            pytrace=False,
+        )
+
     # a test
 
     @pytest.hookimpl(wrapper=True, trylast=True)

@@ -13,5 +13,8 @@ class Side(Protocol):
     def communicator(self) -> Any:
         """What the fixture `comm` is in this session."""
 
+    def gasnet(self) -> Any:
+        """What the fixture `gasnet` is in this session."""
+
 
 SIDE: pytest.StashKey[Side] = pytest.StashKey()

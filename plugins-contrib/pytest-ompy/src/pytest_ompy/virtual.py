@@ -7,7 +7,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, NamedTuple, NoReturn
 
 import greenlet
@@ -41,8 +41,19 @@ class LaterCommunicator:
         )
 
 
-def _own(value: Any, comm: Any) -> Any:
-    """A rank's own value of an argument: of the communicator only there is one for each."""
+class LaterGasnet:
+    """What `gasnet` is before the virtual world begins, in which every rank gets its own."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # whoever shows or copies it asks
+            raise AttributeError(name)
+        pytest.fail(f"gasnet.{name}: gasnet exists only inside the test function", pytrace=False)
+
+
+def _own(value: Any, comm: Any, gasnet: Any) -> Any:
+    """A rank's own value of an argument: of these two there is one for each."""
+    if isinstance(value, LaterGasnet):
+        return gasnet
     return comm if isinstance(value, LaterCommunicator) else value
 
 
@@ -58,7 +69,7 @@ class World:
         at_fault: of the stuck ranks, the one that had the core when time was up; or None.
     """
 
-    def __init__(self, function: Callable[[Any], None], strict: bool) -> None:
+    def __init__(self, function: Callable[[Any, Any], None], strict: bool) -> None:
         self.failures: dict[int, BaseException] = {}
         self.skips: dict[int, BaseException] = {}
         self.stuck: dict[int, str] = {}
@@ -118,11 +129,16 @@ class World:
 
         comm = MPI.COMM_WORLD.Dup()
         comm.Set_name("comm")
+        gasnet = _gasnet_of(process)
         process.context.engine.spend(self._chance.randrange(START_SPREAD_NS))
         try:
-            self._function(comm)
+            self._function(comm, gasnet)
         except pytest.skip.Exception as skip:
             self.skips[process.context.rank] = skip
+        except SystemExit as end:
+            if end.code or not _was_up(gasnet):  # exit(0) is how a program of GASNet ends
+                raise
+        gasnet.finish()
         self._meeting.wait(process.context.engine, process.context.rank)
         found = unreceived([comm, MPI.COMM_WORLD])
         if found and self._strict:
@@ -142,6 +158,25 @@ class World:
         late = set(self.frames) - self._meeting.present - set(self.failures)
         for rank in sorted(late or self.frames) or [0]:
             self.stuck[rank] = f"no end after {timeout:g} s"
+
+
+def _gasnet_of(process: Any) -> Any:
+    """GASNet of one rank, before `init`."""
+    from ompy.gasnet import Gasnet
+    from ompy.runtime.conduit_selection import select_conduit
+
+    return Gasnet(partial(select_conduit, process))
+
+
+def _was_up(gasnet: Any) -> bool:
+    """Whether a rank has called `init`, be it over or not."""
+    from ompy.gasnet import NotInitialised
+
+    try:
+        gasnet.mynode()
+    except NotInitialised:
+        return False
+    return True
 
 
 def _frames_of(end: BaseException) -> list[Frame]:
@@ -199,9 +234,9 @@ class VirtualRuns:
         def worlds(function: Callable[..., None]) -> Callable[..., None]:
             @wraps(function)
             def in_worlds(*positional: Any, **named: Any) -> None:
-                def program(comm: Any) -> None:
-                    given = [_own(value, comm) for value in positional]
-                    function(*given, **{name: _own(value, comm) for name, value in named.items()})
+                def program(*own: Any) -> None:
+                    given = [_own(value, *own) for value in positional]
+                    function(*given, **{name: _own(value, *own) for name, value in named.items()})
 
                 self._run(item, program, plan, size)
 
@@ -217,7 +252,7 @@ class VirtualRuns:
                 item.obj(**arguments)
 
     def _run(
-        self, item: pytest.Item, program: Callable[[Any], None], plan: Plan, size: int
+        self, item: pytest.Item, program: Callable[[Any, Any], None], plan: Plan, size: int
     ) -> None:
         worlds: dict[int, World] = {}
         for seed in plan.seeds:
