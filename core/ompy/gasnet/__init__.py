@@ -62,6 +62,7 @@ get_node_info = _rank.get_node_info
 getenv = _rank.getenv
 conduit_name = _rank.conduit_name
 counters = _rank.counters
+explain = _rank.explain
 waiting = _rank.waiting
 set_waitmode = _rank.set_waitmode
 
