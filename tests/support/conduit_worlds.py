@@ -11,6 +11,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import interfaces_for
 from ompy.frameworks.nic.gni import GniNic
 from ompy.mca.registry import Registry
+from ompy.net.virtual import Rail
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.conduit.gni.component import ARIES, GEMINI
 from ompy_components.conduit.gni.conduit import GniConduit
@@ -131,6 +132,7 @@ def conduit_world(
     hosts: Sequence[int] | None = None,
     mode: ThreadMode = ThreadMode.SEQ,
     nic: Mapping[str, object] = {},
+    rails: Sequence[Rail] = (Rail("rail0"),),
     **settings: object,
 ) -> list[Any]:
     """Run one program per rank of a host, over the NIC alone; past it where `messages` is pshm."""
@@ -159,5 +161,5 @@ def conduit_world(
         return rank
 
     each = list(programs) if isinstance(programs, Sequence) else [programs] * ranks
-    job = VirtualJob(len(each), _registry(), seed=seed, hosts=hosts, bring_up=bring_up)
+    job = VirtualJob(len(each), _registry(), seed=seed, hosts=hosts, rails=rails, bring_up=bring_up)
     return job.run(each)

@@ -19,6 +19,7 @@ from ompy.frameworks.nic.gni import (
     SmsgAttributes,
 )
 from ompy.net.base import Interface
+from ompy.net.virtual import Rail
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice
@@ -34,6 +35,7 @@ SIZE = 4096
 TAG, COOKIE = 7, 0xC00C1E
 SECOND = 1_000_000_000  # ns
 MOMENT = 100_000
+FLIGHT = 20_000  # longer than any message is under way, by the device's clock
 
 
 class GniRank(Poller):
@@ -127,11 +129,12 @@ class GniRank(Poller):
         self.nic.close()
 
     def fence(self) -> None:
-        """All ranks have come here; unlike the wire-up's this one polls."""
+        """All ranks have come here, and so has what they sent; unlike the wire-up's it polls."""
         self.round += 1
         self.came[self.round] = self.came.get(self.round, 0) + 1
         while self.came[self.round] < self.context.size:
             self.engine.wait_until(lambda: False, MOMENT)
+        self.engine.wait_until(lambda: False, FLIGHT)
 
     def wait(self, ready: Callable[[], bool]) -> None:
         assert self.engine.wait_until(ready, 600 * SECOND)
@@ -205,6 +208,7 @@ def gni_world(
     depth: int = 1000,
     hosts: Sequence[int] | None = None,
     cookies: Sequence[int] = (),
+    rails: Sequence[Rail] = (Rail("rail0"),),
     **settings: object,
 ) -> list[Any]:
     """Run one program per rank, of one host unless `hosts` says which; what they returned.
@@ -219,7 +223,9 @@ def gni_world(
 
     came: dict[int, int] = {}
 
-    job = VirtualJob(len(programs), registry(), seed=seed, hosts=hosts, bring_up=bring_up)
+    job = VirtualJob(
+        len(programs), registry(), seed=seed, hosts=hosts, rails=rails, bring_up=bring_up
+    )
 
     def run(program: Callable[[GniRank], Any]) -> Callable[[Any], Any]:
         def body(rank: GniRank) -> Any:

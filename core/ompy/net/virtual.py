@@ -451,7 +451,11 @@ class VirtualDoorbell(Doorbell):
 
     def ring(self) -> None:
         """Wake the rank after the time a wake-up takes."""
-        self._conductor.after(RING_DELAY, self._engine.wake)
+        self.ring_after(RING_DELAY)
+
+    def ring_after(self, delay: int) -> None:
+        """Wake it in so many nanoseconds."""
+        self._conductor.after(delay, self._engine.wake)
 
 
 class VirtualNetwork(Network):

@@ -62,6 +62,8 @@ def _do(gasnet: Gasnet, asked: OperationAsked, handler: Any, memory: memoryview)
     else:
         kind = "am_request_long" if asked.name == "long" else "am_request_long_async"
         getattr(gasnet, kind)(asked.peer, handler, memory, asked.offset, *words)
+        # what is put before it takes time, and the message follows it
+        gasnet.block_until(lambda: not any("the NIC to" in line for line in gasnet.waiting()))
 
 
 @pytest.mark.parametrize("name", CHOSEN)

@@ -115,6 +115,7 @@ class Story(Transfer):
         self.registrations = TemporaryRegistrations(cast("Any", self.domain), 1)
         self.events: list[tuple[ReturnCode, Event | None]] = []
         resources = SimpleNamespace(
+            domain=SimpleNamespace(processor_copies=lambda _: None),
             local_queue=self,
             lock=nullcontext(),
             parameters=values(poll_burst=burst),

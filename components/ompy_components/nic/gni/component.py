@@ -6,8 +6,11 @@ from typing import ClassVar
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import API, Nic, NicComponent
+from ompy.frameworks.nic.clock_parameters import clock_parameters
 from ompy.frameworks.nic.gni import GniNic
 from ompy.mca.parameter import Parameter
+
+from ompy_components.nic.gni.timings import ALL
 
 
 class GniComponent(NicComponent):
@@ -112,6 +115,7 @@ class GniComponent(NicComponent):
             minimum=0,
             maximum=90,  # with all of them refused nothing would go on
         ),
+        *clock_parameters(*ALL),
     )
 
     def devices(self, context: RankContext) -> list[Nic]:

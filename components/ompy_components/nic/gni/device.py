@@ -12,6 +12,7 @@ from ompy.frameworks.nic.gni import CommunicationDomain, GniNic
 from ompy.mca.parameter import Values
 from ompy.net.base import LinkError
 
+from ompy_components.nic.gni.clock import GniClock
 from ompy_components.nic.gni.domain import GniDomain
 from ompy_components.nic.gni.far import FarWire
 from ompy_components.nic.gni.generations import Generation
@@ -29,6 +30,7 @@ class GniDevice(GniNic):
 
     Attributes:
         kind: its generation.
+        clock: what its work takes, in the virtual world.
         copy: how it reaches the memory of peers.
     """
 
@@ -39,6 +41,7 @@ class GniDevice(GniNic):
         self._context = context
         self._values = values
         self.kind = generation
+        self.clock = GniClock(context, generation.name, values)
         self.generation = generation.name
         self.address = self.address_of(context.rank)
         self.local_get_aligned = generation.local_get_aligned
@@ -66,11 +69,12 @@ class GniDevice(GniNic):
         layout = Layout(ranks, values.registrations, values.ring_slots, values.message_size)
         name = f"nic_gni_{self.generation}"
         try:
-            self._wire = HostWire(context, name, layout, values.ring_slots)
+            timed = self.clock.runs
+            self._wire = HostWire(context, name, layout, values.ring_slots, timed=timed)
         except LinkError as problem:
             raise NicError(f"gni: {problem}") from problem
         if ranks < context.size:
-            self._far = FarWire(context, name, values.fabric, values.message_size)
+            self._far = FarWire(context, name, values.fabric, values.message_size, self.clock)
         self._probe = show_probe(context, layout, self._wire.words, self.copy)
         self._turn = _Turn(self, context.engine, self._wire, self._far)
         self.wake()

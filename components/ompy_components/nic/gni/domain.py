@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from ompy.frameworks.nic.gni import (
 from ompy.mca.parameter import Values
 
 from ompy_components.nic.gni import atomics
+from ompy_components.nic.gni.clock import GniClock
 from ompy_components.nic.gni.completions import EventQueue
 from ompy_components.nic.gni.endpoint import GniEndpoint
 from ompy_components.nic.gni.far import FarWire
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
 
 # members of an enum are slow to find
 SUCCESS, SMSG_EVENT = ReturnCode.SUCCESS, EventKind.SMSG
-SMSG, MSGQ, REMOTE, CQWRITE, AMO = (
-    int(kind) for kind in (Kind.SMSG, Kind.MSGQ, Kind.REMOTE, Kind.CQWRITE, Kind.AMO)
+SMSG, MSGQ, REMOTE, CQWRITE, AMO, AMO_DONE = (
+    int(kind) for kind in (Kind.SMSG, Kind.MSGQ, Kind.REMOTE, Kind.CQWRITE, Kind.AMO, Kind.AMO_DONE)
 )
 
 
@@ -54,10 +56,11 @@ class GniDomain(CommunicationDomain):
         posts: those under way.
         unsaid: what peers are to be told and waits for room, by rank: so long no post tells them
             more.
-        late: what comes later than it has to.
+        clock: when things happen, in the virtual world.
+        late: what comes later than it has to, behind that.
         msgq_share: messages one peer may have in another's shared queue.
         refuses_some: posts, messages and registrations are refused now and then.
-        plain: nothing is late, refused or fails by a parameter.
+        plain: nothing is late, refused or fails by a parameter, and nothing takes time.
         news: what has come from peers, or become of posts, in all.
     """
 
@@ -81,17 +84,19 @@ class GniDomain(CommunicationDomain):
         self._copy = device.copy
         self.memory = OwnMemory(context, wire, far, self._copy)
         self.endpoints: dict[int, GniEndpoint] = {}
+        self.clock: GniClock = device.clock
         self.late = Lateness(context.engine, values.late)
         self.refuses_some = bool(values.refuse_every or values.refuse)
-        self.plain = not (values.late or values.fail or self.refuses_some)
+        self.plain = not (values.late or values.fail or self.refuses_some or self.clock.runs)
         self.posts = Posts(self, values.posts)
         self.msgq_share = 0
         self.news = 0
         self._mailbox_queue: EventQueue | None = None
         self._msgq_queue: EventQueue | None = None
         self._msgq: deque[tuple[int, bytes]] = deque()
-        self._early: dict[int, list[bytes]] = {}  # for mailboxes that are not there yet
-        self.unsaid: dict[int, deque[tuple[Kind, int, bytes]]] = {}
+        # messages for mailboxes that are not there yet, and when they may be seen
+        self._early: dict[int, list[tuple[int, bytes]]] = {}
+        self.unsaid: dict[int, deque[tuple[Kind, int, int, bytes]]] = {}
         self._calls = 0
         self._refused = False
         self._inside = False
@@ -109,13 +114,21 @@ class GniDomain(CommunicationDomain):
     ) -> tuple[ReturnCode, MemoryHandle | None]:
         """Register memory, if there is a slot left."""
         handle = None if self.refuses() else self.memory.add(memory, ordering, queue)
-        code = ReturnCode.SUCCESS if handle is not None else ReturnCode.ERROR_RESOURCE
-        return code, handle
+        if handle is None:
+            return ReturnCode.ERROR_RESOURCE, None
+        self.clock.works("register", memory.nbytes)
+        return SUCCESS, handle
 
     def deregister(self, handle: MemoryHandle) -> ReturnCode:
         """Take it back."""
-        found = self.memory.remove(handle)
-        return ReturnCode.SUCCESS if found else ReturnCode.INVALID_PARAM
+        if not self.memory.remove(handle):
+            return ReturnCode.INVALID_PARAM
+        self.clock.works("deregister", 0)
+        return SUCCESS
+
+    def processor_copies(self, size: int) -> None:
+        """The processor copies bytes that are to be posted, or were."""
+        self.clock.works("copy", size)
 
     def completion_queue(self, depth: int) -> EventQueue:
         """One with room for `depth` events."""
@@ -166,8 +179,8 @@ class GniDomain(CommunicationDomain):
 
     def mailbox_opened(self, endpoint: GniEndpoint) -> None:
         """For the endpoint: what came before the mailbox was there comes now."""
-        for message in self._early.pop(endpoint.rank, []):
-            self._smsg(endpoint.rank, memoryview(message))
+        for due, message in self._early.pop(endpoint.rank, []):
+            self._smsg(endpoint.rank, due, memoryview(message))
 
     def msgq_init(self, queue: CompletionQueue, slots: int) -> ReturnCode:
         """Take part in the shared message queue."""
@@ -188,10 +201,30 @@ class GniDomain(CommunicationDomain):
         if not self._msgq:
             return ReturnCode.NOT_DONE, -1, b""
         rank, message = self._msgq.popleft()
+        self.release(rank, MSGQ_RELEASED)
+        return ReturnCode.SUCCESS, rank, message
+
+    def release(self, rank: int, place: int) -> None:
+        """Give a peer the credit of a message back."""
         wire = self.wire_to(rank)
         assert wire is not None, "it has sent something"
-        wire.release(rank, MSGQ_RELEASED)
-        return ReturnCode.SUCCESS, rank, message
+        if self.clock.runs:
+            self.clock.at(self.clock.now() + self.clock.way, partial(wire.release, rank, place))
+        else:
+            wire.release(rank, place)
+
+    # -- when
+
+    def at(self, when: int, effect: Callable[[], object]) -> None:
+        """Have something happen when the clock says, at once without one; it is news then."""
+        if self.clock.runs:
+            self.clock.at(when, partial(self._happens, effect))
+        else:
+            effect()
+
+    def _happens(self, effect: Callable[[], object]) -> None:
+        self.news += 1
+        effect()
 
     # -- what runs out
 
@@ -211,11 +244,23 @@ class GniDomain(CommunicationDomain):
         percent = self._values.fail
         return bool(percent) and self._context.engine.random.randrange(100) < percent
 
-    def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
-        """Send something to a peer; false when there is no room, so try again soon."""
+    def has_room(self, rank: int, kind: Kind) -> bool:
+        """Whether `send` would send now; if not, try again soon."""
         wire = self.wire_to(rank)
         assert wire is not None, "it is bound"
-        if wire.send(rank, kind, word, *parts):
+        if wire.has_room(rank, kind):
+            return True
+        self._refused = True
+        return False
+
+    def send(self, rank: int, kind: Kind, word: int, due: int, *parts: memoryview | bytes) -> bool:
+        """Send something to a peer; false when there is no room, so try again soon.
+
+        It is there at `due`, and one to another host a link later.
+        """
+        wire = self.wire_to(rank)
+        assert wire is not None, "it is bound"
+        if wire.send(rank, kind, word, due, *parts):
             return True
         self._refused = True
         return False
@@ -225,10 +270,10 @@ class GniDomain(CommunicationDomain):
         self._refused = True
         return ReturnCode.NOT_DONE
 
-    def say(self, rank: int, kind: Kind, word: int, payload: bytes = b"") -> None:
-        """Tell a peer's device something, as soon as there is room."""
-        if rank in self.unsaid or not self.send(rank, kind, word, payload):
-            self.unsaid.setdefault(rank, deque()).append((kind, word, payload))
+    def say(self, rank: int, kind: Kind, word: int, due: int, payload: bytes = b"") -> None:
+        """Tell a peer's device something, as `send`, as soon as there is room."""
+        if rank in self.unsaid or not self.send(rank, kind, word, due, payload):
+            self.unsaid.setdefault(rank, deque()).append((kind, word, due, payload))
 
     def _say_on(self) -> None:
         for rank, waiting in list(self.unsaid.items()):
@@ -259,10 +304,19 @@ class GniDomain(CommunicationDomain):
         finally:
             self._inside = False
 
-    def _take(self, rank: int, kind: int, word: int, payload: memoryview) -> None:
+    def _take(self, rank: int, kind: int, word: int, due: int, payload: memoryview) -> None:
+        clock = self.clock
         if kind == SMSG:
-            self._smsg(rank, payload)
-        elif kind == MSGQ:
+            self._smsg(rank, due + clock.event, payload)
+        elif not clock.runs:
+            self._taken(rank, kind, word, payload)
+        else:
+            takes = 0 if kind == AMO_DONE else clock.atomic if kind == AMO else clock.event
+            entry = memoryview(bytes(payload))
+            self.at(due + takes, partial(self._taken, rank, kind, word, entry))
+
+    def _taken(self, rank: int, kind: int, word: int, payload: memoryview) -> None:
+        if kind == MSGQ:
             self._msgq.append((rank, bytes(payload)))
             self._tell(self._msgq_queue, Event(EventKind.MSGQ, rank))
         elif kind == REMOTE:
@@ -273,7 +327,8 @@ class GniDomain(CommunicationDomain):
             event = Event(EventKind.CQWRITE, rank, word)
             self._tell(known.queue if known is not None else None, event)
         elif kind == AMO:
-            self.say(rank, Kind.AMO_DONE, word, atomics.compute(payload, self._words_of))
+            answer = atomics.compute(payload, self._words_of)
+            self.say(rank, Kind.AMO_DONE, word, self.clock.now() + self.clock.way, answer)
         else:
             self.posts.answered(word, payload)
 
@@ -281,17 +336,17 @@ class GniDomain(CommunicationDomain):
         known = self.memory.find(handle)
         return known.memory if known is not None else None
 
-    def _smsg(self, rank: int, message: memoryview) -> None:
+    def _smsg(self, rank: int, due: int, message: memoryview) -> None:
         endpoint = self.endpoints.get(rank)
         if endpoint is None or endpoint.mailbox is None:
-            self._early.setdefault(rank, []).append(bytes(message))
+            self._early.setdefault(rank, []).append((due, bytes(message)))
             return
         mailbox = endpoint.mailbox
         arrival = partial(self._arrived, mailbox, mailbox.deliver(message), rank)
         if self.late.percent:
-            self.late.do(arrival)
+            self.at(due, partial(self.late.do, arrival))
         else:
-            arrival()
+            self.at(due, arrival)
 
     def _arrived(self, mailbox: Mailbox, number: int, rank: int) -> None:
         mailbox.show(number)

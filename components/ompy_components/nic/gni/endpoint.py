@@ -35,6 +35,7 @@ class GniEndpoint(Endpoint):
         wire: that leads to it.
         mailbox: where its short messages arrive, after `smsg_init`.
         under_way: posts.
+        strict: until when no put with strict ordering may become visible, ns of the clock.
     """
 
     memory: PeerMemory | FarMemory
@@ -46,6 +47,7 @@ class GniEndpoint(Endpoint):
         self.rank = -1
         self.mailbox: Mailbox | None = None
         self.under_way = 0
+        self.strict = 0
         self._words: memoryview | None = None
         self._job_at = 0
         self._remote: SmsgAttributes | None = None
@@ -127,10 +129,19 @@ class GniEndpoint(Endpoint):
             return ReturnCode.TRANSACTION_ERROR
         if self._sent - self.wire.released(self.rank, SMSG_RELEASED) >= remote.max_credit:
             return domain.not_now()
-        if domain.refuses() or not self.wire.send(self.rank, SMSG, 0, header, payload):
+        if domain.refuses() or not self._sends(SMSG, header, payload):
             return domain.not_now()
         self._sent += 1
         return SUCCESS
+
+    def _sends(self, kind: Kind, header: memoryview, payload: memoryview) -> bool:
+        """Send a message, by the processor's stores."""
+        clock, due = self._domain.clock, 0
+        if clock.runs:
+            if not self.wire.has_room(self.rank, kind):
+                return False
+            due = clock.stores("smsg", len(header) + len(payload)).last + clock.way
+        return self.wire.send(self.rank, kind, 0, due, header, payload)
 
     def smsg_next(self) -> tuple[ReturnCode, memoryview | None]:
         """The oldest message that can be seen."""
@@ -146,7 +157,7 @@ class GniEndpoint(Endpoint):
             return ReturnCode.INVALID_STATE
         code = self.mailbox.release()
         if code is ReturnCode.SUCCESS:
-            self.wire.release(self.rank, SMSG_RELEASED)
+            self._domain.release(self.rank, SMSG_RELEASED)
         return code
 
     def msgq_send(self, header: memoryview, payload: memoryview) -> ReturnCode:
@@ -160,7 +171,7 @@ class GniEndpoint(Endpoint):
             return ReturnCode.TRANSACTION_ERROR
         if self._queued - self.wire.released(self.rank, MSGQ_RELEASED) >= domain.msgq_share:
             return domain.not_now()
-        if domain.refuses() or not self.wire.send(self.rank, Kind.MSGQ, 0, header, payload):
+        if domain.refuses() or not self._sends(Kind.MSGQ, header, payload):
             return domain.not_now()
         self._queued += 1
         return SUCCESS

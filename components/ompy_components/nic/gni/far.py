@@ -28,8 +28,10 @@ from ompy.frameworks.nic.fabric import (
 )
 from ompy.frameworks.nic.gni import MemoryHandle, ReturnCode
 from ompy.frameworks.proc import Proc
+from ompy.net.base import Link
 
-from ompy_components.nic.gni.host import Kind
+from ompy_components.nic.gni.clock import GniClock
+from ompy_components.nic.gni.host import Kind, Taker
 
 HEADER: Final = Struct("<QQIH2x")
 assert HEADER.size == 24
@@ -54,11 +56,12 @@ class _Peer:
         address: of its endpoint.
         by_them, by_us: messages it has released, and we have, by counter.
         under_way: frames that it may not have yet, but for RELEASED.
+        leaving: what the clock does not give to the fabric yet.
         waiting: what the fabric had no room for.
         why: it cannot be reached any more, or empty.
     """
 
-    __slots__ = ("address", "by_them", "by_us", "proc", "under_way", "waiting", "why")
+    __slots__ = ("address", "by_them", "by_us", "leaving", "proc", "under_way", "waiting", "why")
 
     def __init__(self, proc: Proc, address: int) -> None:
         self.proc = proc
@@ -66,6 +69,7 @@ class _Peer:
         self.by_them = [0, 0]
         self.by_us = [0, 0]
         self.under_way = 0
+        self.leaving = 0
         self.waiting: deque[tuple[Callable[[], bool], Told]] = deque()
         self.why = ""
 
@@ -92,7 +96,9 @@ class FarWire:
         losses: as of a `CommunicationDomain`.
     """
 
-    def __init__(self, context: RankContext, name: str, fabric: str, room: int) -> None:
+    def __init__(
+        self, context: RankContext, name: str, fabric: str, room: int, clock: GniClock
+    ) -> None:
         """Open a fabric and publish where peers find it.
 
         Args:
@@ -100,6 +106,7 @@ class FarWire:
             name: of the wire, for the modex.
             fabric: the nic component that has it.
             room: bytes one frame carries.
+            clock: of the device: its link is the fabric's, which has no time of its own then.
 
         Raises:
             NicError: there is no such fabric, or it refuses.
@@ -107,11 +114,12 @@ class FarWire:
         self.room = room
         self.losses: list[tuple[int, str]] = []
         self._context = context
+        self._clock = clock
         self._name = name
         self._job = 0
         self._peers: dict[int, _Peer] = {}
         self._procs = {proc.rank: proc for proc in context.procs if proc.node != context.me.node}
-        self._nic, info = _choose(context, fabric)
+        self._nic, info = _choose(context, fabric, clock.link if clock.runs else None)
         self._most = info.max_message
         self._domain = self._nic.domain(info)
         self._vector = self._domain.address_vector()
@@ -211,25 +219,41 @@ class FarWire:
 
     # -- frames
 
-    def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
-        """Send a frame; false where too many wait. What needs no credit is always taken."""
+    def has_room(self, rank: int, kind: Kind) -> bool:
+        """Whether a frame would be taken now."""
         peer = self._peers[rank]
-        if len(peer.waiting) >= RECEIVES and kind in CREDITED:
+        return kind not in CREDITED or len(peer.waiting) + peer.leaving < RECEIVES
+
+    def send(self, rank: int, kind: Kind, word: int, due: int, *parts: memoryview | bytes) -> bool:
+        """Give a frame to the link at `due`; false where too many wait.
+
+        What needs no credit is always taken.
+        """
+        if not self.has_room(rank, kind):
             return False
+        peer = self._peers[rank]
         head = HEADER.pack(self._job, word, self._context.rank, kind)
         frame = memoryview(b"".join((head, *parts)))
         counts = kind != Kind.RELEASED  # a peer that ends can do without
         peer.under_way += counts
         told = partial(self._sent, rank, counts)
         begin = partial(self._endpoint.send, frame, None, peer.address, _Work(told, frame))
-        self._submit(peer, begin, told)
+        if due > self._clock.now():
+            peer.leaving += 1
+            self._clock.at(due, partial(self._leave, peer, begin, told))
+        else:
+            self._submit(peer, begin, told)
         return True
+
+    def _leave(self, peer: _Peer, begin: Callable[[], bool], told: Told) -> None:
+        peer.leaving -= 1
+        self._submit(peer, begin, told)
 
     def release(self, rank: int, place: int) -> None:
         """Tell a peer that one more of its messages has been released."""
         counts = self._peers[rank].by_us
         counts[place] += 1
-        self.send(rank, Kind.RELEASED, place << 32 | counts[place] & 0xFFFFFFFF)
+        self.send(rank, Kind.RELEASED, place << 32 | counts[place] & 0xFFFFFFFF, 0)
 
     def released(self, rank: int, place: int) -> int:
         """How many of our messages a peer has released in all."""
@@ -271,7 +295,7 @@ class FarWire:
         """Whether something waits for room, which nothing wakes the rank for."""
         return any(peer.waiting for peer in self._peers.values())
 
-    def take(self, taker: Callable[[int, int, int, memoryview], object]) -> int:
+    def take(self, taker: Taker) -> int:
         """Hand over what has come for this job, and tell what became of work.
 
         Returns:
@@ -291,16 +315,14 @@ class FarWire:
                 peer.waiting.popleft()
         return len(completions)
 
-    def _frame(
-        self, frame: memoryview, taker: Callable[[int, int, int, memoryview], object]
-    ) -> None:
+    def _frame(self, frame: memoryview, taker: Taker) -> None:
         job, word, rank, kind = HEADER.unpack_from(frame)
         if job != self._job or rank not in self._procs:
             return
         if kind == Kind.RELEASED:
             self._has_released(rank, word)
         else:
-            taker(rank, kind, word, frame[HEADER.size :])
+            taker(rank, kind, word, self._clock.now(), frame[HEADER.size :])
 
     def _read(self) -> list[Completion]:
         try:
@@ -335,10 +357,14 @@ def _code(number: int) -> ReturnCode:
     return ReturnCode.PERMISSION_ERROR if number in REFUSALS else ReturnCode.TRANSACTION_ERROR
 
 
-def _choose(context: RankContext, name: str) -> tuple[FabricNic, FabricInfo]:
-    """A device, open, and its provider that takes our keys and tells of delivery."""
+def _choose(context: RankContext, name: str, link: Link | None) -> tuple[FabricNic, FabricInfo]:
+    """A device, open, and its provider that takes our keys and tells of delivery.
+
+    Its streams go over `link` in the virtual world.
+    """
     why: list[str] = []
     for nic in context.find_nics(FabricNic, name):
+        nic.carries = link
         nic.open()
         infos = nic.infos(Hints(CAPS, op_flags=Caps.DELIVERY_COMPLETE))
         usable = [info for info in infos if info.delivery_complete]

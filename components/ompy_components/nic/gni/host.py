@@ -1,6 +1,7 @@
 """The wire between the NICs of one host: rings, counters, a doorbell.
 
-An entry of a ring has a kind, a word and some bytes. A rank that sleeps has said so in its line,
+An entry of a ring has a kind, a word, some bytes, and the time at which it is there where a clock
+runs. A rank that sleeps has said so in its line,
 and whoever has news for it rings its doorbell.
 """
 
@@ -14,14 +15,17 @@ from ompy import raw
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Doorbell
-from ompy.net.ring import RingReader, RingWriter
+from ompy.net.ring import SLOT_HEADER, RingReader, RingWriter
 
-from ompy_components.nic.gni.layout import JOB, PARKED, Layout
+from ompy_components.nic.gni.layout import DUE_SIZE, JOB, PARKED, Layout
 
 FEW: Final = 2  # arbitrary: so many rings are looked at sooner than hints
 UNHINTED: Final = 64  # arbitrary: takes; a rank looks at all rings before it sleeps, too
 AWAKE: Final = 0
 ASLEEP: Final = 1
+
+# of an entry: rank, kind, word, when it is there, bytes, which last for the call
+Taker = Callable[[int, int, int, int, memoryview], object]
 
 
 class Kind(IntEnum):
@@ -73,8 +77,20 @@ class HostWire:
         room: bytes one entry carries.
     """
 
-    def __init__(self, context: RankContext, name: str, layout: Layout, slots: int) -> None:
+    def __init__(
+        self, context: RankContext, name: str, layout: Layout, slots: int, *, timed: bool
+    ) -> None:
+        """Make them.
+
+        Args:
+            context: of the rank.
+            name: of the segment.
+            layout: of it.
+            slots: of a ring.
+            timed: a clock runs, which says when something is there.
+        """
         self._context = context
+        self._timed = timed
         self.layout = layout
         self._memory = context.network.segment(name, layout.size)
         self.words = self._memory.cast("Q")
@@ -94,7 +110,7 @@ class HostWire:
         self._hints = self._memory[begin : begin + layout.hint(here + 1, 0) - begin]
         self._no_hints = bytes(len(self._hints))
         self._takes = 0
-        self.room = size - 16  # the ring's own header of a slot
+        self.room = size - SLOT_HEADER - DUE_SIZE
         context.network.doorbell(here)  # arms it as what wakes this rank
 
     def reaches(self, rank: int) -> bool:
@@ -117,13 +133,18 @@ class HostWire:
         """Which word says which communication domain a peer is in, 0 while it is in none."""
         return self._peers[rank].job
 
-    def send(self, rank: int, kind: Kind, word: int, *parts: memoryview | bytes) -> bool:
-        """Put an entry into the ring to a peer; false when there is no room now."""
+    def has_room(self, rank: int, kind: Kind) -> bool:
+        """Whether an entry for a peer would be taken now."""
+        return self._peers[rank].writer.reserve() >= 0
+
+    def send(self, rank: int, kind: Kind, word: int, due: int, *parts: memoryview | bytes) -> bool:
+        """Put an entry into the ring to a peer, that is there at `due`; false: there is no room."""
         peer = self._peers[rank]
         at = peer.writer.reserve()
         if at < 0:
             return False
-        size = 0
+        self.words[at >> 3] = due
+        size = DUE_SIZE
         for part in parts:
             length = len(part)
             if length:
@@ -131,11 +152,11 @@ class HostWire:
                 size += length
         peer.writer.publish(size, 0, kind, word)
         self._memory[peer.hint] = 1
-        self._wake(peer)
+        self._wake(peer, due)
         return True
 
-    def take(self, taker: Callable[[int, int, int, memoryview], object]) -> int:
-        """Hand over what has come from this job: rank, kind, word, bytes. They last for the call.
+    def take(self, taker: Taker) -> int:
+        """Hand over what has come from this job, and what is about to be there.
 
         Returns:
             How many entries there were.
@@ -150,11 +171,12 @@ class HostWire:
         for peer in self._readers:
             reader = peer.reader
             while reader.peek():
-                payload = self._memory[reader.payload : reader.payload + reader.length]
+                at, due = reader.payload, self.words[reader.payload >> 3]
+                payload = self._memory[at + DUE_SIZE : at + reader.length]
                 job = self.words[peer.job]
                 try:
                     if job in (self._job, 0):  # 0: it has left after it sent this
-                        taker(peer.proc.rank, reader.kind, reader.reference, payload)
+                        taker(peer.proc.rank, reader.kind, reader.reference, due, payload)
                 finally:
                     reader.release()
                 count += 1
@@ -180,12 +202,15 @@ class HostWire:
         """Have a peer look, if it sleeps."""
         self._wake(self._peers[rank])
 
-    def _wake(self, peer: _Peer) -> None:
+    def _wake(self, peer: _Peer, due: int = 0) -> None:
         if self.words[peer.parked]:
             self.words[peer.parked] = AWAKE
             if peer.bell is None:
                 peer.bell = self._context.network.doorbell(peer.proc.local_rank)
-            peer.bell.ring()
+            if self._timed:
+                peer.bell.ring_after(max(due - self._context.engine.now(), 0))
+            else:
+                peer.bell.ring()
 
     # -- the rank's sleep
 

@@ -5,7 +5,7 @@
     hints     per rank: a byte for each sender, not 0 when that has put something into its ring
     tables    per rank: registrations, `SLOT_WORDS` words each
     counters  per ordered pair (receiver, sender): short messages the receiver has released
-    rings     per ordered pair (receiver, sender)
+    rings     per ordered pair (receiver, sender); an entry begins with the time it is there at
 
 All zero is the valid initial state.
 """
@@ -27,6 +27,7 @@ IDENTITY, ADDRESS, SIZE, DESCRIPTOR, REGION, OFFSET = range(6)
 SMSG_RELEASED: Final = 0
 MSGQ_RELEASED: Final = 1
 
+DUE_SIZE: Final = 8  # arbitrary: a word of an entry is its time, ns of the clock; 0 without one
 LINE_WORDS: Final = CACHE_LINE // 8
 
 
@@ -42,7 +43,7 @@ class Layout:
     def __init__(self, ranks: int, registrations: int, slots: int, message_size: int) -> None:
         self._ranks = ranks
         self.registrations = registrations
-        self.slot_size = -(-(SLOT_HEADER + message_size) // 8) * 8
+        self.slot_size = -(-(SLOT_HEADER + DUE_SIZE + message_size) // 8) * 8
         self._ring = -(-ring_size(slots, self.slot_size) // CACHE_LINE) * CACHE_LINE
         self._hints_of = -(-ranks // CACHE_LINE) * CACHE_LINE
         self._hints = ranks * LINE_WORDS * 8

@@ -63,6 +63,7 @@ class Posts:
     def __init__(self, domain: GniDomain, most: int) -> None:
         self._domain = domain
         self._most = most
+        self._clock = domain.clock
         self._plain = domain.plain
         self._local_aligned = domain.generation.local_get_aligned
         self._asked: dict[int, tuple[GniEndpoint, PostDescriptor]] = {}
@@ -73,7 +74,7 @@ class Posts:
     def at_once(self, endpoint: GniEndpoint, post: PostDescriptor) -> bool:
         """Do a put or get of the processor's within this host, if that is all there is to it.
 
-        Nothing is late then, and nothing is refused. What cannot be done so goes the other way.
+        Nothing takes time then, is late or refused. What cannot be done so goes the other way.
         """
         type_, memory, handle = post.type, endpoint.memory, post.remote_handle
         put, flag = type_ is FMA_PUT, type_ is FMA_PUT_W_SYNCFLAG
@@ -93,7 +94,7 @@ class Posts:
             code = memory.move(handle, post.sync_flag_address, word, True)
         mode, queue = int(post.cq_mode), endpoint.queue
         if mode & REMOTE_EVENT and code is SUCCESS:
-            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(handle))
+            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(handle), 0)
         self._domain.news += 1
         if queue is not None and (mode & LOCAL_OR_GLOBAL or code is not SUCCESS):
             queue.push(post_event(endpoint.rank, post, code))
@@ -118,20 +119,33 @@ class Posts:
             code = ReturnCode.TRANSACTION_ERROR
         self.under_way += 1
         if code is not ReturnCode.SUCCESS:
-            domain.late.do(partial(self._done, endpoint, post, code))
+            self._refuse(endpoint, post, code)
         elif post.type in PUTS:
             self._put(endpoint, post)
         elif post.type in GETS:
-            domain.late.do(partial(self._get, endpoint, post))
+            self._get(endpoint, post)
         elif post.type in AMOS:
             return self._ask(endpoint, post)
         else:
-            handle = post.remote_handle
-            assert handle is not None, "it was checked"
-            words = b"".join(word.to_bytes(8, "little") for word in handle)
-            domain.say(endpoint.rank, Kind.CQWRITE, post.cq_data, words)
-            domain.late.do(partial(self._done, endpoint, post, ReturnCode.SUCCESS))
+            self._write_queue(endpoint, post)
         return ReturnCode.SUCCESS
+
+    def _refuse(self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode) -> None:
+        """It comes to nothing, and that is known when an answer could be here."""
+        clock = self._clock
+        there = clock.stores("amo", 0).last + clock.way
+        done = partial(self._done, endpoint, post, code)
+        self._domain.at(there + clock.way, partial(self._domain.late.do, done))
+
+    def _write_queue(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+        """A queue write."""
+        domain, clock, handle = self._domain, self._clock, post.remote_handle
+        assert handle is not None, "it was checked"
+        words = b"".join(word.to_bytes(8, "little") for word in handle)
+        there = clock.stores("amo", atomics.WORD).last + clock.way
+        domain.say(endpoint.rank, Kind.CQWRITE, post.cq_data, there, words)
+        done = partial(self._done, endpoint, post, ReturnCode.SUCCESS)
+        domain.at(there + clock.ack, partial(domain.late.do, done))
 
     def refusal(self, post: PostDescriptor, *, rdma: bool) -> ReturnCode:
         """What is wrong with a post, whoever it goes to."""
@@ -173,23 +187,37 @@ class Posts:
 
     def _put(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
         domain, peer, local = self._domain, endpoint.memory, post.local
-        late = domain.late.percent
+        late, clock = domain.late.percent, self._clock
         handle = post.remote_handle
         assert handle is not None, "it was checked"
-        if isinstance(peer, PeerMemory) and not late:
+        if isinstance(peer, PeerMemory) and not late and not clock.runs:
             self._landed(endpoint, post, peer.move(handle, post.remote_address, local, True))
             return
         fma = post.type is not PostType.RDMA_PUT
         lets_go = post.cq_mode & CqMode.LOCAL_EVENT and not post.cq_mode & CqMode.GLOBAL_EVENT
         if (fma and domain.generation.fma_put_is_local) or lets_go:
             local = memoryview(bytes(local))
+        leaves = clock.post(post)
+        near = isinstance(peer, PeerMemory)
+        when = leaves.last + clock.way if near else clock.over_link(leaves, len(local))
         ordering = ordering_of(handle)
-        if late and ordering is Ordering.RELAXED:
+        if ordering is Ordering.STRICT:
+            when = endpoint.strict = max(endpoint.strict, when)
+        domain.at(when, partial(self._arrive, endpoint, post, local, ordering))
+
+    def _arrive(
+        self, endpoint: GniEndpoint, post: PostDescriptor, local: memoryview, ordering: Ordering
+    ) -> None:
+        """A put is where the peer's memory is, or the link to it."""
+        domain, handle = self._domain, post.remote_handle
+        assert handle is not None, "it was checked"
+        if domain.late.percent and ordering is Ordering.RELAXED:
             self._scatter(endpoint, post, local)
             return
         lane = endpoint if ordering is Ordering.STRICT else None
         landed = partial(self._landed, endpoint, post)
-        domain.late.do(partial(peer.write, handle, post.remote_address, local, landed), lane)
+        write = partial(endpoint.memory.write, handle, post.remote_address, local, landed)
+        domain.late.do(write, lane)
 
     def _scatter(self, endpoint: GniEndpoint, post: PostDescriptor, local: memoryview) -> None:
         """Have a put's packets become visible each by itself."""
@@ -198,7 +226,8 @@ class Posts:
         codes: list[ReturnCode] = []
         domain, tells = self._domain, bool(post.cq_mode & CqMode.REMOTE_EVENT)
         if tells:
-            domain.late.do(partial(domain.say, endpoint.rank, Kind.REMOTE, slot_of(handle)))
+            told = partial(domain.say, endpoint.rank, Kind.REMOTE, slot_of(handle))
+            domain.late.do(lambda: told(self._clock.now()))
 
         def landed(code: ReturnCode) -> None:
             codes.append(code)
@@ -241,29 +270,45 @@ class Posts:
         self._number += 1
         self._asked[self._number] = endpoint, post
         self._flags[self._number] = told
-        self._domain.say(endpoint.rank, Kind.AMO, self._number, atomics.ask(swap))
+        there = self._clock.now() + self._clock.way
+        self._domain.say(endpoint.rank, Kind.AMO, self._number, there, atomics.ask(swap))
 
     def _ended(
         self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode, *, told: bool
     ) -> None:
         """All of a put is there: tell the peer unless it is, then the caller."""
+        clock = self._clock
         if code is ReturnCode.SUCCESS and post.cq_mode & CqMode.REMOTE_EVENT and not told:
             assert post.remote_handle is not None
-            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(post.remote_handle))
-        self._done(endpoint, post, code)
+            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(post.remote_handle), clock.now())
+        ack = clock.ack if post.cq_mode & CqMode.GLOBAL_EVENT else 0
+        self._domain.at(clock.now() + ack, partial(self._done, endpoint, post, code))
 
     def _get(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+        """Read there when the bytes can be here; of another host, ask when the link can be."""
         assert post.remote_handle is not None
+        domain, clock, memory = self._domain, self._clock, endpoint.memory
         done = partial(self._done, endpoint, post)
-        endpoint.memory.read(post.remote_handle, post.remote_address, post.local, done)
+        leaves = clock.post(post)
+        here = leaves.last + 2 * clock.way
+        near = isinstance(memory, PeerMemory)
+
+        def came(code: ReturnCode) -> None:
+            domain.at(max(clock.now() + clock.way, here), partial(done, code))
+
+        told = done if near else came
+        read = partial(memory.read, post.remote_handle, post.remote_address, post.local, told)
+        domain.at(here if near else leaves.first + clock.way, partial(domain.late.do, read))
 
     # -- atomics
 
     def _ask(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
-        self._number += 1
-        if not self._domain.send(endpoint.rank, Kind.AMO, self._number, atomics.ask(post)):
+        if not self._domain.has_room(endpoint.rank, Kind.AMO):
             self.under_way -= 1
             return ReturnCode.ERROR_RESOURCE
+        self._number += 1
+        there = self._clock.stores("amo", atomics.WORD).last + self._clock.way
+        self._domain.send(endpoint.rank, Kind.AMO, self._number, there, atomics.ask(post))
         self._asked[self._number] = endpoint, post
         return ReturnCode.SUCCESS
 

@@ -326,6 +326,12 @@ class CommunicationDomain:
         """Take memory back; INVALID_PARAM when it is not registered."""
         raise NotImplementedError
 
+    def processor_copies(self, size: int) -> None:
+        """Say that the processor copies so many bytes for a post, as to a bounce buffer.
+
+        It takes time where the device's is modelled: what is posted next begins later.
+        """
+
     def completion_queue(self, depth: int) -> CompletionQueue:
         """One with room for `depth` events."""
         raise NotImplementedError

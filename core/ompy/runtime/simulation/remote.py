@@ -397,6 +397,11 @@ class RemoteBell(Doorbell):
         self._world.later("ring", self._local_rank)
 
 
+def _plain(link: Link | None) -> tuple[int, int] | None:
+    """A link as a line carries it: a tuple of that name and no other."""
+    return (link.latency, link.bandwidth) if link is not None else None
+
+
 class RemoteNetwork(Network):
     """This rank's way to the others.
 
@@ -448,12 +453,12 @@ class RemoteNetwork(Network):
         self, host: str, ports: Iterable[int] = (0,), *, link: Link | None = None
     ) -> Listener:
         """Listen at one of this rank's addresses."""
-        number, port = self.world.call("listen", host, tuple(ports), link)
+        number, port = self.world.call("listen", host, tuple(ports), _plain(link))
         return RemoteListener(self, number, Address(host, port))
 
     def connect(self, address: Address, source: str = "", *, link: Link | None = None) -> Stream:
         """Begin a connection."""
-        number = self.world.call("connect", tuple(address), source, link)
+        number = self.world.call("connect", tuple(address), source, _plain(link))
         return self._wrap_stream(RemoteStream(self.world, number), address)
 
     def wrap_stream(self, stream: Stream, peer: Address) -> Stream:
@@ -462,7 +467,7 @@ class RemoteNetwork(Network):
 
     def datagram(self, host: str, port: int = 0, *, link: Link | None = None) -> Datagram:
         """A datagram socket at one of this rank's addresses."""
-        number, port = self.world.call("datagram", host, port, link)
+        number, port = self.world.call("datagram", host, port, _plain(link))
         return self._wrap_datagram(RemoteDatagram(self.world, number, Address(host, port)))
 
     def readiness(self) -> Readiness:

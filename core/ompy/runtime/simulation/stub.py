@@ -30,6 +30,12 @@ from ompy.runtime.probes.virtual import VirtualAgents, VirtualWatch
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.line import Line, LineClosed
 
+_Link = tuple[int, int] | None  # latency and bandwidth
+
+
+def _named(link: _Link) -> Link | None:
+    return Link(*link) if link is not None else None
+
 
 class RankEnded(Exception):
     """A rank's process has ended the world.
@@ -295,9 +301,9 @@ class RankStub:
         assert isinstance(source, VirtualDatagram)
         return source
 
-    def do_listen(self, host: str, ports: tuple[int, ...], link: Link | None) -> tuple[int, int]:
+    def do_listen(self, host: str, ports: tuple[int, ...], link: _Link) -> tuple[int, int]:
         """Number and port of a listener."""
-        listener = self._network.listen(host, ports, link=link)
+        listener = self._network.listen(host, ports, link=_named(link))
         assert isinstance(listener, VirtualListener)
         return self._keep(listener), listener.address.port
 
@@ -311,15 +317,15 @@ class RankStub:
         assert isinstance(stream, VirtualStream)
         return self._keep(stream), *self._network.peers[stream]
 
-    def do_connect(self, address: tuple[str, int], source: str, link: Link | None) -> int:
+    def do_connect(self, address: tuple[str, int], source: str, link: _Link) -> int:
         """Number of a connection that is being made."""
-        stream = self._network.connect(Address(*address), source, link=link)
+        stream = self._network.connect(Address(*address), source, link=_named(link))
         assert isinstance(stream, VirtualStream)
         return self._keep(stream)
 
-    def do_datagram(self, host: str, port: int, link: Link | None) -> tuple[int, int]:
+    def do_datagram(self, host: str, port: int, link: _Link) -> tuple[int, int]:
         """Number and port of a datagram socket."""
-        socket = self._network.datagram(host, port, link=link)
+        socket = self._network.datagram(host, port, link=_named(link))
         assert isinstance(socket, VirtualDatagram)
         return self._keep(socket), socket.address.port
 

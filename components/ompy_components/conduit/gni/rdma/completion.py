@@ -38,6 +38,7 @@ class Completions:
         registrations: TemporaryRegistrations,
     ) -> None:
         self._trace, self._tracing = resources.tracing.trace, resources.tracing
+        self._domain = resources.domain
         self._queue = resources.local_queue
         self._lock = resources.lock
         self._burst: int = resources.parameters.poll_burst
@@ -100,6 +101,7 @@ class Completions:
             self._tracing.done(made)
         if flags & GC_POST_COPY:
             raw.copy(made.target, 0, made.post.local, made.lead, len(made.target))
+            self._domain.processor_copies(len(made.target))
         self.release(made)
         after, flag, transfer, is_get = made.after, made.flag, made.transfer, made.is_get
         made.clear()

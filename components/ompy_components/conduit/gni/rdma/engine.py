@@ -197,6 +197,7 @@ class RdmaEngine:
                 self._find_place(made, place, local, size)
                 if place in BUFFERED:
                     raw.copy(made.post.local, 0, local, 0, size)
+                    self._resources.domain.processor_copies(size)
             self._post(made, place, fma=fma)
         except BaseException:  # the NIC's refusal, or what a poll meanwhile has raised
             self._completions.drop(made)
