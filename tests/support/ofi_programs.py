@@ -42,6 +42,7 @@ THEIR_KEYS = MrMode.PROV_KEY | MrMode.BASIC
 ROOM = 2 << 20  # bytes of the target's memory; arbitrary
 SIZES = (1, 8, 4096, 65_536, 1 << 20)
 NO = "no"
+NO_LIBRARY = "-"
 YES = "yes"
 ALL_TYPES = "all types"
 
@@ -113,12 +114,18 @@ def features(process: RankProcess) -> Report:
     return report
 
 
+def _version(module: OfiModule) -> str:
+    """Of the library that is there, not of the interface it was asked for; none for the twin."""
+    library = getattr(module.nic, "library", None)
+    return library.version_text if library is not None else NO_LIBRARY
+
+
 def _said(module: OfiModule) -> Report:
     info = module.info
     armed = module.contexts.arm()
     return {
         "provider": info.provider,
-        "libfabric": info.version,
+        "libfabric": _version(module),
         "fragments": YES if module.flags & SEND else NO,
         "delivery complete": YES if module.flags & RDMA_COMPLETION else NO,
         "addresses": "virtual" if info.mr_mode & VIRTUAL else "offsets",

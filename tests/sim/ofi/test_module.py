@@ -105,7 +105,7 @@ def test_devices_with_habits(habits: dict[str, object], failover: bool, seed: in
     world(seed=seed, failover=failover, **habits).run(everything)  # type: ignore[arg-type]
 
 
-def test_contexts_are_used_in_turn() -> None:
+def test_contexts_that_are_asked_for() -> None:
     def program(driver: Driver) -> int:
         mover, other = expose(driver)
         if driver.rank == 0:

@@ -1,7 +1,9 @@
 """What a module has of its domain: vector, endpoint, contexts and their completion queues.
 
-A scalable endpoint has several transmit contexts behind one address, each with a queue of its own;
-operations take them in turn. Otherwise one endpoint serves as transmit and receive context.
+A scalable endpoint has several transmit contexts behind one address, each with a queue of its own.
+A thread owns one of them: it posts there, and reads that queue before all others, so threads do not
+wait behind each other's completions. Where there are more threads than contexts, some share one.
+Otherwise one endpoint serves as transmit and receive context.
 
 Source: reference ofi.md A3; seed ofi (scalable endpoint).
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Final
 
+from ompy import raw
 from ompy.frameworks.nic.fabric import (
     CompletionQueue,
     FabricDomain,
@@ -65,7 +68,7 @@ class Contexts:
                 endpoint.enable()
             self._undo = undo.pop_all()  # closes in the order contexts, endpoint, queues, vector
         self.first = self._endpoints[0]
-        self._turn = 0
+        self._owners: dict[int, int] = {}  # threads, by their numbers; those of ended ones return
 
     def __len__(self) -> int:
         return len(self._endpoints)
@@ -76,11 +79,21 @@ class Contexts:
         return self._whole.name() if self._whole is not None else self.first.name()
 
     def next(self) -> FabricEndpoint:
-        """The context for the next operation."""
-        if len(self._endpoints) == 1:
-            return self.first
-        self._turn = (self._turn + 1) % len(self._endpoints)
-        return self._endpoints[self._turn]
+        """The context for the next operation of this thread."""
+        return self._endpoints[self._own()]
+
+    def in_order(self) -> list[CompletionQueue]:
+        """The queues as this thread reads them: its own first."""
+        own = self._own()
+        return [self.queues[own], *self.queues[:own], *self.queues[own + 1 :]]
+
+    def _own(self) -> int:
+        """The number of this thread's context."""
+        thread = raw.thread()
+        found = self._owners.get(thread)
+        if found is None:
+            found = self._owners[thread] = len(self._owners) % len(self._endpoints)
+        return found
 
     def arm(self) -> bool | None:
         """As `CompletionQueue.arm`, of all queues."""

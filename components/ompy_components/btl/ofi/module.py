@@ -412,7 +412,9 @@ class OfiModule(BtlModule):
         self._reading = True
         count = 0
         try:
-            for queue in self._queues:
+            for queue in self.contexts.in_order() if self._several else self._queues:
+                if count and queue is not self._queues[0] and self._rounds % DEPARTURES:
+                    continue  # another thread's; the first one has what is received
                 found = queue.read(self._read_max)
                 for completion in found:
                     self._handle(completion)
@@ -554,7 +556,7 @@ class OfiModule(BtlModule):
     def _part_and_close(self) -> None:
         engine = self.context.engine
         self.failover.ending()
-        engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in self.endpoints.values()))
+        engine.wait_until(lambda: not any(one.busy() for one in self.peers()))
         if self.two_sided and not self.dead:
             talked = [one for one in self.peers() if one.talked()]
             engine.wait_until(lambda: self._have_parted(talked))
@@ -585,10 +587,6 @@ class OfiModule(BtlModule):
             self.watch_over()
             return False
         return not endpoint.window.open()
-
-
-def _is_idle(endpoint: OfiEndpoint) -> bool:
-    return not endpoint.busy()
 
 
 def _has_left(endpoint: OfiEndpoint) -> bool:
