@@ -58,10 +58,10 @@ HEAD: Final = """# What btl/ofi can do, by provider
 Written by `python tools/ofi_matrix.py --read ... --write docs/ofi-matrix.md` from what each library
 was kept with (`--library FILE --keep JSON`): what two processes did over each provider on loopback,
 three for messages and windows. Providers that begin with `emulated` are those of
-`nic/ofi_emulated`, which is no libfabric. From 2.0 on there is no `net`; `tcp` by itself, in
-its place, is not offered where atomics are asked for (2.5). An atomic's cell names the types
-(of INT32, UINT32, INT64 and UINT64) on which it was done and its results found right, with fetching
-and without. Windows: all programs of `tests/sim/osc` and random ones were right; the cell names what of
+`nic/ofi_emulated`, which is no libfabric. From 2.0 on there is no `net`; `tcp` by itself, in its
+place, is not offered where atomics are asked for (2.5). An atomic's cell names the types (of INT32,
+UINT32, INT64 and UINT64) on which it was done and its results found right, with fetching and
+without. Windows: all programs of `tests/sim/osc` and random ones were right; the cell names what of
 them was the BTL's, all else being messages.
 
 `sockets` and `udp;ofi_rxd` are off unless `btl_ofi_provider_include` names them: junk that another
