@@ -33,6 +33,7 @@ from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
 
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
+DEVICE_QUEUED: Final = 1 << 16  # arbitrary: more than a device has buffers; it drops by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,10 +328,13 @@ class VirtualListener(VirtualSource, Listener):
 class VirtualDatagram(VirtualSource, Datagram):
     """A simulated datagram socket."""
 
-    __slots__ = ("_arrived", "_fabric", "_rail", "address")
+    __slots__ = ("_arrived", "_fabric", "_rail", "_room", "address")
 
-    def __init__(self, fabric: Fabric, rail: Rail, engine: VirtualEngine, address: Address) -> None:
+    def __init__(
+        self, fabric: Fabric, rail: Rail, engine: VirtualEngine, address: Address, room: int
+    ) -> None:
         super().__init__(engine)
+        self._room = room  # packets it holds
         self._fabric = fabric
         self._rail = rail
         self._arrived: deque[tuple[bytes, Address]] = deque()
@@ -354,7 +358,7 @@ class VirtualDatagram(VirtualSource, Datagram):
 
     def _arrive_at(self, address: Address, data: bytes) -> None:
         target = self._fabric.sockets.get(address)
-        if target is not None and len(target._arrived) < DATAGRAMS_QUEUED:
+        if target is not None and len(target._arrived) < target._room:
             target._arrived.append((data, self.address))
             target.engine.wake()
 
@@ -522,7 +526,8 @@ class VirtualNetwork(Network):
         address = Address(host, port or self._fabric.next_port())
         if address in self._fabric.sockets:
             raise LinkError(f"cannot bind to {host}:{port}: address in use")
-        made = VirtualDatagram(self._fabric, rail, self._engine, address)
+        room = DATAGRAMS_QUEUED if link is None else DEVICE_QUEUED
+        made = VirtualDatagram(self._fabric, rail, self._engine, address, room)
         self._fabric.sockets[address] = made
         return self._wrap_datagram(made)
 

@@ -38,6 +38,7 @@ ORIGINAL = {
     "priority_limit",
     "eager_limit",
     "rndv_eager_limit",
+    "pack_lazy_threshold",
     "max_short_packets",
     "show_route_failures",
     "connectivity_check",
@@ -51,7 +52,13 @@ def test_every_parameter_of_the_original_is_taken() -> None:
     taken = {parameter.name: parameter for parameter in COMPONENT.parameters}
     assert set(taken) >= ORIGINAL
     idle = {name for name in ORIGINAL if taken[name].flags & Flag.WITHOUT_MEANING}
-    assert idle == {"mpool_hints", "rcache", "want_numa_device_assignment", "av_eq_num"}
+    assert idle == {
+        "av_eq_num",
+        "mpool_hints",
+        "pack_lazy_threshold",
+        "rcache",
+        "want_numa_device_assignment",
+    }
     assert all("no meaning here: " in taken[name].help for name in idle)
 
 

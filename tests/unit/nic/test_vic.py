@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from ompy.engine.base import Engine
+from ompy.engine.virtual import Conductor
 from ompy.frameworks.nic.base import EventKind, LinkState, NicError, NicEvent
 from ompy.frameworks.nic.datagram import Completion, CompletionQueue, QueuePair, Status, Work
 from ompy.mca.parameter import Values
 from ompy.net.base import Network
 from ompy.net.faults import Corrupt, Cut, Drop, Fault, FaultCounter
+from ompy.net.virtual import Fabric, Rail, VirtualNetwork
 from ompy_components.nic.vic.component import COMPONENT
 from ompy_components.nic.vic.device import Vic
+from ompy_components.nic.vic.timings import DEVICE, READ, SWITCH, WHOLE, WRITE
 
 from tests.support.networks import World, two_networks
 
@@ -19,11 +23,18 @@ DEFAULTS = {parameter.name: parameter.default for parameter in COMPONENT.paramet
 DEPTH = 100
 
 
+def engine_of(network: Network) -> Engine:
+    engine = network._engine  # type: ignore[attr-defined]
+    assert isinstance(engine, Engine)
+    return engine
+
+
 class Card:
     """A device in use: one queue pair, whose completion queue is read into `done`."""
 
     def __init__(self, network: Network, *, depth: int = DEPTH, **settings: int) -> None:
-        self.nic = Vic(network, 0, network.interfaces()[0], Values({**DEFAULTS, **settings}))
+        values = Values({**DEFAULTS, **settings})
+        self.nic = Vic(network, 0, network.interfaces()[0], values, engine_of(network))
         self.nic.open()
         self.domain = self.nic.domain()
         self.queue: CompletionQueue = self.domain.completion_queue(2 * depth)
@@ -275,3 +286,98 @@ def test_corruption_is_not_the_devices_to_notice(world: World) -> None:
     (done,) = received(world, far, 1)
     assert done.status is Status.OK
     assert far.bytes_of(done, 10) != bytes(10)
+
+
+def timed_run(packets: int, size: int, *, inline: bool, chosen: bool = False) -> list[int]:
+    """When packets that are rung together are there, on a device's own link without jitter."""
+    conductor = Conductor(1)
+    engines = [conductor.engine(), conductor.engine()]
+    fabric = Fabric(conductor, [Rail("rail0", 10_000, 0, 10_000, chosen=chosen)], [0, 1])
+    networks = [VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(engines)]
+    near, far = (Card(network, clock=1) for network in networks)
+    times: list[int] = []
+
+    def send() -> None:
+        for number in range(packets):
+            near.pair.post_send(
+                near.memory[:size], far.pair.address, number, inline=inline, more=True
+            )
+        near.pair.ring()
+        assert near.read() == 0, "nothing has left yet"
+        engines[0].wait_until(lambda: near.read() >= 0 and len(near.done) == packets)
+
+    def receive() -> None:
+        far.buffers(packets, size)
+
+        def looked() -> bool:
+            times.extend(far.read() * [engines[1].now()])
+            return len(times) == packets
+
+        engines[1].wait_until(looked)
+
+    conductor.run([send, receive])
+    return times
+
+
+def test_a_small_message_takes_what_was_published() -> None:
+    """Half a round trip back to back, and the switch; the bytes' own time on the link on top."""
+    (took,) = timed_run(1, 8, inline=True)
+    assert took - (WHOLE + SWITCH) in range(-2, 60)  # 6 ns of bytes, and a poll
+
+
+def test_a_packet_that_is_not_inline_is_read_by_itself() -> None:
+    (short,), (longer,) = timed_run(1, 700, inline=True), timed_run(1, 700, inline=False)
+    assert longer - short - (READ + 700 // 8) in range(-60, 60)
+
+
+def test_packets_rung_together_go_as_fast_as_the_link() -> None:
+    times = timed_run(50, 1472, inline=False)
+    assert times[-1] - times[0] - 49 * 1472 * 8 // 10 in range(-100, 100)
+
+
+def test_a_rail_that_was_chosen_keeps_its_times() -> None:
+    (took,) = timed_run(1, 8, inline=True, chosen=True)
+    assert took - (10_000 + WRITE + READ + DEVICE) in range(-2, 60)
+
+
+def test_closing_sends_what_was_rung() -> None:
+    conductor = Conductor(1)
+    engines = [conductor.engine(), conductor.engine()]
+    fabric = Fabric(conductor, [Rail("rail0", chosen=False)], [0, 1])
+    networks = [VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(engines)]
+    near, far = (Card(network, clock=1) for network in networks)
+
+    def send() -> None:
+        near.pair.post_send(near.memory[:9], far.pair.address, 0)
+        near.pair.close()
+
+    def receive() -> None:
+        far.buffers(1, 9)
+        engines[1].wait_until(lambda: far.read() > 0)
+
+    conductor.run([send, receive])
+
+
+@pytest.mark.parametrize("computes", [True, False])
+def test_a_device_keeps_what_its_buffers_hold_while_its_rank_computes(computes: bool) -> None:
+    """More than a socket of the virtual world holds."""
+    conductor = Conductor(1)
+    engines = [conductor.engine(), conductor.engine()]
+    fabric = Fabric(conductor, [Rail("rail0", chosen=False)], [0, 1])
+    networks = [VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(engines)]
+    near, far = (Card(network, depth=500, clock=1) for network in networks)
+
+    def send() -> None:
+        for _ in range(500):
+            near.pair.post_send(near.memory[:100], far.pair.address, 0, more=True)
+        near.pair.ring()
+        engines[0].wait_until(lambda: near.read() >= 0 and len(near.done) == 500)
+
+    def receive() -> None:
+        far.buffers(400, 100)
+        if computes:
+            engines[1].spend(1_000_000)
+        engines[1].wait_until(lambda: far.read() >= 0 and len(far.done) + far.pair.dropped == 500)
+
+    conductor.run([send, receive])
+    assert (len(far.done), far.pair.dropped) == (400, 100)

@@ -45,6 +45,14 @@ WITHOUT_MEANING: Final = (
         "an emulated NIC is worked by the rank's own processor, so none is farther than another.",
     ),
     _taken(
+        "pack_lazy_threshold",
+        "int",
+        16_384,
+        "what is sent is packed when its descriptor is made, whatever its size.",
+        unit="bytes",
+        minimum=-1,
+    ),
+    _taken(
         "av_eq_num",
         "int",
         1024,

@@ -6,8 +6,11 @@ from typing import ClassVar
 
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import API, Nic, NicComponent, interfaces_for
+from ompy.frameworks.nic.clock_parameters import clock_parameters
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.mca.parameter import Parameter
+
+from ompy_components.nic.vic.timings import TIMINGS
 
 
 class VicComponent(NicComponent):
@@ -56,6 +59,7 @@ class VicComponent(NicComponent):
             unit="bytes",
             minimum=0,
         ),
+        *clock_parameters(*TIMINGS, runs=False),
     )
 
     def devices(self, context: RankContext) -> list[Nic]:
@@ -63,7 +67,7 @@ class VicComponent(NicComponent):
         from ompy_components.nic.vic.device import Vic
 
         return [
-            Vic(context.network, index, interface, self.values)
+            Vic(context.network, index, interface, self.values, context.engine)
             for index, interface in enumerate(interfaces_for(context))
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.engine.base import Engine
 from ompy.frameworks.nic.base import Identity, LinkState, NicError
 from ompy.frameworks.nic.datagram import (
     CompletionQueue,
@@ -16,6 +17,7 @@ from ompy.mca.parameter import Values
 from ompy.net.base import RUN_MAX, DeviceGone, Interface, LinkError, Network
 
 from ompy_components.nic.vic.queues import VicCompletionQueue, VicQueuePair
+from ompy_components.nic.vic.times import Times
 
 HEADERS: Final = 28  # bytes; reference usnic.md 20: IP and UDP headers, 1472 of an MTU of 1500
 MTU_UNKNOWN: Final = 1500  # bytes; reference usnic.md 3: the smaller of the two usual ones
@@ -25,7 +27,9 @@ MTU_MAX: Final = 9000  # bytes; reference usnic.md 3: the larger one
 class Vic(DatagramNic):
     """An emulated VIC behind one network interface."""
 
-    def __init__(self, network: Network, index: int, interface: Interface, values: Values) -> None:
+    def __init__(
+        self, network: Network, index: int, interface: Interface, values: Values, engine: Engine
+    ) -> None:
         super().__init__(Identity.behind(interface, f"vic_{index}", emulated=True))
         self.network = network
         self.mtu = values.mtu or min(interface.mtu or MTU_UNKNOWN, MTU_MAX)
@@ -33,6 +37,7 @@ class Vic(DatagramNic):
         self.depth_max: int = values.queue_depth
         self.inline_max: int = min(values.inline_size, self.max_message)
         self.queues_max: int = values.queue_pairs
+        self.times = Times(engine, network, values)
         self._function: VirtualFunction | None = None
 
     def open(self) -> None:
@@ -147,7 +152,7 @@ class VirtualFunction(Domain):
         if taken + send_depth + receive_depth > queue.depth:
             raise NicError(f"{name}: the completion queue has {queue.depth} entries, too few")
         try:
-            socket = nic.network.datagram(nic.identity.address, port)
+            socket = nic.network.datagram(nic.identity.address, port, link=nic.times.link)
         except LinkError as problem:
             raise NicError(f"{name}: {problem}") from problem
         pair = VicQueuePair(self, queue, socket, send_depth, receive_depth, max_message)

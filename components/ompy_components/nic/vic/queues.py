@@ -14,6 +14,8 @@ are left find the buffers that are posted by then, which a device would have dro
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.frameworks.nic.base import NicError
@@ -33,6 +35,7 @@ class SendEntry(NamedTuple):
     message: memoryview
     to: Address
     context: object
+    inline: bool
 
 
 class VicCompletionQueue(CompletionQueue):
@@ -104,6 +107,8 @@ class VicQueuePair(QueuePair):
         self._sends: deque[SendEntry] = deque()
         self._buffers: deque[tuple[memoryview, object]] = deque()
         self.dropped = 0
+        self._rung = 0  # entries, the first ones, that the device has been told of
+        self._ready = 0  # of those, what it has fetched; all, where no time is modelled
         self._blocked = False
         self._open = True
         function.readiness.add(socket, self)
@@ -111,7 +116,8 @@ class VicQueuePair(QueuePair):
     @property
     def busy(self) -> bool:
         """Whether there is work to go on with that the socket will not tell of."""
-        return bool(self._sends) and not self._blocked
+        waiting = self._ready if self._function.nic.times.runs else self._sends
+        return bool(waiting) and not self._blocked
 
     def post_send(
         self,
@@ -134,7 +140,7 @@ class VicQueuePair(QueuePair):
             message = memoryview(bytes(message))
         else:
             self._function.check(message)
-        self._sends.append(SendEntry(message, to, context))
+        self._sends.append(SendEntry(message, to, context, inline))
         if not more:
             self.ring()
 
@@ -147,14 +153,29 @@ class VicQueuePair(QueuePair):
         self._buffers.append((buffer, context))
 
     def ring(self) -> None:
-        """Hand the socket what is in the send queue."""
+        """Hand the socket what is in the send queue, once the device has fetched it."""
         self._usable()
-        self.transmit()
+        times = self._function.nic.times
+        if not times.runs:
+            self.transmit()
+            return
+        told = [(len(one.message), one.inline) for one in islice(self._sends, self._rung, None)]
+        if told:
+            self._rung += len(told)
+            times.rung(told, partial(self._fetched, len(told)))
+
+    def _fetched(self, count: int) -> None:
+        """The device has so many more entries."""
+        if self._open:
+            self._ready += count
+            self.transmit()
 
     def transmit(self) -> None:
         """Send entries while the socket takes them, in runs."""
+        if not self._function.nic.times.runs:
+            self._ready = self._rung = len(self._sends)
         blocked = False
-        while self._sends and not blocked:
+        while self._ready and not blocked:
             run = self._next_run()
             try:
                 taken = self._socket.send_run([entry.message for entry in run], run[0].to)
@@ -174,7 +195,7 @@ class VicQueuePair(QueuePair):
         """The first entries that go to one peer and have one size, but the last: at most that."""
         first = self._sends[0]
         size = len(first.message)
-        most = min(RUN_PACKETS, max(1, RUN_BYTES // max(1, size)))
+        most = min(RUN_PACKETS, max(1, RUN_BYTES // max(1, size)), self._ready)
         run: list[SendEntry] = []
         for entry in self._sends:
             if len(run) == most or entry.to != first.to or len(entry.message) > size:
@@ -187,6 +208,8 @@ class VicQueuePair(QueuePair):
     def _finish(self, count: int, status: Status) -> None:
         for _ in range(count):
             entry = self._sends.popleft()
+            self._rung = max(0, self._rung - 1)
+            self._ready = max(0, self._ready - 1)
             done = Completion(Work.SEND, status, entry.context, len(entry.message), None)
             self._queue.add(done)
 
@@ -234,6 +257,9 @@ class VicQueuePair(QueuePair):
         """Flush both queues and close the socket."""
         if not self._open:
             return
+        if self._function.nic.times.runs:  # what was rung goes before the queue does
+            self._ready = self._rung
+            self.transmit()
         self._open = False
         self._finish(len(self._sends), Status.FLUSHED)
         for _, context in self._buffers:
