@@ -9,6 +9,8 @@ from ompy.frameworks.nic.clock_parameters import Timing, clock_parameters, timed
 from ompy.net.base import Link, LinkError
 from ompy.net.virtual import Fabric, Rail, VirtualNetwork
 
+from tests.support.networks import two_networks
+
 PUT = Timing("put", "a put", Cost(200, 4_000, 10, 64), "a source")
 WIRE = Timing("link", "the link", Link(1_000, 40_000), "another")
 
@@ -104,6 +106,19 @@ def test_streams_take_a_link_too(chosen: bool) -> None:
 
     conductor.run([call, lambda: None])
     assert times[0] // 1_000 == (20 if chosen else 2)  # there and back
+
+
+def test_simulated_ranks_have_links_of_devices_too() -> None:
+    """What they ask for goes over a line to the conductor's process."""
+    link = Link(1_000, 40_000)
+    with two_networks("simulated") as made:
+        sender = made.left.datagram(made.hosts[0], link=link)
+        receiver = made.right.datagram(made.hosts[1], link=link)
+        assert sender.send(memoryview(b"x"), receiver.address)
+        made.until(lambda: receiver.receive_into(memoryview(bytearray(9))) is not None)
+        listener = made.right.listen(made.hosts[1], link=link)
+        made.left.connect(listener.address, link=link)
+        made.until(lambda: listener.accept() is not None)
 
 
 def test_effects_happen_when_the_clock_says() -> None:
