@@ -15,6 +15,7 @@ from ompy.engine.virtual import Conductor
 from ompy.net.base import Network, Stream
 from ompy.net.real import RealNetwork
 from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.remote import Conducted, RemoteNetwork
 from ompy.runtime.simulation.stub import RankStub, ServedNetwork
 from ompy.runtime.world import LonelyWireUp
@@ -102,7 +103,7 @@ def _simulated(fabric: Fabric, rank: int, engine: Any) -> RemoteNetwork:
     """The network of a rank's process, whose stub answers at once, in this process."""
     served = ServedNetwork(fabric, rank, engine)
     line: Any = None  # never spoken to: the rank's side hands its calls over itself
-    stub = RankStub(line, engine, served, LonelyWireUp(), 0.0, line, ())
+    stub = RankStub(line, engine, served, LonelyWireUp(), 0.0, line, (), Segments())
     return RemoteNetwork(
         Conducted(_Straight(stub, engine)), rank, served.interfaces(), Random(rank)
     )
