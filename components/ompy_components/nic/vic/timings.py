@@ -15,13 +15,13 @@ from ompy.frameworks.nic.clock import Cost
 from ompy.frameworks.nic.clock_parameters import Timing
 from ompy.net.base import Link
 
-WHOLE: Final = 1_700  # ns; Squyres 2012: half a round trip of verbs, back to back
-READ: Final = 547  # ns; Neugebauer et al. 2018, 6.2
+WHOLE: Final = 1_700  # ns; measured, Squyres 2012: half a round trip of verbs, back to back
+READ: Final = 547  # ns; measured, Neugebauer et al. 2018, 6.2
 WRITE: Final = READ // 2
 DEVICE: Final = (WHOLE - READ - 2 * WRITE) // 2
-SWITCH: Final = 190  # ns; Squyres 2012: port to port through a Nexus 3548
-LANES: Final = 8_000  # MB/s; Cisco UCS VIC 1225 data sheet: PCIe 2.0, 16 lanes
-RATE: Final = 10_000  # Mbit/s; the same: each port
+SWITCH: Final = 190  # ns; measured, Squyres 2012: port to port through a Nexus 3548
+LANES: Final = 8_000  # MB/s; reference Cisco UCS VIC 1225 data sheet: PCIe 2.0, 16 lanes
+RATE: Final = 10_000  # Mbit/s; reference, the same: each port
 
 TIMINGS: Final = (
     Timing(
