@@ -202,6 +202,7 @@ def test_own_link_down() -> None:
             return None
         pair.post_send(rank.remote(Opcode.RDMA_WRITE, 0, 8, 0))
         nic = rank.end.nic
+        rank.wait(lambda: nic.eventful, 4)  # until the packet leaves the device
         down = [(event.kind, rank.engine.now()) for event in nic.events()]
         rank.wait(lambda: bool(rank.end.done), 4)
         failed = rank.engine.now()
@@ -213,7 +214,8 @@ def test_own_link_down() -> None:
     job, counter = run(program, rules=[rule])
     counter.require("rules")
     ((kind, at),), failed, done, ((healed, later),) = job.results[0]  # type: ignore[attr-defined]
-    assert (kind, at) == (EventKind.LINK_DOWN, CUT * SECOND)
+    assert kind is EventKind.LINK_DOWN
+    assert 0 <= at - CUT * SECOND < 1_000
     assert done == [(Opcode.RDMA_WRITE, "RETRY_EXC_ERR")]
     assert failed - at < (TIMEOUT_MS + 20) * MS
     assert healed is EventKind.LINK_UP
