@@ -130,3 +130,23 @@ def crossing(one: dict[int, float], other: dict[int, float]) -> int:
         if before <= 0 < after:
             return round(low + (high - low) * -before / (after - before))
     return 0
+
+
+WHERE: Final = {"one host": (0, 0), "two hosts": (0, 1)}
+Row = tuple[str, str, str, int, float]  # generation, where, way, bytes, ns
+
+
+def sizes(where: str, most: int) -> list[int]:
+    """Powers of two from 8 to `most`, and between hosts to half a MiB, which takes seconds."""
+    largest = min(most, 1 << 19 if where == "two hosts" else 1 << 20)
+    return [WORD << power for power in range(18) if WORD << power <= largest]
+
+
+def measured(generation: str, most: int = 1 << 20) -> list[Row]:
+    """All ways at all sizes up to `most`."""
+    return [
+        (generation, where, name, size, round(ns, 2))
+        for where, hosts in WHERE.items()
+        for name, way in WAYS.items()
+        for size, ns in series(generation, way, sizes(where, most), hosts).items()
+    ]

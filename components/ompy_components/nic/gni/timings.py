@@ -3,7 +3,7 @@
 Two of them are set so that the model has a size at which another way begins to pay where it was
 published: the block transfer engine's start-up by the cut-over of 4,096 bytes from the processor's
 stores, and what giving a registration back takes by that of 8,192 bytes from bounce buffers. Where
-the size really is, with all that happens on the way, is what docs/gasnet-timing.md shows.
+the size really is, with all that happens on the way, is what docs/figures/gasnet-crossover.csv has.
 """
 
 from __future__ import annotations
