@@ -243,6 +243,7 @@ def _break(driver: Driver, via: str = "alloc") -> None:
             break
     driver.wait(lambda: _cut(source[0]).down, "the cut")
     _cut(driver).cut()  # the link is down at both ends
+    _flood(driver, via)  # an end that waits for nothing has nothing to notice it by
     driver.wait(lambda: bool(driver.errors), "the error callback", 60 * SECOND)
     driver.wait(lambda: not driver.open_fragments, "completions", 60 * SECOND)
     driver.world.counter.require("cut")

@@ -72,6 +72,11 @@ class JobDatagrams:
         host, port = self._socket.address
         context.wireup.publish(name, f"{host} {port}".encode())
 
+    def ends(self, proc: Proc) -> tuple[str, str, str]:
+        """Name and address of the interface that the socket is on, and the address of a peer's."""
+        own, there = self._socket.address.host, self._address(proc)
+        return self._context.network.rail_to(own), own, there.host if there is not None else ""
+
     def reaches(self, proc: Proc) -> bool:
         """Whether `proc` has a socket of this name; waits until it has said so."""
         return self._address(proc) is not None

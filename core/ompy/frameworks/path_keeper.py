@@ -1,0 +1,418 @@
+"""Drives the lives of one module's paths: timers, the hosts' agents, notices, the PML.
+
+A BTL that keeps the failover obligations (ARCHITECTURE.md) gives each of its endpoints a `KeptPath`
+and says what it sees; the keeper has it do what the machine of `path_life.py` decides, by the
+methods of `PathUser`. In the order in which the obligations want it, a path that breaks is
+
+    stopped (`stop`), told of to the peer over its other rails, then to the PML, then has what was
+    under way completed (`fail_open`); it is drained when `drained` says so.
+
+What a module still has to do itself: to number what it sends by the generation, to drop what comes
+of another one, to say words and to hear them.
+
+Source: design.md section 7 (failover obligations); reference openmpi.md 4.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ompy.frameworks.bml import BmlEndpoint
+from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, BtlModule, Endpoint
+from ompy.frameworks.path_life import IN_USE, TRYING, Act, Do, Kind, Life, Opening, PathLife, Stage
+from ompy.frameworks.paths import PathVerdict, PathWatch
+from ompy.frameworks.rail_notices import tell_of_failure
+
+if TYPE_CHECKING:
+    from ompy.engine.timers import Timer
+    from ompy.frameworks.proc import Proc
+
+LOOKS: Final = 4  # arbitrary: how often within the silence it is looked whether there is news
+GAVE_UP: Final = "the other end has given the path up"
+
+
+class PathUser:
+    """What a BTL's endpoint does for the keeper. All calls come with the rank's lock held."""
+
+    def ends(self) -> tuple[str, str, str]:
+        """Name and address of this rank's interface, address of the peer's; empty: none."""
+        raise NotImplementedError
+
+    def waits(self) -> bool:
+        """An answer of the peer is due."""
+        raise NotImplementedError
+
+    def progress(self) -> object:
+        """What has got through so far: another value each time something has."""
+        raise NotImplementedError
+
+    def stop(self, reason: str) -> None:
+        """Use nothing of the generation any more; what has been acknowledged is complete first."""
+        raise NotImplementedError
+
+    def fail_open(self) -> None:
+        """Complete badly what was accepted, in its order, as far as that can be said by now."""
+        raise NotImplementedError
+
+    def drained(self) -> bool:
+        """Nothing of the old generation is under way at this end."""
+        raise NotImplementedError
+
+    def open_ended(self) -> bool:
+        """Something will be completed badly."""
+        raise NotImplementedError
+
+    def renew(self, number: int) -> None:
+        """Begin a generation: fresh numbers, windows, queues."""
+        raise NotImplementedError
+
+    def learn(self, payload: object) -> None:
+        """Use what came with the peer's word of this generation."""
+
+    def say(self, number: int, stage: Stage) -> None:
+        """Send the own word; of connections: begin to connect."""
+        raise NotImplementedError
+
+    def ready(self) -> None:
+        """The path can be used: send what waits."""
+        raise NotImplementedError
+
+
+class KeptPath:
+    """One path, and what is known of it.
+
+    Attributes:
+        life: the machine.
+        endpoint: of the BTL.
+        broken: why it cannot be used; empty while it can, and before it was ever wanted.
+    """
+
+    __slots__ = ("_keeper", "_progress", "_since", "_timer", "_watch", "broken", "endpoint", "life", "user")
+
+    def __init__(self, keeper: PathKeeper, endpoint: Endpoint, user: PathUser, life: PathLife) -> None:
+        self._keeper = keeper
+        self._timer: Timer | None = None
+        self._watch: PathWatch | None = None
+        self._since = 0
+        self._progress: object = None
+        self.endpoint = endpoint
+        self.user = user
+        self.life = life
+        self.broken = ""
+
+    @property
+    def usable(self) -> bool:
+        """It works, as far as is known."""
+        return self.life.life in IN_USE
+
+    # -- what a BTL sees
+
+    def want(self) -> None:
+        """Something is to be sent."""
+        if self.life.life is Life.FRESH:
+            self._tell(Kind.WANTED)
+
+    def broke(self, reason: str, *, told: bool = False) -> None:
+        """An error, or the end of an attempt. Harmless where the path is given up already.
+
+        Args:
+            reason: in words.
+            told: the peer has said so itself.
+        """
+        if self.life.life in (*IN_USE, *TRYING, Life.FRESH):
+            self._do(self.life.handle(Kind.BROKE, self._keeper.now(), reason, told=told))
+
+    def word(self, number: int, stage: Stage, payload: object = None) -> bool:
+        """The peer says where it is. Returns, of an offered connection, whether it was taken."""
+        now, taken = self._keeper.now, False
+        for _ in range(2):  # once more when the old generation is out of the way
+            acts = self.life.word(number, stage, now())
+            self._do(acts, payload)
+            if not any(act.what is Do.FAIL for act in acts) or self.life.life is Life.DRAINING:
+                taken = any(act.what is Do.TAKE for act in acts)
+                break
+        return taken
+
+    def data(self) -> None:
+        """The peer sends in this generation."""
+        if self.life.life in TRYING:
+            self._do(self.life.data(self._keeper.now()))
+
+    def drained(self) -> None:
+        """Nothing of the old generation is left."""
+        if self.life.life is Life.DRAINING:
+            self._tell(Kind.DRAINED)
+
+    def gave_up(self, number: int) -> None:
+        """The peer says over another rail that a generation has failed."""
+        self._do(self.life.notice(number, GAVE_UP, self._keeper.now()))
+
+    def left(self) -> None:
+        """The peer has left, or its process has ended."""
+        if not self.life.parting:
+            self._tell(Kind.LEFT)
+
+    def waiting(self) -> None:
+        """Something waits for the peer: look now and then whether it comes."""
+        self._keeper.watch_over()
+
+    # -- the machine
+
+    def look(self, now: int, silence: int) -> bool:
+        """Whether an answer is due; doubts the path when it has been for `silence` ns."""
+        if not self.usable or not self.user.waits():
+            self._since = 0
+            self._trust()
+            return False
+        progress = self.user.progress()
+        if not self._since or progress != self._progress:
+            self._since, self._progress = now, progress
+            self._trust()
+        elif now - self._since >= silence and self.life.life is Life.WORKING:
+            self._tell(Kind.SILENT)
+        return True
+
+    def _trust(self) -> None:
+        if self.life.life is Life.DOUBTED:
+            self._tell(Kind.HEARD)
+
+    def end(self) -> None:
+        """The module ends: nothing is taken back any more."""
+        self._tell(Kind.ENDING)
+
+    def close(self) -> None:
+        """Nothing happens by itself any more."""
+        self._no_timer()
+        self._look_away()
+
+    def _tell(self, kind: Kind, reason: str = "") -> None:
+        self._do(self.life.handle(kind, self._keeper.now(), reason))
+
+    def _do(self, acts: Iterable[Act], payload: object = None) -> None:
+        self._arm()
+        self._keeper.moved(self)
+        for act in acts:
+            match act.what:
+                case Do.FAIL:
+                    self._fail(act)
+                case Do.DROP:
+                    self.user.stop(act.reason)
+                    self._drain()
+                case Do.RENEW:
+                    self.user.renew(self.life.number)
+                case Do.LEARN | Do.TAKE:
+                    self.user.learn(payload)
+                case Do.SAY if self.life.stage is not None:
+                    self.user.say(self.life.number, self.life.stage)
+                case Do.READY if self.usable:
+                    self._ready()
+                case Do.ASK:
+                    self._ask()
+                case Do.UNASK:
+                    self._look_away()
+
+    def _fail(self, act: Act) -> None:
+        """In the order that the failover obligations want."""
+        self.broken = act.reason
+        self.user.stop(act.reason)
+        self._keeper.failed(self, act)
+        self.user.fail_open()
+        self._drain()
+
+    def _drain(self) -> None:
+        if self.life.life is Life.DRAINING and self.user.drained():
+            self._tell(Kind.DRAINED)
+
+    def _ready(self) -> None:
+        broken, self.broken = self.broken, ""
+        self.user.ready()
+        if broken and self.usable:
+            self._keeper.healed(self)
+
+    # -- time
+
+    def _arm(self) -> None:
+        self._no_timer()
+        if self.life.due is not None:
+            delay = max(0, self.life.due - self._keeper.now())
+            self._timer = self._keeper.engine.call_later(delay, self._time)
+
+    def _time(self) -> None:
+        self._timer = None
+        if self.endpoint.proc.departed:
+            self.left()
+        if self.life.due is not None:
+            self._tell(Kind.TIME)
+
+    def _no_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # -- agents
+
+    def _ask(self) -> None:
+        name, source, target = self.user.ends()
+        if not source or not target:  # it goes over no network: there is nothing to ask about
+            self._soon(Kind.PROVEN)
+            return
+        self._watch = self._keeper.ask(self, name, source, target, self._changed)
+        if not self._watch.asked:  # nobody finds out
+            self._look_away()
+            self._soon(Kind.PROVEN)
+        elif self._watch.verdict is not PathVerdict.UNKNOWN:
+            self._changed()
+
+    def _soon(self, kind: Kind) -> None:
+        self._keeper.engine.call_later(0, partial(self._heard, kind, self.life.number))
+
+    def _changed(self) -> None:
+        """There is a verdict; it may come from within another module's poll, so only take note."""
+        watch = self._watch
+        if watch is not None:
+            self._keeper.engine.call_later(0, partial(self._verdict, watch))
+
+    def _verdict(self, watch: PathWatch) -> None:
+        if watch is not self._watch:
+            return
+        if watch.verdict is PathVerdict.ALIVE:
+            self._tell(Kind.ALIVE)
+        elif watch.verdict is PathVerdict.DEAD:
+            self._tell(Kind.DEAD, f"nothing gets through over {self.endpoint.describe()}: {watch.why}")
+
+    def _heard(self, kind: Kind, number: int) -> None:
+        if self.life.number == number and self.life.life in (Life.ASKING, Life.DOUBTED, *TRYING):
+            self._tell(kind)
+
+    def _look_away(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.end()
+
+
+class PathKeeper:
+    """The paths of one module.
+
+    Attributes:
+        engine: of the rank.
+        begun: a PML has asked for failover: broken paths are not the end, and are taken back.
+        paths: those that are kept, by the peer's rank.
+    """
+
+    def __init__(self, module: BtlModule, opening: Opening, silence: int) -> None:
+        """Keep a module's paths.
+
+        Args:
+            module: whose.
+            opening: how its ends open a generation.
+            silence: ns without news, while an answer is due, after which agents are asked; 0: never.
+        """
+        self._module = module
+        self._context = module.context
+        self._opening = opening
+        self._silence = silence
+        self._timer: Timer | None = None
+        self._closed = False
+        self.engine = module.context.engine
+        self.begun = False
+        self.paths: dict[int, KeptPath] = {}
+
+    def keep(self, endpoint: Endpoint, user: PathUser, number: int = 0) -> KeptPath:
+        """Have a path.
+
+        Args:
+            endpoint: of the BTL.
+            user: does what is decided.
+            number: of the generation that works from the beginning; 0: it has to be opened.
+        """
+        context, peer = self._context, endpoint.proc.rank
+        senior = context.rank < peer
+        life = PathLife(
+            context.healing, self._opening, self.engine.random, senior=senior, number=number
+        )
+        made = self.paths[peer] = KeptPath(self, endpoint, user, life)
+        return made
+
+    def now(self) -> int:
+        """The rank's clock, ns."""
+        return self.engine.now()
+
+    # -- what paths need
+
+    def ask(
+        self, path: KeptPath, name: str, source: str, target: str, changed: Callable[[], object]
+    ) -> PathWatch:
+        """Have the agents of both hosts ask each other over a path."""
+        proc = path.endpoint.proc
+        spare = path.life.told_broken or has_spare(path.endpoint)
+        return self._context.paths.watch(proc, source, target, name, changed, failover=spare)
+
+    def failed(self, path: KeptPath, act: Act) -> None:
+        """A path has been given up: tell the peer over its other rails, then the PML.
+
+        That a process has ended, or has left, the PML knows. It is told all the same when fragments
+        have to be completed badly: those never come unannounced.
+        """
+        module, endpoint = self._module, path.endpoint
+        expected = bool(path.life.parting or endpoint.proc.departed)
+        if act.tell_peer and not expected and self.begun:
+            tell_of_failure(module, endpoint, path.life.number)
+        if module.error_callback is not None and (path.user.open_ended() or not expected):
+            flags = ERROR_NONFATAL if self.begun and not expected else ERROR_FATAL
+            module.error_callback.failed(module, flags, endpoint.proc, act.reason)
+        if expected or not self.begun:
+            path.left()
+
+    def healed(self, path: KeptPath) -> None:
+        """A path that was broken can be used again."""
+        if self._module.error_callback is not None:
+            self._module.error_callback.healed(self._module, path.endpoint.proc)
+
+    def moved(self, path: KeptPath) -> None:
+        """Who watches rails is told where a path is."""
+        name, _, _ = path.user.ends()
+        self._context.tell_phase(path.endpoint.proc.rank, name, path.life.life.value)
+
+    def gave_up(self, proc: Proc, name: bytes, number: int) -> None:
+        """A notice: the peer says that a generation of one of its paths has failed."""
+        path = self.paths.get(proc.rank)
+        if path is not None and self._module.path(path.endpoint) == name:
+            path.gave_up(number)
+
+    # -- silence
+
+    def watch_over(self) -> None:
+        """Something waits for an answer: look now and then whether one comes."""
+        if self._timer is None and self._silence and not self._closed:
+            self._timer = self.engine.call_later(self._silence // LOOKS, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now = self.now()
+        waiting = [path.look(now, self._silence) for path in list(self.paths.values())]
+        if any(waiting):
+            self.watch_over()
+
+    # -- the end
+
+    def ending(self) -> None:
+        """The module ends: nothing is taken back any more."""
+        for path in self.paths.values():
+            path.end()
+
+    def close(self) -> None:
+        """Nothing happens any more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for path in self.paths.values():
+            path.close()
+
+
+def has_spare(endpoint: Endpoint) -> bool:
+    """Whether there is another path to go on over."""
+    peer = endpoint.proc.bml_endpoint
+    return isinstance(peer, BmlEndpoint) and len(peer.send.rails) > 1

@@ -1,0 +1,182 @@
+"""udplite with the failover obligations: what it takes beside the protocol of `component.py`.
+
+Each datagram says in which generation of its path it was sent. A fragment is complete when the peer
+has acknowledged it. A path on which nothing gets through is given up, and taken back, when
+`ompy.frameworks.path_keeper` says so: this file says what it sees, and does what is decided.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from ompy.frameworks import btl
+from ompy.frameworks.context import RankContext
+from ompy.frameworks.path_keeper import PathKeeper, PathUser
+from ompy.frameworks.path_life import Opening, Stage
+from ompy.frameworks.proc import Proc
+from ompy.frameworks.rail_notices import listen_for_notices
+from ompy.mca.parameter import Values
+
+from ompy_btl_udplite.component import ACK, BYE, HEADER, PAUSE, Peer, UdpLiteModule
+
+GENERATION = Struct("<I")  # in front of the header
+WORD = BYE + 1  # tag of a word; the number says the stage
+MS = 1_000_000  # ns
+# arbitrary: an unanswered word is said again after 20 ms, then later; silence of 100 ms is a doubt
+OPENING = Opening(connects=False, repeat=20 * MS, repeat_max=320 * MS, tries=8)
+SILENCE = 100 * MS
+
+
+class KeptPeer(Peer, PathUser):
+    """A peer whose path may break, and be taken back."""
+
+    def __init__(self, module: KeptModule, proc: Proc) -> None:
+        super().__init__(module, proc)
+        self.descriptors: dict[int, btl.Descriptor] = {}  # not acknowledged, by number
+        self.heard = 0
+        self.keeper_path = module.keeper.keep(self, self, number=1)
+
+    def ends(self) -> tuple[str, str, str]:
+        """As the socket has them."""
+        assert isinstance(self.module, KeptModule)
+        return self.module.socket.ends(self.proc)
+
+    def waits(self) -> bool:
+        """Fragments wait to be acknowledged."""
+        return bool(self.kept)
+
+    def progress(self) -> object:
+        """Datagrams that have come."""
+        return self.heard
+
+    def open_ended(self) -> bool:
+        """Somebody waits for a completion."""
+        return bool(self.descriptors)
+
+    def stop(self, reason: str) -> None:
+        """What was kept is not sent again."""
+        self.kept.clear()
+        self.early.clear()
+
+    def fail_open(self) -> None:
+        """All that was not acknowledged."""
+        failed, self.descriptors = self.descriptors, {}
+        for descriptor in failed.values():
+            self.complete(descriptor, btl.UNREACHABLE)
+
+    def drained(self) -> bool:
+        """A socket keeps nothing of ours."""
+        return True
+
+    def renew(self, number: int) -> None:
+        """Count from 0 again."""
+        self.next = self.expected = 0
+
+    def say(self, number: int, stage: Stage) -> None:
+        """A datagram without a fragment."""
+        assert isinstance(self.module, KeptModule)
+        self.module.transmit(self, stage.value, WORD)
+
+    def ready(self) -> None:
+        """The PML is told by the keeper; there is nothing that waits here."""
+
+    def complete(self, descriptor: btl.Descriptor, status: int) -> None:
+        """Tell who waits for it."""
+        if descriptor.callback is not None:
+            descriptor.callback.completed(self.module, self, descriptor, status)
+
+
+class KeptModule(UdpLiteModule):
+    """As the module it is made of, with the obligations."""
+
+    def __init__(self, context: RankContext, values: Values) -> None:
+        super().__init__(context, values)
+        self.keeper = PathKeeper(self, OPENING, SILENCE)
+
+    def begin_failover(self) -> bool:
+        """From now on broken paths are not the end."""
+        self.keeper.begun = True
+        listen_for_notices(self.context)
+        return True
+
+    def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
+        """A notice."""
+        self.keeper.gave_up(proc, path, number)
+
+    def reach(self, proc: Proc) -> KeptPeer | None:
+        """Every rank that has published an address."""
+        if proc.rank not in self.peers and self.socket.reaches(proc):
+            self.peers[proc.rank] = KeptPeer(self, proc)
+        found = self.peers.get(proc.rank)
+        assert found is None or isinstance(found, KeptPeer)
+        return found
+
+    def send(self, endpoint: btl.Endpoint, descriptor: btl.Descriptor, tag: int) -> int:
+        """Complete when it is acknowledged; before the end of a job nobody waits for that."""
+        peer = self.reach(endpoint.proc)
+        if peer is None or not peer.keeper_path.usable or peer.left or peer.proc.departed:
+            return btl.UNREACHABLE
+        number = peer.next
+        super().send(endpoint, btl.Descriptor(descriptor.segment, 0, btl.NO_ORDER), tag)
+        peer.descriptors[number] = descriptor
+        peer.keeper_path.waiting()
+        return btl.QUEUED
+
+    def transmit(self, peer: Peer, number: int, tag: int, fragment: bytes = b"") -> None:
+        """With the generation in front."""
+        assert isinstance(peer, KeptPeer)
+        generation = GENERATION.pack(peer.keeper_path.life.number)
+        self.socket.send(peer.proc, generation, HEADER.pack(tag, number, peer.expected), fragment)
+        if not self.timer.pending:
+            self.timer = self.context.engine.call_later(PAUSE, self.resend)
+
+    def poll(self) -> int:
+        """Take in what belongs to the generation that its path is in."""
+        arrived = self.socket.arrived()
+        for proc, packet in arrived:
+            peer = self.reach(proc)
+            assert peer is not None, "who sends has published an address"
+            (generation,) = GENERATION.unpack_from(packet)
+            self.take(peer, generation, packet[GENERATION.size :])
+        return len(arrived)
+
+    def take(self, peer: KeptPeer, generation: int, packet: memoryview) -> None:
+        """One datagram."""
+        tag, number, expected = HEADER.unpack_from(packet)
+        path = peer.keeper_path
+        if tag == WORD:
+            path.word(generation, Stage(number))
+            return
+        if generation == path.life.number:
+            path.data()
+        if generation != path.life.number or not path.usable:
+            return
+        peer.heard += 1
+        done = [n for n in peer.kept if n < expected]
+        for n in done:
+            del peer.kept[n]
+        for n in done:
+            if n in peer.descriptors:
+                peer.complete(peer.descriptors.pop(n), 0)
+        if tag != ACK and path.usable:
+            self.hand_out(peer, tag, number, packet[HEADER.size :])
+
+    def hand_out(self, peer: KeptPeer, tag: int, number: int, fragment: memoryview) -> None:
+        """Those whose turn it is; then answer."""
+        if number >= peer.expected:
+            peer.early[number] = tag, fragment
+        while peer.expected in peer.early:
+            tag, fragment = peer.early.pop(peer.expected)
+            peer.expected += 1
+            if tag == BYE:
+                peer.left = True
+                peer.keeper_path.left()
+            else:
+                self.dispatch(peer, tag, fragment)
+        self.transmit(peer, 0, ACK)
+
+    def finalize(self) -> None:
+        """As without; then nothing is taken back."""
+        self.keeper.ending()
+        super().finalize()
+        self.keeper.close()
