@@ -71,6 +71,18 @@ class PathUser:
     def learn(self, payload: object) -> None:
         """Use what came with the peer's word of this generation."""
 
+    def tell(self, number: int) -> bool:
+        """Tell the peer that a generation has failed, by means of one's own.
+
+        Returns:
+            Whether that was done. Otherwise notices go over the other rails.
+        """
+        return False
+
+    def unopened(self, reason: str) -> str:
+        """Why a path could not be opened, for people."""
+        return reason
+
     def say(self, number: int, stage: Stage) -> None:
         """Send the own word; of connections: begin to connect."""
         raise NotImplementedError
@@ -87,11 +99,25 @@ class KeptPath:
         life: the machine.
         endpoint: of the BTL.
         broken: why it cannot be used; empty while it can, and before it was ever wanted.
+        up: it can be used.
     """
 
-    __slots__ = ("_keeper", "_progress", "_since", "_timer", "_watch", "broken", "endpoint", "life", "user")
+    __slots__ = (
+        "_keeper",
+        "_progress",
+        "_since",
+        "_timer",
+        "_watch",
+        "broken",
+        "endpoint",
+        "life",
+        "up",
+        "user",
+    )
 
-    def __init__(self, keeper: PathKeeper, endpoint: Endpoint, user: PathUser, life: PathLife) -> None:
+    def __init__(
+        self, keeper: PathKeeper, endpoint: Endpoint, user: PathUser, life: PathLife
+    ) -> None:
         self._keeper = keeper
         self._timer: Timer | None = None
         self._watch: PathWatch | None = None
@@ -101,11 +127,7 @@ class KeptPath:
         self.user = user
         self.life = life
         self.broken = ""
-
-    @property
-    def usable(self) -> bool:
-        """It works, as far as is known."""
-        return self.life.life in IN_USE
+        self.up = life.life in IN_USE
 
     # -- what a BTL sees
 
@@ -162,7 +184,7 @@ class KeptPath:
 
     def look(self, now: int, silence: int) -> bool:
         """Whether an answer is due; doubts the path when it has been for `silence` ns."""
-        if not self.usable or not self.user.waits():
+        if not self.up or not self.user.waits():
             self._since = 0
             self._trust()
             return False
@@ -191,6 +213,7 @@ class KeptPath:
         self._do(self.life.handle(kind, self._keeper.now(), reason))
 
     def _do(self, acts: Iterable[Act], payload: object = None) -> None:
+        self.up = self.life.life in IN_USE
         self._arm()
         self._keeper.moved(self)
         for act in acts:
@@ -206,7 +229,7 @@ class KeptPath:
                     self.user.learn(payload)
                 case Do.SAY if self.life.stage is not None:
                     self.user.say(self.life.number, self.life.stage)
-                case Do.READY if self.usable:
+                case Do.READY if self.up:
                     self._ready()
                 case Do.ASK:
                     self._ask()
@@ -215,9 +238,10 @@ class KeptPath:
 
     def _fail(self, act: Act) -> None:
         """In the order that the failover obligations want."""
-        self.broken = act.reason
-        self.user.stop(act.reason)
-        self._keeper.failed(self, act)
+        reason = self.user.unopened(act.reason) if act.unopened else act.reason
+        self.broken = reason
+        self.user.stop(reason)
+        self._keeper.failed(self, act._replace(reason=reason))
         self.user.fail_open()
         self._drain()
 
@@ -228,7 +252,7 @@ class KeptPath:
     def _ready(self) -> None:
         broken, self.broken = self.broken, ""
         self.user.ready()
-        if broken and self.usable:
+        if broken and self.up:
             self._keeper.healed(self)
 
     # -- time
@@ -241,7 +265,9 @@ class KeptPath:
 
     def _time(self) -> None:
         self._timer = None
-        if self.endpoint.proc.departed:
+        departed = self.endpoint.proc.departed
+        if departed:
+            self.broke(departed, told=True)
             self.left()
         if self.life.due is not None:
             self._tell(Kind.TIME)
@@ -280,7 +306,9 @@ class KeptPath:
         if watch.verdict is PathVerdict.ALIVE:
             self._tell(Kind.ALIVE)
         elif watch.verdict is PathVerdict.DEAD:
-            self._tell(Kind.DEAD, f"nothing gets through over {self.endpoint.describe()}: {watch.why}")
+            self._tell(
+                Kind.DEAD, f"nothing gets through over {self.endpoint.describe()}: {watch.why}"
+            )
 
     def _heard(self, kind: Kind, number: int) -> None:
         if self.life.number == number and self.life.life in (Life.ASKING, Life.DOUBTED, *TRYING):
@@ -298,6 +326,7 @@ class PathKeeper:
     Attributes:
         engine: of the rank.
         begun: a PML has asked for failover: broken paths are not the end, and are taken back.
+        quiet: the PML knows already: all paths of a device break.
         paths: those that are kept, by the peer's rank.
     """
 
@@ -307,7 +336,7 @@ class PathKeeper:
         Args:
             module: whose.
             opening: how its ends open a generation.
-            silence: ns without news, while an answer is due, after which agents are asked; 0: never.
+            silence: ns without news, while an answer is due, until agents are asked; 0: for ever.
         """
         self._module = module
         self._context = module.context
@@ -316,7 +345,7 @@ class PathKeeper:
         self._timer: Timer | None = None
         self._closed = False
         self.engine = module.context.engine
-        self.begun = False
+        self.begun = self.quiet = False
         self.paths: dict[int, KeptPath] = {}
 
     def keep(self, endpoint: Endpoint, user: PathUser, number: int = 0) -> KeptPath:
@@ -357,9 +386,12 @@ class PathKeeper:
         """
         module, endpoint = self._module, path.endpoint
         expected = bool(path.life.parting or endpoint.proc.departed)
-        if act.tell_peer and not expected and self.begun:
+        self._note("PATH_FAILED", path, reason=act.reason)
+        if act.tell_peer and not expected and self.begun and not path.user.tell(path.life.number):
             tell_of_failure(module, endpoint, path.life.number)
-        if module.error_callback is not None and (path.user.open_ended() or not expected):
+        heard = module.error_callback is not None and not self.quiet
+        if heard and (path.user.open_ended() or not expected):
+            assert module.error_callback is not None
             flags = ERROR_NONFATAL if self.begun and not expected else ERROR_FATAL
             module.error_callback.failed(module, flags, endpoint.proc, act.reason)
         if expected or not self.begun:
@@ -367,8 +399,15 @@ class PathKeeper:
 
     def healed(self, path: KeptPath) -> None:
         """A path that was broken can be used again."""
+        self._note("PATH_HEALED", path)
         if self._module.error_callback is not None:
             self._module.error_callback.healed(self._module, path.endpoint.proc)
+
+    def _note(self, event: str, path: KeptPath, **fields: object) -> None:
+        trace = self._context.trace
+        if trace.active:
+            name = f"btl.{self._module.name}"
+            trace.record(name, event, peer=path.endpoint.proc.rank, **fields)
 
     def moved(self, path: KeptPath) -> None:
         """Who watches rails is told where a path is."""

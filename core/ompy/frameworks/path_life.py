@@ -117,11 +117,13 @@ class Act(NamedTuple):
         what: it is.
         reason: of FAIL and DROP, in words.
         tell_peer: of FAIL: it has not said so itself.
+        unopened: of FAIL: the path was being opened.
     """
 
     what: Do
     reason: str = ""
     tell_peer: bool = True
+    unopened: bool = False
 
 
 class Opening(NamedTuple):
@@ -197,12 +199,12 @@ TABLE: Final[Mapping[tuple[Life, Kind], tuple[Life, ...]]] = {
     (_L.OPENING, _K.ANSWERED): (_L.WORKING,),
     (_L.AGREEING, _K.ANSWERED): (_L.WORKING,),
     **_stays(_K.ANSWERED, *IN_USE),
-    **_stays(_K.LEFT, *IN_USE, _L.DRAINING, _L.OVER),
-    **{(life, _K.LEFT): (_L.OVER,) for life in _ALL if life not in (*IN_USE, _L.DRAINING)},
-    **_stays(_K.ENDING, *TRYING, *IN_USE, _L.DRAINING, _L.OVER),
+    **_stays(_K.LEFT, _L.FRESH, *TRYING, *IN_USE, _L.DRAINING, _L.OVER),
+    **_stays(_K.ENDING, _L.FRESH, *TRYING, *IN_USE, _L.DRAINING, _L.OVER),
     **{
-        (life, _K.ENDING): (_L.OVER,)
-        for life in (_L.FRESH, _L.HOLDING, _L.ASKING, _L.WAITING, _L.PAUSING)
+        (life, kind): (_L.OVER,)
+        for life in (_L.HOLDING, _L.ASKING, _L.WAITING, _L.PAUSING)
+        for kind in (_K.LEFT, _K.ENDING)
     },
 }
 
@@ -297,26 +299,25 @@ class PathLife:
             WrongLife: it cannot happen where the path is.
         """
         self._look_up(kind)
+        acts: list[Act] = []
         match kind:
             case Kind.BROKE | Kind.DEAD:
-                return self._broke(now, reason, told=told)
+                acts = self._broke(now, reason, told=told)
             case Kind.DRAINED:
-                return self._drained(now)
+                self._drained(now)
             case Kind.TIME:
-                return self._time(now)
+                acts = self._time(now)
             case Kind.ALIVE | Kind.PROVEN:
-                return self._good_news(kind, now)
-            case Kind.WANTED:
-                return self._open(now, self._proposed + 1) if self.life is Life.FRESH else []
+                acts = self._good_news(kind, now)
+            case Kind.WANTED if self.life is Life.FRESH:
+                acts = self._open(now, self._proposed + 1)
             case Kind.SILENT:
-                self.life = Life.DOUBTED
-                return self._ask()
+                self.life, acts = Life.DOUBTED, self._ask()
             case Kind.HEARD:
-                self.life = Life.WORKING
-                return self._unask()
+                self.life, acts = Life.WORKING, self._unask()
             case Kind.LEFT | Kind.ENDING:
-                return self._over(kind)
-        raise WrongLife(f"{kind.value} is told by a word")
+                acts = self._over(kind)
+        return acts
 
     def word(self, number: int, stage: Stage, now: int) -> list[Act]:
         """The peer says where it is.
@@ -443,7 +444,7 @@ class PathLife:
         self.told_broken = True
         self.tries = 0
         self._punish(now)
-        return [*acts, Act(Do.FAIL, reason, not told)]
+        return [*acts, Act(Do.FAIL, reason, not told, trying)]
 
     def _punish(self, now: int) -> None:
         """Count a break, and see how long the path is left alone for it."""
@@ -454,7 +455,7 @@ class PathLife:
         factor = 2 ** min(self._penalty - 1, 40.0) - 1
         self._held = min(round(self._limits.hold * factor), self._limits.hold_max)
 
-    def _drained(self, now: int) -> list[Act]:
+    def _drained(self, now: int) -> None:
         if self._ended or self.parting:
             self.life, self.due = Life.OVER, None
         elif self.tries:
@@ -465,7 +466,6 @@ class PathLife:
         else:
             self.life = Life.HOLDING
             self.due = now + self._held if self._limits.answers else None
-        return []
 
     def _over(self, kind: Kind) -> list[Act]:
         if kind is Kind.LEFT:
@@ -473,8 +473,7 @@ class PathLife:
         else:
             self._ended = True
         if self.life not in TABLE[self.life, kind]:
-            dropped = [Act(Do.DROP, "the peer has left")] if self.life in TRYING else []
-            acts = [*self._unask(), *dropped]
+            acts = self._unask()
             self.life, self.due = Life.OVER, None
             return acts
         return []
@@ -504,9 +503,8 @@ class PathLife:
             self.tries += 1
             return self._open(now, self._proposed + 1)
         self._repeated += 1
-        if not self._alive:
-            if self._repeated > self._opening.tries:
-                return self._broke(now, "no answer", told=False)
+        if not self._alive and self._repeated > self._opening.tries:
+            return self._broke(now, "no answer", told=False)
         self._again(now)
         return [*self._ask(), *([] if self._opening.connects else [Act(Do.SAY)])]
 
@@ -538,4 +536,3 @@ class PathLife:
     def _look_up(self, kind: Kind) -> None:
         if (self.life, kind) not in TABLE:
             raise WrongLife(f"a path that is {self.life.value} cannot be told: {kind.value}")
-

@@ -114,7 +114,7 @@ class KeptModule(UdpLiteModule):
     def send(self, endpoint: btl.Endpoint, descriptor: btl.Descriptor, tag: int) -> int:
         """Complete when it is acknowledged; before the end of a job nobody waits for that."""
         peer = self.reach(endpoint.proc)
-        if peer is None or not peer.keeper_path.usable or peer.left or peer.proc.departed:
+        if peer is None or not peer.keeper_path.up or peer.left or peer.proc.departed:
             return btl.UNREACHABLE
         number = peer.next
         super().send(endpoint, btl.Descriptor(descriptor.segment, 0, btl.NO_ORDER), tag)
@@ -149,7 +149,7 @@ class KeptModule(UdpLiteModule):
             return
         if generation == path.life.number:
             path.data()
-        if generation != path.life.number or not path.usable:
+        if generation != path.life.number or not path.up:
             return
         peer.heard += 1
         done = [n for n in peer.kept if n < expected]
@@ -158,7 +158,7 @@ class KeptModule(UdpLiteModule):
         for n in done:
             if n in peer.descriptors:
                 peer.complete(peer.descriptors.pop(n), 0)
-        if tag != ACK and path.usable:
+        if tag != ACK and path.up:
             self.hand_out(peer, tag, number, packet[HEADER.size :])
 
     def hand_out(self, peer: KeptPeer, tag: int, number: int, fragment: memoryview) -> None:

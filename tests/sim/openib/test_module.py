@@ -11,7 +11,6 @@ from ompy.frameworks.btl import ERROR_NONFATAL
 from ompy.net.faults import Drop, Fault
 from ompy_components.btl.openib.failover import Failover
 from ompy_components.btl.openib.headers import EP_BROKEN, EP_EAGER_RDMA_ERROR
-from ompy_components.btl.openib.states import State
 from ompy_components.nic.hca.headers import BASE, SEAL_SIZE
 
 from tests.support.effort import effort
@@ -41,8 +40,8 @@ def test_everybody_connects_to_everybody_at_once(seed: int) -> None:
         driver.check_inbox(ordered=False)
         assert not errors.told
         for endpoint in openib(driver).endpoints.values():
-            assert endpoint.connection.state is State.CONNECTED
-            assert endpoint.connection.attempt == endpoint.connection.heard == 1
+            assert endpoint.path.up
+            assert endpoint.path.life.number == 1
         crossed[0] += openib(driver).connecting.read
 
     made = world(3, seed=seed, plan=plan)
@@ -198,7 +197,7 @@ def test_the_other_end_is_told_over_the_other_rail() -> None:
         told[driver.rank] = driver.engine.now()
         assert [index for index, _, _ in errors.told] == [0]
         if driver.rank == 1:
-            assert errors.reasons == ["the peer says that its end has failed"]
+            assert errors.reasons == ["the other end has given the path up"]
         driver.world.meet(driver)
 
     made = world(switch=switch)
@@ -271,15 +270,16 @@ def test_a_stuck_slot_is_passed_over(monkeypatch: pytest.MonkeyPatch, broken_is_
     """
     switch = Switch()
     lost: set[int] = set()
-    notify = Failover._notify
+    notify = Failover.notify
     told: list[int] = []
 
-    def notified(self: Failover, endpoint: object, kind: int, number: int = 0) -> None:
+    def notified(self: Failover, endpoint: object, kind: int, number: int = 0) -> bool:
         told.append(kind)
         if kind != EP_BROKEN or broken_is_told:
             notify(self, endpoint, kind, number)  # type: ignore[arg-type]
+        return True
 
-    monkeypatch.setattr(Failover, "_notify", notified)
+    monkeypatch.setattr(Failover, "notify", notified)
 
     def strikes(rank: int, packet: bytes) -> bool:
         if rank or len(packet) < SEAL_SIZE + BASE.size:
@@ -293,7 +293,7 @@ def test_a_stuck_slot_is_passed_over(monkeypatch: pytest.MonkeyPatch, broken_is_
         if driver.rank == 0:
             assert endpoint.outgoing is not None
             assert endpoint.outgoing.tokens >= 2
-            lost.add(endpoint.connection.pairs[1].number)
+            lost.add(endpoint.pairs[1].number)
             switch.strikes = strikes
             stuck = driver.post(1, driver.data(500))
             behind = driver.post(1, driver.data(50))

@@ -168,7 +168,9 @@ def own(net: Net, which: int) -> Iterator[Net]:
         yield step(net, which, "handle", Kind.DRAINED, 0)
     elif path.life in IN_USE:
         yield put(net, 1 - which, ("DATA", path.number, Stage.UP, net.begun[which]))
-        yield step(net, which, "handle", Kind.SILENT if path.life is Life.WORKING else Kind.HEARD, 0)
+        yield step(
+            net, which, "handle", Kind.SILENT if path.life is Life.WORKING else Kind.HEARD, 0
+        )
     if net.breaks and path.life in (*IN_USE, *TRYING):
         spent = net._replace(breaks=net.breaks - 1)
         yield step(spent, which, "handle", Kind.BROKE, 0, "broke")
@@ -228,12 +230,12 @@ def test_every_order_loss_and_repetition(opening: Opening, number: int, breaks: 
     known = {start.key()}
     todo = [start]
     crossed = half = settled = 0
+    chance = Random(1)
     most = 40_000 if THOROUGH else 3_000
     while todo and len(known) < most:
-        net = todo.pop(0)
-        lives = [end.life for end in net.ends]
-        crossed += lives == [Life.OPENING, Life.OPENING]
-        half += any(life in IN_USE for life in lives) and any(life in DOWN for life in lives)
+        chosen = chance.randrange(len(todo))  # early ones and late ones
+        todo[chosen], todo[-1] = todo[-1], todo[chosen]
+        net = todo.pop()
         if len(known) % (5 if THOROUGH else 29) == 0:
             one, other = settle(net).ends
             settled += 1
@@ -245,6 +247,11 @@ def test_every_order_loss_and_repetition(opening: Opening, number: int, breaks: 
             if found not in known and max(end.number for end in then.ends) <= number + breaks + 3:
                 known.add(found)
                 todo.append(then)
+                lives = [end.life for end in then.ends]
+                crossed += lives == [Life.OPENING, Life.OPENING]
+                half += any(life in IN_USE for life in lives) and any(
+                    life in DOWN for life in lives
+                )
     assert settled > 10
     assert crossed, "two that began at once were among them"
     assert half, "so were ends that had not noticed"

@@ -6,13 +6,12 @@ from collections import deque
 
 from ompy.frameworks.btl import BtlModule, Endpoint
 from ompy.frameworks.nic.base import Identity
-from ompy.frameworks.nic.verbs import QueuePair
-from ompy.frameworks.paths import PathWatch
+from ompy.frameworks.nic.verbs import Destination, QueuePair
+from ompy.frameworks.path_keeper import KeptPath
 from ompy.frameworks.proc import Proc
 
 from ompy_components.btl.openib.buffers import Slab
 from ompy_components.btl.openib.completions import CompletionRoom
-from ompy_components.btl.openib.connection import Connection
 from ompy_components.btl.openib.credits import PeerCredits, Tokens
 from ompy_components.btl.openib.eager_ring import ReceiveRing, SendRing
 from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Transfer
@@ -51,7 +50,8 @@ class OpenibEndpoint(Endpoint):
     Attributes:
         identity: of the module's device.
         record: the peer's port.
-        connection: who is connected to whom.
+        path: where it is in its life.
+        pairs: the peer's queue pairs.
         queues: one for each entry of `receive_queues`, then one for puts and gets of the end with
             the lower rank, and one for those of the other.
         lazy: what waits for the connection, in order.
@@ -62,33 +62,27 @@ class OpenibEndpoint(Endpoint):
         reads: RDMA reads that may be begun.
         posted: what the device has and has not reported, in order.
         casualties: what has failed of a broken connection, and is to be completed so.
-        broken: why nothing can be sent; empty while it can.
-        told: the PML has been told that it is broken.
         outgoing: the peer's ring that we write to, or None.
         incoming: the ring of ours the peer writes to, or None.
         ring_memory: of that.
         eager_seen: eager fragments of the peer that came through queues.
         left: the peer needs nothing more of us.
         parted: we have told it so.
-        hello_due: when a HELLO goes again, ns; 0 for never.
-        tries: HELLOs without an answer.
-        watch: of the path, while it is in doubt.
     """
 
     __slots__ = (
         "answering",
         "asking",
-        "broken",
         "casualties",
-        "connection",
         "eager_seen",
-        "hello_due",
         "identity",
         "incoming",
         "lazy",
         "left",
         "outgoing",
+        "pairs",
         "parted",
+        "path",
         "pending",
         "posted",
         "queues",
@@ -96,10 +90,7 @@ class OpenibEndpoint(Endpoint):
         "record",
         "renewal",
         "ring_memory",
-        "told",
         "transfers",
-        "tries",
-        "watch",
     )
 
     def __init__(
@@ -114,7 +105,8 @@ class OpenibEndpoint(Endpoint):
         super().__init__(module, proc)
         self.identity = identity
         self.record = record
-        self.connection = Connection()
+        self.path: KeptPath  # of the module, which makes both
+        self.pairs: tuple[Destination, ...] = ()
         self.queues: list[Queue] = []
         self.lazy: deque[Outgoing] = deque()
         self.pending: Pending[OpenibFragment] = Pending(queues)
@@ -125,16 +117,11 @@ class OpenibEndpoint(Endpoint):
         self.reads = reads
         self.posted: dict[Outgoing, None] = {}
         self.casualties: list[Outgoing] = []
-        self.broken = ""
-        self.told = False
         self.outgoing: SendRing | None = None
         self.incoming: ReceiveRing | None = None
         self.ring_memory: Slab | None = None
         self.eager_seen = 0
         self.left = self.parted = False
-        self.hello_due = 0
-        self.tries = 0
-        self.watch: PathWatch | None = None
 
     def describe(self) -> str:
         """Interface and addresses, as for `btl/tcp`."""
@@ -145,6 +132,11 @@ class OpenibEndpoint(Endpoint):
         """Interface and addresses."""
         own = self.identity
         return own.interface, own.address, self.record.host
+
+    @property
+    def broken(self) -> str:
+        """Why nothing can be sent; empty while it can."""
+        return self.path.broken
 
     @property
     def waiting(self) -> bool:

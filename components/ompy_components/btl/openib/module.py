@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from ompy.data.convertor import Convertor
-from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     BAD_PARAM,
     BTL_OWNERSHIP,
@@ -30,6 +29,8 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.device_memory import RegisteredMemory
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
+from ompy.frameworks.path_keeper import PathKeeper
+from ompy.frameworks.path_life import Opening
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
@@ -44,6 +45,7 @@ from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.failover import Failover
 from ompy_components.btl.openib.fragments import OpenibFragment, Transfer
 from ompy_components.btl.openib.headers import CONTROL_MAX, HEADER_SIZE, pack_bye
+from ompy_components.btl.openib.path import OpenibPath
 from ompy_components.btl.openib.receive_buffers import ReceiveBuffer, SharedBuffers
 from ompy_components.btl.openib.receive_queues import Entry, Shared
 from ompy_components.btl.openib.receiving import ReceiveEngine
@@ -60,6 +62,7 @@ from ompy_components.btl.openib.timing import Limits, ring_limits
 ABILITIES: Final = SEND | PUT | GET | RDMA_COMPLETION | FAILOVER_SUPPORT
 ROUND_MAX: Final = 512  # arbitrary: completions, or fragments of rings, that one poll handles
 DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
+US: Final = 1_000  # ns; Linux counts so
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for farewells
 
 
@@ -125,8 +128,6 @@ class OpenibModule(BtlModule):
             values.hp_cq_poll_per_progress,
             values.cq_poll_ratio,
         )
-        self._due: int | None = 0
-        self._timer: Timer | None = None
         self._turn = self._rounds = 0
         self._missing = False  # a peer has ended while something for it was under way
         self._finalized = False
@@ -137,6 +138,7 @@ class OpenibModule(BtlModule):
         self.failover = Failover(self)
         self.renewals = Renewals(self)
         self.connecting: ConnectionManager
+        self.keeper: PathKeeper
 
     def _make_queues(self, values: Values) -> None:
         """Completion queues, shared buffers with their tokens, and free lists."""
@@ -173,9 +175,10 @@ class OpenibModule(BtlModule):
         self._index = index
         at = interfaces.position(ours, index)
         name = f"{modex.KEY}.{self.record.subnet:x}.{at}"
-        self.connecting = ConnectionManager(
-            self, name, values.connect_udcm_timeout, values.connect_udcm_max_retry
-        )
+        self.connecting = ConnectionManager(self, name)
+        again = values.connect_udcm_timeout * US
+        opening = Opening(False, again, again, values.connect_udcm_max_retry)
+        self.keeper = PathKeeper(self, opening, 0)  # the device says itself when nobody answers
 
     # -- sizes
 
@@ -207,6 +210,7 @@ class OpenibModule(BtlModule):
         endpoint = OpenibEndpoint(
             self, self.nic.identity, proc, record, len(self.entries), self.limits.reads
         )
+        endpoint.path = self.keeper.keep(endpoint, OpenibPath(self, endpoint))
         self.endpoints[proc.rank] = endpoint
         return endpoint
 
@@ -219,13 +223,14 @@ class OpenibModule(BtlModule):
     def begin_failover(self) -> bool:
         """From now on failures are not fatal, and broken paths are mended."""
         self.failing_over = self.nic.failover = bool(self.flags & FAILOVER_SUPPORT)
+        self.keeper.begun = self.failing_over
         if self.failing_over:
             listen_for_notices(self.context)
         return self.failing_over
 
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """The peer's end of a connection has failed; it says so over a rail of another BTL."""
-        self.failover.peer_gave_up(proc, path, number)
+        self.keeper.gave_up(proc, path, number)
 
     def counters(self) -> dict[str, int]:
         """What it has counted."""
@@ -289,7 +294,7 @@ class OpenibModule(BtlModule):
         """Copy it and send it; if it is lost, `returned` says so."""
         assert isinstance(endpoint, OpenibEndpoint)
         size = len(header) + payload_size
-        if not endpoint.usable or not endpoint.connection.up or endpoint.waiting:
+        if not endpoint.usable or not endpoint.path.up or endpoint.waiting:
             return NOT_AVAILABLE
         fragment = self.fragment(self.queue_for(size), size, flags | BTL_OWNERSHIP, order)
         if fragment is None:
@@ -393,7 +398,7 @@ class OpenibModule(BtlModule):
         self.receiving.return_credits()
         if self.sending.waiting:
             events += self.sending.serve()
-        events += self._look_after(self.context.engine.now())
+        events += self._look_after()
         return events
 
     def _poll_queues(self) -> int:
@@ -424,27 +429,17 @@ class OpenibModule(BtlModule):
         else:
             self.sending.reported(completion)
 
-    def _look_after(self, now: int) -> int:
-        """Timers, departures, broken connections."""
+    def _look_after(self) -> int:
+        """Departures, broken connections."""
         self._rounds += 1
         if self._missing or self._rounds % DEPARTURES == 0:
             self._missing = False
             for endpoint in self._departed():
-                self.failover.fail(endpoint, endpoint.proc.departed, tell_peer=False)
-        events = self.failover.settle()
-        if self._due is not None and now >= self._due:
-            self._due = None
-            due = self.connecting.expire(now)
-            if due is not None and (self._due is None or due < self._due):
-                self._due = due
-        return events
-
-    def wake(self) -> None:
-        """Have the next poll look at everything that has a time."""
-        self._due = 0
+                endpoint.path.broke(endpoint.proc.departed, told=True)
+        return self.failover.settle()
 
     def arm(self) -> bool:
-        """Sleep until the device, a HELLO or a timer has something."""
+        """Sleep until the device or a HELLO has something."""
         if self._finalized:
             return True
         if self.nic.eventful or self.connecting.ready() or self.failover.pressing:
@@ -457,12 +452,6 @@ class OpenibModule(BtlModule):
         if self._departed():
             self._missing = True
             return False
-        if self._due is not None and (
-            self._timer is None or not self._timer.pending or self._timer.deadline > self._due
-        ):
-            self._cancel_timer()
-            engine = self.context.engine
-            self._timer = engine.call_later(max(0, self._due - engine.now()), _nothing)
         return True
 
     def _departed(self) -> list[OpenibEndpoint]:
@@ -472,11 +461,6 @@ class OpenibModule(BtlModule):
             for endpoint in self.endpoints.values()
             if endpoint.proc.departed and not endpoint.broken and endpoint.busy
         ]
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def note(self, name: str, **fields: object) -> None:
         """A trace event of this module."""
@@ -490,18 +474,18 @@ class OpenibModule(BtlModule):
         """Wait until the peers have everything, part from them, and close."""
         if self._finalized:
             return
-        self.failover.end_healing()
+        self.keeper.ending()
         engine = self.context.engine
         every = list(self.endpoints.values())
         engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in every))
         for endpoint in every:
-            if endpoint.connection.up and endpoint.usable:
+            if endpoint.path.up and endpoint.usable:
                 self.sending.say(endpoint, pack_bye())
                 endpoint.parted = True
         engine.wait_until(lambda: all(_has_parted(endpoint) for endpoint in every), LINGER)
         self._finalized = True
         self.note("STATISTICS", **self.counters())
-        self._cancel_timer()
+        self.keeper.close()
         self.connecting.close()
         self.failover.close()
         for shared in self.shared:
@@ -523,7 +507,3 @@ def _has_parted(endpoint: OpenibEndpoint) -> bool:
     """The peer has all of ours, and needs nothing more, or is not there any more."""
     gone = endpoint.broken or endpoint.proc.departed or not endpoint.parted
     return bool(gone) or (endpoint.left and not endpoint.busy)
-
-
-def _nothing() -> None:
-    """The rank is awake: its poll looks at the timers."""

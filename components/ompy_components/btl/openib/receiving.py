@@ -74,7 +74,8 @@ class ReceiveEngine:
             one.home.used(one)  # of a connection that has been cleared away
             return
         endpoint, index = found
-        self._module.connecting.heard(endpoint)
+        if not endpoint.path.up:
+            endpoint.path.data()
         self._touched.setdefault(endpoint)
         message = self._take(endpoint, one.buffer.memory[: completion.size])
         reserved = message is not None and took_reserve(message)
@@ -93,7 +94,7 @@ class ReceiveEngine:
         count = 1 if reserved else account.used()
         if reserved:
             account.seen += 1
-        if count and endpoint.connection.up:
+        if count and endpoint.path.up:
             one.home.repost(count)
 
     # -- fragments
@@ -114,13 +115,13 @@ class ReceiveEngine:
             self._control(endpoint, body)
         except BadFragment as problem:
             # the adapter has checked that the bytes are as the peer sent them
-            self._module.failover.fail(endpoint, f"the peer does not speak our protocol: {problem}")
+            endpoint.path.broke(f"the peer does not speak our protocol: {problem}")
             return None
         return body
 
     def _gained(self, endpoint: OpenibEndpoint, given: Given) -> None:
         """Credits came with a header."""
-        if not endpoint.connection.up:
+        if not endpoint.path.up:
             return
         if given.ring:
             if endpoint.outgoing is not None:
@@ -164,7 +165,7 @@ class ReceiveEngine:
     def _count_eager(self, endpoint: OpenibEndpoint, size: int) -> None:
         """After enough eager fragments of a peer, offer it a ring."""
         limits, module = self._limits, self._module
-        if not limits.use or endpoint.incoming is not None or not endpoint.connection.up:
+        if not limits.use or endpoint.incoming is not None or not endpoint.path.up:
             return
         if size > module.eager_limit + HEADER_SIZE or endpoint.broken:
             return
@@ -200,12 +201,13 @@ class ReceiveEngine:
         try:
             data = ring.take()
         except BadFragment as problem:
-            self._module.failover.fail(endpoint, f"the peer does not speak our protocol: {problem}")
+            endpoint.path.broke(f"the peer does not speak our protocol: {problem}")
             self.rings.pop(endpoint, None)
             return False
         if data is None:
             return False
-        self._module.connecting.heard(endpoint)
+        if not endpoint.path.up:
+            endpoint.path.data()
         self._touched.setdefault(endpoint)
         self._take(endpoint, data)
         ring.done()

@@ -70,7 +70,7 @@ class Renewals:
         """A put or get has failed. Returns whether that is all there is to it."""
         renewal = endpoint.renewal
         refused = done.status in REFUSED
-        if not endpoint.connection.up or not (refused or renewal.under_way):
+        if not endpoint.path.up or not (refused or renewal.under_way):
             return False
         if refused:
             renewal.under_way = True
@@ -79,7 +79,7 @@ class Renewals:
         else:
             renewal.flushed.append(one)
         queue = endpoint.queues[endpoint.asking]
-        if queue.entries == queue.pair.send_depth and endpoint.connection.up:
+        if queue.entries == queue.pair.send_depth and endpoint.path.up:
             renewal.number += 1
             self.count += 1
             self._renew(endpoint, endpoint.asking, answer=False)
@@ -87,7 +87,7 @@ class Renewals:
 
     def offered(self, endpoint: OpenibEndpoint, offer: QueueOffer) -> None:
         """The peer has made a new queue pair: for its own puts and gets, or in answer to ours."""
-        if not endpoint.connection.up:
+        if not endpoint.path.up:
             return
         renewal = endpoint.renewal
         if not offer.answer:
@@ -119,7 +119,7 @@ class Renewals:
         module.sending.say(endpoint, pack_queue(offer))
 
     def _connect(self, endpoint: OpenibEndpoint, index: int, offer: QueueOffer) -> None:
-        there = endpoint.connection.pairs[index]._replace(
+        there = endpoint.pairs[index]._replace(
             lid=offer.lid, number=offer.number, first_packet=offer.first_packet
         )
         timing = self._module.limits.timing(shared=False)

@@ -60,15 +60,15 @@ class SendEngine:
         """Send it now, or when its turn comes. The endpoint is usable, or the message our own."""
         self._serial += 1
         one.serial = self._serial
-        if not endpoint.connection.up:
+        if not endpoint.path.up:
             endpoint.lazy.append(one)
-            self._module.connecting.begin(endpoint)
+            self._module.failover.want(endpoint)
         else:
             self._submit(endpoint, one)
 
     def connected(self, endpoint: OpenibEndpoint) -> None:
         """The connection is up: send what has waited for it, in order."""
-        while endpoint.lazy and endpoint.connection.up:
+        while endpoint.lazy and endpoint.path.up:
             self._submit(endpoint, endpoint.lazy.popleft())
 
     def say(self, endpoint: OpenibEndpoint, message: bytes) -> None:
@@ -280,7 +280,7 @@ class SendEngine:
         """Post what can be posted by now. Returns how much that is."""
         events = 0
         for endpoint in list(self.waiting):
-            if not endpoint.connection.up:
+            if not endpoint.path.up:
                 del self.waiting[endpoint]
                 continue
             served = self._serve(endpoint)
@@ -307,7 +307,7 @@ class SendEngine:
 
     def return_credits(self, endpoint: OpenibEndpoint) -> None:
         """Send the CREDITS messages that are worth it. What waits takes credits along by itself."""
-        if not endpoint.connection.up or endpoint.broken:
+        if not endpoint.path.up or endpoint.broken:
             return
         for index, queue in enumerate(endpoint.queues):
             if queue.credits is not None and queue.credits.pressing:
