@@ -10,7 +10,7 @@ methods of `PathUser`. In the order in which the obligations want it, a path tha
 What a module still has to do itself: to number what it sends by the generation, to drop what comes
 of another one, to say words and to hear them.
 
-Source: design.md section 7 (failover obligations); reference openmpi.md 4.15.
+Source: reference openmpi.md 4.15.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PathUser:
 
     def waits(self) -> bool:
         """An answer of the peer is due."""
-        raise NotImplementedError
+        return self.open_ended()
 
     def progress(self) -> object:
         """What has got through so far: another value each time something has."""
@@ -58,7 +58,7 @@ class PathUser:
 
     def drained(self) -> bool:
         """Nothing of the old generation is under way at this end."""
-        raise NotImplementedError
+        return True
 
     def open_ended(self) -> bool:
         """Something will be completed badly."""
@@ -89,7 +89,6 @@ class PathUser:
 
     def ready(self) -> None:
         """The path can be used: send what waits."""
-        raise NotImplementedError
 
 
 class KeptPath:
@@ -183,7 +182,13 @@ class KeptPath:
     # -- the machine
 
     def look(self, now: int, silence: int) -> bool:
-        """Whether an answer is due; doubts the path when it has been for `silence` ns."""
+        """Whether an answer is due; doubts the path when it has been for `silence` ns.
+
+        A path to a process that has ended breaks, so that what waits for it ends.
+        """
+        departed = self.endpoint.proc.departed
+        if departed and self.user.open_ended():
+            self.broke(departed, told=True)
         if not self.up or not self.user.waits():
             self._since = 0
             self._trust()

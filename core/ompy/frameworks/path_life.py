@@ -36,8 +36,7 @@ three times that for a third, at most `hold_max` (after RFC 2439's route flap da
 The machine knows no clock, no timer, no socket: `handle(event, now)` says what is to be done, and
 `due` when it wants to be told `TIME`. What drives it is in `path_keeper.py`.
 
-Source: issue list of comparable systems in reference users.md, section 7 (link announced up too
-early, reconnect storms); design.md section 7; seed bfo-design section 9.
+Source: seed bfo (9); reference openmpi.md 4.15.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""udplite with the failover obligations: what it takes beside the protocol of `component.py`.
+"""BTL udpkept: udplite with the failover obligations, which is what this file adds to it.
 
 Each datagram says in which generation of its path it was sent. A fragment is complete when the peer
 has acknowledged it. A path on which nothing gets through is given up, and taken back, when
@@ -10,14 +10,16 @@ from __future__ import annotations
 from struct import Struct
 
 from ompy.frameworks import btl
+from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.datagrams import JobDatagrams
 from ompy.frameworks.path_keeper import PathKeeper, PathUser
 from ompy.frameworks.path_life import Opening, Stage
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.mca.parameter import Values
 
-from ompy_btl_udplite.component import ACK, BYE, HEADER, PAUSE, Peer, UdpLiteModule
+from ompy_btl_udplite.component import ACK, BYE, HEADER, PAUSE, Peer, UdpLite, UdpLiteModule
 
 GENERATION = Struct("<I")  # in front of the header
 WORD = BYE + 1  # tag of a word; the number says the stage
@@ -41,10 +43,6 @@ class KeptPeer(Peer, PathUser):
         assert isinstance(self.module, KeptModule)
         return self.module.socket.ends(self.proc)
 
-    def waits(self) -> bool:
-        """Fragments wait to be acknowledged."""
-        return bool(self.kept)
-
     def progress(self) -> object:
         """Datagrams that have come."""
         return self.heard
@@ -64,10 +62,6 @@ class KeptPeer(Peer, PathUser):
         for descriptor in failed.values():
             self.complete(descriptor, btl.UNREACHABLE)
 
-    def drained(self) -> bool:
-        """A socket keeps nothing of ours."""
-        return True
-
     def renew(self, number: int) -> None:
         """Count from 0 again."""
         self.next = self.expected = 0
@@ -76,9 +70,6 @@ class KeptPeer(Peer, PathUser):
         """A datagram without a fragment."""
         assert isinstance(self.module, KeptModule)
         self.module.transmit(self, stage.value, WORD)
-
-    def ready(self) -> None:
-        """The PML is told by the keeper; there is nothing that waits here."""
 
     def complete(self, descriptor: btl.Descriptor, status: int) -> None:
         """Tell who waits for it."""
@@ -90,7 +81,11 @@ class KeptModule(UdpLiteModule):
     """As the module it is made of, with the obligations."""
 
     def __init__(self, context: RankContext, values: Values) -> None:
-        super().__init__(context, values)
+        btl.BtlModule.__init__(self, "udpkept", context, values, btl.SEND | btl.FAILOVER_SUPPORT)
+        self.window: int = values.window
+        self.peers: dict[int, Peer] = {}
+        self.socket = JobDatagrams(context, "btl.udpkept")
+        self.timer = context.engine.call_later(0, self.resend)
         self.keeper = PathKeeper(self, OPENING, SILENCE)
 
     def begin_failover(self) -> bool:
@@ -111,11 +106,16 @@ class KeptModule(UdpLiteModule):
         assert found is None or isinstance(found, KeptPeer)
         return found
 
+    def kept_peers(self) -> list[KeptPeer]:
+        """All of them."""
+        return [peer for peer in self.peers.values() if isinstance(peer, KeptPeer)]
+
     def send(self, endpoint: btl.Endpoint, descriptor: btl.Descriptor, tag: int) -> int:
         """Complete when it is acknowledged; before the end of a job nobody waits for that."""
         peer = self.reach(endpoint.proc)
         if peer is None or not peer.keeper_path.up or peer.left or peer.proc.departed:
             return btl.UNREACHABLE
+        descriptor.tag = tag
         number = peer.next
         super().send(endpoint, btl.Descriptor(descriptor.segment, 0, btl.NO_ORDER), tag)
         peer.descriptors[number] = descriptor
@@ -176,7 +176,22 @@ class KeptModule(UdpLiteModule):
         self.transmit(peer, 0, ACK)
 
     def finalize(self) -> None:
-        """As without; then nothing is taken back."""
+        """As without, once all is acknowledged, or broken for good."""
         self.keeper.ending()
+        self.context.engine.wait_until(lambda: not any(p.open_ended() for p in self.kept_peers()))
         super().finalize()
         self.keeper.close()
+
+
+class UdpKept(UdpLite):
+    """Used as udplite is, under a PML that fails over."""
+
+    name = "udpkept"
+    capabilities = Capabilities(reach="network", wire="datagram", checksum=True, heals=True)
+
+    def init(self, context: RankContext) -> list[btl.BtlModule]:
+        """One module."""
+        return [KeptModule(context, self.values)] if context.size > 1 else []
+
+
+COMPONENT = UdpKept()
