@@ -31,7 +31,7 @@ FEW = ("own_rank", "values")  # the nightly run has all programs, and all faults
 FAULTS = {
     "none": (),
     "delays": ("--fault", "delay:delay=2ms,jitter=2ms,probability=0.1"),
-    "stalls": ("--fault", "stall:nth=20,duration=5ms"),
+    "slow": ("--fault", "slow_receiver:rank=1,rate=1Mbit/s"),
     "lossy": ("--fault", "lossy"),
 }
 MEETING = """

@@ -23,7 +23,7 @@ from ompy_btl_udplite.component import ACK, BYE, HEADER, PAUSE, Peer, UdpLite, U
 
 GENERATION = Struct("<I")  # in front of the header
 WORD = BYE + 1  # tag of a word; the number says the stage
-MS = 1_000_000  # ns
+MS = 1_000_000  # ns; Linux counts so
 # arbitrary: an unanswered word is said again after 20 ms, then later; silence of 100 ms is a doubt
 OPENING = Opening(connects=False, repeat=20 * MS, repeat_max=320 * MS, tries=8)
 SILENCE = 100 * MS
