@@ -31,7 +31,7 @@ FEW = ("own_rank", "values")  # the nightly run has all programs, and all faults
 FAULTS = {
     "none": (),
     "delays": ("--fault", "delay:delay=2ms,jitter=2ms,probability=0.1"),
-    "slow": ("--fault", "slow_receiver:rank=1,rate=1Mbit/s"),
+    "held back": ("--fault", "delay:probability=0.02,delay=5ms"),
     "lossy": ("--fault", "lossy"),
 }
 MEETING = """
