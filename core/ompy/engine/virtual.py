@@ -42,6 +42,11 @@ class RankFailed(RuntimeError):
     def __init__(self, rank: int, problem: BaseException) -> None:
         super().__init__(f"rank {rank}: {type(problem).__name__}: {problem}")
         self.rank = rank
+        self._problem = problem
+
+    def __reduce__(self) -> tuple[type[RankFailed], tuple[int, BaseException]]:
+        """For sweeps, whose worlds run in other processes."""
+        return type(self), (self.rank, self._problem)
 
 
 class Conductor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from ompy.data.request import Waitable
 from ompy.engine.virtual import POLL_COST, Conductor, Deadlock, RankFailed
@@ -87,3 +89,8 @@ def test_deadlock_and_failure_end_every_rank() -> None:
     with pytest.raises(RankFailed, match="rank 1: ZeroDivisionError") as caught:
         conductor.run([lambda: stuck(conductor, 0), lambda: 1 // 0])
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_ranks_failure_goes_to_another_process() -> None:
+    failure = pickle.loads(pickle.dumps(RankFailed(3, ValueError("why"))))
+    assert (failure.rank, str(failure)) == (3, "rank 3: ValueError: why")

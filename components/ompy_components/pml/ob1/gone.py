@@ -279,6 +279,11 @@ class Gone(Poller):
             if self._never_received(request, rank):
                 failed += 1
                 self._ob1.sending.give_up(request, ERR_PROC_FAILED, _told(proc, request))
+            elif rank in self._records and self._ob1.sending.lacks_its_answer(request):
+                # LEAVE says that it was received: the answer may be on its way for longer than
+                # anybody has patience
+                failed += 1
+                self._ob1.sending.received(request)
             else:
                 waits = True
         if waits or self._receives_from(proc):

@@ -406,6 +406,20 @@ class Sending(SenderHalf):
                 self._rdma.release(request.registered)
             request.finish()
 
+    def lacks_its_answer(self, request: SendRequest) -> bool:
+        """Whether every byte went with the RNDV and is there, and only the ACK is missing."""
+        return (
+            request.state is SendState.AWAIT_ACK
+            and request.delivered >= request.convertor.size
+            and not request.in_flight
+        )
+
+    def received(self, request: SendRequest) -> None:
+        """The peer has received a message that lacks its answer, which may still come."""
+        self._ob1.gave_up = True
+        request.state = next_send_state(request.state, SendEvent.ACK, request)
+        self.finish_if_delivered(request)
+
     def fail_peer(self, proc: Proc, reason: str) -> None:
         """No path leads to `proc` any more: fail what waits for it."""
         for request in list(self.requests.values()):
