@@ -138,6 +138,10 @@ class BfoSending(Sending):
         else:
             Sending.finish_if_delivered(self, request)
 
+    def lacks_its_answer(self, request: SendRequest) -> bool:
+        """Only the ACK of the last time is missing; what dances begins anew."""
+        return request.id not in self.dancing and Sending.lacks_its_answer(self, request)
+
     def is_among(self, request: SendRequest, numbers: set[int]) -> bool:
         """Whether a peer means this message, which it may know by an older generation's id."""
         if request.id in numbers:
