@@ -246,6 +246,7 @@ def _break(driver: Driver, via: str = "alloc") -> None:
     _flood(driver, via)  # an end that waits for nothing has nothing to notice it by
     driver.wait(lambda: bool(driver.errors), "the error callback", 60 * SECOND)
     driver.wait(lambda: not driver.open_fragments, "completions", 60 * SECOND)
+    driver.world.meet(driver)  # of who has left nobody is told that its path is broken
     driver.world.counter.require("cut")
 
 
