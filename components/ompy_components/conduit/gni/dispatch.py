@@ -187,7 +187,12 @@ class Messages:
         if self._trace.active:
             count = transport.returning(node)
             self._tracing.credit("sent" if count else "banked", node, count or 1)
-        self._send(node, partial(transport.return_credit, node))
+        try:
+            self._send(node, partial(transport.return_credit, node))
+        except MPIError:
+            if not self.deaf:
+                raise
+            # the job ends: who has left already wants no credit
 
     def _handle(self, token: Token, message: Message) -> None:
         payload = message.payload
