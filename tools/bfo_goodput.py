@@ -13,6 +13,7 @@ import csv
 import sys
 from typing import Final
 
+from figure import FIGURES, finish, plotting
 from sweep import ROOT
 
 sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
@@ -23,7 +24,6 @@ RAILS: Final = (1, 2, 3)
 SIZES: Final = tuple(8 << shift for shift in range(0, 21, 2))  # bytes: 8 B to 8 MiB
 BYTES: Final = 32 << 20  # arbitrary: sent at most for each point
 COUNTS: Final = (8, 256)  # arbitrary: messages of a point at least, at most
-FIGURES: Final = ROOT / "docs" / "figures"
 NAME: Final = "bfo-goodput"
 
 Row = tuple[str, int, float]  # rails, bytes of a message, Mbit/s
@@ -54,12 +54,7 @@ def point(rails: int, size: int) -> Row:
 
 def plot(rows: list[Row]) -> None:
     """Draw the rows."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = NAME  # the same file from the same numbers
-    from matplotlib import pyplot as plt
-
+    plt = plotting(NAME)
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for rails in RAILS:
         mine = [row for row in rows if row[0] == str(rails)]
@@ -70,9 +65,7 @@ def plot(rows: list[Row]) -> None:
     axes.set_xlabel("bytes of a message, 8 under way")
     axes.set_ylabel("goodput, Mbit/s")
     axes.set_title("bfo over openib rails: nic/hca as a ConnectX-3 on FDR (virtual time)")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(FIGURES / f"{NAME}.svg", metadata={"Date": None})
+    finish(NAME, figure, axes)
 
 
 if __name__ == "__main__":

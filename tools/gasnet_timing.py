@@ -13,13 +13,13 @@ import csv
 import sys
 from typing import Final
 
+from figure import FIGURES, finish, plotting
 from sweep import ROOT
 
 sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
 
 from tests.support.gasnet_timing import WAYS, WHERE, Row, crossing, latency, measured
 
-FIGURES: Final = ROOT / "docs" / "figures"
 NAME: Final = "gasnet-crossover"
 DRAWN: Final = ("FMA", "BTE", "BTE, bounce buffer", "BTE, registered")
 
@@ -61,12 +61,7 @@ def show(generation: str, where: str, seen: int, rows: list[Row]) -> None:
 
 def plot(rows: list[Row]) -> None:
     """Draw latency by size, between hosts."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = NAME  # the same file from the same numbers
-    from matplotlib import pyplot as plt
-
+    plt = plotting(NAME)
     figure, both = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", sharey=True)
     for axes, generation in zip(both, ("gemini", "aries"), strict=True):
         for way in DRAWN:
@@ -76,10 +71,8 @@ def plot(rows: list[Row]) -> None:
         axes.set_yscale("log")
         axes.set_xlabel("bytes")
         axes.set_title(f"{generation.capitalize()}: a blocking put (virtual time)")
-        axes.grid(alpha=0.3)
     both[0].set_ylabel("us")
-    both[0].legend()
-    figure.savefig(FIGURES / f"{NAME}.svg", metadata={"Date": None})
+    finish(NAME, figure, *both)
 
 
 if __name__ == "__main__":

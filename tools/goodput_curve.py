@@ -14,6 +14,7 @@ import sys
 from statistics import median
 from typing import Final
 
+from figure import FIGURES, finish, plotting
 from sweep import ROOT
 
 sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
@@ -30,7 +31,6 @@ WAYS: Final = {  # arbitrary names; parameters of usnic
 }
 SEEDS: Final = 5  # arbitrary: the middle one of five
 FRAGMENTS: Final = 200  # arbitrary: 4 MB, 3000 packets
-FIGURES: Final = ROOT / "docs" / "figures"
 NAME: Final = "usnic-goodput"
 
 Row = tuple[str, float, float, float, float, float]  # way, loss, median, least, most, resends
@@ -68,12 +68,7 @@ def judge(rows: list[Row]) -> None:
 
 def plot(rows: list[Row]) -> None:
     """Draw the rows."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = NAME  # the same file from the same numbers
-    from matplotlib import pyplot as plt
-
+    plt = plotting(NAME)
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for way in WAYS:
         mine = [row for row in rows if row[0] == way]
@@ -93,9 +88,7 @@ def plot(rows: list[Row]) -> None:
     axes.set_xlabel("packets lost, % each way")
     axes.set_ylabel("goodput, Mbit/s")
     axes.set_title("usnic, 4 MB in fragments of 20 kB over 10 Gbit/s, 10 us (virtual time)")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(FIGURES / f"{NAME}.svg", metadata={"Date": None})
+    finish(NAME, figure, axes)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from ompy.frameworks.pml import STANDARD
 from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual import Rail
 from ompy.runtime.virtual import VirtualJob
 
 from tests.sim.p2p import programs
+from tests.support.scripted_world import install
 from tests.support.worlds import registry
 
 UNDER_WAY: Final = 8  # messages
@@ -33,12 +33,7 @@ def goodput(
     ways = [Rail(f"rail{number}", jitter=0, mtu=MTU, chosen=False) for number in range(rails)]
     parts = registry(btl="self,openib", pml="bfo", **settings)
     job = VirtualJob(2, parts, rails=ways, hosts=[0, 1])
-    scripts = []
-    for rank, network in enumerate(job.networks):
-        engine, trace = job._board.engines[rank], job.traces[rank]
-        script = ScriptedFaults(rules, rank, 2, engine=engine, network=network, trace=trace)
-        network.install(script)
-        scripts.append(script)
+    scripts = install(job, rules)
 
     def program(process: Any) -> int:
         return _stream(process, size, count)

@@ -9,6 +9,7 @@ from ompy.conformance.driver import Driver
 from ompy.frameworks.context import RankContext
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
+from ompy.runtime.virtual import VirtualJob
 
 
 def faults_of(context: RankContext, rules: Sequence[FaultRule], *, seed: int = 0) -> ScriptedFaults:
@@ -34,3 +35,14 @@ def plan_of(
         return made[-1:]
 
     return plan
+
+
+def install(job: VirtualJob, rules: Sequence[FaultRule], *, seed: int = 0) -> list[ScriptedFaults]:
+    """Put the script into the networks of a job. Returns it as each rank has it."""
+    made = []
+    for rank, network in enumerate(job.networks):
+        engine, trace = job._board.engines[rank], job.traces[rank]
+        parts = {"engine": engine, "network": network, "trace": trace, "seed": seed}
+        made.append(ScriptedFaults(rules, rank, len(job.networks), **parts))
+        network.install(made[-1])
+    return made

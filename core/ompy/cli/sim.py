@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ompy.runtime.simulation.world import Outcome, Scenario
 
 PROGRAM: Final = "ompy sim"
-LATENCY: Final = "10us"  # of a rail; arbitrary: as net.virtual.Rail
-BANDWIDTH: Final = "10Gbit/s"  # of a rail; arbitrary: as net.virtual.Rail
 RAILS_MAX: Final = 1024  # of a world; arbitrary: more than any host has
 BTL: Final = "self,usnic"  # every fault strikes its packets, and what it resends is counted
 PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been started anew
@@ -276,10 +274,12 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
     from ompy.net.virtual import Rail
     from ompy.runtime.fault_script import duration, rate
 
-    chosen = latency is not None or bandwidth is not None
-    delay = duration(latency or LATENCY, "--latency")
-    mbits = max(1, rate(bandwidth or BANDWIDTH, "--bandwidth") // 1_000_000)
-    made = Rail("", latency=delay, jitter=delay // 2, bandwidth=mbits, chosen=chosen)
+    made = Rail("", chosen=latency is not None or bandwidth is not None)
+    if latency is not None:
+        delay = duration(latency, "--latency")
+        made = replace(made, latency=delay, jitter=delay // 2)
+    if bandwidth is not None:
+        made = replace(made, bandwidth=max(1, rate(bandwidth, "--bandwidth") // 1_000_000))
     return [replace(made, name=f"rail{number}") for number in range(count)]
 
 

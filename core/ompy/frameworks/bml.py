@@ -151,3 +151,9 @@ class BmlComponent(Component):
     def init(self, context: RankContext) -> Bml:
         """The BML of one rank, over `context.btls`."""
         raise NotImplementedError
+
+
+def has_spare(proc: Proc) -> bool:
+    """Whether there is another path to a peer to go on over, when one breaks."""
+    peer = proc.bml_endpoint
+    return isinstance(peer, BmlEndpoint) and len(peer.send.rails) > 1

@@ -77,6 +77,36 @@ class HealingLimits(NamedTuple):
     decay: int = DECAY_MS * MS
 
 
+class Damping:
+    """What the breaks of one path add up to, and how long it waits for that."""
+
+    __slots__ = ("_limits", "_penalty", "_penalty_at", "_random")
+
+    def __init__(self, limits: HealingLimits, random: Random) -> None:
+        self._limits = limits
+        self._random = random
+        self._penalty = 0.0
+        self._penalty_at = 0
+
+    def penalty(self, now: int) -> float:
+        """What the breaks until `now` (ns) add up to, the older ones less."""
+        left: float = 0.5 ** ((now - self._penalty_at) / max(1, self._limits.decay))
+        return self._penalty * left
+
+    def broke(self, now: int) -> int:
+        """One more break. Returns for how many ns the path is left alone."""
+        self._penalty = self.penalty(now) + 1
+        self._penalty_at = now
+        # beyond some breaks the power is larger than any limit
+        factor = 2 ** min(self._penalty - 1, 40.0) - 1
+        return min(round(self._limits.hold * factor), self._limits.hold_max)
+
+    def pause(self, tries: int) -> int:
+        """For how many ns to wait after so many tries to mend it in vain."""
+        pause = min(self._limits.pause << min(tries - 1, 40), self._limits.pause_max)
+        return pause + self._random.randrange(pause // 2 + 1)
+
+
 class Phase(Enum):
     """Where a path is."""
 
@@ -137,32 +167,24 @@ class Healing:
         tries: to mend it, since it broke last.
     """
 
-    __slots__ = ("_limits", "_penalty", "_penalty_at", "_random", "breaks", "phase", "tries")
+    __slots__ = ("_damping", "breaks", "phase", "tries")
 
     def __init__(self, limits: HealingLimits, random: Random) -> None:
-        self._limits = limits
-        self._random = random
-        self._penalty = 0.0
-        self._penalty_at = 0
+        self._damping = Damping(limits, random)
         self.phase = Phase.SOUND
         self.breaks = 0
         self.tries = 0
 
     def penalty(self, now: int) -> float:
         """What the breaks until `now` (ns) add up to, the older ones less."""
-        left: float = 0.5 ** ((now - self._penalty_at) / max(1, self._limits.decay))
-        return self._penalty * left
+        return self._damping.penalty(now)
 
     def broke(self, now: int) -> int:
         """The path broke. Returns for how many ns it is left alone."""
         self.phase = follow(self.phase, HealEvent.BROKE)
-        self._penalty = self.penalty(now) + 1
-        self._penalty_at = now
         self.breaks += 1
         self.tries = 0
-        # beyond some breaks the power is larger than any limit
-        factor = 2 ** min(self._penalty - 1, 40.0) - 1
-        return min(round(self._limits.hold * factor), self._limits.hold_max)
+        return self._damping.broke(now)
 
     def waited(self) -> None:
         """The time that `broke` or `refused` named is over: ask."""
@@ -176,9 +198,7 @@ class Healing:
     def refused(self) -> int:
         """No connection came of it. Returns for how many ns to wait."""
         self.phase = follow(self.phase, HealEvent.REFUSED)
-        doubled = self._limits.pause << min(self.tries - 1, 40)
-        pause = min(doubled, self._limits.pause_max)
-        return pause + self._random.randrange(pause // 2 + 1)
+        return self._damping.pause(self.tries)
 
     def mended(self) -> None:
         """It is in use again."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.bml import BmlEndpoint
+from ompy.frameworks.bml import has_spare
 from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, BtlModule, Endpoint
 from ompy.frameworks.path_life import IN_USE, TRYING, Act, Do, Kind, Life, Opening, PathLife, Stage
 from ompy.frameworks.paths import PathVerdict, PathWatch
@@ -380,7 +380,7 @@ class PathKeeper:
     ) -> PathWatch:
         """Have the agents of both hosts ask each other over a path."""
         proc = path.endpoint.proc
-        spare = path.life.told_broken or has_spare(path.endpoint)
+        spare = path.life.told_broken or has_spare(path.endpoint.proc)
         return self._context.paths.watch(proc, source, target, name, changed, failover=spare)
 
     def failed(self, path: KeptPath, act: Act) -> None:
@@ -454,9 +454,3 @@ class PathKeeper:
             self._timer = None
         for path in self.paths.values():
             path.close()
-
-
-def has_spare(endpoint: Endpoint) -> bool:
-    """Whether there is another path to go on over."""
-    peer = endpoint.proc.bml_endpoint
-    return isinstance(peer, BmlEndpoint) and len(peer.send.rails) > 1

@@ -29,9 +29,7 @@ as new that is higher than the last one that worked.
 *Storms.* The end with the lower rank goes first; the other one waits `late` longer, for the case
 that the first has not noticed anything. Pauses have jitter.
 
-*Flapping.* Each break adds one to a penalty that halves every `decay`. The hold-down is
-`hold * (2 ** (penalty - 1) - 1)`: nothing for the first break, `hold` for a second one at once,
-three times that for a third, at most `hold_max` (after RFC 2439's route flap damping).
+*Flapping.* Breaks in a row are damped as `healing.py` says.
 
 The machine knows no clock, no timer, no socket: `handle(event, now)` says what is to be done, and
 `due` when it wants to be told `TIME`. What drives it is in `path_keeper.py`.
@@ -45,10 +43,10 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ompy.frameworks.healing import Damping, HealingLimits
+
 if TYPE_CHECKING:
     from random import Random
-
-    from ompy.frameworks.healing import HealingLimits
 
 
 class Life(Enum):
@@ -217,7 +215,6 @@ class PathLife:
         told_broken: those above know that the path cannot be used.
         parting: the peer has left; what it has taken it may still acknowledge.
         due: when `TIME` is to be told, ns; None: not by itself.
-        breaks: so far.
         tries: to take it back, since it broke last.
     """
 
@@ -225,19 +222,16 @@ class PathLife:
         "_alive",
         "_answers",
         "_asked",
+        "_damping",
         "_ended",
         "_held",
         "_learned",
         "_limits",
         "_opening",
-        "_penalty",
-        "_penalty_at",
         "_proposed",
-        "_random",
         "_repeated",
         "_senior",
         "_used",
-        "breaks",
         "due",
         "life",
         "number",
@@ -266,10 +260,8 @@ class PathLife:
         """
         self._limits = limits
         self._opening = opening
-        self._random = random
         self._senior = senior
-        self._penalty = 0.0
-        self._penalty_at = 0
+        self._damping = Damping(limits, random)
         self._held = 0
         self._answers = 0
         self._repeated = 0
@@ -281,7 +273,7 @@ class PathLife:
         self.told_broken = False
         self.parting = False
         self.due: int | None = None
-        self.breaks = self.tries = 0
+        self.tries = 0
 
     # -- what it is told
 
@@ -442,26 +434,15 @@ class PathLife:
             return [*acts, Act(Do.DROP, reason)]
         self.told_broken = True
         self.tries = 0
-        self._punish(now)
+        self._held = self._damping.broke(now)
         return [*acts, Act(Do.FAIL, reason, not told, trying)]
-
-    def _punish(self, now: int) -> None:
-        """Count a break, and see how long the path is left alone for it."""
-        self._penalty = self.penalty(now) + 1
-        self._penalty_at = now
-        self.breaks += 1
-        # beyond some breaks the power is larger than any limit
-        factor = 2 ** min(self._penalty - 1, 40.0) - 1
-        self._held = min(round(self._limits.hold * factor), self._limits.hold_max)
 
     def _drained(self, now: int) -> None:
         if self._ended or self.parting:
             self.life, self.due = Life.OVER, None
         elif self.tries:
-            doubled = self._limits.pause << min(self.tries - 1, 40)
-            pause = min(doubled, self._limits.pause_max)
             self.life = Life.PAUSING
-            self.due = now + pause + self._random.randrange(pause // 2 + 1)
+            self.due = now + self._damping.pause(self.tries)
         else:
             self.life = Life.HOLDING
             self.due = now + self._held if self._limits.answers else None
@@ -476,11 +457,6 @@ class PathLife:
             self.life, self.due = Life.OVER, None
             return acts
         return []
-
-    def penalty(self, now: int) -> float:
-        """What the breaks until `now` (ns) add up to, the older ones less."""
-        left: float = 0.5 ** ((now - self._penalty_at) / max(1, self._limits.decay))
-        return self._penalty * left
 
     @property
     def _left_alone(self) -> bool:

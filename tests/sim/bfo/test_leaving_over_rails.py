@@ -14,7 +14,6 @@ from random import Random
 import pytest
 from ompy.engine.virtual import Deadlock
 from ompy.net.fault_rules import NEVER, FaultRule
-from ompy.net.scripted import ScriptedFaults
 from ompy.runtime.process import RankProcess
 from ompy.runtime.virtual import VirtualJob
 
@@ -28,6 +27,7 @@ from tests.support.leaving_cells import (
     virtual_rank,
 )
 from tests.support.leaving_waits import GONE, WAITS
+from tests.support.scripted_world import install
 from tests.support.worlds import registry
 
 WORLDS = effort(2)  # of each pair and kind of fault
@@ -50,12 +50,7 @@ def run(
     """What came of the wait, when the rank began to finalize, and how often the fault struck."""
     settings = {**settings_of(pair), "pml_bfo_leave_patience_ms": VIRTUAL_PATIENCE}
     job = VirtualJob(2, registry(**settings), seed=seed, rails=RAILS, hosts=[0, 1])
-    faults, began = [], []
-    for rank, network in enumerate(job.networks):
-        engine, trace = job._board.engines[rank], job.traces[rank]
-        one = ScriptedFaults(rules, rank, 2, engine=engine, network=network, trace=trace)
-        network.install(one)
-        faults.append(one)
+    faults, began = install(job, rules), []
 
     def program(process: RankProcess) -> list[Outcome]:
         if process.context.rank == GONE:

@@ -9,12 +9,12 @@ import pytest
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.rail_events import RailEvent
 from ompy.net.fault_rules import NEVER, FaultRule
-from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual import Rail
 from ompy.runtime.virtual import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import THOROUGH
+from tests.support.scripted_world import install
 from tests.support.worlds import registry
 
 MS = 1_000_000
@@ -91,12 +91,7 @@ def run_with(
     """The same with these parameters."""
     job = VirtualJob(2, registry(**settings), seed=seed, rails=RAILS, hosts=[0, 1])
     rules = [rule._replace(rails=("first",)) for rule in rules]
-    faults = []
-    for rank, network in enumerate(job.networks):
-        engine, trace = job._board.engines[rank], job.traces[rank]
-        one = ScriptedFaults(rules, rank, 2, engine=engine, network=network, trace=trace)
-        network.install(one)
-        faults.append(one)
+    faults = install(job, rules)
     results = job.run(traffic)
     for counts in zip(*(one.delivered for one in faults), strict=True):
         assert sum(counts), "a fault never struck"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ompy.frameworks.pml import SYNCHRONOUS
-from ompy.net.scripted import ScriptedFaults
 from ompy.runtime.fault_script import read_faults
 from ompy.runtime.virtual import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import effort
+from tests.support.scripted_world import install
 from tests.support.worlds import registry
 
 SIZE = 300  # goes along with the RNDV whole
@@ -31,9 +31,5 @@ def synchronous(process: Any) -> None:
 def test_a_synchronous_send_is_complete_when_its_answer_is_late() -> None:
     for seed in (85, 160, 270, 278, *range(effort(40))):  # in the first ones it was an error
         job = VirtualJob(2, registry(**SETTINGS), seed=seed, hosts=range(2))
-        rules = read_faults([SCRIPT], 2)
-        for rank, network in enumerate(job.networks):
-            engine = job._board.engines[rank]
-            more = {"engine": engine, "network": network, "trace": job.traces[rank], "seed": seed}
-            network.install(ScriptedFaults(rules, rank, 2, **more))
+        install(job, read_faults([SCRIPT], 2), seed=seed)
         job.run(synchronous)

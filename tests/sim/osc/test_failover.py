@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual import Rail
 from ompy.runtime.fault_script import read_faults
 from ompy.runtime.virtual import VirtualJob
 
 from tests.support import window_programs
 from tests.support.effort import THOROUGH, effort
+from tests.support.scripted_world import install
 from tests.support.worlds import registry
 
 RANKS = 3
@@ -56,12 +56,7 @@ def test_rails_are_cut_in_epochs(cut: int, seed: int, over: str) -> None:
     job = VirtualJob(RANKS, registry(**settings), seed=seed, rails=rails, hosts=range(RANKS))
     script = CUTS[cut].format(nth=15 + 11 * seed if over == "tcp" else 3 + 5 * (seed % 4))
     rules = read_faults([script], RANKS)
-    faults = []
-    for rank, network in enumerate(job.networks):
-        engine, trace = job._board.engines[rank], job.traces[rank]
-        more = {"engine": engine, "network": network, "trace": trace, "seed": seed}
-        faults.append(ScriptedFaults(rules, rank, RANKS, **more))
-        network.install(faults[-1])
+    faults = install(job, rules, seed=seed)
     job.run(partial(window_programs.run, seed=seed))
     counts = [sum(each) for each in zip(*(one.delivered for one in faults), strict=True)]
     assert all(counts), "each fault of the script has struck"

@@ -17,6 +17,7 @@ from ompy.runtime.virtual import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import effort
+from tests.support.scripted_world import install
 from tests.support.worlds import registry
 from tests.unit.net.test_records import CRYPTOGRAPHY
 
@@ -35,14 +36,7 @@ def world(
     """Two ranks on two hosts."""
     settings = registry(pml=pml, btl="self,tcp", btl_base_seal=seal)
     made = VirtualJob(2, settings, seed=seed, rails=rails, hosts=[0, 1])
-    faults = []
-    for rank, network in enumerate(made.networks):
-        engine, trace = made._board.engines[rank], made.traces[rank]
-        rules = read_faults([script], 2) if script else []
-        one = ScriptedFaults(rules, rank, 2, engine=engine, network=network, trace=trace, seed=seed)
-        network.install(one)
-        faults.append(one)
-    return made, faults
+    return made, install(made, read_faults([script], 2) if script else [], seed=seed)
 
 
 SEEN: list[int] = []  # sizes of messages that came with other bytes

@@ -47,7 +47,7 @@ def end_of(opening: Opening, *, senior: bool, number: int) -> PathLife:
 
 def key(path: PathLife) -> object:
     """What of an end decides what it does; moments do not."""
-    left_out = ("_random", "_limits", "_opening", "_penalty", "_penalty_at", "due", "breaks")
+    left_out = ("_limits", "_opening", "_damping", "due")
     state = tuple(getattr(path, name) for name in path.__slots__ if name not in left_out)
     return (*state, path.due is None)
 
@@ -127,6 +127,7 @@ def step(net: Net, which: int, call: str, *arguments: Any) -> Net:
     """One end is told something."""
     before = net.ends[which]
     path = copy.copy(before)
+    path._damping = copy.copy(before._damping)
     acts = getattr(path, call)(*arguments)
     ends = (path, net.ends[1]) if which == 0 else (net.ends[0], path)
     net = perform(net._replace(ends=ends), which, before, acts)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.engine.timers import Timer
-from ompy.frameworks.bml import BmlEndpoint
+from ompy.frameworks.bml import has_spare
 from ompy.frameworks.paths import PathVerdict, PathWatch
 
 from ompy_components.btl.ofi.headers import Kind
@@ -124,7 +124,7 @@ class Guard:
             endpoint.record.address,
             interface.name,
             self._changed,
-            failover=_has_spare(endpoint),
+            failover=has_spare(endpoint.proc),
         )
 
     def _changed(self) -> None:
@@ -136,9 +136,3 @@ def _unsure(endpoint: OfiEndpoint) -> bool:
     """Injected fragments may wait in the provider, and farewells for an answer."""
     waits = endpoint.window.full() or (endpoint.parted and endpoint.window.open())
     return bool(waits or endpoint.refused)
-
-
-def _has_spare(endpoint: OfiEndpoint) -> bool:
-    """Whether there is another path to go on over."""
-    peer = endpoint.proc.bml_endpoint
-    return isinstance(peer, BmlEndpoint) and len(peer.send.rails) > 1

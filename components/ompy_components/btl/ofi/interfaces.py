@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from ompy.data.errors import ERR_ARG, MPIError
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.interface_words import in_named_network, words_of
 from ompy.frameworks.nic.fabric import FabricInfo
-from ompy.net.base import Interface, LinkError
+from ompy.net.base import Interface
 
 from ompy_components.btl.ofi.component import EXCLUDED
 
@@ -40,11 +41,11 @@ def wanted(
         MPIError: ERR_ARG, `include` names what is not there, or a word is no network.
     """
     if include:
-        return _included(context, infos, _words(include))
+        return _included(context, infos, words_of(include))
     one_host = all(proc.node == context.me.node for proc in context.procs)
     if exclude == EXCLUDED and one_host:
         return list(infos)  # loopback alone is offered there
-    words = _words(exclude)
+    words = words_of(exclude)
     return [one for one in infos if not any(_is(context, one, word) for word in words)]
 
 
@@ -79,16 +80,9 @@ def _described(context: RankContext, info: FabricInfo) -> str:
     return interface.name + where
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
 def _is(context: RankContext, info: FabricInfo, word: str) -> bool:
     """Whether the interface behind an info is meant by its name or by address/bits."""
     if "/" not in word:
         return info.domain == word
-    address = behind(context, info).address
-    try:
-        return bool(address) and context.network.in_network(address, word)
-    except LinkError as problem:
-        raise MPIError(ERR_ARG, f"btl_ofi_if_include or btl_ofi_if_exclude: {problem}") from problem
+    address, parameters = behind(context, info).address, "btl_ofi_if_include or btl_ofi_if_exclude"
+    return bool(address) and in_named_network(context.network, address, word, parameters)

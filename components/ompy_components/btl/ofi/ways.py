@@ -1,17 +1,15 @@
 """The ways to a peer: a pair of modules each, and whether it was seen to work.
 
-Virtual bridges and rails that are not connected look like any other interface. So where a job has
-several hosts, and a rank several modules, each module has a listener at its interface, and each
-pair of addresses is tried once: the kernel of the other host answers, whatever the rank does. What
-one rank of a host answers holds for all, as they have the same interfaces.
+Where a job has several hosts, and a rank several modules, each module has a listener at its
+interface, and each pair of addresses is tried once (`ompy.frameworks.address_probes`).
 """
 
 from __future__ import annotations
 
-from ompy import outputs
+from ompy.frameworks.address_probes import AddressProbes
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.net.base import Address, Interface, LinkError, Listener
+from ompy.net.base import Interface, LinkError, Listener
 
 from ompy_components.btl.ofi import modex
 from ompy_components.btl.ofi.modex import PeerRecord
@@ -22,15 +20,9 @@ class Ways:
     """Of all modules of one rank."""
 
     def __init__(self, context: RankContext, timeout_ms: int) -> None:
-        """Ask nothing yet.
-
-        Args:
-            context: the rank.
-            timeout_ms: how long an address may take to answer; 0 takes all for good.
-        """
+        """Ask nothing yet; the rest is as for `AddressProbes`."""
         self._context = context
-        self._timeout_ms = timeout_ms
-        self._silent: dict[int, frozenset[tuple[str, str]]] = {}
+        self._probes = AddressProbes(context, timeout_ms, by="btl_ofi")
         self._listeners: list[Listener] = []
 
     def listen(self, interface: Interface) -> int:
@@ -82,12 +74,13 @@ class Ways:
         The first use of a pair that does not work then is the error that says why.
         """
         leading = [one for one in found if one.near or self._leads(ours, theirs, one)]
-        if not self._timeout_ms or len(leading) < 2:
+        if not self._probes.timeout_ms or len(leading) < 2:
             return leading or found
-        if proc.node not in self._silent:
-            ways = [(ours[one.left], theirs[one.right]) for one in leading]
-            self._silent[proc.node] = self._ask(proc, ways)
-        silent = self._silent[proc.node]
+        ways = {}
+        for one in leading:
+            own, there = ours[one.left].address, theirs[one.right].address
+            ways[own, there] = (theirs[one.right].port, f"{own} - {there}")
+        silent = self._probes.silent(proc, ways)
         kept = [
             one
             for one in leading
@@ -103,24 +96,3 @@ class Ways:
             for interface in network.interfaces()
             if interface.address == address
         )
-
-    def _ask(
-        self, proc: Proc, ways: list[tuple[PeerRecord, PeerRecord]]
-    ) -> frozenset[tuple[str, str]]:
-        """The pairs of addresses, ours first, that nobody answers over."""
-        answers = self._context.network.answers
-        silent = {
-            (own.address, there.address)
-            for own, there in ways
-            if there.port
-            and not answers(Address(there.address, there.port), own.address, self._timeout_ms)
-        }
-        if silent and len(silent) < len(ways) and self._context.me.local_rank == 0:
-            said = ", ".join(sorted(f"{own} - {there}" for own, there in silent))
-            outputs.tell(
-                f"ompy: btl_ofi: {self._context.me} does without {said}: host {proc.hostname} "
-                f"does not answer there within {self._timeout_ms} ms\n",
-                "ways left out",
-                "warning",
-            )
-        return frozenset(silent)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ompy.data.errors import ERR_ARG, MPIError
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.interface_words import in_named_network, words_of
 from ompy.frameworks.nic.verbs import VerbsNic
 from ompy.mca.parameter import Values
-from ompy.net.base import LinkError
 
 from ompy_components.btl.openib.modex import PortRecord
 
@@ -37,7 +36,7 @@ def choose(
         (values.if_include, values.if_exclude, False),
         (values.ipaddr_include, values.ipaddr_exclude, True),
     ):
-        words = [word.strip() for word in (include or exclude).split(",") if word.strip()]
+        words = words_of(include or exclude)
         if not words:
             continue
         matched = {
@@ -53,12 +52,8 @@ def _is(context: RankContext, nic: VerbsNic, word: str, *, is_network: bool) -> 
     identity = nic.identity
     if not is_network:
         return word.partition(":")[0] in (identity.name, identity.interface)
-    try:
-        return context.network.in_network(identity.address, word)
-    except LinkError as problem:
-        raise MPIError(
-            ERR_ARG, f"btl_openib_ipaddr_include or btl_openib_ipaddr_exclude: {problem}"
-        ) from problem
+    parameters = "btl_openib_ipaddr_include or btl_openib_ipaddr_exclude"
+    return in_named_network(context.network, identity.address, word, parameters)
 
 
 def position(records: Sequence[PortRecord], index: int) -> int:

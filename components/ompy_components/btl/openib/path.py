@@ -28,14 +28,6 @@ class OpenibPath(PathUser):
         """Interface and addresses."""
         return self._endpoint.ends()
 
-    def waits(self) -> bool:
-        """Never: the device says itself when nobody answers."""
-        return False
-
-    def progress(self) -> object:
-        """Nobody asks."""
-        return None
-
     def unopened(self, reason: str) -> str:
         """With where from and where to."""
         name, source, target = self._endpoint.ends()

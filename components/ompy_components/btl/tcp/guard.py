@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.engine.timers import Timer
-from ompy.frameworks.bml import BmlEndpoint
+from ompy.frameworks.bml import has_spare
 from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL
 from ompy.frameworks.healing import Mender, Phase
 from ompy.frameworks.paths import PathVerdict, PathWatch
@@ -95,7 +95,7 @@ class Guard:
 
     def chunk_of(self, endpoint: FailoverEndpoint) -> int:
         """Bytes of a put that go in one frame; 0 for all."""
-        return self._chunk if _has_spare(endpoint) else 0
+        return self._chunk if has_spare(endpoint.proc) else 0
 
     def prepare(self, stream: Stream) -> None:
         """A connection is there: what is said about another one must not wait long in it."""
@@ -151,7 +151,7 @@ class Guard:
             there.host,
             interface.name,
             self._changed,
-            failover=_has_spare(endpoint),
+            failover=has_spare(endpoint.proc),
         )
 
     def _changed(self) -> None:
@@ -252,9 +252,3 @@ def _waits(endpoint: FailoverEndpoint) -> bool:
     if endpoint.state is CONNECTED:
         return bool(endpoint.kept) or not endpoint.remote.idle
     return endpoint.state is CONNECTING or (endpoint.state is CLOSED and bool(endpoint.kept))
-
-
-def _has_spare(endpoint: FailoverEndpoint) -> bool:
-    """Whether there is another path to go on over."""
-    peer = endpoint.proc.bml_endpoint
-    return isinstance(peer, BmlEndpoint) and len(peer.send.rails) > 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ompy import outputs
 from ompy.data.errors import ERR_ARG, MPIError
+from ompy.frameworks.address_probes import AddressProbes
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.interface_words import in_named_network, words_of
 from ompy.frameworks.proc import Proc
-from ompy.net.base import Address, Interface, LinkError, Network
+from ompy.net.base import Address, Interface, Network
 
 KEY = "btl.tcp"
 
@@ -30,7 +31,7 @@ def choose(context: RankContext, include: str, exclude: str, standard: str) -> l
         loopbacks = [interface for interface in found if interface.loopback]
         if loopbacks:
             return loopbacks[:1]
-    words = _words(exclude)
+    words = words_of(exclude)
     return [i for i in found if not any(_matches(context.network, i, word) for word in words)]
 
 
@@ -41,22 +42,12 @@ def publish(context: RankContext, addresses: list[tuple[str, int]]) -> None:
 
 
 class Probes:
-    """Which addresses of other hosts have answered: asked once for each host and interface.
-
-    Virtual bridges and rails that are not connected look like any other interface. The ranks of
-    a host have the same addresses, so what one of them answers holds for all.
-    """
+    """Which pairs of interfaces are used, as far as addresses of other hosts have answered."""
 
     def __init__(self, context: RankContext, timeout_ms: int) -> None:
-        """Ask nothing yet.
-
-        Args:
-            context: the rank.
-            timeout_ms: how long an address may take to answer; 0 takes all for good.
-        """
+        """Ask nothing yet; the rest is as for `AddressProbes`."""
         self._context = context
-        self._timeout_ms = timeout_ms
-        self._silent: dict[int, frozenset[int]] = {}
+        self._probes = AddressProbes(context, timeout_ms)
 
     def usable(
         self, proc: Proc, own: list[Interface], found: dict[int, Address]
@@ -65,32 +56,20 @@ class Probes:
 
         The first use of a pair that does not work then is the error that says why.
         """
-        if not self._timeout_ms or proc.node == self._context.me.node:
+        if not self._probes.timeout_ms or proc.node == self._context.me.node:
             return found
-        if proc.node not in self._silent:
-            self._silent[proc.node] = self._probe(proc, own, found)
-        silent = self._silent[proc.node]
-        kept = {position: there for position, there in found.items() if position not in silent}
-        return kept or found
-
-    def _probe(self, proc: Proc, own: list[Interface], found: dict[int, Address]) -> frozenset[int]:
-        network, answered = self._context.network, dict[tuple[str, str], bool]()
-        silent = set()
+        ways: dict[tuple[str, str], tuple[int, str]] = {}
         for position, there in found.items():
-            pair = (own[position].address, there.host)  # several links are one way
-            if pair not in answered:
-                answered[pair] = network.answers(there, pair[0], self._timeout_ms)
-            if not answered[pair]:
-                silent.add(position)
-        if silent and len(silent) < len(found) and self._context.me.local_rank == 0:
-            ways = {f"{own[p].name} ({own[p].address} - {found[p].host})" for p in silent}
-            outputs.tell(
-                f"ompy: {self._context.me} does without {', '.join(sorted(ways))}: host "
-                f"{proc.hostname} does not answer there within {self._timeout_ms} ms\n",
-                "ways left out",
-                "warning",
-            )
-        return frozenset(silent)
+            ours = own[position]
+            name = f"{ours.name} ({ours.address} - {there.host})"
+            ways.setdefault((ours.address, there.host), (there.port, name))  # several are one way
+        silent = self._probes.silent(proc, ways)
+        kept = {
+            position: there
+            for position, there in found.items()
+            if (own[position].address, there.host) not in silent
+        }
+        return kept or found
 
 
 def pairs(context: RankContext, proc: Proc, own: list[Interface]) -> dict[int, Address]:
@@ -125,7 +104,7 @@ def pairs(context: RankContext, proc: Proc, own: list[Interface]) -> dict[int, A
 
 def _included(network: Network, found: list[Interface], include: str) -> list[Interface]:
     chosen: list[Interface] = []
-    for word in _words(include):
+    for word in words_of(include):
         matching = [interface for interface in found if _matches(network, interface, word)]
         if not matching:
             names = ", ".join(f"{i.name} ({i.address}/{i.prefix})" for i in found)
@@ -138,15 +117,9 @@ def _included(network: Network, found: list[Interface], include: str) -> list[In
     return chosen
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
 def _matches(network: Network, interface: Interface, word: str) -> bool:
     """Whether an interface is meant by its name or by address/bits."""
     if "/" not in word:
         return interface.name == word
-    try:
-        return network.in_network(interface.address, word)
-    except LinkError as problem:
-        raise MPIError(ERR_ARG, f"btl_tcp_if_include or btl_tcp_if_exclude: {problem}") from problem
+    parameters = "btl_tcp_if_include or btl_tcp_if_exclude"
+    return in_named_network(network, interface.address, word, parameters)

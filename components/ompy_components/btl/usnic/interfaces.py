@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ompy.data.errors import ERR_ARG, MPIError
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.interface_words import in_named_network, words_of
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.proc import Proc
-from ompy.net.base import LinkError
 
 from ompy_components.btl.usnic import modex
 from ompy_components.btl.usnic.pairing import assign, weight
@@ -25,7 +24,7 @@ def choose(
     Raises:
         MPIError: ERR_ARG, a word is a network nobody can read.
     """
-    words = [word.strip() for word in (include or exclude).split(",") if word.strip()]
+    words = words_of(include or exclude)
     if not words:
         return list(found)
     wanted = bool(include)
@@ -36,12 +35,8 @@ def _is(context: RankContext, nic: DatagramNic, word: str) -> bool:
     identity = nic.identity
     if "/" not in word:
         return word in (identity.name, identity.interface)
-    try:
-        inside = context.network.in_network(identity.address, word)
-    except LinkError as problem:
-        raise MPIError(
-            ERR_ARG, f"btl_usnic_if_include or btl_usnic_if_exclude: {problem}"
-        ) from problem
+    parameters = "btl_usnic_if_include or btl_usnic_if_exclude"
+    inside = in_named_network(context.network, identity.address, word, parameters)
     return inside and word.rpartition("/")[2] == str(identity.prefix)
 
 

@@ -11,30 +11,19 @@ from typing import Final
 
 from ompy.frameworks.nic.clock import Cost
 from ompy.frameworks.nic.clock_parameters import Timing
+from ompy.frameworks.nic.stations import PACKET, UCX, adapter_timings
 from ompy.net.base import Link
 
-UCX: Final = "openucx/ucx, ib_iface.c"
 ENGINE: Final = (
     "150 million messages a second, ConnectX-4 product brief; PCIe 3.0 x16, twice the 50 Gbit/s of "
     "x8 in Neugebauer et al. 2018"
 )
-PACKET: Final = 4096  # InfiniBand specification 1, reference: the largest path MTU
-# ns of 8 bytes inline from end to end over EDR: openucx/ucx, ib_iface.c
+# ns of 8 bytes inline from end to end over EDR; reference openucx/ucx, ib_iface.c
 SMALL: Final = 600
 
-TIMINGS: Final = (
-    Timing("post", "ringing for a work entry", Cost(40), UCX),
-    Timing("inline", "storing inline bytes beside it", Cost(5), UCX),
-    Timing("fetch", "fetching an entry and its bytes that are not inline", Cost(350), UCX),
+TIMINGS: Final = adapter_timings(
     Timing("send", "the sending engine's work", Cost(0, 12_500, 7, PACKET), ENGINE),
     Timing("receive", "the receiving engine's work", Cost(0, 12_500, 7, PACKET), ENGINE),
-    Timing("complete", "writing a completion", Cost(20), UCX),
-    Timing(
-        "register",
-        "registering memory",
-        Cost(16_000, 16_667),
-        "16 us and 0.06 ns a byte, openucx/ucx, ib_md.c",
-    ),
     # what the stations leave of SMALL; four lanes of 25.78125 Gbaud, 64 of 66 bits
     Timing("link", "the link", Link(521, 100_000), f"{UCX}: 600 ns and 25.78125 Gbaud of EDR"),
 )

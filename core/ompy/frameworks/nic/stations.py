@@ -18,9 +18,34 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ompy.frameworks.nic.clock import Cost, DeviceClock, Stage
+from ompy.frameworks.nic.clock_parameters import Timing
 from ompy.net.base import Link
 
+UCX: Final = "openucx/ucx, ib_iface.c"
+PACKET: Final = 4096  # InfiniBand specification 1, reference: the largest path MTU
 NAMES: Final = ("post", "inline", "fetch", "send", "receive", "complete", "register")
+
+
+def adapter_timings(send: Timing, receive: Timing, link: Timing) -> tuple[Timing, ...]:
+    """The timings of an InfiniBand adapter: its engines' and its link's, and what UCX reckons with.
+
+    Source: openucx/ucx, src/uct/ib/base: the same figures for all generations.
+    """
+    return (
+        Timing("post", "ringing for a work entry", Cost(40), UCX),
+        Timing("inline", "storing inline bytes beside it", Cost(5), UCX),
+        Timing("fetch", "fetching an entry and its bytes that are not inline", Cost(350), UCX),
+        send,
+        receive,
+        Timing("complete", "writing a completion", Cost(20), UCX),
+        Timing(
+            "register",
+            "registering memory",
+            Cost(16_000, 16_667),
+            "16 us and 0.06 ns a byte, openucx/ucx, ib_md.c",
+        ),
+        link,
+    )
 
 
 class Stations:
