@@ -29,6 +29,7 @@ SIM = [
     "--fault-strict",
 ]
 COMPILED = {"PYTHONPATH": str(ROOT / "build" / "compiled"), "OMPY_TEST_COMPILED": "1"}
+BUILD = ["tools/try_wheel.py", "--tree", "build/compiled"]
 WORLDS = ("tests/unit", "tests/property", "tests/sim", "tests/conformance")
 WORKERS = "examples/master_worker.py"
 
@@ -45,7 +46,7 @@ STEPS = [
     tests("real ranks, interpreted", "tests", "-m", "proc", "-n", "3"),
     replace(
         tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
-        before=["tools/try_wheel.py", "--tree", "build/compiled"],
+        before=BUILD,
     ),
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
     tests("200 ends of conduits", f"{LAUNCHER}/test_conduit_ends.py", OMPY_EXIT_TRIALS="200"),

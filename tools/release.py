@@ -9,7 +9,7 @@ each step into the ledger: see `sweep.py`. A larger step takes the place of the 
 
 from __future__ import annotations
 
-from nightly import KILLS
+from nightly import BUILD, COMPILED, KILLS
 from nightly import STEPS as NIGHTLY
 from sweep import Step, sweep, tests
 
@@ -22,7 +22,7 @@ LARGER = {  # than the nightly step of that name
         "100,000 worlds of bad wires", ["tools/lossy_sweep.py", "--jobs", "2"]
     ),
     "500 programs under faults, the next": Step(
-        "10,000 programs under faults", ["tools/sim_sweep.py", "--jobs", "2"]
+        "10,000 programs under faults", ["tools/sim_sweep.py", "--jobs", "2"], COMPILED, BUILD
     ),
     "10,000 worlds of dying rails, the next": Step(
         "100,000 worlds of dying rails",
