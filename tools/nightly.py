@@ -71,6 +71,7 @@ STEPS = [
     tests(
         "300,000 messages over unequal rails", "tests/netns/test_unequal_rails.py", OMPY_EFFORT="10"
     ),
+    Step("GASNet beside load, 40 runs", ["tools/gasnet_stalls.py", "--next", "40"]),
     Step("hosts, 5 kills of each", ["tools/host_kills.py", "--each", "5"]),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="2"),

@@ -19,6 +19,9 @@ SHARD = 1000  # kill trials; arbitrary: some minutes each
 WORLDS_ONLY = ("-m", "not proc", "-n", "2")
 LARGER = {  # than the nightly step of that name
     "hosts, 5 kills of each": Step("hosts, 50 kills of each", ["tools/host_kills.py"]),
+    "GASNet beside load, 40 runs": Step(
+        "GASNet beside load, 500 runs", ["tools/gasnet_stalls.py", "--record"]
+    ),
     "worlds x 4": replace(  # compiled, as they are installed; each night has them interpreted
         tests(
             "worlds x 20", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="20", **COMPILED
