@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.effort import THOROUGH
 from tests.support.libfabric_devices import needs_libfabric
-from tests.support.ofi_programs import features
+from tests.support.ofi_programs import AHEAD, features, outrun
 from tests.support.worlds import both, real
 
 pytestmark = pytest.mark.proc
@@ -37,6 +37,15 @@ def test_put_get_and_every_atomic(provider: str) -> None:
 def test_messages(provider: str) -> None:
     settings = {"btl": "self,ofi", "btl_ofi_provider_include": provider}
     both("real", 3, f"{PROGRAMS}:growing", **settings)
+
+
+@needs_libfabric
+@pytest.mark.parametrize("provider", PROVIDERS if THOROUGH else ["sockets"])
+def test_a_receiver_that_computes_is_not_outrun(provider: str) -> None:
+    """`sockets` never goes on where a message finds no buffer."""
+    settings = {"btl": "self,ofi", "btl_ofi_provider_include": provider, "btl_ofi_rd_num": "4"}
+    program = f"{outrun.__module__}:{outrun.__name__}"
+    assert real(2, program, settings=settings, timeout=60) == [0, AHEAD]
 
 
 @needs_libfabric

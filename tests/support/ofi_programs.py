@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from struct import Struct
 
@@ -37,6 +38,8 @@ from ompy_components.btl.ofi.module import OfiModule
 from tests.sim.p2p.programs import buffer, pattern, send, world
 
 Report = dict[str, str]
+AHEAD = 60  # messages; more than a receiver has buffers for
+BUSY = 0.2  # s in which it reads nothing
 VIRTUAL = MrMode.VIRT_ADDR | MrMode.BASIC
 THEIR_KEYS = MrMode.PROV_KEY | MrMode.BASIC
 ROOM = 2 << 20  # bytes of the target's memory; arbitrary
@@ -45,6 +48,33 @@ NO = "no"
 NO_LIBRARY = "-"
 YES = "yes"
 ALL_TYPES = "all types"
+
+
+def outrun(process: RankProcess) -> int:
+    """Rank 0 sends more than rank 1 has buffers for, which computes; nothing is lost or stuck.
+
+    Returns:
+        Messages that arrived.
+    """
+    comm, pml = world(process), process.pml
+    (module,) = [one for one in process.context.btls if isinstance(one, OfiModule)]
+    if comm.rank == 0:
+        pml.recv(comm, buffer(1)[1], 1, 0)  # now they know each other
+        requests = [
+            pml.isend(comm, send(pattern(200, number)), 1, 1, STANDARD) for number in range(AHEAD)
+        ]
+        (endpoint,) = module.endpoints.values()
+        assert endpoint.window.sent <= 1 + endpoint.window.size, "more than there are buffers"
+        for request in requests:
+            pml.wait(comm, request)
+        return 0
+    pml.send(comm, send(b"."), 0, 0, STANDARD)
+    time.sleep(BUSY)
+    for number in range(AHEAD):
+        memory, room = buffer(200)
+        pml.recv(comm, room, 0, 1)
+        assert memory == pattern(200, number), number
+    return AHEAD
 
 
 class Initiator(CompletionCallback):

@@ -30,7 +30,7 @@ from ompy.runtime.world import LonelyWireUp
 from ompy_components.nic.libfabric import library as binding
 from ompy_components.nic.libfabric.declared import ffi
 from ompy_components.nic.libfabric.domain import LibfabricDomain
-from ompy_components.nic.libfabric.infos import what_strangers_do
+from ompy_components.nic.libfabric.infos import EP_DGRAM, EP_RDM, what_strangers_do
 
 from tests.support.fabric_programs import ALL, best
 from tests.support.libfabric_devices import fabric_nic, needs_libfabric
@@ -457,3 +457,16 @@ def test_a_provider_the_user_calls_exposed_is() -> None:
     assert what_strangers_do("TCP;ofi_rxm", ["sockets", "tcp;ofi_rxm"])
     assert not what_strangers_do("tcp;ofi_rxm", ["tcp"])
     assert not what_strangers_do("sockets", [])
+
+
+@needs_libfabric
+def test_infos_are_of_the_endpoints_that_were_asked_for() -> None:
+    """Reliable and without connection, or datagrams; never those that have to be connected."""
+    engine = RealEngine()
+    nic = fabric_nic(RealNetwork(engine, 0, LonelyWireUp()))
+    nic.open()
+    for datagram, kind in ((False, EP_RDM), (True, EP_DGRAM)):
+        found = nic.infos(Hints(Caps.MSG, datagram=datagram))
+        assert {info.native.info.ep_attr.type for info in found} == {kind}
+    nic.close()
+    engine.close()

@@ -145,7 +145,8 @@ TUNING: Final = (
     _number(
         "num_contexts_per_module",
         1,  # reference ofi.md A1
-        "Transmit contexts, of a scalable endpoint where there are several.",
+        "Transmit contexts, of a scalable endpoint where there are several; best as many as "
+        "threads that communicate.",
         "contexts",
         minimum=1,
     ),

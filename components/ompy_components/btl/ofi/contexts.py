@@ -74,6 +74,11 @@ class Contexts:
         return len(self._endpoints)
 
     @property
+    def scalable(self) -> bool:
+        """Whether they are contexts of a scalable endpoint."""
+        return self._whole is not None
+
+    @property
     def name(self) -> bytes:
         """Its address, for peers."""
         return self._whole.name() if self._whole is not None else self.first.name()

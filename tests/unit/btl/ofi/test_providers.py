@@ -49,6 +49,12 @@ def test_the_default_works_on_an_ordinary_host() -> None:
     assert _order(False)[-1] == "shm"
 
 
+def test_the_slow_ones_come_last() -> None:
+    for one_host in (True, False):
+        order = [name for name in _order(one_host) if name != "shm"]
+        assert set(order[-2:]) == {"udp;ofi_rxd", "sockets"}
+
+
 def test_the_stock_list_leaves_nothing_of_it() -> None:
     stock = providers.wishes("", "stock")
     for name in (*ORDINARY, "SOCKETS", "verbs;ofi_rxm"):
