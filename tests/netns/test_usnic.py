@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.proc, pytest.mark.netns]
 
 # five tries, the last of which waits for 1.6 s; and what the agents need to find it out, in ms
 LIMITED = ("--mca", "btl_usnic_retries_max", "4", "--mca", "btl_base_probe_timeout_ms", "0")
-TRIES = (LIMITED, 0.1 + 0.2 + 0.4 + 0.8 + 1.6, "sent 5 times without an answer")
+TRIES = (LIMITED, 0.1 + 0.2 + 0.4 + 0.8 + 1.6, "was tried 5 times without an answer")
 ASKED = "the agents of both hosts did not reach each other"
 PROBES = ((), (100 + PATIENCE_MS) / 1000, ASKED)
 STAY = 0.1  # s; what a packet that was under way may have waited when the cable is cut

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.statistics import Statistics
 
+from tests.support.effort import effort
 from tests.support.scripted_world import plan_of
 
 SECOND = 1_000 * MS
@@ -115,6 +117,54 @@ def test_tries_count_only_while_the_agents_are_not_answered_either() -> None:
     ((at, reason),) = send_into(hole(8000), **tries)
     assert at == FIRST_DOUBT + PATIENCE_MS
     assert REACH in reason
+
+
+def keep_sending(driver: Driver, random: Random) -> None:
+    """Fragments of several sizes, four at a time, until the path is lost."""
+    sizes = (60_000, 30_000, 500)
+    while not driver.errors:
+        if driver.open_fragments < 4:
+            driver.post(1, driver.data(random.choice(sizes)), flags=0)
+        else:
+            driver.wait(lambda: driver.open_fragments < 4, "a completion", 30 * SECOND)
+
+
+@pytest.mark.parametrize("seed", [11, 0, *range(12, 11 + effort(1))])
+@pytest.mark.parametrize("loss", [0, 0.05])
+def test_tries_are_those_of_a_silence(loss: float, seed: int) -> None:
+    """The hole opens in mid-transfer: no probe, no earlier loss and no other packet is a try.
+
+    The peer computes now and then, which is a silence too: it may have begun before the hole.
+    """
+    random = Random(seed)
+    computes = 400 * MS
+    opened = SECOND + random.randrange(500 * MS, 1_000 * MS)
+    found: list[tuple[float, str]] = []
+
+    def program(driver: Driver) -> None:
+        driver.rails(1 - driver.rank)
+        driver.world.meet(driver)
+        driver.idle(SECOND - driver.engine.now())
+        if driver.rank == 0:
+            keep_sending(driver, random)
+            found.extend(((error.time - opened) / MS, error.reason) for error in driver.errors)
+            return
+        peers = Random(seed)
+        while driver.engine.now() < opened:
+            driver.compute(peers.randrange(MS, computes))
+            driver.idle(peers.randrange(10_000, 3 * MS))
+        driver.idle(10 * SECOND)
+
+    rules = [FaultRule("black_hole", since=opened, until=opened + 100 * SECOND)]
+    if loss:
+        rules.append(FaultRule("drop", probability=loss))
+    made, faults = world(*rules, btl_usnic_retries_max=4, btl_base_probe_timeout_ms=0)
+    made.run(program)
+    assert sum(sum(one.delivered) for one in faults)
+    ((at, reason),) = found
+    assert " was tried 5 times without an answer (sent " in reason
+    configured = FIRST_DOUBT * (1 + 2 + 4 + 8 + 16)
+    assert configured - computes / MS - FIRST_DOUBT < at < 2 * configured
 
 
 def test_a_black_hole_of_large_packets_is_no_dead_path() -> None:

@@ -188,7 +188,8 @@ def test_the_longest_outage_and_the_shortest_that_is_too_long() -> None:
     _, near, far = outage(last_try + 1)
     assert (far.got, near.done, near.given_up) == ([], [], [b"through"])
     assert near.machine.failure == (
-        "packet 0 was sent 16 times without an answer, and the path is unknown"
+        "packet 0 was tried 16 times without an answer (sent 16 times, early resends included), "
+        "and the path is unknown"
     )
     assert near.wire.now == limits.patience
 

@@ -187,8 +187,9 @@ class UsnicComponent(BtlComponent):
             "retries_max",
             "int",
             0,
-            "How often a packet is sent again before its path is given up. 0: for as long as the "
-            "peer's process lives, which may compute and say nothing.",
+            "How often the oldest packet is sent again, each time after twice as long, while "
+            "nothing gets through, before its path is given up. 0: for as long as the peer's "
+            "process lives, which may compute and say nothing.",
             level=5,
             unit="attempts",
             minimum=0,

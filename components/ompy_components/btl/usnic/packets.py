@@ -130,7 +130,7 @@ class PacketPool:
         packet = self._free.pop()
         packet.endpoint = packet.fragment = None
         packet.kind, packet.length, packet.offset = FRAG, 0, 0
-        packet.attempts = packet.expired = packet.posted = 0
+        packet.attempts = packet.posted = 0
         packet.retired = packet.early = False
         return packet
 

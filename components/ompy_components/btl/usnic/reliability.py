@@ -30,8 +30,8 @@ taken before makes it due now, as the ACK must have been lost. Any packet to the
 
 End. A rank that computes answers nothing and is well, so silence alone ends nothing: while the
 oldest segment waits in vain the path is in doubt, and the owner finds out what is known of it.
-Where the tries are limited, a segment that has been posted too often ends the connection only when
-nobody knows that the path is alive.
+Where the tries are limited, too many stays of the oldest segment, while nothing at all gets
+through, end the connection, but only when nobody knows that the path is alive.
 
 Source: seed usnic (reliability); reference usnic.md 9 to 11. Ours: back-off,
 limit, the rule about bursts, the age a segment must have before an ACK resends it. RFC 6298 (how
@@ -129,6 +129,7 @@ class Reliability:
             else Unlimited(limits.window - 1)
         )
         self._backoff = 0  # timers that ran out since a segment got through at its first try
+        self._tries = 0  # stays of the oldest segment that were over since anything got through
         self._duplicates = 0  # ACKs of one number: packets behind the missing one that arrived
         self._rtt = 0  # ns, smoothed; 0 before the first sample
         self._rtt_spread = 0  # ns, smoothed
@@ -272,6 +273,8 @@ class Reliability:
             self._leave(segment)
             segment.become(SegmentEvent.ACKED)
         fresh += self._hold(bits, now) if bits else 0
+        if done or fresh:
+            self._tries = 0
         if fresh:
             self._allowance.acked(fresh, under_way)
         if self._selective:
@@ -450,15 +453,24 @@ class Reliability:
         for segment in evicted:
             self._deliveries.left(segment)
             segment.room = NO_ROOM
-            self._backoff += segment.sequence == after(self.acked)
             self._again(segment, SegmentEvent.EVICTED)
             self._allowance.expired(segment.sequence, self.next_sequence)
             self._statistics.num_timeout_retrans += 1
-            segment.expired += 1
-            retries_max = self.limits.retries_max
-            if retries_max and segment.expired > retries_max and not self.failure:
-                self._doubt(segment)
+            if segment.sequence == after(self.acked):
+                self._in_vain(segment)
         self._probe(now)
+
+    def _in_vain(self, segment: SendSegment) -> None:
+        """The oldest segment has stayed without any news: that is a try.
+
+        Only the oldest one's stays double in step with the tries. Another may be sent again before
+        the oldest has waited in vain at all, and be one try ahead: the last one, the longest.
+        """
+        self._backoff += 1
+        self._tries += 1
+        retries_max = self.limits.retries_max
+        if retries_max and self._tries > retries_max and not self.failure:
+            self._doubt(segment)
 
     def _doubt(self, segment: SendSegment) -> None:
         verdict = self._verdict()
@@ -466,8 +478,8 @@ class Reliability:
             self._statistics.num_silent_extensions += 1
             return
         self.failure = (
-            f"packet {segment.sequence} was sent {segment.attempts} times without an answer, and "
-            f"the path is {verdict.value}"
+            f"packet {segment.sequence} was tried {self._tries} times without an answer (sent "
+            f"{segment.attempts} times, early resends included), and the path is {verdict.value}"
         )
 
     def deadline(self) -> int | None:

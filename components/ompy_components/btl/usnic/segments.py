@@ -26,7 +26,6 @@ class SendSegment:
         sequence: number it was sent with; means something from its first posting on.
         room: in the hotel, or `NO_ROOM`.
         attempts: how often it has been posted.
-        expired: how often its stay in the hotel was over.
         early: it is sent again before that.
         until: when its stay is over.
         posted_at: when it was posted last, ns.
@@ -37,7 +36,6 @@ class SendSegment:
         "attempts",
         "connection",
         "early",
-        "expired",
         "posted_at",
         "room",
         "sequence",
@@ -50,7 +48,6 @@ class SendSegment:
         self.sequence = 0
         self.room = NO_ROOM
         self.attempts = 0
-        self.expired = 0
         self.early = False
         self.until = 0
         self.posted_at = 0

@@ -400,13 +400,15 @@ def test_a_probe_finds_out_what_became_of_the_last_packets() -> None:
         times.append((at - now) // MS)
         now = at
     assert times == 8 * [3] + [6, 12, 24], "a round trip and what it may take longer, doubled"
-    assert others[0].expired == 0, "these are no tries"
+    assert only._tries == 0, "these are none"
     at = only.deadline()
     assert at is not None
     only.expire(at)
     assert at == 102 * MS
-    assert [segment.expired for segment in others] == [1, 1, 1], "their stays, as if no probe was"
+    assert list(resends) == others, "their stays are over, as if no probe was"
+    assert only._tries == 1
     assert only.acknowledge(3, at + MS) == others
+    assert only._tries == 0
     only.check()
 
 
