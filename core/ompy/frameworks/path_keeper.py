@@ -151,8 +151,9 @@ class KeptPath:
         for _ in range(2):  # once more when the old generation is out of the way
             acts = self.life.word(number, stage, now())
             self._do(acts, payload)
-            if not any(act.what is Do.FAIL for act in acts) or self.life.life is Life.DRAINING:
-                taken = any(act.what is Do.TAKE for act in acts)
+            taken = any(act.what is Do.TAKE for act in acts)
+            stopped = any(act.what in (Do.FAIL, Do.DROP) for act in acts)
+            if taken or not stopped or self.life.life is Life.DRAINING:
                 break
         return taken
 

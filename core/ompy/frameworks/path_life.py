@@ -188,8 +188,9 @@ TABLE: Final[Mapping[tuple[Life, Kind], tuple[Life, ...]]] = {
     (_L.HOLDING, _K.NEWER): (_L.HOLDING, _L.AGREEING, _L.WORKING),
     **{
         (life, _K.NEWER): (_L.AGREEING, _L.WORKING)  # the latter by a connection
-        for life in (_L.FRESH, *TRYING, _L.ASKING, _L.WAITING, _L.PAUSING)
+        for life in (_L.FRESH, _L.ASKING, _L.WAITING, _L.PAUSING)
     },
+    **{(life, _K.NEWER): (_L.DRAINING, _L.WORKING) for life in TRYING},
     **{(life, _K.NEWER): (_L.DRAINING,) for life in IN_USE},
     (_L.OPENING, _K.ASKED): (_L.AGREEING, _L.WORKING, _L.OPENING),
     **_stays(_K.ASKED, _L.AGREEING, *IN_USE),
@@ -313,7 +314,7 @@ class PathLife:
     def word(self, number: int, stage: Stage, now: int) -> list[Act]:
         """The peer says where it is.
 
-        After FAIL and DROP the caller may tell it again: what it asks for may then be possible.
+        After FAIL or DROP, drained, it may be told again: what it asks for may then be possible.
         """
         if self._opening.connects:
             kind = self._connection(number, stage)
@@ -328,6 +329,8 @@ class PathLife:
             return self._refuse()
         if self._opening.connects:
             return self._up() if kind is Kind.ANSWERED else self._taken(number)
+        if kind is Kind.NEWER and self.life in TRYING:
+            return self._overtaken()
         if kind is Kind.NEWER:
             return [*self._open(now, number, Life.AGREEING), *self._learn(), Act(Do.SAY)]
         return self._agree(kind, stage, now)
@@ -400,9 +403,8 @@ class PathLife:
     def _open(self, now: int, number: int, life: Life = Life.OPENING) -> list[Act]:
         """Be in a generation where this end has not been."""
         assert number > self._used, "a generation is never used again"
+        assert self.life not in TRYING, "an attempt is drained before the next one"
         acts = self._unask()
-        if self.life in TRYING:
-            acts.append(Act(Do.DROP, "the peer has moved on"))
         self.number, self.life = number, life
         self._proposed = max(self._proposed, number)
         self._learned = self._alive = False
@@ -436,6 +438,16 @@ class PathLife:
         self.tries = 0
         self._held = self._damping.broke(now)
         return [*acts, Act(Do.FAIL, reason, not told, trying)]
+
+    def _overtaken(self) -> list[Act]:
+        """The peer has given up a generation that was not agreed on: first get rid of it here.
+
+        What it made may have taken the peer's data already, so it is not dropped in one step.
+        """
+        acts = self._unask()
+        self.life, self.due = Life.DRAINING, None
+        self.tries = max(self.tries, 1)  # then a pause, in which the peer's word counts
+        return [*acts, Act(Do.DROP, "the peer has moved on")]
 
     def _drained(self, now: int) -> None:
         if self._ended or self.parting:

@@ -8,6 +8,7 @@ import pytest
 from ompy.conformance.driver import SECOND, Driver
 from ompy.conformance.fragment import Fragment
 from ompy.frameworks.btl import ERROR_NONFATAL
+from ompy.frameworks.path_life import Life
 from ompy.net.faults import Drop, Fault
 from ompy_components.btl.openib.failover import Failover
 from ompy_components.btl.openib.headers import EP_BROKEN, EP_EAGER_RDMA_ERROR
@@ -64,6 +65,33 @@ def test_a_peer_that_computes_is_waited_for() -> None:
         assert not errors.told
 
     world().run(program)
+
+
+def test_a_peer_that_begins_anew_before_it_is_agreed() -> None:
+    """World 748 of the sim sweep: what was made for the first attempt is given back before."""
+    seen = []
+
+    def program(driver: Driver) -> None:
+        errors = Errors(driver)
+        driver.rails(driver.peers[0])
+        (endpoint,) = openib(driver).endpoints.values()
+        if driver.rank == 0:
+            driver.post(driver.peers[0], driver.data(100))
+            endpoint.path.broke("its first attempt has failed")
+            driver.wait(lambda: bool(errors.mended), "a second attempt", 5 * SECOND)
+            driver.send(driver.peers[0], driver.data(200))
+        else:
+            driver.wait(lambda: endpoint.path.life.life is Life.AGREEING, "a HELLO")
+            seen.append(endpoint.path.life.number)
+            driver.wait(lambda: endpoint.path.life.number == 2, "another one", 5 * SECOND)
+        driver.wait(lambda: endpoint.path.up, "the connection", 5 * SECOND)
+        driver.wait(lambda: not driver.open_fragments, "completions")
+        driver.world.meet(driver)
+        assert endpoint.path.life.number == 2
+        delivered(driver)
+
+    world(rails=RAILS[:1]).run(program)  # nor is there a rail to tell of the first one
+    assert seen == [1], "the other end was in the first attempt"
 
 
 # -- queues
