@@ -329,10 +329,8 @@ class PathLife:
             return self._refuse()
         if self._opening.connects:
             return self._up() if kind is Kind.ANSWERED else self._taken(number)
-        if kind is Kind.NEWER and self.life in TRYING:
-            return self._overtaken()
         if kind is Kind.NEWER:
-            return [*self._open(now, number, Life.AGREEING), *self._learn(), Act(Do.SAY)]
+            return self._follow(number, now)
         return self._agree(kind, stage, now)
 
     def data(self, now: int) -> list[Act]:
@@ -369,6 +367,18 @@ class PathLife:
         if number < self.number or self.life in DOWN or self.life is Life.FRESH:
             return None
         return Kind.ASKED if stage is Stage.OPENING else Kind.ANSWERED
+
+    def _follow(self, number: int, now: int) -> list[Act]:
+        """The peer is in a later generation: go there, or first get rid of the one not agreed on.
+
+        What was made for that may have taken the peer's data already, so it is drained as others.
+        """
+        if self.life not in TRYING:
+            return [*self._open(now, number, Life.AGREEING), *self._learn(), Act(Do.SAY)]
+        acts = self._unask()
+        self.life, self.due = Life.DRAINING, None
+        self.tries = max(self.tries, 1)  # then a pause, in which the peer's word counts
+        return [*acts, Act(Do.DROP, "the peer has moved on")]
 
     def _agree(self, kind: Kind, stage: Stage, now: int) -> list[Act]:
         """The peer is in the same generation."""
@@ -438,16 +448,6 @@ class PathLife:
         self.tries = 0
         self._held = self._damping.broke(now)
         return [*acts, Act(Do.FAIL, reason, not told, trying)]
-
-    def _overtaken(self) -> list[Act]:
-        """The peer has given up a generation that was not agreed on: first get rid of it here.
-
-        What it made may have taken the peer's data already, so it is not dropped in one step.
-        """
-        acts = self._unask()
-        self.life, self.due = Life.DRAINING, None
-        self.tries = max(self.tries, 1)  # then a pause, in which the peer's word counts
-        return [*acts, Act(Do.DROP, "the peer has moved on")]
 
     def _drained(self, now: int) -> None:
         if self._ended or self.parting:
