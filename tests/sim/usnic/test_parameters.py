@@ -55,7 +55,6 @@ def test_every_parameter_of_the_original_is_taken() -> None:
     assert idle == {
         "av_eq_num",
         "mpool_hints",
-        "pack_lazy_threshold",
         "rcache",
         "want_numa_device_assignment",
     }

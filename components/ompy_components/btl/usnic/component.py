@@ -10,6 +10,7 @@ from ompy.frameworks.btl import (
     PUT,
     RDMA_COMPLETION,
     SEND,
+    SEND_INPLACE,
     BtlComponent,
     BtlModule,
 )
@@ -45,14 +46,6 @@ WITHOUT_MEANING: Final = (
         "an emulated NIC is worked by the rank's own processor, so none is farther than another.",
     ),
     _taken(
-        "pack_lazy_threshold",
-        "int",
-        16_384,
-        "what is sent is packed when its descriptor is made, whatever its size.",
-        unit="bytes",
-        minimum=-1,
-    ),
-    _taken(
         "av_eq_num",
         "int",
         1024,
@@ -82,7 +75,7 @@ class UsnicComponent(BtlComponent):
             max_send_size=EAGER_ALONE,
             latency=2,
             bandwidth=0,
-            flags=SEND | PUT | RDMA_COMPLETION,
+            flags=SEND | SEND_INPLACE | PUT | RDMA_COMPLETION,
             rdma_pipeline_send_length=EAGER_ALONE,
             rdma_pipeline_frag_size=EAGER_ALONE,
             min_rdma_pipeline_size=0,
@@ -148,6 +141,17 @@ class UsnicComponent(BtlComponent):
             unit="port",
             minimum=0,
             maximum=65_534,
+        ),
+        Parameter(
+            "pack_lazy_threshold",
+            "int",
+            16_384,  # reference usnic.md 17
+            "Bytes of a fragment of more than one packet from which on payload that is not "
+            "contiguous is packed when its packets are sent; shorter ones are packed at once. "
+            "-1: all are.",
+            level=5,
+            unit="bytes",
+            minimum=-1,
         ),
         Parameter(
             "priority_limit",

@@ -26,6 +26,7 @@ def options(values: Values, channels: tuple[Channel, Channel], flags: int) -> Op
         max_tiny=min(priority.max_message - FRAG_PAYLOAD, max_frag),
         max_frag=max_frag,
         max_chunk=data.max_message - CHUNK_PAYLOAD,
+        lazy_from=values.pack_lazy_threshold,
         resends_max=values.max_resends_per_iteration,
         data_only=values.all_data_on_data_channel,
         ack_rounds=values.ack_iteration_delay,

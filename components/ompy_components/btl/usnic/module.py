@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy import outputs
+from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -19,6 +20,7 @@ from ompy.frameworks.btl import (
     QUEUED,
     RDMA_COMPLETION,
     SEND,
+    SEND_INPLACE,
     UNREACHABLE,
     BtlModule,
     CompletionCallback,
@@ -33,7 +35,7 @@ from ompy.frameworks.registration import HANDLE_SIZE, identity_of
 from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
 
-from ompy_components.btl.usnic import configuration, interfaces, modex
+from ompy_components.btl.usnic import configuration, interfaces, modex, prepare
 from ompy_components.btl.usnic.channel import DATA
 from ompy_components.btl.usnic.component import EAGER_ALONE
 from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
 # what a module can do, of which the parameter takes some
-ABILITIES: Final = SEND | PUT | RDMA_COMPLETION | FAILOVER_SUPPORT
+ABILITIES: Final = SEND | SEND_INPLACE | PUT | RDMA_COMPLETION | FAILOVER_SUPPORT
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its farewells
 # ns; arbitrary: where packets were lost; 50 farewells of which one gets through even at 70 % loss
 LINGER_LOSSY: Final = 5 * LINGER
@@ -112,6 +114,8 @@ class UsnicModule(BtlModule):
         data = self._channels[DATA]
         options = configuration.options(values, self._channels, self.flags)
         self._max_frag = options.max_frag
+        self._max_chunk = options.max_chunk
+        self._lazy_from = options.lazy_from
         self._send_depth = data.credits
         pool = PacketPool(nic.domain(), data.max_message, max(16, data.credits // 8))
         self.sending = SendEngine(
@@ -249,13 +253,35 @@ class UsnicModule(BtlModule):
         fragment = packet.fragment = Fragment(segment, flags, order, packet)
         return fragment
 
+    def prepare_src(
+        self,
+        endpoint: Endpoint,
+        convertor: Convertor,
+        offset: int,
+        order: int,
+        reserve: int,
+        size: int,
+        flags: int,
+    ) -> Descriptor | None:
+        """Refer to contiguous payload in place; other payload is packed now or when it is sent."""
+        if not self.has_room(endpoint):
+            return None
+        size = max(0, min(size, convertor.size - offset, self.max_send_size - reserve))
+        span = prepare.Span(convertor, offset, size)
+        pool = self.sending.pool
+        if reserve + size <= self._max_frag:
+            return prepare.small(pool, span, order, reserve, flags)
+        return prepare.large(pool, span, order, reserve, flags, self._max_chunk, self._lazy_from)
+
     def free(self, descriptor: Descriptor) -> None:
         """Give a fragment back; one that was sent takes care of itself."""
         assert isinstance(descriptor, Fragment)
-        packet = descriptor.packet
-        if packet is not None and not descriptor.accepted:
-            descriptor.packet = None
+        if descriptor.accepted:
+            return
+        for packet in descriptor.unsent:
             self.sending.pool.give_back(packet)
+        descriptor.packet = descriptor.filled = None
+        descriptor.let_go()
 
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send at once if that can be done, else when its turn comes."""
@@ -265,6 +291,7 @@ class UsnicModule(BtlModule):
             return UNREACHABLE
         descriptor.tag = tag
         descriptor.accepted = True
+        descriptor.collapse()
         self.statistics.pml_module_sends += 1
         # what the device has said unasked is dealt with in `poll`, where paths are failed in order;
         # one that is gone may have said so before this path was made

@@ -1,16 +1,22 @@
 """What is sent: fragments of the PML, and the packets they go in.
 
 A small fragment fits one packet and owns it: the PML writes where the packet's payload will be, in
-registered memory. A large one has its bytes in memory of its own; each chunk of it takes a
-packet when it is sent, and gives it back when that is acknowledged and off the send queue.
+registered memory. A large one has its bytes elsewhere; each chunk of it takes a packet when it is
+sent, and gives it back when that is acknowledged and off the send queue.
 
-Source: seed usnic (nomenclature, fragment sending).
+What the PML has to send lies in one or two pieces: `segment`, and the user's memory behind it, as
+a view (`payload`) or, where it is not contiguous, as a convertor. Either is read once, when the
+packet is filled: what is sent again is sent from the packet.
+
+Source: seed usnic (nomenclature, fragment sending, send dataflow).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import Descriptor
 from ompy.frameworks.nic.datagram import Domain, Registration
 
@@ -68,6 +74,9 @@ class Fragment(Descriptor):
     Attributes:
         size: bytes of it.
         packet: of a small one; None of a large one.
+        filled: packets of a large one whose bytes are in them already, before they are sent.
+        convertor: what is packed behind `segment` when packets are filled; None for nothing.
+        origin: byte of the convertor's message at which that begins.
         number: its id among the large ones to this peer; 0 before its first chunk.
         cut: bytes that are in packets already.
         unacknowledged: bytes the peer has not acknowledged, or packets if it has no bytes.
@@ -79,8 +88,11 @@ class Fragment(Descriptor):
 
     __slots__ = (
         "accepted",
+        "convertor",
         "cut",
+        "filled",
         "number",
+        "origin",
         "packet",
         "place",
         "put_address",
@@ -92,6 +104,9 @@ class Fragment(Descriptor):
     def __init__(self, segment: memoryview, flags: int, order: int, packet: Packet | None) -> None:
         super().__init__(segment, flags, order)
         self.packet = packet
+        self.filled: deque[Packet] | None = None
+        self.convertor: Convertor | None = None
+        self.origin = 0
         self.size = len(segment)
         self.number = 0
         self.cut = 0
@@ -100,6 +115,56 @@ class Fragment(Descriptor):
         self.place = 0
         self.accepted = False
         self.told = False
+
+    def lengthen(self, size: int) -> None:
+        """Bytes of the user's memory follow `segment`."""
+        self.size += size
+        self.unacknowledged = self.size
+        self.payload_size = size
+
+    def fill(self, start: int, target: memoryview) -> None:
+        """Copy its bytes from `start` on into a packet, until that is full."""
+        own = self.segment[start : start + len(target)]
+        done = len(own)
+        target[:done] = own
+        if done == len(target):
+            return
+        begin, rest = start + done - len(self.segment), target[done:]
+        if self.payload is not None:
+            rest[:] = self.payload[begin : begin + len(rest)]
+        else:
+            assert self.convertor is not None, "it is as long as its parts"
+            self.convertor.pack(self.origin + begin, rest)
+
+    def collapse(self) -> None:
+        """Copy the user's memory into the packet of a small one: now it is in one piece."""
+        packet, payload = self.packet, self.payload
+        if packet is not None and payload is not None:
+            whole = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + self.size]
+            whole[len(self.segment) :] = payload
+            self.segment, self.payload = whole, None
+
+    def secure(self) -> None:
+        """Have its bytes in memory of its own, as its packets and the user's memory may change."""
+        if self.convertor is not None:
+            self.payload = memoryview(bytearray(self.payload_size))
+            self.convertor.pack(self.origin, self.payload)
+            self.convertor = None
+        elif self.payload is not None:
+            self.payload = memoryview(bytearray(self.payload))
+        if self.filled is not None or self.packet is not None:
+            self.segment = memoryview(bytearray(self.segment))
+
+    @property
+    def unsent(self) -> list[Packet]:
+        """Its packets that have never been sent."""
+        if self.packet is not None:
+            return [self.packet]
+        return list(self.filled or ())
+
+    def let_go(self) -> None:
+        """Nobody reads the user's memory any more."""
+        self.payload = self.convertor = None
 
 
 class PacketPool:

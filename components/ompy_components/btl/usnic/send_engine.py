@@ -49,6 +49,8 @@ class Options(NamedTuple):
         max_tiny: bytes of a fragment that is tiny at most.
         max_frag: bytes of a small fragment at most.
         max_chunk: bytes of a chunk at most.
+        lazy_from: bytes of a large fragment's payload from which on what is in pieces is packed
+            when it is sent, not before; -1 for never.
         resends_max: packets sent again in one go.
         data_only: fragments never use the priority channel.
         ack_rounds: rounds of progress an ACK waits at most; 0: for its time.
@@ -58,6 +60,7 @@ class Options(NamedTuple):
     max_tiny: int
     max_frag: int
     max_chunk: int
+    lazy_from: int
     resends_max: int
     data_only: bool
     ack_rounds: int
@@ -213,11 +216,15 @@ class SendEngine:
     def _send_chunk(self, endpoint: UsnicEndpoint, fragment: Fragment, now: int) -> None:
         if not fragment.number:
             fragment.number = endpoint.next_number()
-        packet = self.pool.take()
-        packet.kind, packet.fragment, packet.offset = CHUNK, fragment, fragment.cut
-        packet.length = min(self._options.max_chunk, fragment.size - fragment.cut)
-        piece = fragment.segment[fragment.cut : fragment.cut + packet.length]
-        packet.buffer[CHUNK_PAYLOAD : CHUNK_PAYLOAD + packet.length] = piece
+        if fragment.filled:
+            packet = fragment.filled.popleft()
+        else:
+            packet = self.pool.take()
+            packet.kind, packet.fragment, packet.offset = CHUNK, fragment, fragment.cut
+            packet.length = min(self._options.max_chunk, fragment.size - fragment.cut)
+            fragment.fill(
+                fragment.cut, packet.buffer[CHUNK_PAYLOAD : CHUNK_PAYLOAD + packet.length]
+            )
         fragment.cut += packet.length
         whole = fragment.cut == fragment.size
         if whole:
@@ -395,9 +402,12 @@ class SendEngine:
         if fragment.told:
             return
         fragment.told = True
+        if not status:
+            fragment.let_go()  # the user may do with it what he likes from the callback on
         if fragment.callback is not None:
             self._statistics.pml_send_callbacks += 1
             fragment.callback.completed(endpoint.module, endpoint, fragment, status)
+        fragment.let_go()
 
     def abandon(self, endpoint: UsnicEndpoint) -> list[Fragment]:
         """Forget everything that is under way to a peer.
@@ -409,14 +419,21 @@ class SendEngine:
             endpoint.ready = False
             self._ready.remove(endpoint)
         fragments: dict[Fragment, None] = {}
+        packets: list[Packet] = []
         for packet in endpoint.reliability.flush():
             assert isinstance(packet, Packet)
-            fragments[self.retire(packet)] = None
+            assert packet.fragment is not None, "a packet carries something"
+            fragments[packet.fragment] = None
+            packets.append(packet)
         while endpoint.queue:
             fragment = endpoint.queue.popleft()
             fragments[fragment] = None
-            if fragment.packet is not None:
-                self.retire(fragment.packet)
+            packets += fragment.unsent
         fragments.update(dict.fromkeys(endpoint.asked.values()))
         endpoint.asked.clear()
-        return [fragment for fragment in fragments if not fragment.told]
+        lost = [fragment for fragment in fragments if not fragment.told]
+        for fragment in lost:
+            fragment.secure()  # before its packets are free: who hears of the first loss may send
+        for packet in packets:
+            self.retire(packet)
+        return lost
