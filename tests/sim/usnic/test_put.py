@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from ompy.conformance.driver import Driver
 from ompy.conformance.remote_memory import Mover
-from ompy.frameworks.btl import BAD_PARAM, NOT_AVAILABLE, QUEUED, UNREACHABLE
+from ompy.frameworks.btl import (
+    BAD_PARAM,
+    NO_ORDER,
+    NOT_AVAILABLE,
+    QUEUED,
+    UNREACHABLE,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+)
 
 from tests.sim.usnic.test_module import MS, SECOND, lossy, usnic, world
 from tests.support.effort import effort
@@ -48,6 +60,35 @@ def test_every_byte_once_and_in_its_place(rate: float, seed: int) -> None:
         assert module.statistics.num_resends or not rate
 
     world(seed=seed, plan=lossy(rate) if rate else lambda _: ()).run(program)
+
+
+def test_the_user_resizes_what_was_put() -> None:
+    """A put that is complete holds nothing of his memory, acknowledged or not."""
+
+    class Done(CompletionCallback):
+        statuses: ClassVar[list[int]] = []
+
+        def completed(
+            self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+        ) -> None:
+            self.statuses.append(status)
+
+    def program(driver: Driver) -> None:
+        _, theirs = movers(driver)
+        module, endpoint = driver.rails(driver.peers[0])[0]
+        if driver.rank == 0:
+            local, done = bytearray(b"all of it" * 2000), Done()
+            key = bytes(theirs.key)
+            assert module.put(
+                endpoint, memoryview(local), 0, None, key, 0, NO_ORDER, done, None
+            ) == QUEUED  # fmt: skip
+            driver.wait(lambda: bool(done.statuses), "the put")
+            local.extend(b"and more")
+            assert done.statuses == [0]
+            assert theirs.exposed[:18_000] == local[:18_000]
+        driver.world.meet(driver)
+
+    world().run(program)
 
 
 def test_what_is_refused_touches_nothing_and_costs_no_path() -> None:

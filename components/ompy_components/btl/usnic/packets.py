@@ -202,6 +202,7 @@ class PacketPool:
     def give_back(self, packet: Packet) -> None:
         """A packet that is neither kept nor posted."""
         self.out -= 1
+        packet.fragment = None  # which may refer to the user's memory
         self._free.append(packet)
 
     def close(self) -> None:

@@ -38,6 +38,7 @@ from ompy_components.btl.usnic.seal import Seal
 from ompy_components.btl.usnic.segments import ResendList
 from ompy_components.btl.usnic.statistics import Statistics
 
+NOTHING: Final = memoryview(b"")
 NEVER: Final = 1 << 62  # ns; arbitrary: after the end of all clocks
 CREDITS_KEPT: Final = 1  # reference usnic.md 8: one credit of a channel is never used
 
@@ -408,6 +409,8 @@ class SendEngine:
             self._statistics.pml_send_callbacks += 1
             fragment.callback.completed(endpoint.module, endpoint, fragment, status)
         fragment.let_go()
+        if fragment.put_address:  # the user's; packets that are not acknowledged refer to it still
+            fragment.segment = NOTHING
 
     def abandon(self, endpoint: UsnicEndpoint) -> list[Fragment]:
         """Forget everything that is under way to a peer.
