@@ -16,6 +16,7 @@ from ompy.frameworks.conduit import Conduit, ThreadMode
 from ompy.frameworks.context import RankContext
 from ompy.gasnet import Gasnet
 from ompy.mca.registry import Registry
+from ompy.net.virtual import Rail
 from ompy.runtime.conduit_selection import select_conduit
 from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.virtual import VirtualJob
@@ -123,7 +124,7 @@ def run(
 ) -> list[Any]:
     """Run a program on all ranks, or one on each; their results."""
     job = world(under, ranks, seed=seed, **settings)
-    return job.run(_each(programs, ranks))
+    return job.run(each_rank(programs, ranks))
 
 
 def traced(
@@ -136,17 +137,31 @@ def traced(
 ) -> list[Event]:
     """The same, traced: the events of all ranks, in order."""
     job = world(under, ranks, seed=seed, **settings)
-    job.run(_each(programs, ranks), trace=True)
+    job.run(each_rank(programs, ranks), trace=True)
     return job.events()
 
 
-def _each(programs: Program | Sequence[Program], ranks: int) -> list[Any]:
+def each_rank(programs: Program | Sequence[Program], ranks: int) -> list[Any]:
+    """What a job of `world` runs for a program on all ranks, or one on each."""
     each = list(programs) if isinstance(programs, Sequence) else [programs] * ranks
     return [partial(_run, program) for program in each]
 
 
 def world(under: Under, ranks: int, *, seed: int = 0, **settings: object) -> VirtualJob:
     """A job whose ranks have GASNet and nothing else."""
+    hosts = [rank % under.hosts for rank in range(ranks)]
+    return world_of(under, hosts, seed=seed, **settings)
+
+
+def world_of(
+    under: Under,
+    hosts: Sequence[int],
+    *,
+    seed: int = 0,
+    rails: Sequence[Rail] = (Rail("rail0"),),
+    **settings: object,
+) -> VirtualJob:
+    """The same, of ranks on these hosts."""
     chosen = {**under.settings, **settings}
     make: Any
     if under.name == "loopback":
@@ -162,8 +177,7 @@ def world(under: Under, ranks: int, *, seed: int = 0, **settings: object) -> Vir
     def bring_up(context: RankContext, _registry: Registry) -> _Rank:
         return _Rank(partial(make, context))
 
-    hosts = [rank % under.hosts for rank in range(ranks)]
-    return VirtualJob(ranks, parts, seed=seed, hosts=hosts, bring_up=bring_up)
+    return VirtualJob(len(hosts), parts, seed=seed, hosts=hosts, rails=rails, bring_up=bring_up)
 
 
 def _selected(parts: Registry, context: RankContext, mode: ThreadMode) -> Conduit:
