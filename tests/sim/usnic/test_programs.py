@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ompy.engine.lock import COMPILED
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import both
@@ -23,3 +24,9 @@ def test_virtual(program: str, seed: int) -> None:
 @pytest.mark.parametrize("program", ALL if THOROUGH else QUICK)
 def test_real(program: str) -> None:
     both("real", 3, f"{PROGRAMS}:{program}", btl=BTL)
+
+
+@pytest.mark.proc
+@pytest.mark.skipif(COMPILED, reason="the compiled lock does not say whose it is")
+def test_threads_are_in_usnic_under_the_ranks_lock() -> None:
+    both("real", 2, "tests.support.locked_usnic:under_the_lock", btl=BTL)

@@ -15,7 +15,7 @@ from ompy_components.btl.usnic.limits import Limits
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.reliability import PathVerdict, Reliability
 from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
-from ompy_components.btl.usnic.segments import ResendList, SendSegment
+from ompy_components.btl.usnic.segments import NO_ROOM, ResendList, SendSegment
 from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, slot
 from ompy_components.btl.usnic.states import TABLE, SegmentEvent, SegmentState, WrongState, follow
 from ompy_components.btl.usnic.statistics import Statistics
@@ -207,6 +207,40 @@ def test_an_ack_about_a_gap_is_told_three_times() -> None:
     made.receive(3, now)
     assert made.take_whole_ack(9, now) == (5, b"")
     assert not made.ack_needed
+
+
+def test_when_an_ack_is_due() -> None:
+    """50 us after what is new, or when one is due already; at once for what was here before."""
+    made = machine(ResendList(), 0, selective=False)
+    assert made.receive(0, 1_000) is Arrival.NEW
+    assert (made.ack_needed, made.ack_at, made.deadline()) == (True, 51_000, 51_000)
+    made.receive(1, 20_000)
+    assert made.ack_at == 51_000
+    assert made.take_whole_ack(9, 51_000) == (1, b"")
+    assert not made.ack_needed
+    made.receive(3, 100_000)
+    assert made.ack_at == 150_000
+    assert made.receive(1, 120_000) is Arrival.LOW
+    assert made.ack_at == 120_000
+    assert made.take_ack() == 1, "3 is here, 2 is not"
+    assert not made.ack_needed
+    assert made.receive(3, 130_000) is Arrival.DUPLICATE
+    assert (made.ack_needed, made.ack_at) == (True, 130_000)
+
+
+def test_a_second_ack_of_one_number_resends_what_is_behind_it_once() -> None:
+    made, resends, segments = posted(3, selective=False)
+    assert made.acknowledge(0, 10 * MS) == []
+    assert list(resends) == [segments[0]]
+    assert segments[0].room == NO_ROOM, "its timer has stopped"
+    assert made.acknowledge(0, 11 * MS) == []
+    assert list(resends) == [segments[0]]
+    assert made._statistics.num_fast_retrans == 1
+    assert made.acknowledge(SPACE - 1, 12 * MS) == [], "an old one says nothing"
+    assert made._statistics.num_old_dup_acks == 1
+    made.repost(segments[0], 12 * MS)
+    assert segments[0].room != NO_ROOM
+    made.check()
 
 
 @pytest.mark.parametrize("limits", [{"selective": False}, {"congestion_control": False}])
