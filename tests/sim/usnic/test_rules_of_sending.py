@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from ompy.conformance.driver import Driver
-from ompy.frameworks.btl import BTL_OWNERSHIP, COMPLETED, NO_ORDER, QUEUED
+from ompy.frameworks.btl import BTL_OWNERSHIP, COMPLETED, NO_ORDER, QUEUED, UNREACHABLE
 from ompy.frameworks.registration import identity_of
 from ompy.net.faults import BlackHole, Fault
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
@@ -16,6 +16,7 @@ from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import CHUNK, FRAG, HEADER_SIZE, SEAL_SIZE
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.packets import Packet
+from ompy_components.btl.usnic.states import SegmentState
 
 from tests.sim.usnic.test_module import MS, SECOND, TINY, usnic, world
 from tests.sim.usnic.test_put import movers
@@ -255,10 +256,61 @@ def test_an_endpoint_with_a_full_window_waits() -> None:
     world().run(sender(work))
 
 
-def test_resends_of_tiny_fragments_leave_the_priority_channel_alone() -> None:
-    def plan(driver: Driver) -> Sequence[Fault]:
-        return [BlackHole(driver.engine, driver.world.counter, gives_up=SECOND)]
+def holed(driver: Driver) -> Sequence[Fault]:
+    """A hole that the program opens."""
+    return [BlackHole(driver.engine, driver.world.counter, gives_up=SECOND)]
 
+
+def test_the_states_of_a_segment() -> None:
+    """Its timer runs in one of them only."""
+
+    def work(driver: Driver) -> None:
+        module, endpoint = path(driver)
+        (hole,) = driver.faults
+        assert isinstance(hole, BlackHole)
+        made = module.alloc(endpoint, NO_ORDER, SMALL, BTL_OWNERSHIP)
+        assert made is not None
+        packet = made.packet  # type: ignore[attr-defined]
+        found = [packet.state]
+        module.free(made)
+        hole.open()
+        driver.post(1, driver.data(SMALL))  # in the packet that is free again
+        found.append(packet.state)
+        progress(driver)
+        found.append(packet.state)
+        assert list(endpoint.reliability.hotel._guests).count(packet) == 1
+        driver.idle(MS)  # it is off the send queue
+        driver.compute(150 * MS)
+        endpoint.reliability.expire(driver.engine.now())
+        found.append(packet.state)
+        assert list(module.sending.resends) == [packet]
+        assert packet not in endpoint.reliability.hotel._guests
+        hole.close()
+        progress(driver)
+        found.append(packet.state)
+        driver.wait(lambda: not endpoint.reliability.outstanding, "the ACK")
+        found.append(packet.state)
+        free, to_send, in_hotel, to_resend, *_ = SegmentState
+        assert found == [free, to_send, in_hotel, to_resend, in_hotel, free]
+
+    world(plan=holed).run(sender(work))
+
+
+def test_segments_that_wait_when_the_path_fails_are_free() -> None:
+    def program(driver: Driver) -> None:
+        if driver.rank == 0:
+            module, endpoint = path(driver)
+            fragments = [driver.post(1, driver.data(SMALL)) for _ in range(3)]
+            packets = [one.packet for one in endpoint.queue]
+            module.fail(endpoint, "it is a test")
+            assert [packet.state for packet in packets if packet] == 3 * [SegmentState.FREE]
+            assert module.sending.pool.out == 0
+            assert [one.completions[0][1] for one in fragments if one] == 3 * [UNREACHABLE]
+
+    world().run(program)
+
+
+def test_resends_of_tiny_fragments_leave_the_priority_channel_alone() -> None:
     def work(driver: Driver) -> None:
         module, endpoint = path(driver)
         (hole,) = driver.faults
@@ -271,7 +323,7 @@ def test_resends_of_tiny_fragments_leave_the_priority_channel_alone() -> None:
             driver.wait(lambda: not endpoint.reliability.outstanding, "the ACK")
         assert [(one.channel, one.again) for one in posted] == [(PRIORITY, False), (DATA, True)]
 
-    world(plan=plan).run(sender(work))
+    world(plan=holed).run(sender(work))
 
 
 @pytest.mark.parametrize(("size", "fast"), [(TINY, 11), (TINY + 1, 0)])

@@ -36,6 +36,7 @@ from ompy_components.btl.usnic.headers import (
 from ompy_components.btl.usnic.packets import CHUNK_PAYLOAD, Fragment, Packet, PacketPool
 from ompy_components.btl.usnic.seal import Seal
 from ompy_components.btl.usnic.segments import ResendList
+from ompy_components.btl.usnic.states import SegmentEvent
 from ompy_components.btl.usnic.statistics import Statistics
 
 NOTHING: Final = memoryview(b"")
@@ -137,6 +138,8 @@ class SendEngine:
 
     def enqueue(self, endpoint: UsnicEndpoint, fragment: Fragment) -> None:
         """Send a fragment when its turn comes."""
+        if fragment.packet is not None:
+            fragment.packet.become(SegmentEvent.ENQUEUED)
         endpoint.queue.append(fragment)
         self.check_ready(endpoint)
 
@@ -431,6 +434,8 @@ class SendEngine:
         while endpoint.queue:
             fragment = endpoint.queue.popleft()
             fragments[fragment] = None
+            if fragment.packet is not None:
+                fragment.packet.become(SegmentEvent.FLUSHED)
             packets += fragment.unsent
         fragments.update(dict.fromkeys(endpoint.asked.values()))
         endpoint.asked.clear()

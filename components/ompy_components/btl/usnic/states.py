@@ -44,7 +44,7 @@ _S, _E = SegmentState, SegmentEvent
 
 TABLE: Final[Mapping[tuple[SegmentState, SegmentEvent], SegmentState]] = {
     (_S.FREE, _E.ENQUEUED): _S.TO_SEND,
-    (_S.FREE, _E.POSTED): _S.IN_HOTEL,  # a chunk is allocated when it is sent
+    (_S.FREE, _E.POSTED): _S.IN_HOTEL,  # a chunk is allocated when it is sent; or a fast send
     (_S.TO_SEND, _E.POSTED): _S.IN_HOTEL,
     (_S.TO_SEND, _E.FLUSHED): _S.FREE,
     (_S.IN_HOTEL, _E.EVICTED): _S.TO_RESEND,
