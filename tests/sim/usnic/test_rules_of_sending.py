@@ -14,8 +14,10 @@ from ompy.net.faults import BlackHole, Fault
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import CHUNK, FRAG, HEADER_SIZE, SEAL_SIZE
+from ompy_components.btl.usnic.limits import US
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.packets import Packet
+from ompy_components.btl.usnic.sequence import WINDOW
 from ompy_components.btl.usnic.states import SegmentState
 
 from tests.sim.usnic.test_module import MS, SECOND, TINY, usnic, world
@@ -118,6 +120,17 @@ def test_the_two_channels() -> None:
         assert [channel.credits for channel in (priority, data)] == [127, 1024]
         assert [channel.max_message for channel in (priority, data)] == [768, 1472]
         assert module.record.addresses == (priority.address, data.address)
+
+    world().run(program)
+
+
+def test_the_seeds_numbers() -> None:
+    """As the parameters have them when nobody says anything."""
+
+    def program(driver: Driver) -> None:
+        limits = usnic(driver)._limits
+        assert (limits.retrans_timeout, limits.ack_delay) == (100 * MS, 50 * US)
+        assert limits.window == WINDOW == 4096
 
     world().run(program)
 
