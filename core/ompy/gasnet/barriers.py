@@ -67,7 +67,7 @@ class Barriers(Syncs):
     def barrier_try(self, name: int = 0, flags: int = ANONYMOUS) -> bool:
         """Whether all ranks have entered the barrier; it is over then. Raises as `barrier_wait`."""
         self._check_entered()
-        self._engine.progress()
+        self._progress()
         self._kick_barrier()
         if not self._barrier.complete():
             return False

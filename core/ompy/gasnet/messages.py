@@ -114,7 +114,7 @@ class Messages(Rank):
             BadArgument: in a handler, with a handler-safe lock, or in a no-interrupt section.
         """
         self._check_free()
-        self._engine.progress()
+        self._progress()
         self._kick_barrier()
 
     def block_until(self, predicate: Callable[[], bool]) -> None:
@@ -193,7 +193,7 @@ class Messages(Rank):
         offset: int = 0,
     ) -> None:
         """Send a request whose arguments are right; a turn of polling comes first."""
-        self._engine.progress()
+        self._progress()
         with self._guard:
             if node == self._me:
                 self._deliver(Token(node, is_request=True), category, index, words, payload, offset)

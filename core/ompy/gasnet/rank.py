@@ -141,6 +141,13 @@ class Rank:
 
     # --- progress
 
+    def _progress(self) -> None:
+        """Poll once. Raises as `_wait_for`."""
+        try:
+            self._engine.progress()
+        except MPIError as problem:
+            self._told(problem)
+
     def _wait_for(self, predicate: Callable[[], bool]) -> None:
         """Progress until it is true. Raises: ResourceError: what the conduit could not do."""
         try:

@@ -40,7 +40,7 @@ class Syncs(Vectors):
         self._check_free()
         _check(handle, self._state())
         if not handle.complete:
-            self._engine.progress()
+            self._progress()
             if not handle.complete:
                 return False
         handle._release()
@@ -62,7 +62,7 @@ class Syncs(Vectors):
         """Whether all of these are complete; those that are, are used up. Raises alike."""
         self._check_handles(handles)
         if not all(handle.complete for handle in handles):
-            self._engine.progress()
+            self._progress()
         _use_up_complete(handles)
         return all(handle is INVALID_HANDLE for handle in handles)
 
@@ -101,7 +101,7 @@ class Syncs(Vectors):
         """
         self._check_handles(handles)
         if not any(handle.complete for handle in handles):
-            self._engine.progress()
+            self._progress()
         return _use_up_complete(handles)
 
     # --- implicit operations
@@ -158,7 +158,7 @@ class Syncs(Vectors):
         self._check_implicit()
         operations = self._state().implicit
         if operations.under_way(gets=gets, puts=puts):
-            self._engine.progress()
+            self._progress()
         return not operations.under_way(gets=gets, puts=puts)
 
     def _check_implicit(self) -> None:

@@ -77,7 +77,7 @@ def test_a_credit_comes_back_hidden_if_and_only_if_there_was_no_reply(
 @BOTH
 @pytest.mark.parametrize("depth", [1, 12])
 def test_the_nic_never_lacks_room_for_what_has_a_credit(name: str, depth: int) -> None:
-    """Whatever is under way: with a NIC that refuses nothing by itself a message is sent at once."""
+    """A NIC that refuses nothing by itself takes each message at once, whatever is under way."""
 
     def program(rank: ConduitRank) -> Counter[str]:
         exchange(rank, 40)
