@@ -19,6 +19,10 @@ poll, once, when the peer's memory has the bytes, or the local memory those read
 `bulk` has let go of the local memory when it returns. Remote addresses are offsets into the
 peer's segment, and the API has checked that they lie in it. Local memory may be anywhere.
 
+**Atomics.** `atomics` says what the NIC computes in a peer's memory, all of it atomic among each
+other; `atomic` begins one, as a transfer. What it does not compute the API has the owner
+do, by active messages: atomic also with what the NIC does there where both have the rank's lock.
+
 **Threads.** Modes SEQ and PARSYNC have one caller at a time. In PAR several threads may be in any
 of these calls, and handlers of several messages run at once.
 
@@ -36,6 +40,7 @@ from ompy.engine.base import Poller
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
+    from ompy.frameworks.atomics import AtomicOp, AtomicType
     from ompy.frameworks.context import RankContext
     from ompy.frameworks.explanation import Explanation, OperationAsked
 
@@ -205,6 +210,38 @@ class Conduit(Poller):
 
     def get(self, node: int, offset: int, local: memoryview, transfer: Transfer) -> None:
         """Begin to read from a peer's segment; waits for resources, polling."""
+        raise NotImplementedError
+
+    def atomics(self, node: int) -> frozenset[tuple[AtomicOp, AtomicType]]:
+        """What its NIC computes in a peer's segment; nothing where it does not say."""
+        return frozenset()
+
+    def atomic(
+        self,
+        node: int,
+        offset: int,
+        op: AtomicOp,
+        kind: AtomicType,
+        operand: int,
+        compare: int,
+        result: memoryview | None,
+        transfer: Transfer,
+    ) -> None:
+        """Begin one of `atomics`; waits for resources, polling.
+
+        Args:
+            node: the peer.
+            offset: of the word in its segment, a multiple of the word's bytes.
+            op: what is computed.
+            kind: of the word.
+            operand: the second operand, as the bits of the word; of CSWAP what is written.
+            compare: of CSWAP, with what the word is compared.
+            result: gets the old value; None where nobody wants it.
+            transfer: told; a get where it fetches.
+
+        Raises:
+            MPIError: the NIC does not take it, or a post has failed.
+        """
         raise NotImplementedError
 
     def neighbours(self) -> Sequence[int]:

@@ -19,6 +19,8 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.frameworks.conduit import SegmentInfo, ThreadMode, Token
+from ompy.gasnet.atomic_words import Datatype, Op
+from ompy.gasnet.atomics import AtomicDomain
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH
 from ompy.gasnet.errors import (
     ERR_BAD_ARG,
@@ -49,6 +51,39 @@ BARRIERFLAG_MISMATCH: Final = MISMATCH
 WAIT_SPIN: Final = WaitMode.SPIN
 WAIT_BLOCK: Final = WaitMode.BLOCK
 WAIT_SPINBLOCK: Final = WaitMode.SPINBLOCK
+
+# words that atomic operations change, and what they do
+DT_I32: Final = Datatype.I32
+DT_U32: Final = Datatype.U32
+DT_I64: Final = Datatype.I64
+DT_U64: Final = Datatype.U64
+DT_FLT: Final = Datatype.FLT
+DT_DBL: Final = Datatype.DBL
+OP_AND: Final = Op.AND
+OP_OR: Final = Op.OR
+OP_XOR: Final = Op.XOR
+OP_ADD: Final = Op.ADD
+OP_SUB: Final = Op.SUB
+OP_MULT: Final = Op.MULT
+OP_MIN: Final = Op.MIN
+OP_MAX: Final = Op.MAX
+OP_INC: Final = Op.INC
+OP_DEC: Final = Op.DEC
+OP_SET: Final = Op.SET
+OP_CAS: Final = Op.CAS
+OP_FAND: Final = Op.FAND
+OP_FOR: Final = Op.FOR
+OP_FXOR: Final = Op.FXOR
+OP_FADD: Final = Op.FADD
+OP_FSUB: Final = Op.FSUB
+OP_FMULT: Final = Op.FMULT
+OP_FMIN: Final = Op.FMIN
+OP_FMAX: Final = Op.FMAX
+OP_FINC: Final = Op.FINC
+OP_FDEC: Final = Op.FDEC
+OP_SWAP: Final = Op.SWAP
+OP_FCAS: Final = Op.FCAS
+OP_GET: Final = Op.GET
 
 # the job
 init = _rank.init
@@ -134,6 +169,9 @@ gets_bulk = _rank.gets_bulk
 gets_nb_bulk = _rank.gets_nb_bulk
 gets_nbi_bulk = _rank.gets_nbi_bulk
 
+# atomic operations
+ad_create = _rank.ad_create
+
 # what ends them
 wait_syncnb = _rank.wait_syncnb
 wait_syncnb_all = _rank.wait_syncnb_all
@@ -159,6 +197,12 @@ barrier_try = _rank.barrier_try
 __all__ = [
     "BARRIERFLAG_ANONYMOUS",
     "BARRIERFLAG_MISMATCH",
+    "DT_DBL",
+    "DT_FLT",
+    "DT_I32",
+    "DT_I64",
+    "DT_U32",
+    "DT_U64",
     "ERR_BAD_ARG",
     "ERR_BARRIER_MISMATCH",
     "ERR_NOT_INIT",
@@ -167,13 +211,40 @@ __all__ = [
     "HANDLES_MAX",
     "INVALID_HANDLE",
     "OK",
+    "OP_ADD",
+    "OP_AND",
+    "OP_CAS",
+    "OP_DEC",
+    "OP_FADD",
+    "OP_FAND",
+    "OP_FCAS",
+    "OP_FDEC",
+    "OP_FINC",
+    "OP_FMAX",
+    "OP_FMIN",
+    "OP_FMULT",
+    "OP_FOR",
+    "OP_FSUB",
+    "OP_FXOR",
+    "OP_GET",
+    "OP_INC",
+    "OP_MAX",
+    "OP_MIN",
+    "OP_MULT",
+    "OP_OR",
+    "OP_SET",
+    "OP_SUB",
+    "OP_SWAP",
+    "OP_XOR",
     "PAGE_SIZE",
     "VALUE_MAX",
     "WAIT_BLOCK",
     "WAIT_SPIN",
     "WAIT_SPINBLOCK",
+    "AtomicDomain",
     "BadArgument",
     "BarrierMismatch",
+    "Datatype",
     "Gasnet",
     "GasnetError",
     "Handle",
@@ -181,6 +252,7 @@ __all__ = [
     "NodeInfo",
     "NotInitialised",
     "NotReady",
+    "Op",
     "ResourceError",
     "Segment",
     "SegmentInfo",

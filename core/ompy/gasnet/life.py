@@ -20,11 +20,11 @@ from ompy.frameworks.conduit import (
     ThreadMode,
     Token,
 )
+from ompy.gasnet.atomics import ATOMIC, ATOMIC_DONE, Atomics
 from ompy.gasnet.barriers import ROUND
 from ompy.gasnet.dissemination import ANONYMOUS, Dissemination, Knowledge
 from ompy.gasnet.errors import BadArgument, NotInitialised
 from ompy.gasnet.fill import FILL, FILLED
-from ompy.gasnet.locks import Locks
 from ompy.gasnet.rank import LAYER, FindConduit, check_integers
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
@@ -36,7 +36,14 @@ if TYPE_CHECKING:
 FAREWELL: Final = EXTENDED_HANDLERS[3]
 PAGE_SIZE: Final = mmap.PAGESIZE
 # what the API's own handlers are called in a trace
-OWN_NAMES: Final = {FILL: "memset", FILLED: "memset done", ROUND: "barrier", FAREWELL: "farewell"}
+OWN_NAMES: Final = {
+    FILL: "memset",
+    FILLED: "memset done",
+    ROUND: "barrier",
+    FAREWELL: "farewell",
+    ATOMIC: "atomic",
+    ATOMIC_DONE: "atomic done",
+}
 _CODE: Final = 0xFF  # POSIX: a process ends with 8 bits
 _LAST: Final = 4  # arbitrary: a fourth of the exit's timeout is for telling those who only poll
 
@@ -57,7 +64,7 @@ def _nothing() -> None:
     """There is nothing else to end."""
 
 
-class Gasnet(Locks):
+class Gasnet(Atomics):
     """GASNet for one rank."""
 
     def __init__(self, find: FindConduit, leave: Callable[[], object] = _nothing) -> None:
@@ -136,6 +143,7 @@ class Gasnet(Locks):
         self._prepare_fills()
         self._prepare_barriers()
         self._prepare_farewell()
+        self._prepare_atomics()
         try:
             with self._guard:
                 self._conduit.attach(self._table, segment_size)

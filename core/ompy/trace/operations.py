@@ -17,8 +17,8 @@ from ompy.trace.sink import Event
 API: Final = "gasnet"  # layer of what needs no conduit
 CONDUIT: Final = "conduit."  # how the layers of conduits begin
 CLIENT: Final = 128  # reference gasnet.md 1: handlers from here on are the program's
-TRANSFERS: Final = ("PUT", "GET")
-POSTS: Final = ("FMA_PUT", "BTE_PUT", "FMA_GET", "BTE_GET")
+TRANSFERS: Final = ("PUT", "GET", "ATOMIC")
+POSTS: Final = ("FMA_PUT", "BTE_PUT", "FMA_GET", "BTE_GET", "FMA_AMO", "FMA_FAMO")
 ENDS: Final = ("DONE", "FAILED")
 PLACES: Final = {  # what a way is called for people
     "direct": "unregistered",
@@ -219,6 +219,7 @@ class Operations:
 
     def _post(self, event: Event, fields: Mapping[str, Any]) -> None:
         kind = event.name.replace("_", " ").replace("PUT", "put").replace("GET", "get")
+        kind = kind.replace("FAMO", "AMO that fetches")
         way = f"{kind}, {PLACES.get(fields['place'], fields['place'])}"
         made = Post(event, way, fields["size"], fields.get("lead", 0))
         self._posts[event.rank, fields["post"]] = made

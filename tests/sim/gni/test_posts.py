@@ -201,6 +201,39 @@ def test_atomics_are_those_of_the_generation(command: AtomicCommand) -> None:
     assert int.from_bytes(memory[:8], "little") == known[command.value]
 
 
+def test_words_and_signs_of_atomics() -> None:
+    """32 bits on Aries alone, aligned, nothing beside them; MIN and MAX are of signed numbers."""
+
+    def program(rank: GniRank) -> list[ReturnCode]:
+        assert rank.do(1, PostType.FMA_PUT, b"\xff" * 16, 0) is ReturnCode.SUCCESS
+        codes = []
+        for at, size, room in ((4, 4, 4), (2, 4, 4), (4, 8, 8), (4, 4, 8), (4, 2, 2)):
+            post = PostDescriptor(PostType.FETCHING_AMO)
+            post.command, post.remote_handle = AtomicCommand.ADD, rank.handles[1]
+            post.first_operand, post.amo_size, post.remote_address = 3, size, at
+            post.local = memoryview(bytearray(room))
+            codes.append(rank.endpoints[1].post_fma(post))
+            if codes[-1] is ReturnCode.SUCCESS:
+                assert rank.done(post) is ReturnCode.SUCCESS
+                assert post.local == b"\xff" * 4
+        for at, command in ((8, AtomicCommand.MIN), (12, AtomicCommand.MAX)):
+            post = PostDescriptor(PostType.AMO)
+            post.command, post.remote_handle = command, rank.handles[1]
+            post.first_operand, post.amo_size, post.remote_address = 5, 4, at
+            if rank.endpoints[1].post_fma(post) is ReturnCode.SUCCESS:
+                assert rank.done(post) is ReturnCode.SUCCESS
+        return codes
+
+    invalid, odd = ReturnCode.INVALID_PARAM, ReturnCode.ALIGNMENT_ERROR
+    codes, memory = both(program, generation="aries")
+    assert codes == [ReturnCode.SUCCESS, odd, odd, invalid, invalid]
+    words = [int.from_bytes(memory[at : at + 4], "little", signed=True) for at in (0, 4, 8, 12)]
+    assert words == [-1, 2, -1, 5]
+    codes, memory = both(program, generation="gemini")
+    assert codes == [invalid, invalid, odd, invalid, invalid]
+    assert memory[:16] == b"\xff" * 16
+
+
 @WHERE
 def test_a_peer_is_told_of_puts_and_queue_writes(hosts: Any) -> None:
     def active(rank: GniRank) -> None:

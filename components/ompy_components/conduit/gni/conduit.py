@@ -12,6 +12,7 @@ from ompy import raw
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_RANK, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.timers import Timer
+from ompy.frameworks.atomics import WIDTH, AtomicOp, AtomicType
 from ompy.frameworks.conduit import (
     Category,
     Conduit,
@@ -33,6 +34,7 @@ from ompy_components.conduit.gni.headers import Command
 from ompy_components.conduit.gni.joining import join, neighbourhood
 from ompy_components.conduit.gni.locking import nic_lock
 from ompy_components.conduit.gni.losses import Losses
+from ompy_components.conduit.gni.rdma.atomics import computed_by
 from ompy_components.conduit.gni.rdma.engine import RdmaEngine
 from ompy_components.conduit.gni.resources import Resources
 from ompy_components.conduit.gni.shared_segments import SharedSegments
@@ -422,6 +424,28 @@ class GniConduit(Conduit):
         if self._trace.active:
             self._told("GET", node, offset, local)
         engine.get(node, offset, local, transfer)
+
+    def atomics(self, node: int) -> frozenset[tuple[AtomicOp, AtomicType]]:
+        """What the NIC computes in the memory of ranks that are reached by it."""
+        reached = self._rdma is not None and self.resources.endpoints[node] is not None
+        return computed_by(self.resources.nic) if reached else frozenset()
+
+    def atomic(
+        self,
+        node: int,
+        offset: int,
+        op: AtomicOp,
+        kind: AtomicType,
+        operand: int,
+        compare: int,
+        result: memoryview | None,
+        transfer: Transfer,
+    ) -> None:
+        """Begin an atomic by the NIC."""
+        assert self._rdma is not None, "there are atomics after `attach`"
+        if self._trace.active:
+            self._tracing.transfer("ATOMIC", node, offset, WIDTH[kind], "NIC")
+        self._rdma.atomic(node, offset, op, kind, operand, compare, result, transfer)
 
     def _engine_for(self, node: int) -> RdmaEngine | SharedSegments:
         if self._shared is not None and self._shared.reaches(node):

@@ -11,8 +11,9 @@ Events, and their fields besides `peer`:
     HANDLER, RETURN       am, request: the handler of that message of the peer begins, has returned
     CREDIT                what, count, left: taken; stall where there is none; replied: back with a
                           reply; back: otherwise; at the other side sent, banked
-    PUT, GET              op: number of the operation in this rank; offset, size, way
+    PUT, GET, ATOMIC      op: number of the operation in this rank; offset, size, way
     FMA_PUT, BTE_GET, ... op, post, offset, size, place; lead: bytes of a get that nobody wanted
+    FMA_AMO, FMA_FAMO     op, post, offset, size, place: what an atomic computes; FAMO: and fetches
     DONE, FAILED          op, post: the completion of a post was taken
     STALL                 what: no descriptor, bounce buffer or registration; without a peer
 
@@ -126,6 +127,17 @@ class Tracing:
             fields["lead"] = made.lead
         self.trace.record(
             self._layer, POSTS[made.is_get][fma], peer=made.node, **fields, place=place.value
+        )
+
+    def atomic_post(self, made: Descriptor) -> None:
+        """The post of an atomic goes to the NIC."""
+        made.operation = self._operation.get(get_ident(), 0)
+        made.number = next(self._posts)
+        post, name = made.post, "FMA_FAMO" if made.is_get else "FMA_AMO"
+        fields = {"op": made.operation, "post": made.number, "offset": post.remote_address}
+        command = post.command.value if post.command is not None else ""
+        self.trace.record(
+            self._layer, name, peer=made.node, **fields, size=post.amo_size, place=command
         )
 
     def done(self, made: Descriptor, *, well: bool = True) -> None:

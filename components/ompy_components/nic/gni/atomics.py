@@ -1,6 +1,6 @@
 """Atomics, which the device of the memory's owner does.
 
-question: command u8 | 8 handle 2 * u64 | 24 offset u64 | 32 operands 2 * u64
+question: command u8 | bytes of the word u8 | 8 handle 2 * u64 | 24 offset u64 | 32 operands 2 * u64
 answer:   status u8 | 8 old value u64
 """
 
@@ -12,8 +12,8 @@ from typing import Final
 
 from ompy.frameworks.nic.gni import AtomicCommand, MemoryHandle, PostDescriptor, ReturnCode
 
-WORD: Final = 8  # bytes; reference gasnet.md 3: AMOs are on 64-bit words
-QUESTION: Final = Struct("<B7xQQQQQ")
+WORD: Final = 8  # bytes; reference gasnet.md 3: AMOs are on 64-bit words, a flag is one
+QUESTION: Final = Struct("<BB6xQQQQQ")
 ANSWER: Final = Struct("<B7xQ")
 assert QUESTION.size == 48
 assert ANSWER.size == 16
@@ -21,6 +21,7 @@ assert ANSWER.size == 16
 _COMMANDS: Final = tuple(AtomicCommand)
 _CODES: Final = tuple(ReturnCode)
 _MASK: Final = (1 << 64) - 1  # reference gasnet.md 3: the same words
+_SIGNED: Final = frozenset({AtomicCommand.MIN, AtomicCommand.MAX})  # reference gasnet.md 3
 
 _COMPUTE: Final[dict[AtomicCommand, Callable[[int, int, int], int]]] = {
     AtomicCommand.ADD: lambda old, first, _: old + first,
@@ -29,7 +30,7 @@ _COMPUTE: Final[dict[AtomicCommand, Callable[[int, int, int], int]]] = {
     AtomicCommand.XOR: lambda old, first, _: old ^ first,
     AtomicCommand.SWAP: lambda _, first, __: first,
     AtomicCommand.CSWAP: lambda old, first, second: second if old == first else old,
-    AtomicCommand.MIN: lambda old, first, _: min(old, first),
+    AtomicCommand.MIN: lambda old, first, _: min(old, first),  # both with their sign
     AtomicCommand.MAX: lambda old, first, _: max(old, first),
 }
 
@@ -40,6 +41,7 @@ def ask(post: PostDescriptor) -> bytes:
     assert post.remote_handle is not None
     return QUESTION.pack(
         _COMMANDS.index(post.command),
+        post.amo_size,
         *post.remote_handle,
         post.remote_address,
         post.first_operand & _MASK,
@@ -49,15 +51,21 @@ def ask(post: PostDescriptor) -> bytes:
 
 def compute(question: memoryview, find: Callable[[MemoryHandle], memoryview | None]) -> bytes:
     """Do what a peer asks for in the memory that `find` says, and make the answer."""
-    command, first_word, second_word, offset, first, second = QUESTION.unpack(question)
+    number, size, first_word, second_word, offset, first, second = QUESTION.unpack(question)
     memory = find(MemoryHandle(first_word, second_word))
-    if memory is None or offset + WORD > len(memory):
+    if memory is None or offset + size > len(memory):
         return ANSWER.pack(_CODES.index(ReturnCode.PERMISSION_ERROR), 0)
-    place = memory[offset : offset + WORD]
+    place, command = memory[offset : offset + size], _COMMANDS[number]
+    signed, mask = command in _SIGNED, (1 << 8 * size) - 1
     old = int.from_bytes(place, "little")
-    new = _COMPUTE[_COMMANDS[command]](old, first, second) & _MASK
-    place[:] = new.to_bytes(WORD, "little")
+    operands = [_read(word & mask, size, signed=signed) for word in (old, first, second)]
+    place[:] = (_COMPUTE[command](*operands) & mask).to_bytes(size, "little")
     return ANSWER.pack(_CODES.index(ReturnCode.SUCCESS), old)
+
+
+def _read(word: int, size: int, *, signed: bool) -> int:
+    """The number that a word of so many bytes is."""
+    return word - (1 << 8 * size) if signed and word >> 8 * size - 1 else word
 
 
 def read_answer(answer: memoryview) -> tuple[ReturnCode, int]:

@@ -46,6 +46,9 @@ class GniDevice(GniNic):
         self.address = self.address_of(context.rank)
         self.local_get_aligned = generation.local_get_aligned
         self.fma_put_is_local = generation.fma_put_is_local
+        self.atomics = frozenset(
+            (command, size) for command in generation.commands for size in generation.words
+        )
         self.registrations_max = values.registrations
         self._wire: HostWire | None = None
         self._far: FarWire | None = None

@@ -18,12 +18,14 @@ class Generation(NamedTuple):
         local_get_aligned: a get needs an aligned local address.
         fma_put_is_local: an FMA put has let go of the local memory when the post returns.
         commands: what its atomics compute.
+        words: on words of how many bytes.
     """
 
     name: str
     local_get_aligned: bool
     fma_put_is_local: bool
     commands: frozenset[AtomicCommand]
+    words: tuple[int, ...]
 
 
 _BOTH: Final = frozenset(
@@ -36,6 +38,6 @@ _BOTH: Final = frozenset(
     }
 )
 
-GEMINI: Final = Generation("gemini", True, True, _BOTH)
-ARIES: Final = Generation("aries", False, False, frozenset(AtomicCommand))
+GEMINI: Final = Generation("gemini", True, True, _BOTH, (8,))
+ARIES: Final = Generation("aries", False, False, frozenset(AtomicCommand), (4, 8))
 GENERATIONS: Final = (GEMINI, ARIES)

@@ -108,7 +108,7 @@ class Posts:
         if self.under_way >= self._most or congested or domain.refuses():
             return ReturnCode.ERROR_RESOURCE
         peer = endpoint.memory
-        size = atomics.WORD if post.type in AMOS else len(post.local)
+        size = post.amo_size if post.type in AMOS else len(post.local)
         size = 0 if post.type is CQWRITE else size
         code = peer.check(post.remote_handle, post.remote_address, size)
         if post.type is PostType.FMA_PUT_W_SYNCFLAG and code is ReturnCode.SUCCESS:
@@ -169,11 +169,12 @@ class Posts:
         return ReturnCode.SUCCESS if registered else ReturnCode.INVALID_PARAM
 
     def _amo_refusal(self, post: PostDescriptor) -> ReturnCode:
-        if post.command not in self._domain.generation.commands:
+        generation, size = self._domain.generation, post.amo_size
+        if post.command not in generation.commands or size not in generation.words:
             return ReturnCode.INVALID_PARAM
-        if post.remote_address % atomics.WORD:
+        if post.remote_address % size:
             return ReturnCode.ALIGNMENT_ERROR
-        if post.type is PostType.FETCHING_AMO and len(post.local) != atomics.WORD:
+        if post.type is PostType.FETCHING_AMO and len(post.local) != size:
             return ReturnCode.INVALID_PARAM
         return ReturnCode.SUCCESS
 
@@ -322,7 +323,7 @@ class Posts:
             self._ended(endpoint, post, code, told=self._flags.pop(number))
             return
         if code is ReturnCode.SUCCESS and post.type is PostType.FETCHING_AMO:
-            post.local[:] = old.to_bytes(atomics.WORD, "little")
+            post.local[:] = old.to_bytes(post.amo_size, "little")
         self._domain.late.do(partial(self._done, endpoint, post, code))
 
     @property

@@ -79,7 +79,7 @@ class PostType(Enum):
 
 
 class AtomicCommand(Enum):
-    """What an AMO computes, on 64-bit words."""
+    """What an AMO computes, on words of 64 bits; those of Aries also on 32."""
 
     ADD = "add"
     AND = "and"
@@ -87,8 +87,8 @@ class AtomicCommand(Enum):
     XOR = "xor"
     SWAP = "swap"  # Aries only
     CSWAP = "compare and swap"
-    MIN = "min"  # Aries only
-    MAX = "max"  # Aries only
+    MIN = "min"  # Aries only; of numbers with a sign
+    MAX = "max"  # Aries only; of numbers with a sign
 
 
 class CqMode(IntFlag):
@@ -153,12 +153,13 @@ class PostDescriptor:
     Attributes:
         type: what to do.
         cq_mode: which events it makes.
-        local: the memory here: what is put, or where what is got goes. Of a FETCHING_AMO eight
-            bytes for the old value.
+        local: the memory here: what is put, or where what is got goes. Of a FETCHING_AMO as
+            many bytes as the word has, for the old value.
         local_handle: of registered memory that contains `local`; only block transfers need it.
         remote_address: bytes from the beginning of the memory registered at the peer.
         remote_handle: of that memory.
         command: of an AMO.
+        amo_size: of an AMO, bytes of the word: 8, or 4.
         first_operand, second_operand: of an AMO; of CSWAP what to compare with, and the new value.
         sync_flag: of FMA_PUT_W_SYNCFLAG the word written last.
         sync_flag_address: where to, like `remote_address`.
@@ -167,6 +168,7 @@ class PostDescriptor:
     """
 
     __slots__ = (
+        "amo_size",
         "command",
         "context",
         "cq_data",
@@ -190,6 +192,7 @@ class PostDescriptor:
         self.remote_address = 0
         self.remote_handle: MemoryHandle | None = None
         self.command: AtomicCommand | None = None
+        self.amo_size = 8
         self.first_operand = self.second_operand = 0
         self.sync_flag = self.sync_flag_address = 0
         self.cq_data = 0
@@ -376,6 +379,7 @@ class GniNic(Nic):
         local_get_aligned: a get needs an aligned local address as well (Gemini).
         fma_put_is_local: an FMA put has let go of the local memory when the post returns (Gemini).
         registrations_max: memory handles one process may have.
+        atomics: what it computes, each with the bytes of the word.
     """
 
     generation: str
@@ -383,6 +387,7 @@ class GniNic(Nic):
     local_get_aligned: bool
     fma_put_is_local: bool
     registrations_max: int
+    atomics: frozenset[tuple[AtomicCommand, int]]
 
     def domain(self, rank: int, protection_tag: int, cookie: int) -> CommunicationDomain:
         """Join the communication domain of a job.

@@ -11,11 +11,19 @@ from typing import Final
 
 from ompy import raw
 from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.frameworks.atomics import AtomicOp, AtomicType
 from ompy.frameworks.conduit import Transfer
-from ompy.frameworks.nic.gni import MemoryHandle, PostType, ReturnCode
+from ompy.frameworks.nic.gni import (
+    Endpoint,
+    MemoryHandle,
+    PostDescriptor,
+    PostType,
+    ReturnCode,
+)
 from ompy.mca.parameter import Values
 from ompy.net.memory import address_of
 
+from ompy_components.conduit.gni.rdma import atomics
 from ompy_components.conduit.gni.rdma.buffers import BouncePool
 from ompy_components.conduit.gni.rdma.completion import Completions, Joined
 from ompy_components.conduit.gni.rdma.descriptors import Descriptor, DescriptorPool, Flag
@@ -129,6 +137,29 @@ class RdmaEngine:
             self._wait(flag)
             offset, local = offset + TRANSFER_MAX, local[TRANSFER_MAX:]
         self._get(node, offset, local, transfer)
+
+    def atomic(
+        self,
+        node: int,
+        offset: int,
+        op: AtomicOp,
+        kind: AtomicType,
+        operand: int,
+        compare: int,
+        result: memoryview | None,
+        transfer: Transfer,
+    ) -> None:
+        """Begin an atomic of a word of a peer's segment, as `Conduit.atomic`; as `put` else."""
+        made = self._prepare(node, offset, transfer, is_get=result is not None)
+        try:
+            atomics.describe(made, op, kind, operand, compare, result)
+            self._counters["fma_amo"] += 1
+            if self._trace.active:
+                self._tracing.atomic_post(made)
+            self._submit(made, self._endpoint(node).post_fma, "post_fma_retry")
+        except BaseException:
+            self._completions.drop(made)
+            raise
 
     def put_then(
         self, node: int, offset: int, payload: memoryview, after: After, *, keeps_payload: bool
@@ -315,13 +346,23 @@ class RdmaEngine:
             self._poll_or_yield()
 
     def _post(self, made: Descriptor, place: Place, *, fma: bool) -> None:
-        endpoint = self._resources.endpoints[made.node]
-        assert endpoint is not None, f"rank {made.node} is not reached by the NIC"
+        endpoint = self._endpoint(made.node)
         post = endpoint.post_fma if fma else endpoint.post_rdma
         made.post.type, name = KINDS[made.is_get][fma]
         self._counters[name] += 1
         if self._trace.active:
             self._tracing.post(made, place, fma=fma)
+        self._submit(made, post, "post_fma_retry" if fma else "post_rdma_retry")
+
+    def _endpoint(self, node: int) -> Endpoint:
+        endpoint = self._resources.endpoints[node]
+        assert endpoint is not None, f"rank {node} is not reached by the NIC"
+        return endpoint
+
+    def _submit(
+        self, made: Descriptor, post: Callable[[PostDescriptor], ReturnCode], retries: str
+    ) -> None:
+        """Have the NIC take a post; polls while it has no room, and counts how often."""
         attempts: _Attempts | None = None
         while True:
             with self._lock:
@@ -330,7 +371,7 @@ class RdmaEngine:
                 return
             if code is not ReturnCode.ERROR_RESOURCE:
                 raise self._refused(made, "post", code.value)
-            self._counters["post_fma_retry" if fma else "post_rdma_retry"] += 1
+            self._counters[retries] += 1
             attempts = attempts or _Attempts(self._resources, self._patience)
             if attempts.are_over():
                 raise self._refused(made, "post", f"{code.value}, {attempts.count} times in a row")
