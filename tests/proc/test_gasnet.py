@@ -65,6 +65,14 @@ def test_ported(program: str, conduit: str) -> None:
     assert sorted(done.stdout.splitlines()) == said
 
 
+@pytest.mark.parametrize("conduit", CONDUITS if THOROUGH else ["gemini, mailboxes", "aries, smsg"])
+def test_atomics(conduit: str) -> None:
+    name, messages = CONDUITS[conduit]
+    done = run("atomic_counters", 2, conduit=name, messages=messages, pshm=name == "gemini")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
 @pytest.mark.parametrize("program", ["threads", "coroutines", "beside_mpi", "modes_of_waiting"])
 def test_with_others(program: str) -> None:
     done = run(program, 2, pshm=program == "threads")
@@ -173,7 +181,7 @@ def tutorials() -> list[tuple[str, list[str]]]:
     ]
 
 
-@pytest.mark.parametrize(("number", "ranks"), [(0, 2), (1, 3)])
+@pytest.mark.parametrize(("number", "ranks"), [(0, 2), (1, 3), (2, 3)])
 def test_the_tutorial(number: int, ranks: int, tmp_path: Path) -> None:
     text, expected = tutorials()[number]
     path = tmp_path / "program.py"
@@ -185,7 +193,7 @@ def test_the_tutorial(number: int, ranks: int, tmp_path: Path) -> None:
 
 
 def test_the_tutorial_has_no_other_programs() -> None:
-    assert len(tutorials()) == 2
+    assert len(tutorials()) == 3
 
 
 PIECES = """

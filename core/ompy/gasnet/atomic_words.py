@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum, IntFlag
 from math import copysign, inf
-from operator import index
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -145,7 +144,7 @@ def bits_of(kind: Datatype, number: Number) -> int:
     """
     form = FORMATS[kind]
     try:
-        packed = form.pack(number if kind in FLOATS else index(number))
+        packed = form.pack(number)
     except (error, OverflowError, TypeError):
         raise BadArgument(f"{number!r} is no number of the type {kind.name}") from None
     return int.from_bytes(packed, "little")
