@@ -39,6 +39,7 @@ LAST_LINE = {
     "ring": "the token went around",
     "sample_sort": "numbers sorted",
     "shared_histogram": "numbers counted into",
+    "work_counter": "primes found by",
     "word_count": "the 5, rank 3, round 3",
 }
 

@@ -65,12 +65,25 @@ def test_ported(program: str, conduit: str) -> None:
     assert sorted(done.stdout.splitlines()) == said
 
 
-@pytest.mark.parametrize("conduit", CONDUITS if THOROUGH else ["gemini, mailboxes", "aries, smsg"])
-def test_atomics(conduit: str) -> None:
+NEW = (
+    "atomic_counters",
+    "random_collectives",
+    "atomic_operations",
+    "every_call",
+    "team_barriers",
+)
+FEW_NEW = (("atomic_counters", "aries, smsg"), ("random_collectives", "gemini, mailboxes"))
+
+
+@pytest.mark.parametrize(
+    ("program", "conduit"),
+    [(program, conduit) for program in NEW for conduit in CONDUITS] if THOROUGH else FEW_NEW,
+)
+def test_atomics_and_collectives(program: str, conduit: str) -> None:
     name, messages = CONDUITS[conduit]
-    done = run("atomic_counters", 2, conduit=name, messages=messages, pshm=name == "gemini")
+    done = run(program, 3, conduit=name, messages=messages, pshm=name == "gemini")
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2
+    assert len(done.stdout.splitlines()) == 3
 
 
 @pytest.mark.parametrize("program", ["threads", "coroutines", "beside_mpi", "modes_of_waiting"])
@@ -181,7 +194,7 @@ def tutorials() -> list[tuple[str, list[str]]]:
     ]
 
 
-@pytest.mark.parametrize(("number", "ranks"), [(0, 2), (1, 3), (2, 3)])
+@pytest.mark.parametrize(("number", "ranks"), [(0, 2), (1, 3), (2, 3), (3, 3)])
 def test_the_tutorial(number: int, ranks: int, tmp_path: Path) -> None:
     text, expected = tutorials()[number]
     path = tmp_path / "program.py"
@@ -193,7 +206,7 @@ def test_the_tutorial(number: int, ranks: int, tmp_path: Path) -> None:
 
 
 def test_the_tutorial_has_no_other_programs() -> None:
-    assert len(tutorials()) == 3
+    assert len(tutorials()) == 4
 
 
 PIECES = """

@@ -57,6 +57,34 @@ gasnet.barrier()
 """
 
 
+NEW_PROGRAM = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from ompy import gasnet
+from tests.support.gasnet_atomics import ATOMICS
+from tests.support.gasnet_collectives import COLLECTIVES
+(ATOMICS | COLLECTIVES)[sys.argv[1]](gasnet)
+gasnet.exit(0)
+"""
+NEW = [
+    ("patient_collectives", "delays", 2),
+    ("patient_collectives", "lossy", 1),
+    ("few_atomics", "delays", 1),
+    ("team_barriers", "held back", 1),
+    ("few_atomics", "lossy", 2),
+    ("every_call", "delays", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "fault", "near"), NEW if THOROUGH else NEW[:1])
+def test_atomics_and_collectives(sim: Sim, name: str, fault: str, near: int) -> None:
+    options = ("-n", 3, "--seed", 3, "--ranks-per-host", near, *FAULTS[fault])
+    done = sim(NEW_PROGRAM, *options, program=(name,))
+    assert done.returncode == 0, done.stdout + done.stderr
+    delivered = int(done.stderr.partition("faults delivered:")[2].split()[2])
+    assert delivered > 0, done.stderr
+
+
 @pytest.mark.parametrize("fault", FAULTS if THOROUGH else ["none"])
 @pytest.mark.parametrize("name", PROGRAMS if THOROUGH else FEW)
 def test_programs(sim: Sim, name: str, fault: str) -> None:

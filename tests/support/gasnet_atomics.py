@@ -107,6 +107,25 @@ def atomic_operations(gasnet: Any) -> None:
     gasnet.barrier()
 
 
+def few_atomics(gasnet: Any) -> None:
+    """The same for `ompy sim`, where a turn of polling costs as much as a message."""
+    start(gasnet)
+    ranks, offset = gasnet.nodes(), 256
+    for kind in (Datatype.I32, Datatype.U64, Datatype.DBL):
+        domain = gasnet.ad_create(kind, Op.FADD | Op.INC | Op.GET)
+        gasnet.memset(gasnet.mynode(), offset, 0, 16)
+        gasnet.barrier()
+        tickets = [domain.op(0, offset, Op.FADD, 2) for _ in range(3)]
+        assert tickets == sorted(set(tickets))
+        for node in range(ranks):
+            domain.op_nbi(None, node, offset + 8, Op.INC)
+        gasnet.wait_syncnbi_all()
+        gasnet.barrier()
+        assert domain.op(0, offset, Op.GET) == 6 * ranks
+        assert domain.op(gasnet.mynode(), offset + 8, Op.GET) == ranks
+        gasnet.barrier()
+
+
 def atomic_counters(gasnet: Any) -> None:
     """All ranks add to, exchange and compare one word, their own among them: nothing gets lost."""
     start(gasnet)
@@ -192,5 +211,6 @@ def wrong_atomics(gasnet: Any) -> None:
 
 
 ATOMICS = {
-    program.__name__: program for program in (atomic_operations, atomic_counters, wrong_atomics)
+    program.__name__: program
+    for program in (atomic_operations, atomic_counters, few_atomics, wrong_atomics)
 }

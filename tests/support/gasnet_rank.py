@@ -7,13 +7,14 @@ import sys
 from ompy import gasnet
 
 from tests.support.gasnet_atomics import ATOMICS
+from tests.support.gasnet_collectives import COLLECTIVES
 from tests.support.gasnet_programs import PROGRAMS
 from tests.support.gasnet_real_programs import REAL
 
 
 def main() -> None:
     name = sys.argv[1]
-    run = PROGRAMS[name].run if name in PROGRAMS else (ATOMICS | REAL)[name]
+    run = PROGRAMS[name].run if name in PROGRAMS else (ATOMICS | COLLECTIVES | REAL)[name]
     run(gasnet)
     sys.stdout.write(f"rank {gasnet.mynode()} of {gasnet.nodes()} did {name}\n")
 

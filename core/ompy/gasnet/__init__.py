@@ -21,6 +21,8 @@ from typing import Final
 from ompy.frameworks.conduit import SegmentInfo, ThreadMode, Token
 from ompy.gasnet.atomic_words import Datatype, Op
 from ompy.gasnet.atomics import AtomicDomain
+from ompy.gasnet.coll_calls import CollFlag
+from ompy.gasnet.collectives import COLL_INVALID_HANDLE, CollHandle
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH
 from ompy.gasnet.errors import (
     ERR_BAD_ARG,
@@ -31,6 +33,7 @@ from ompy.gasnet.errors import (
     OK,
     BadArgument,
     BarrierMismatch,
+    CollectiveMismatch,
     GasnetError,
     NotInitialised,
     NotReady,
@@ -43,6 +46,7 @@ from ompy.gasnet.here import rank as _rank
 from ompy.gasnet.life import PAGE_SIZE, Gasnet, NodeInfo
 from ompy.gasnet.locks import Hsl
 from ompy.gasnet.segment import Segment
+from ompy.gasnet.teams import TEAM_ALL, Team
 from ompy.gasnet.values import VALUE_MAX, ValueHandle
 from ompy.gasnet.waiting import WaitMode
 
@@ -84,6 +88,19 @@ OP_FDEC: Final = Op.FDEC
 OP_SWAP: Final = Op.SWAP
 OP_FCAS: Final = Op.FCAS
 OP_GET: Final = Op.GET
+
+# flags of collectives
+COLL_IN_NOSYNC: Final = CollFlag.IN_NOSYNC
+COLL_IN_MYSYNC: Final = CollFlag.IN_MYSYNC
+COLL_IN_ALLSYNC: Final = CollFlag.IN_ALLSYNC
+COLL_OUT_NOSYNC: Final = CollFlag.OUT_NOSYNC
+COLL_OUT_MYSYNC: Final = CollFlag.OUT_MYSYNC
+COLL_OUT_ALLSYNC: Final = CollFlag.OUT_ALLSYNC
+COLL_SINGLE: Final = CollFlag.SINGLE
+COLL_LOCAL: Final = CollFlag.LOCAL
+COLL_AGGREGATE: Final = CollFlag.AGGREGATE
+COLL_DST_IN_SEGMENT: Final = CollFlag.DST_IN_SEGMENT
+COLL_SRC_IN_SEGMENT: Final = CollFlag.SRC_IN_SEGMENT
 
 # the job
 init = _rank.init
@@ -172,6 +189,36 @@ gets_nbi_bulk = _rank.gets_nbi_bulk
 # atomic operations
 ad_create = _rank.ad_create
 
+# collectives, teams
+coll_init = _rank.coll_init
+coll_broadcast = _rank.coll_broadcast
+coll_broadcast_nb = _rank.coll_broadcast_nb
+coll_scatter = _rank.coll_scatter
+coll_scatter_nb = _rank.coll_scatter_nb
+coll_gather = _rank.coll_gather
+coll_gather_nb = _rank.coll_gather_nb
+coll_gather_all = _rank.coll_gather_all
+coll_gather_all_nb = _rank.coll_gather_all_nb
+coll_exchange = _rank.coll_exchange
+coll_exchange_nb = _rank.coll_exchange_nb
+coll_wait_sync = _rank.coll_wait_sync
+coll_wait_sync_all = _rank.coll_wait_sync_all
+coll_wait_sync_some = _rank.coll_wait_sync_some
+coll_try_sync = _rank.coll_try_sync
+coll_try_sync_all = _rank.coll_try_sync_all
+coll_try_sync_some = _rank.coll_try_sync_some
+coll_team_create = _rank.coll_team_create
+coll_team_split = _rank.coll_team_split
+coll_team_free = _rank.coll_team_free
+coll_team_size = _rank.coll_team_size
+coll_team_rank = _rank.coll_team_rank
+coll_team_rank2node = _rank.coll_team_rank2node
+coll_team_node2rank = _rank.coll_team_node2rank
+coll_barrier = _rank.coll_barrier
+coll_barrier_notify = _rank.coll_barrier_notify
+coll_barrier_wait = _rank.coll_barrier_wait
+coll_barrier_try = _rank.coll_barrier_try
+
 # what ends them
 wait_syncnb = _rank.wait_syncnb
 wait_syncnb_all = _rank.wait_syncnb_all
@@ -197,6 +244,18 @@ barrier_try = _rank.barrier_try
 __all__ = [
     "BARRIERFLAG_ANONYMOUS",
     "BARRIERFLAG_MISMATCH",
+    "COLL_AGGREGATE",
+    "COLL_DST_IN_SEGMENT",
+    "COLL_INVALID_HANDLE",
+    "COLL_IN_ALLSYNC",
+    "COLL_IN_MYSYNC",
+    "COLL_IN_NOSYNC",
+    "COLL_LOCAL",
+    "COLL_OUT_ALLSYNC",
+    "COLL_OUT_MYSYNC",
+    "COLL_OUT_NOSYNC",
+    "COLL_SINGLE",
+    "COLL_SRC_IN_SEGMENT",
     "DT_DBL",
     "DT_FLT",
     "DT_I32",
@@ -237,6 +296,7 @@ __all__ = [
     "OP_SWAP",
     "OP_XOR",
     "PAGE_SIZE",
+    "TEAM_ALL",
     "VALUE_MAX",
     "WAIT_BLOCK",
     "WAIT_SPIN",
@@ -244,6 +304,9 @@ __all__ = [
     "AtomicDomain",
     "BadArgument",
     "BarrierMismatch",
+    "CollFlag",
+    "CollHandle",
+    "CollectiveMismatch",
     "Datatype",
     "Gasnet",
     "GasnetError",
@@ -256,6 +319,7 @@ __all__ = [
     "ResourceError",
     "Segment",
     "SegmentInfo",
+    "Team",
     "ThreadMode",
     "Token",
     "ValueHandle",

@@ -69,6 +69,10 @@ class BadArgument(GasnetError):
     name = error_name(ERR_BAD_ARG)
 
 
+class CollectiveMismatch(BadArgument):
+    """Members of a team make different calls, which the text names; the team is broken."""
+
+
 class NotReady(GasnetError):
     """It is not complete."""
 

@@ -20,14 +20,16 @@ from ompy.frameworks.conduit import (
     ThreadMode,
     Token,
 )
-from ompy.gasnet.atomics import ATOMIC, ATOMIC_DONE, Atomics
+from ompy.gasnet.atomics import ATOMIC, ATOMIC_DONE
 from ompy.gasnet.barriers import ROUND
+from ompy.gasnet.coll_engine import COLLECTIVE, TEAM_ROUND
 from ompy.gasnet.dissemination import ANONYMOUS, Dissemination, Knowledge
 from ompy.gasnet.errors import BadArgument, NotInitialised
 from ompy.gasnet.fill import FILL, FILLED
 from ompy.gasnet.rank import LAYER, FindConduit, check_integers
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
+from ompy.gasnet.team_calls import TEAM_CREATE, TeamCalls
 from ompy.gasnet.waiting import WaitMode, wait_so
 
 if TYPE_CHECKING:
@@ -43,6 +45,9 @@ OWN_NAMES: Final = {
     FAREWELL: "farewell",
     ATOMIC: "atomic",
     ATOMIC_DONE: "atomic done",
+    COLLECTIVE: "collective",
+    TEAM_ROUND: "barrier of a team",
+    TEAM_CREATE: "making a team",
 }
 _CODE: Final = 0xFF  # POSIX: a process ends with 8 bits
 _LAST: Final = 4  # arbitrary: a fourth of the exit's timeout is for telling those who only poll
@@ -64,7 +69,7 @@ def _nothing() -> None:
     """There is nothing else to end."""
 
 
-class Gasnet(Atomics):
+class Gasnet(TeamCalls):
     """GASNet for one rank."""
 
     def __init__(self, find: FindConduit, leave: Callable[[], object] = _nothing) -> None:
@@ -144,6 +149,7 @@ class Gasnet(Atomics):
         self._prepare_barriers()
         self._prepare_farewell()
         self._prepare_atomics()
+        self._prepare_collectives()
         try:
             with self._guard:
                 self._conduit.attach(self._table, segment_size)
@@ -360,7 +366,7 @@ class Gasnet(Atomics):
         """Barriers and transfers that are not over."""
         name, flags = self._barrier_given
         which = "an anonymous barrier" if flags & ANONYMOUS else f"barrier {name}"
-        lines = self._awaited(which, self._barrier)
+        lines = self._awaited(which, self._barrier) + self._begun_collectives()
         for state in [*self._states.values()]:
             lines += state.waiting()
         return [*lines, *self._conduit.waiting()]

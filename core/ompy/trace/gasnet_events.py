@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ompy.trace.operations import API, CONDUIT, ENDS, POSTS, TRANSFERS
+from ompy.trace.operations import (
+    API,
+    COLLECTIVE,
+    COLLECTIVE_DONE,
+    CONDUIT,
+    ENDS,
+    POSTS,
+    TRANSFERS,
+)
 
 _AM: Final = ("peer", "am", "handler", "size")
 _POST: Final = ("peer", "op", "post", "size")
@@ -20,6 +28,8 @@ NEEDED: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "RETURN": (("peer", "am"), ()),
     "CREDIT": (("peer", "count"), ("what",)),
     **dict.fromkeys(TRANSFERS, (("peer", "op", "size"), ("way",))),
+    COLLECTIVE: (("peer", "op", "size"), ("way", "call")),
+    COLLECTIVE_DONE: (("op",), ()),
     **dict.fromkeys(POSTS, (_POST, ("place",))),
     **dict.fromkeys(ENDS, (("peer", "op", "post"), ())),
 }

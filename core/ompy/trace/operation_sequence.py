@@ -151,6 +151,11 @@ class _Layout:
     def _transfer(self, transfer: Operation) -> None:
         began = transfer.began
         assert began is not None, "a put or get begins with its event"
+        if transfer.is_collective:
+            self._at(began, f"{transfer.name}, {transfer.way}")
+            if transfer.posts[0].done is not None:
+                self._at(transfer.posts[0].done, f"{transfer.way} is over")
+            return
         if not transfer.posts:
             start, end = self._at(began), self._beside(transfer.target, began.time, ())
             if transfer.name == "get":

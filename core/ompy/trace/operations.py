@@ -18,6 +18,8 @@ API: Final = "gasnet"  # layer of what needs no conduit
 CONDUIT: Final = "conduit."  # how the layers of conduits begin
 CLIENT: Final = 128  # reference gasnet.md 1: handlers from here on are the program's
 TRANSFERS: Final = ("PUT", "GET", "ATOMIC")
+COLLECTIVE: Final = "COLL"
+COLLECTIVE_DONE: Final = "COLL_DONE"
 POSTS: Final = ("FMA_PUT", "BTE_PUT", "FMA_GET", "BTE_GET", "FMA_AMO", "FMA_FAMO")
 ENDS: Final = ("DONE", "FAILED")
 PLACES: Final = {  # what a way is called for people
@@ -67,6 +69,7 @@ class Operation:
         banked: it went to the bank.
         credited: the credit, and perhaps the bank's, has come back; None where it rode along.
         posts: of a put or get.
+        is_collective: one member's part of a collective; its call is the name.
     """
 
     name: str
@@ -86,6 +89,7 @@ class Operation:
     banked: bool = False
     credited: Event | None = None
     posts: list[Post] = field(default_factory=list)
+    is_collective: bool = False
 
     @property
     def is_message(self) -> bool:
@@ -164,10 +168,19 @@ class Operations:
             self._transfer(event, fields)
         elif name in POSTS:
             self._post(event, fields)
-        elif name in ENDS:
+        elif name == COLLECTIVE:
+            self._collective(event, fields)
+        elif name in (*ENDS, COLLECTIVE_DONE):
+            self._ended_post(event, fields)
+
+    def _ended_post(self, event: Event, fields: Mapping[str, Any]) -> None:
+        if event.name == COLLECTIVE_DONE:
+            known = self._transfers.get((event.layer, event.rank, fields["op"]))
+            post = known.posts[0] if known is not None and known.posts else None
+        else:
             post = self._posts.get((event.rank, fields["post"]))
-            if post is not None:
-                post.done = event
+        if post is not None:
+            post.done = event
 
     def _message(self, source: int, target: int, number: int) -> Operation:
         known = self._messages.get((source, target, number))
@@ -214,6 +227,15 @@ class Operations:
     def _transfer(self, event: Event, fields: Mapping[str, Any]) -> None:
         made = Operation(event.name.lower(), event.rank, fields["peer"], fields["size"])
         made.began, made.way = event, fields["way"]
+        self._transfers[event.layer, event.rank, fields["op"]] = made
+        self.all.append(made)
+
+    def _collective(self, event: Event, fields: Mapping[str, Any]) -> None:
+        """One member's part of a collective, from its call to its end."""
+        made = Operation(fields["call"], event.rank, fields["peer"], fields["size"])
+        made.began, made.way = event, f"collective {fields['way']}"
+        made.is_collective = True
+        made.posts.append(Post(event, made.way, made.size))
         self._transfers[event.layer, event.rank, fields["op"]] = made
         self.all.append(made)
 

@@ -15,7 +15,7 @@ from tests.support.gasnet_worlds import CHOSEN, CONDUITS, Under, run, traced
 
 
 @pytest.mark.parametrize("under", CHOSEN.values(), ids=CHOSEN)
-@pytest.mark.parametrize("name", ATOMICS)
+@pytest.mark.parametrize("name", sorted({*ATOMICS} - {"few_atomics"}))
 @pytest.mark.parametrize("seed", range(effort(1)))
 def test_programs(name: str, under: Under, seed: int) -> None:
     run(under, 3, ATOMICS[name], seed=seed)
