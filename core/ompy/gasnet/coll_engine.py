@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COLLECTIVE: Final = EXTENDED_HANDLERS[6]
 TEAM_ROUND: Final = EXTENDED_HANDLERS[7]
-HEAD: Final = 5  # words of a message, behind the team's number, before its call
+HEAD: Final = 5  # words of a message before its call, arbitrary: number, what, slot, place
 
 Heard = tuple[int, int, list[int], bytes]  # handler, source, words, payload
 

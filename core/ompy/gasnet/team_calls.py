@@ -22,8 +22,8 @@ from ompy.gasnet.teams import AllRanks, Team, child_id, digest_of, members_of
 
 TEAM_CREATE: Final = EXTENDED_HANDLERS[8]
 CHOICE: Final = Struct("<qq")  # color and key of a split
-DIGEST: Final = 16  # bytes of `digest_of`
-NODE: Final = 4  # bytes of a member's rank in a message
+DIGEST: Final = 16  # bytes of `digest_of`; arbitrary: no two lists have the same
+NODE: Final = 4  # bytes; arbitrary: a rank in a message
 SYNCS: Final = CollFlag.IN_MYSYNC | CollFlag.OUT_MYSYNC | CollFlag.LOCAL
 COLOR_MAX: Final = (1 << 62) - 1  # arbitrary: what a signed word of 64 bits has
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ompy.gasnet.coll_engine import CollectiveEngine
     from ompy.gasnet.coll_operation import Operation
 
-ID_BITS: Final = 62  # two arguments of a message have 63, see `halves`
+ID_BITS: Final = 62  # arbitrary: two arguments of a message have 63, see `halves`
 REMEMBERED: Final = 1024  # arbitrary: calls that a member which is late may still be compared with
 SHOWN: Final = 8  # arbitrary: members in a team's words
 
