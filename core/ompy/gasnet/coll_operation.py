@@ -18,7 +18,6 @@ from ompy.gasnet.coll_algorithms import NOTHING, Steps, run
 from ompy.gasnet.coll_calls import NOWHERE, Call, CollFlag
 from ompy.gasnet.coll_edges import MESSAGES, Arrived, Incoming, Message, Outgoing
 from ompy.gasnet.fill import halves
-from ompy.net.memory import address_of
 
 if TYPE_CHECKING:
     from ompy.gasnet.coll_engine import CollectiveEngine
@@ -178,5 +177,7 @@ def place_in(memory: memoryview, view: memoryview) -> int:
     """Where a piece of memory is within another; `NOWHERE`: it is elsewhere, or empty."""
     if not len(view) or not len(memory):
         return NOWHERE
+    from ompy.net.memory import address_of  # it needs ctypes, which a program's start does not
+
     place = address_of(view) - address_of(memory)
     return place if 0 <= place <= len(memory) - len(view) else NOWHERE
