@@ -211,7 +211,7 @@ class CollectiveEngine(Atomics):
     def _drive(self) -> None:
         """Do all that can be done now; unless another thread is at it."""
         if not self._driver.acquire(False):
-            self._engine.progress()
+            self._progress()
             return
         try:
             self._coll_news = False

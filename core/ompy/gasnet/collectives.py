@@ -247,7 +247,7 @@ class Collectives(CollectiveEngine):
     # --- below
 
     def _advance(self) -> None:
-        self._engine.progress()
+        self._progress()
         self._kick_barrier()
 
     def _use_up_complete(self, handles: CollHandles) -> list[int]:

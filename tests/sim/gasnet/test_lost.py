@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_OTHER, MPIError
-from ompy.gasnet import Gasnet, ResourceError
+from ompy.gasnet import DT_I64, OP_ADD, TEAM_ALL, Gasnet, ResourceError
 
+from tests.support.gasnet_collectives import PLAIN
 from tests.support.gasnet_worlds import CONDUITS, run
 
 
@@ -34,6 +35,14 @@ CALLS: dict[str, Callable[[Gasnet, Any], object]] = {
     "wait_syncnb": lambda gasnet, handle: gasnet.wait_syncnb(handle),
     "try_syncnbi_all": lambda gasnet, _: gasnet.try_syncnbi_all(),
     "wait_syncnbi_all": lambda gasnet, _: gasnet.wait_syncnbi_all(),
+    "atomic": lambda gasnet, _: gasnet.ad_create(DT_I64, OP_ADD).op(1, 0, OP_ADD, 1),
+    "coll_barrier": lambda gasnet, _: gasnet.coll_barrier(TEAM_ALL),
+    "coll_broadcast": lambda gasnet, _: gasnet.coll_broadcast(
+        TEAM_ALL, bytearray(1), 1, None, 1, PLAIN
+    ),
+    "coll_try_sync": lambda gasnet, _: gasnet.coll_try_sync(
+        gasnet.coll_broadcast_nb(TEAM_ALL, bytearray(1), 1, None, 1, PLAIN)
+    ),
 }
 
 
@@ -42,6 +51,7 @@ def test_a_loss_is_gasnets_error(name: str) -> None:
     def program(gasnet: Gasnet) -> None:
         gasnet.init()
         gasnet.attach([print])
+        gasnet.coll_init()
         gasnet.barrier()
         if gasnet.mynode() == 0:
             handle = gasnet.put_nb_bulk(1, 0, bytes(100))
