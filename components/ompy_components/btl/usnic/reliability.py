@@ -152,6 +152,7 @@ class Reliability:
         self._deliveries = Deliveries()
         self.suspect_at: int | None = None
         self._punished_at = -1  # when a loss last made the allowance smaller
+        self._last_trip = 0  # ns until the last segment before the first missing one was answered
 
     # -- sending
 
@@ -295,6 +296,7 @@ class Reliability:
         self._known >>= ahead
         self._progress_at = now
         self._probes = 0
+        self._last_trip = now - last.posted_at if proven else 0
         # of what is acknowledged now all but the first arrived earlier, and caused duplicate ACKs
         self._duplicates = max(0, self._duplicates - ahead + 1) if self.outstanding else 0
         # of a segment sent twice nobody knows which one is answered, and one that was sent before
@@ -338,7 +340,9 @@ class Reliability:
 
     def _find_lost(self, now: int) -> None:
         """Send again what was sent before something that has arrived."""
-        age = self._rtt or self._stay()
+        # while a queue grows, the smoothed time is short: the segment before the first missing one
+        # waited in the same queue, and was answered only so late
+        age = max(self._rtt, min(self._last_trip, self._round_trip_max)) or self._stay()
         # in times of posting: what waits for the link gets nearer to each other than it was posted
         reordering = max(self._rtt_least // REORDERING_SHARE, self._rtt_spread)
         lost, self.suspect_at = self._deliveries.lost(now, age + reordering, reordering)

@@ -59,7 +59,7 @@ class VicComponent(NicComponent):
             unit="bytes",
             minimum=0,
         ),
-        *clock_parameters(*TIMINGS, runs=False),
+        *clock_parameters(*TIMINGS),
     )
 
     def devices(self, context: RankContext) -> list[Nic]:

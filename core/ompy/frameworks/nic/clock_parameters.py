@@ -31,12 +31,12 @@ class Timing:
     source: str
 
 
-def clock_parameters(*timings: Timing, runs: bool = True) -> tuple[Parameter, ...]:
-    """The switch of a clock, on or off by default, and a parameter for each number but 0."""
+def clock_parameters(*timings: Timing) -> tuple[Parameter, ...]:
+    """The switch of a clock, and a parameter for each number but 0."""
     switch = Parameter(
         SWITCH,
         "bool",
-        runs,
+        True,
         "In simulated worlds, have what the device does take the time its clock says; without, it "
         "takes none.",
         level=LEVEL,

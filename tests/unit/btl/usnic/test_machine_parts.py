@@ -177,6 +177,24 @@ def test_they_turn_out_to_be_lost_without_more_news() -> None:
     made.check()
 
 
+def test_a_queue_that_grows_is_no_loss() -> None:
+    """What was posted along with it was answered only now, whatever round trips were before."""
+    resends = ResendList()
+    made = machine(resends)
+    first, *burst = [SendSegment() for _ in range(40)]
+    made.post(first, 0)
+    made.acknowledge(0, MS)
+    for segment in burst[:20]:
+        made.post(segment, MS)
+    for segment in burst[20:]:
+        made.post(segment, 3 * MS)
+    assert made.acknowledge(18, 4 * MS, bits_of(0, 1)) == burst[:18]  # 21 has overtaken 19
+    assert list(resends) == [], "19 waited 3 ms for the link, as 18 did"
+    assert made.suspect_at is not None
+    made.expire(made.suspect_at)
+    assert list(resends) == [burst[18]], "it has had the time"
+
+
 @pytest.mark.parametrize("number", [19, 20, 63])
 def test_an_ack_of_what_was_never_sent(number: int) -> None:
     """Nothing of it is believed."""
