@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual import RankFailed
-from ompy.frameworks.pml import STANDARD
+from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual import Rail
@@ -148,7 +148,7 @@ def test_a_message_is_counted_by_the_rank() -> None:
                 faults[0].message_begins(1)
                 flow = faults[0].flow(1, "rail0")
                 before.append(flow.count)
-                pml.wait(comm, pml.isend(comm, programs.send(bytes(9000)), 1, number, 0))
+                pml.wait(comm, pml.isend(comm, programs.send(bytes(9000)), 1, number, SYNCHRONOUS))
             elif comm.rank == 1:
                 _, room = programs.buffer(9000)
                 pml.wait(comm, pml.irecv(comm, room, 0, number))
