@@ -85,6 +85,7 @@ STEPS = [
     share("10,000 worlds of bad wires", "lossy", 10_000),
     Step("10,000 worlds of conduits", ["tools/conduit_sweep.py", "--jobs", "2"]),
     share("500 programs under faults", "sim", 500),
+    share("3000 GASNet programs", "gasnet", 3000),
     share("10,000 worlds of dying rails", "bfo", 10_000),
     Step("12 cuts of rails", ["tools/cable_cuts.py", "--cuts", "12"]),
     Step("mutated traces, scripts, lists, options", ["tools/mutants.py", "--count", "5000"]),

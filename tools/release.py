@@ -32,6 +32,9 @@ LARGER = {  # than the nightly step of that name
     "500 programs under faults, the next": Step(
         "10,000 programs under faults", ["tools/sim_sweep.py", "--jobs", "2"], COMPILED, BUILD
     ),
+    "3000 GASNet programs, the next": Step(
+        "100,000 GASNet programs", ["tools/gasnet_sweep.py", "--jobs", "2"]
+    ),
     "10,000 worlds of dying rails, the next": Step(
         "100,000 worlds of dying rails",
         ["tools/bfo_sweep.py", "--worlds", "100000", "--jobs", "2"],

@@ -1,0 +1,73 @@
+"""Generated GASNet programs in random worlds; `tools/gasnet_sweep.py` runs 100,000 of them."""
+
+from __future__ import annotations
+
+import pytest
+from ompy.engine.virtual import RankFailed
+from ompy_components.conduit.gni import headers
+from ompy_components.conduit.gni.rdma.engine import RdmaEngine
+from ompy_components.conduit.gni.smsg import SmsgTransport
+
+from tests.support import gasnet_random
+from tests.support.effort import effort
+from tests.support.gasnet_random import CLASSES
+
+TURNS = effort(1)
+
+
+@pytest.mark.parametrize("place", range(len(CLASSES)), ids=CLASSES)
+def test_worlds(place: int) -> None:
+    for turn in range(TURNS):
+        gasnet_random.world(place + (turn + 1) * len(CLASSES))  # the first is run by ompy sim, too
+
+
+WORST = (
+    26,  # a connection that was lost was MPI's error out of a poll
+)
+
+
+@pytest.mark.parametrize("number", WORST)
+def test_worlds_that_failed(number: int) -> None:
+    gasnet_random.world(number)
+
+
+def fails(number: int) -> bool:
+    """Whether a world finds that something is wrong."""
+    try:
+        gasnet_random.once(gasnet_random.draw(number))
+    except (RankFailed, AssertionError):
+        return True
+    return False
+
+
+def test_a_byte_that_is_not_put_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    put = RdmaEngine._put
+
+    def short(engine: RdmaEngine, node: int, offset: int, local: memoryview, *a, **k) -> None:  # type: ignore[no-untyped-def]
+        put(engine, node, offset, local[: len(local) - (len(local) > 20)], *a, **k)
+
+    monkeypatch.setattr(RdmaEngine, "_put", short)
+    assert sum(fails(number) for number in (14, 17, 21, 24)) >= 3
+
+
+def test_a_message_that_is_lost_or_comes_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    deliver = SmsgTransport._take_messages
+    assert deliver
+
+    def twice(transport: SmsgTransport, node: int) -> int:
+        own = transport.deliver
+
+        def again(source: int, message: memoryview) -> None:
+            own(source, message)
+            read = headers.read(message)
+            if read.command == headers.Command.MEDIUM_REQUEST:
+                own(source, message)
+
+        transport.deliver = again
+        try:
+            return deliver(transport, node)
+        finally:
+            transport.deliver = own
+
+    monkeypatch.setattr(SmsgTransport, "_take_messages", twice)
+    assert sum(fails(number) for number in (14, 21, 28)) == 3

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""100,000 generated GASNet programs in virtual worlds, over both conduits, under random faults.
+
+    python tools/gasnet_sweep.py             all of them: some three hours of one core
+    python tools/gasnet_sweep.py --worlds N  the first N; --jobs 2: two at a time
+    python tools/gasnet_sweep.py --world N   one again
+
+What a world is stands in `tests/support/gasnet_random.py`, what a sweep does in `world_sweep.py`.
+When all have passed, `docs/gasnet-sweep.md` is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Final
+
+from sweep import ROOT
+from world_sweep import Sums, WorldSweep, main, stayed_zero
+
+sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
+
+from ompy.cli.sim import prepare_interpreter
+
+from tests.support import gasnet_random
+
+HEADING: Final = """\
+# Generated GASNet programs
+
+`tests/support/gasnet_random.py` says what a world is: a generated program (`tests/support/gasnet_generated.py`) on two to four ranks of one host or several, over one of the conduits and ways of messages, with parameters, NIC and rails that are drawn, and between hosts one fault or two.
+The program puts and gets in every form, of sizes around the cut-overs, in one piece and in several; asks and answers by Short, Medium, Long and LongAsync; has messages passed on, keeps a table that all share, goes through barriers of every kind in one call or two halves, and ends by a return or an exit.
+Every byte of every share was what had been put there, by a get and where it lies; every message came once, with its bytes and arguments; every barrier failed where it had to, and nowhere else; every job ended with its code. Where a fault that may cost a connection has struck, the program may have ended with GASNet's error for that instead (*lost*).
+One world in 50 was run twice and came out the same; one in 250 was run by `ompy sim` too.
+
+What the sweep has found, mended with a test that failed before: a connection that was lost was MPI's error, not GASNet's, out of `am_poll`, `try_sync...`, `barrier_try` and requests (world 26)."""  # noqa: E501 - paragraphs of Markdown
+COLUMNS: Final = {  # heading: counters that are summed
+    "worlds": ("worlds",),
+    "puts": ("puts", "fills"),
+    "gets": ("gets", "finds", "compared"),
+    "in pieces": ("vectors", "regions"),
+    "values": ("values",),
+    "messages": ("short", "medium", "long", "long_async", "inserts"),
+    "relays": ("relays",),
+    "barriers": ("barriers",),
+    "waits for a credit": ("am_credit_stalls",),
+    "for a descriptor, buffer, registration": ("alloc_pd_stall", "alloc_bb_stall", "mem_reg_stall"),
+    "faults that struck": ("struck",),
+    "lost": ("lost",),
+    "by ompy sim": ("simulated",),
+}
+KINDS: Final = {"faults delivered": "fault ", "ends of programs": "end "}
+ENOUGH: Final = 40  # worlds of a class; arbitrary: so many see each of these
+WANTED: Final = ("puts", "gets", "vectors", "values", "short", "medium", "long", "long_async")
+MORE: Final = ("relays", "inserts", "barriers", "am_credit_stalls", "end return", "end handler")
+
+
+def run(number: int) -> tuple[str, Counter[str]]:
+    """One world: its class, and what it counted."""
+    made, counted = gasnet_random.world(number)
+    return made.name, counted
+
+
+def show(number: int) -> None:
+    """Run one world and show it."""
+    made = gasnet_random.draw(number)
+    print(made)
+    print(*gasnet_random.once(made))
+    if not number % gasnet_random.SIMULATED:
+        gasnet_random.simulate(made)
+
+
+def silent(sums: Sums) -> list[str]:
+    """What classes of worlds have not seen of what they are there for."""
+    faults = {name: counts for name, counts in sums.items() if name.endswith("faults")}
+    found = stayed_zero(sums, (*WANTED, *MORE), ENOUGH)
+    return [*found, *stayed_zero(faults, ("struck", "lost"), ENOUGH)]
+
+
+GASNET: Final = WorldSweep(
+    name="gasnet",
+    worlds=100_000,  # arbitrary: what the project promises
+    shard=140,  # arbitrary: ten turns of all classes
+    run=run,
+    show=show,
+    silent=silent,
+    heading=HEADING,
+    columns=COLUMNS,
+    kinds=KINDS,
+)
+
+if __name__ == "__main__":
+    prepare_interpreter()
+    main(GASNET, __doc__ or "")
