@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
+from tests.support.fabric_checks import CHECKS
 from tests.support.fabric_programs import PROGRAMS
 from tests.support.libfabric_devices import needs_libfabric
-from tests.support.libfabric_programs import PROVIDERS
+from tests.support.libfabric_programs import CHECKED, PROVIDERS
 from tests.support.worlds import ROOT, real
 
 pytestmark = [pytest.mark.proc, needs_libfabric]
@@ -24,6 +25,11 @@ PATIENCE = {"tcp;ofi_rxm": 30, "shm": 1, "sockets": 30, "udp;ofi_rxd": 1}
 def test_what_runs_over_the_emulated_device_runs_over_each_provider() -> None:
     wanted = [[provider, name] for provider in PROVIDERS for name in PROGRAMS]
     assert real(2, f"{SUPPORT}:all_programs", settings=SETTINGS, timeout=110) == [wanted, wanted]
+
+
+def test_what_libfabrics_own_tests_look_at() -> None:
+    wanted = [[provider, name] for provider in CHECKED for name in CHECKS]
+    assert real(2, f"{SUPPORT}:all_checks", settings=SETTINGS, timeout=110) == [wanted, wanted]
 
 
 def test_nothing_is_left_of_ten_thousand_operations() -> None:

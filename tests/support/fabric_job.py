@@ -40,6 +40,7 @@ class Rank:
         self.context = context
         self.engine = context.engine
         self.rank = context.rank
+        self._given = 0
         self.script: ScriptedFaults | None = None
         if rules:
             self.script = faults_of(context, rules)
@@ -55,10 +56,12 @@ class Rank:
     def gather(self, mine: bytes) -> list[bytes]:
         """What every rank has given, by rank."""
         wireup = self.context.wireup
-        wireup.publish(KEY, mine)
+        self._given += 1
+        key = f"{KEY}{self._given}"  # a peer may be one further when we look
+        wireup.publish(key, mine)
         wireup.commit()
         wireup.fence()
-        return [wireup.lookup(rank)[KEY] for rank in range(self.context.size)]
+        return [wireup.lookup(rank)[key] for rank in range(self.context.size)]
 
     def side(self, provider: str = "", **more: Any) -> Side:
         """This rank as the programs want it."""

@@ -59,6 +59,7 @@ class Side(Poller):
         rank: 0 or 1.
         to: the peer, in the address vector.
         there: the peer's region.
+        swap: gives the peer some bytes and returns those it gave, beside the fabric.
         done: completions so far.
         again: posts that had to be repeated.
     """
@@ -88,7 +89,7 @@ class Side(Poller):
             seconds: that anything may take.
         """
         self.engine, self.rank, self.nic, self.info = engine, rank, nic, info
-        self.seconds = seconds
+        self.seconds, self.swap = seconds, swap
         self.domain = nic.domain(info)
         self.vector = self.domain.address_vector()
         self.queue = self.domain.completion_queue(depth)
