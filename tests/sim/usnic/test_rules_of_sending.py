@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
-from ompy.conformance.driver import Driver
+from ompy.conformance.driver import TAGS, Driver
+from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.btl import BTL_OWNERSHIP, COMPLETED, NO_ORDER, QUEUED, UNREACHABLE
 from ompy.frameworks.registration import identity_of
 from ompy.net.faults import BlackHole, Fault
@@ -196,7 +197,8 @@ def test_what_is_queued_goes_out_in_the_next_round(size: int) -> None:
         assert owned is not None
         assert kept is not None
         assert (owned.result, kept.result) == (QUEUED, QUEUED)
-        assert (data.sends, len(endpoint.queue), endpoint.ready) == (0, 2, True)
+        assert (data.sends, endpoint.ready) == (0, True)
+        assert [one.context for one in endpoint.queue] == [owned, kept]
         packets = 2 if size == SMALL else 44
         assert progress(driver) == packets == data.sends == endpoint.reliability.outstanding
         assert (owned.done, kept.done) == (True, False)
@@ -356,6 +358,32 @@ def test_fast_sends_want_nearly_all_credits(size: int, fast: int) -> None:
             assert [(one.channel, one.inline) for one in posted] == [(DATA, False)] * (13 - fast)
 
     world().run(sender(work))
+
+
+@pytest.mark.parametrize("size", [100, SMALL])
+def test_a_small_fragment_is_in_its_packet_once_it_is_sent(size: int) -> None:
+    """The user's memory was referred to until then; now it is one piece, sent fast or waiting."""
+
+    def work(driver: Driver) -> None:
+        module, endpoint = path(driver)
+        memory = bytearray(driver.data(size))
+        message = ContiguousConvertor(memoryview(memory))
+        made = module.prepare_src(endpoint, message, 0, NO_ORDER, 0, size, BTL_OWNERSHIP)
+        assert made is not None
+        packet = made.packet  # type: ignore[attr-defined]
+        assert (bytes(made.segment), made.payload) == (b"", memory)
+        assert module.send(endpoint, made, TAGS[0]) == (COMPLETED if size <= TINY else QUEUED)
+        assert (made.segment, made.payload) == (memory, None)
+        assert made.segment.obj is packet.buffer.obj
+        assert packet.bytes[-size:] == memory
+
+    def program(driver: Driver) -> None:
+        if driver.rank == 0:
+            work(driver)
+        driver.wait(lambda: driver.rank == 0 or len(driver.inbox) == 1, "it")
+        driver.world.meet(driver)
+
+    world().run(program)
 
 
 def test_inline_means_that_the_packet_is_free_at_once() -> None:
