@@ -23,7 +23,7 @@ from ompy.net.fault_rules import FaultRule
 
 from tests.support.usnic_streams import stream
 
-RATES: Final = (0.0, 0.0001, 0.001, 0.003, 0.01, 0.03, 0.05, 0.1, 0.2, 0.3)
+RATES: Final = (0.0, 0.0001, 0.001, 0.003, 0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5)
 WAYS: Final = {  # arbitrary names; parameters of usnic
     "selective ACKs (default)": {},
     "duplicate ACKs alone": {"selective_ack": 0},
@@ -84,7 +84,7 @@ def plot(rows: list[Row]) -> None:
         )
     axes.set_xscale("symlog", linthresh=0.01)
     axes.set_yscale("log")
-    axes.set_xticks([0, 0.01, 0.1, 1, 10, 30], ["0", "0.01", "0.1", "1", "10", "30"])
+    axes.set_xticks([0, 0.01, 0.1, 1, 10, 50], ["0", "0.01", "0.1", "1", "10", "50"])
     axes.set_xlabel("packets lost, % each way")
     axes.set_ylabel("goodput, Mbit/s")
     axes.set_title("usnic, 4 MB in fragments of 20 kB over 10 Gbit/s, 10 us (virtual time)")

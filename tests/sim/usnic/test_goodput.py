@@ -45,7 +45,9 @@ def test_losses_cost_something_and_not_everything() -> None:
     assert 1 < many < few < theory(4095)
 
 
-@pytest.mark.parametrize("loss", [0.001, 0.01, 0.05, 0.1, 0.2, 0.3] if THOROUGH else [0.01, 0.3])
+@pytest.mark.parametrize(
+    "loss", [0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5] if THOROUGH else [0.01, 0.3]
+)
 def test_no_loss_rate_is_better_off_without_it(loss: float) -> None:
     """Never below 0.9 of the better of two: duplicate ACKs alone, and the seed's plain window."""
     rule = FaultRule("drop", probability=loss)
