@@ -32,6 +32,7 @@ from ompy.net.virtual_copy import VirtualCopy
 from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
 
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
+WINDOW: Final = 65_536  # bytes; arbitrary: what a stream holds, a kernel's buffer
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
 DEVICE_QUEUED: Final = 1 << 16  # arbitrary: more than a device has buffers; it drops by itself
 
@@ -54,7 +55,7 @@ class Rail:
     latency: int = 10_000
     jitter: int = 5_000
     bandwidth: int = 10_000
-    window: int = 65_536
+    window: int = WINDOW
     mtu: int = 1_500
     chosen: bool = True
 
@@ -116,6 +117,17 @@ class Fabric:
         """A port nobody has."""
         self.ports += 1
         return self.ports
+
+
+def beginning(pieces: Sequence[memoryview], most: int) -> bytes:
+    """The first bytes of `pieces`, up to `most`: what is behind them is not copied."""
+    taken: list[memoryview] = []
+    for piece in pieces:
+        taken.append(piece[:most])
+        most -= len(taken[-1])
+        if not most:
+            break
+    return b"".join(taken)
 
 
 class VirtualSource(Source):
@@ -196,7 +208,7 @@ class VirtualStream(VirtualSource, Stream):
             return 0
         most = min(room, offered)
         taken = most if self._chance.random() < 0.7 else self._chance.randint(1, most)
-        self._deliver(peer, b"".join(pieces)[:taken])
+        self._deliver(peer, beginning(pieces, taken))
         return taken
 
     def _deliver(self, peer: VirtualStream, data: bytes) -> None:

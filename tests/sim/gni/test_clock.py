@@ -242,3 +242,32 @@ def test_the_same_seed_takes_the_same_time() -> None:
         return [took(rank, PostType.FMA_PUT, bytes(size), 0) for size in (8, 100, 4_000)]
 
     assert world(program, seed=3, late=40) == world(program, seed=3, late=40)
+
+
+def test_without_its_clock_the_nic_takes_no_time_between_hosts_either() -> None:
+    """Not that of the fabric below it: what is left is the network, which has none here."""
+    nothing = (Rail("rail0", latency=0, jitter=0, bandwidth=10**12, window=2 * LARGE),)
+
+    def program(rank: GniRank) -> int:
+        local = memoryview(bytearray(LARGE))
+        handle = rank.register(local)
+        rank.engine.spend(SECOND // 1_000)
+        took(rank, PostType.FMA_PUT, b"1", 0)  # they are connected
+        there = room[0]
+        more = {"local_handle": handle, "remote_handle": there}
+        return took(rank, PostType.RDMA_PUT, local, 0, **more)
+
+    def second(rank: GniRank) -> None:
+        room.append(rank.register(memoryview(bytearray(LARGE))))
+        rank.fence()
+
+    def first(rank: GniRank) -> int:
+        rank.engine.spend(REGISTERED)
+        ns = program(rank)
+        rank.fence()
+        return ns
+
+    room: list[Any] = []
+    ns, _ = gni_world([first, second], hosts=(0, 1), rails=nothing, clock=False)
+    passing = costs("gemini")["bte_put"].of(LARGE)
+    assert ns < passing // 10, (ns, passing)

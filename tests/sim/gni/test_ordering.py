@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
-from ompy.frameworks.nic.gni import CqMode, Ordering, PostType, ReturnCode
+from ompy.frameworks.nic.gni import CqMode, MemoryHandle, Ordering, PostType, ReturnCode
+from ompy_components.nic.gni.posts import FRAMES, PACKET
 
 from tests.support.effort import THOROUGH
 from tests.support.gni_job import GniRank, gni_world
@@ -111,3 +113,37 @@ def test_aries_reads_the_local_memory_late_and_gemini_does_not() -> None:
 
     assert all(programs("gemini", seed) == BLOCK * 8 for seed in range(5))
     assert any(programs("aries", seed) != BLOCK * 8 for seed in range(5))
+
+
+def test_a_late_put_to_another_host_is_not_thousands_of_frames() -> None:
+    """1 MiB in packets of 64 bytes, each a request and an answer of the fabric, took minutes."""
+    data = bytes(random.Random(3).randbytes(1 << 20))
+    asked: list[int] = []
+
+    def active(rank: GniRank) -> None:
+        write = rank.domain.far.write  # type: ignore[attr-defined]
+
+        def counted(*arguments: object) -> None:
+            asked.append(len(arguments[3]))  # type: ignore[arg-type]
+            write(*arguments)
+
+        rank.domain.far.write = counted  # type: ignore[attr-defined]
+        rank.fence()  # it has registered
+        local = memoryview(data)
+        source = rank.register(local)
+        put = rank.post(1, PostType.RDMA_PUT, local, local_handle=source, remote_handle=there[0])
+        assert rank.done(put) is ReturnCode.SUCCESS
+        rank.fence()
+
+    def passive(rank: GniRank) -> bool:
+        there.append(rank.register(room))
+        rank.fence()
+        rank.fence()
+        return bytes(room) == data
+
+    there: list[MemoryHandle] = []
+    room = memoryview(bytearray(len(data)))
+    seen = gni_world([active, passive], hosts=(0, 1), late=50)
+    assert seen[1]
+    assert len(asked) == FRAMES
+    assert {size % PACKET for size in asked} == {0}

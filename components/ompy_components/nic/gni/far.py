@@ -360,11 +360,11 @@ def _code(number: int) -> ReturnCode:
 def _choose(context: RankContext, name: str, link: Link | None) -> tuple[FabricNic, FabricInfo]:
     """A device, open, and its provider that takes our keys and tells of delivery.
 
-    Its streams go over `link` in the virtual world.
+    Its streams go over `link` in the virtual world, or the network's own, and have no other clock.
     """
     why: list[str] = []
     for nic in context.find_nics(FabricNic, name):
-        nic.carries = link
+        nic.clocked, nic.carries = False, link
         nic.open()
         infos = nic.infos(Hints(CAPS, op_flags=Caps.DELIVERY_COMPLETE))
         usable = [info for info in infos if info.delivery_complete]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ompy_components.nic.gni.endpoint import GniEndpoint
 
 PACKET: Final = 64  # arbitrary, as Gemini's: bytes of a put that become visible together
+# arbitrary: enough disorder to see; each is a request and an answer of the fabric's streams
+FRAMES: Final = 256
 GETS: Final = frozenset({PostType.FMA_GET, PostType.RDMA_GET})
 PUTS: Final = frozenset({PostType.FMA_PUT, PostType.RDMA_PUT, PostType.FMA_PUT_W_SYNCFLAG})
 AMOS: Final = frozenset({PostType.AMO, PostType.FETCHING_AMO})
@@ -221,8 +223,14 @@ class Posts:
         domain.late.do(write, lane)
 
     def _scatter(self, endpoint: GniEndpoint, post: PostDescriptor, local: memoryview) -> None:
-        """Have a put's packets become visible each by itself."""
-        handle, starts = post.remote_handle, range(0, max(len(local), 1), PACKET)
+        """Have a put's packets become visible each by itself.
+
+        On the way to other hosts several together, where there are too many for its streams.
+        """
+        size, handle = PACKET, post.remote_handle
+        if endpoint.wire is self._domain.far:
+            size *= max(1, -(-len(local) // (PACKET * FRAMES)))
+        starts = range(0, max(len(local), 1), size)
         assert handle is not None
         codes: list[ReturnCode] = []
         domain, tells = self._domain, bool(post.cq_mode & CqMode.REMOTE_EVENT)
@@ -239,7 +247,7 @@ class Posts:
                 endpoint.wire.wake(endpoint.rank)  # the event may have come already
 
         for start in starts:
-            packet, at = local[start : start + PACKET], post.remote_address + start
+            packet, at = local[start : start + size], post.remote_address + start
             domain.late.do(partial(endpoint.memory.write, handle, at, packet, landed))
 
     def _landed(

@@ -88,10 +88,10 @@ class EmulatedDomain(FabricDomain):
         self.regions = Regions(draw, virtual(info.mr_mode), self._withdraw)
         self.queues: set[EmulatedQueue] = set()
         self.gone = ""
-        carries, values = library.carries, library.values
-        clock = DeviceClock(self.engine, self.network, wanted=values.clock and carries is None)
+        clocked, values = library.clocked, library.values
+        clock = DeviceClock(self.engine, self.network, wanted=values.clock and clocked)
         self.stations = Stations(clock, timed(vars(values), TIMINGS))
-        self.wire = self.stations.link if carries is None else carries
+        self.wire = self.stations.link if clocked else library.carries
         self.handshake_timeout: int = library.values.handshake_timeout_ms * MS
         self._vectors: set[EmulatedVector] = set()
         self._links: dict[Address, Link] = {}

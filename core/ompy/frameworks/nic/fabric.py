@@ -472,11 +472,12 @@ class FabricNic(Nic):
     """A library of fabric providers.
 
     Attributes:
-        carries: the link of a NIC that somebody builds on this one, set before a domain is opened:
-            what it sends goes over that link, and it has no clock of its own then. None: it stands
-            for itself.
+        clocked: it stands for itself, with its own clock and link. Whoever builds another NIC on it
+            says no before a domain is opened: that NIC's clock is the only one, if it runs.
+        carries: the link of that NIC, which what is sent goes over. None: the network's own.
     """
 
+    clocked: bool = True
     carries: Link | None = None
 
     def infos(self, hints: Hints) -> Sequence[FabricInfo]:

@@ -32,6 +32,7 @@ from ompy.net.base import (
     Source,
     Stream,
 )
+from ompy.net.virtual import WINDOW, beginning
 from ompy.net.virtual_copy import VirtualCopy
 from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
 from ompy.runtime.simulation.line import Line, LineClosed
@@ -258,9 +259,9 @@ class RemoteStream(RemoteSource, Stream):
     __slots__ = ()
 
     def send(self, pieces: Sequence[memoryview]) -> int:
-        """Hand bytes to the conductor."""
+        """Hand bytes to the conductor, no more than a stream ever takes at once."""
         self.check()
-        taken: int = self._world.call("send", self.number, b"".join(pieces))
+        taken: int = self._world.call("send", self.number, beginning(pieces, WINDOW))
         return taken
 
     def receive_into(self, view: memoryview) -> int:
