@@ -191,3 +191,28 @@ def test_a_deadlock(sim: Sim) -> None:
     assert done.returncode == 4
     for text in ("deadlock", "the condition of a block_until", "nothing has come from rank 0 yet"):
         assert text in done.stderr
+
+
+NEIGHBOURS = ("--ranks-per-host", 2, "--mca", "conduit_aries_pshm", 0)
+
+
+def test_neighbours_meet_faults(sim: Sim, tmp_path: Path) -> None:
+    """What the NIC does within a host: twice the same, counted, and in the trace."""
+    said = []
+    for run in range(2):
+        options = ("-n", 2, *NEIGHBOURS, "--seed", 5, "--trace", tmp_path / f"trace{run}")
+        done = sim("STUCK = False\n" + MEETING, *options, *FAULTS["delays"])
+        assert done.returncode == 0, done.stderr
+        said.append(done.stderr.partition("the trace")[0])
+    assert said[0] == said[1]
+    assert files(tmp_path / "trace0") == files(tmp_path / "trace1")
+    count = int(said[0].partition("faults delivered:")[2].split()[2])
+    struck = [event for event in read(str(tmp_path / "trace0")).events if event.name == "DELAY"]
+    assert len(struck) == count > 0
+    assert {dict(event.fields)["rail"] for event in struck} == {"aries_0"}
+
+
+def test_a_fault_that_its_links_hide_is_refused(sim: Sim) -> None:
+    done = sim(MEETING, "-n", 2, "--fault", "drop:probability=0.5,rail=aries_0")
+    assert done.returncode == 2
+    assert "no drop to be seen on aries_0; there are delay, reorder, link_down" in done.stderr

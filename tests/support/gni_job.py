@@ -19,6 +19,8 @@ from ompy.frameworks.nic.gni import (
     SmsgAttributes,
 )
 from ompy.net.base import Interface
+from ompy.net.fault_rules import FaultRule
+from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual import Rail
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.nic.gni.component import GniComponent
@@ -28,6 +30,7 @@ from ompy_components.nic.ofi_emulated.choice import chosen
 from ompy_components.nic.ofi_emulated.component import EmulatedFabricComponent
 from ompy_components.nic.ofi_emulated.device import EmulatedFabric
 
+from tests.support.scripted_world import install
 from tests.support.small_worlds import values_of
 from tests.support.worlds import registry
 
@@ -209,11 +212,14 @@ def gni_world(
     hosts: Sequence[int] | None = None,
     cookies: Sequence[int] = (),
     rails: Sequence[Rail] = (Rail("rail0"),),
+    script: Sequence[FaultRule] = (),
+    made: list[ScriptedFaults] | None = None,
     **settings: object,
 ) -> list[Any]:
     """Run one program per rank, of one host unless `hosts` says which; what they returned.
 
-    With `cookies`, one for each rank, they are in different communication domains.
+    With `cookies`, one for each rank, they are in different communication domains; with `script`
+    their networks are disturbed, which `made` has for each rank.
     """
 
     def bring_up(context: RankContext, _: object) -> GniRank:
@@ -226,6 +232,10 @@ def gni_world(
     job = VirtualJob(
         len(programs), registry(), seed=seed, hosts=hosts, rails=rails, bring_up=bring_up
     )
+    if script:
+        scripts = install(job, script, seed=seed)
+        made = scripts if made is None else made
+        made[:] = scripts
 
     def run(program: Callable[[GniRank], Any]) -> Callable[[Any], Any]:
         def body(rank: GniRank) -> Any:

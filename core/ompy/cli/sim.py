@@ -285,14 +285,16 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
 
 def _check_rails(rules: Sequence[FaultRule], rails: Sequence[Rail]) -> None:
     from ompy.mca.errors import did_you_mean
+    from ompy.net.fault_rules import RETRYING_RAILS
 
     names = [rail.name for rail in rails]
+    known = {*names, *RETRYING_RAILS}
     problems = [
         f"{rule.origin}: there is no rail {rail}{did_you_mean(rail, names)}; "
         f"this world has {', '.join(names)} (--rails)"
         for rule in rules
         for rail in rule.rails
-        if rail not in names
+        if rail not in known
     ]
     if problems:
         raise UsageError(*problems)

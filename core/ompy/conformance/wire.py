@@ -23,6 +23,7 @@ from ompy.net.base import (
     Source,
     Stream,
 )
+from ompy.net.work import Work
 from ompy.net.wrapped import WrappedStream
 
 
@@ -100,9 +101,14 @@ class Wire(Network):
         """Passed on."""
         return self._inner.rank_at(address)
 
-    def spoiled(self, receiver: int, rail: str) -> int:
+    @property
+    def disturbed(self) -> bool:
         """As the network below."""
-        return self._inner.spoiled(receiver, rail)
+        return self._inner.disturbed
+
+    def work(self, receiver: int, rail: str, *, retries: bool = False) -> Work:
+        """As the network below."""
+        return self._inner.work(receiver, rail, retries=retries)
 
     def listen(
         self, host: str, ports: Iterable[int] = (0,), *, link: Link | None = None

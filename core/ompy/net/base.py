@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from ompy.net.work import UNTOUCHED, Work
+
 WOULD_BLOCK: Final = -1
 RUN_MAX: Final = 65_536  # Linux: more bytes than the kernel merges into one read
 RUN_PACKETS: Final = 64  # Linux: UDP_MAX_SEGMENTS, packets in one run
@@ -388,9 +390,9 @@ class Middleware:
         """Whether nothing that comes in over a rail is heard now."""
         return False
 
-    def spoils(self, receiver: int, rail: str) -> int:
-        """The number of the error that work posted for a rank over a rail ends with; 0: none."""
-        return 0
+    def strikes_work(self, receiver: int, rail: str, *, retries: bool) -> Work:
+        """What becomes of work that is posted for a rank over a rail; see `Network.work`."""
+        return UNTOUCHED
 
 
 class Network:
@@ -428,17 +430,21 @@ class Network:
         """The rank that has this address, as far as is known; -1 otherwise."""
         return self._ranks.get(address, -1)
 
-    def spoiled(self, receiver: int, rail: str) -> int:
-        """For emulated NICs, asked once about each piece of work that is posted for a rank.
+    @property
+    def disturbed(self) -> bool:
+        """Whether there is any middleware."""
+        return bool(self._middleware)
 
-        Returns:
-            0, or the number of the error that it ends with instead of being done.
+    def work(self, receiver: int, rail: str, *, retries: bool = False) -> Work:
+        """For emulated NICs: what becomes of each piece of work posted for a rank; asked once.
+
+        With `retries` the NIC's links send again by themselves, and nothing but work is struck.
         """
         for layer in self._middleware:
-            number = layer.spoils(receiver, rail)
-            if number:
-                return number
-        return 0
+            struck = layer.strikes_work(receiver, rail, retries=retries)
+            if struck is not UNTOUCHED:
+                return struck
+        return UNTOUCHED
 
     def interfaces(self) -> list[Interface]:
         """The host's interfaces, loopback ones included."""

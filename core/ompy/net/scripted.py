@@ -15,10 +15,14 @@ is dropped or damaged comes again after `RETRANSMISSION`, and all behind it wait
 overtaken makes the others wait; a duplicate is thrown away by the receiver, so there is no such
 fault. A black hole stops the bytes until it closes, or until the connection times out. A link that
 goes down resets the connection.
+
+**At a NIC whose links send again by themselves** it is work that is struck, not packets: it is held
+up, or ends with an error.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -26,6 +30,7 @@ from typing import TYPE_CHECKING, Final
 from ompy.net.base import Address, Datagram, DeviceGone, LinkError, Middleware, Network, Stream
 from ompy.net.fault_rules import (
     FORGED,
+    HOLDING_FAULTS,
     LASTING_FAULTS,
     NEVER,
     NIC_FAULTS,
@@ -35,6 +40,7 @@ from ompy.net.fault_rules import (
 from ompy.net.flows import PASSED, UNKNOWN, Flow, Outcome, Strike
 from ompy.net.outages import Outages
 from ompy.net.scripted_sockets import ScriptedDatagram, ScriptedStream
+from ompy.net.work import UNTOUCHED, Work
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -210,19 +216,28 @@ class ScriptedFaults(Middleware):
         """Whether the NIC of a rail is down."""
         return self.outages.deafens(rail, self.engine.now())
 
-    def spoils(self, receiver: int, rail: str) -> int:
+    def strikes_work(self, receiver: int, rail: str, *, retries: bool) -> Work:
         """What becomes of the next work for a rank over a rail; it is counted as a packet is."""
         flow = self._works.setdefault((receiver, rail), Flow(receiver, rail))
         flow.count += 1
-        number = 0
+        error = hold = 0
+        if retries:
+            try:
+                self._refuse(flow, 0)
+            except LinkError:
+                error = errno.ENETDOWN
         for index in self._here:
             rule = self.rules[index]
-            if rule.what not in WORK_FAULTS or not rule.concerns(self.rank, receiver, rail):
+            holds = retries and rule.what in HOLDING_FAULTS and not (rule.message or rule.above)
+            if not (holds or rule.what in WORK_FAULTS) or not rule.concerns(
+                self.rank, receiver, rail
+            ):
                 continue
-            if self._strikes(index, rule, flow, 0) and not number:
-                self.count(index, flow, 0, rule.error)
-                number = rule.error
-        return number
+            if self._strikes(index, rule, flow, 0) and not error:
+                detail = rule.delay + self._draw(index, flow, rule.jitter) if holds else rule.error
+                error, hold = (error, hold + detail) if holds else (detail, hold)
+                self.count(index, flow, 0, detail)
+        return Work(error, hold) if error or hold else UNTOUCHED
 
     def count(self, index: int, flow: Flow, size: int, detail: int = 0) -> None:
         """Say that a rule has struck a packet of a flow."""

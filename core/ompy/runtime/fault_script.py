@@ -22,6 +22,8 @@ from ompy.net.fault_rules import (
     NEVER,
     PACING_FAULTS,
     PACKET_FAULTS,
+    RETRYING_RAILS,
+    SEEN_FAULTS,
     WORK_FAULTS,
     FaultRule,
 )
@@ -176,6 +178,12 @@ def _check_together(entry: Entry, given: set[str]) -> str:
             bool(NO_WIRE & set(entry.rail)),
             "sm and self move bytes in memory, where there is no wire for a fault to strike: "
             "run with --mca btl self,tcp or self,usnic and name an interface, or no rail",
+        ),
+        (
+            bool(set(RETRYING_RAILS) & set(entry.rail)) and what not in SEEN_FAULTS,
+            f"the links of a Gemini or Aries find errors and send again by themselves, so there is "
+            f"no {what} to be seen on {' or '.join(entry.rail)}; "
+            f"there are {', '.join(SEEN_FAULTS)}",
         ),
     )
     return next((text for wrong, text in rules if wrong), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from ompy.net.base import DeviceGone, LinkError, Stream
 from ompy.net.fault_rules import NEVER, FaultRule
 from ompy.net.scripted import RETRANSMISSION, ScriptedFaults
+from ompy.net.work import UNTOUCHED, Work
 from ompy.trace.sink import Trace
 
 from tests.support.networks import World, pump, two_networks
@@ -311,8 +313,8 @@ def test_work_that_is_posted_ends_with_the_error_of_its_rule(world: World) -> No
         FaultRule("work_error", rails=("other",), nth=(1,), error=6),
         FaultRule("drop", nth=(1,)),
     )
-    assert [world.left.spoiled(1, "rail0") for _ in range(5)] == [0, 5, 0, 5, 0]
-    assert world.left.spoiled(2, "rail0") == 0
+    assert [world.left.work(1, "rail0").error for _ in range(5)] == [0, 5, 0, 5, 0]
+    assert world.left.work(2, "rail0").error == 0
     assert [(strike.receiver, strike.nth, strike.detail) for strike in made.strikes] == [
         (1, 2, 5),
         (1, 4, 5),
@@ -320,3 +322,22 @@ def test_work_that_is_posted_ends_with_the_error_of_its_rule(world: World) -> No
     assert made.delivered == [2, 0, 0]
     arrivals(world, PACKETS[:2])
     assert made.delivered == [2, 0, 1], "packets and work are counted apart"
+
+
+def test_work_at_a_nic_whose_links_send_again(world: World) -> None:
+    """It is held up or ends with an error; what such links hide strikes nothing."""
+    rules = (
+        FaultRule("delay", nth=(1, 2), delay=7),
+        FaultRule("reorder", nth=(2,), delay=5, jitter=0),
+        FaultRule("work_error", nth=(3,), error=11),
+        FaultRule("drop", nth=(1,)),
+        FaultRule("corrupt", nth=(1,)),
+        FaultRule("black_hole"),
+        FaultRule("link_down", nth=(5,), lasts=10**18),
+    )
+    made = faults(world, *rules)
+    seen = [world.left.work(1, "aries_0", retries=True) for _ in range(6)]
+    down = Work(errno.ENETDOWN, 0)
+    assert seen == [Work(0, 7), Work(0, 12), Work(11, 0), UNTOUCHED, down, down]
+    assert made.delivered == [2, 1, 1, 0, 0, 0, 2]
+    assert world.left.work(1, "rail0") is UNTOUCHED, "where packets are struck work is not held up"

@@ -131,6 +131,8 @@ class GniDevice(GniNic):
             self.rest()
             self._turn.end()
             self.copy.forget(self.copy.address_of(self._probe))
+        if self._domain is not None:
+            self._domain.abandon()
         if self._far is not None:
             self._far.close()
         self._wire = self._far = self._turn = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +20,7 @@ from ompy.frameworks.nic.gni import (
     ReturnCode,
 )
 from ompy.mca.parameter import Values
+from ompy.net.work import UNTOUCHED, Work
 
 from ompy_components.nic.gni import atomics
 from ompy_components.nic.gni.clock import GniClock
@@ -60,7 +62,8 @@ class GniDomain(CommunicationDomain):
         late: what comes later than it has to, behind that.
         msgq_share: messages one peer may have in another's shared queue.
         refuses_some: posts, messages and registrations are refused now and then.
-        plain: nothing is late, refused or fails by a parameter, and nothing takes time.
+        scripted: a fault script may strike work that stays on the host.
+        plain: nothing is late, refused or fails by a parameter or script, and nothing takes time.
         news: what has come from peers, or become of posts, in all.
     """
 
@@ -87,7 +90,11 @@ class GniDomain(CommunicationDomain):
         self.clock: GniClock = device.clock
         self.late = Lateness(context.engine, values.late)
         self.refuses_some = bool(values.refuse_every or values.refuse)
-        self.plain = not (values.late or values.fail or self.refuses_some or self.clock.runs)
+        self.scripted = context.network.disturbed
+        disturbed = values.late or values.fail or self.refuses_some or self.scripted
+        self.plain = not (disturbed or self.clock.runs)
+        self._gone = False  # by the script, as peers know it
+        self._abandoned = False
         self.posts = Posts(self, values.posts)
         self.msgq_share = 0
         self.news = 0
@@ -215,16 +222,47 @@ class GniDomain(CommunicationDomain):
 
     # -- when
 
-    def at(self, when: int, effect: Callable[[], object]) -> None:
-        """Have something happen when the clock says, at once without one; it is news then."""
-        if self.clock.runs:
+    def at(self, when: int, effect: Callable[[], object], *, held: bool = False) -> None:
+        """Have something happen when the clock says, at once without one; it is news then.
+
+        With `held` a fault script says when, whether a clock runs or not.
+        """
+        if held:
+            delay = max(when - self.clock.now(), 0)
+            self._context.engine.device_later(delay, partial(self._happens, effect))
+        elif self.clock.runs:
             self.clock.at(when, partial(self._happens, effect))
         else:
             effect()
 
     def _happens(self, effect: Callable[[], object]) -> None:
-        self.news += 1
-        effect()
+        if not self._abandoned:
+            self.news += 1
+            effect()
+
+    # -- a fault script
+
+    def work(self, endpoint: GniEndpoint) -> Work:
+        """What the script makes of the next piece of work for a peer of this host.
+
+        What goes to other hosts it strikes on its way there.
+        """
+        if not self.scripted or endpoint.wire is not self.wire:
+            return UNTOUCHED
+        network = self._context.network
+        struck = network.work(endpoint.rank, self._device.identity.name, retries=True)
+        gone = self.wire.gone(endpoint.rank)
+        return Work(errno.ENETDOWN, 0) if gone and not struck.error else struck
+
+    def _look_at_link(self) -> None:
+        gone = self._context.network.deafened(self._device.identity.name)
+        if gone is not self._gone:
+            self._gone = gone
+            self.wire.show(gone=gone)
+
+    def abandon(self) -> None:
+        """For the device: what is held has nowhere to go any more."""
+        self._abandoned = True
 
     # -- what runs out
 
@@ -292,6 +330,8 @@ class GniDomain(CommunicationDomain):
             return  # a queue is asked from within
         self._inside = True
         try:
+            if self.scripted:
+                self._look_at_link()
             if self.unsaid:
                 self._say_on()
             if len(self.late):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.frameworks.nic.gni import (
@@ -15,7 +17,7 @@ from ompy.frameworks.nic.gni import (
 from ompy_components.nic.gni.completions import EventQueue
 from ompy_components.nic.gni.far import FarWire
 from ompy_components.nic.gni.host import HostWire, Kind
-from ompy_components.nic.gni.layout import MSGQ_RELEASED, SMSG_RELEASED
+from ompy_components.nic.gni.layout import GONE, MSGQ_RELEASED, SMSG_RELEASED
 from ompy_components.nic.gni.mailbox import Mailbox, mailbox_size
 from ompy_components.nic.gni.memory import FarMemory, PeerMemory
 
@@ -53,6 +55,8 @@ class GniEndpoint(Endpoint):
         self._remote: SmsgAttributes | None = None
         self._sent = 0
         self._queued = 0
+        self._held = 0  # messages that a fault script holds up
+        self._held_until = 0
 
     def bind(self, address: int, rank: int) -> ReturnCode:
         """Say who the peer is."""
@@ -73,7 +77,10 @@ class GniEndpoint(Endpoint):
     @property
     def stranger(self) -> bool:
         """Whether the peer is in another communication domain, or in none."""
-        return self._words is not None and self._words[self._job_at] != self._domain.job
+        return self._words is not None and self._words[self._job_at] not in (
+            self._domain.job,
+            GONE,
+        )
 
     # -- posts
 
@@ -127,12 +134,45 @@ class GniEndpoint(Endpoint):
         domain = self._domain
         if self.wire.lost(self.rank):
             return ReturnCode.TRANSACTION_ERROR
-        if self._sent - self.wire.released(self.rank, SMSG_RELEASED) >= remote.max_credit:
+        taken = self._sent - self.wire.released(self.rank, SMSG_RELEASED)
+        if taken >= remote.max_credit or domain.refuses():
             return domain.not_now()
-        if domain.refuses() or not self._sends(SMSG, header, payload):
+        if domain.scripted and self.wire is domain.wire:
+            return self._sends_under_script(header, payload)
+        sent = self._sends(SMSG, header, payload)
+        self._sent += sent
+        return SUCCESS if sent else domain.not_now()
+
+    def _sends_under_script(self, header: memoryview, payload: memoryview) -> ReturnCode:
+        """Send a message unless a fault script has something else in mind.
+
+        It stays in its order: who is behind one that is held up waits with it.
+        """
+        domain, rank = self._domain, self.rank
+        struck = domain.work(self)
+        if struck.error == errno.EAGAIN or rank in domain.unsaid:
+            return domain.not_now()
+        if struck.error:
+            domain.losses.append((rank, "a short message to it was lost: transaction failed"))
+            domain.news += 1
+            return SUCCESS
+        now = domain.clock.now()
+        self._held_until = max(self._held_until, now + struck.hold)
+        if self._held_until > now or self._held:
+            self._held += 1
+            message = b"".join((header, payload))
+            domain.at(self._held_until, partial(self._goes_on, message), held=True)
+        elif not self._sends(SMSG, header, payload):
             return domain.not_now()
         self._sent += 1
         return SUCCESS
+
+    def _goes_on(self, message: bytes) -> None:
+        """A message that was held up is sent."""
+        self._held -= 1
+        domain = self._domain
+        due = domain.clock.stores("smsg", len(message)).last + domain.clock.way
+        domain.say(self.rank, SMSG, 0, due, message)
 
     def _sends(self, kind: Kind, header: memoryview, payload: memoryview) -> bool:
         """Send a message, by the processor's stores."""
@@ -169,16 +209,21 @@ class GniEndpoint(Endpoint):
         domain = self._domain
         if self.wire.lost(self.rank):
             return ReturnCode.TRANSACTION_ERROR
-        if self._queued - self.wire.released(self.rank, MSGQ_RELEASED) >= domain.msgq_share:
+        taken = self._queued - self.wire.released(self.rank, MSGQ_RELEASED)
+        if taken >= domain.msgq_share or domain.refuses():
             return domain.not_now()
-        if domain.refuses() or not self._sends(Kind.MSGQ, header, payload):
-            return domain.not_now()
-        self._queued += 1
-        return SUCCESS
+        error = domain.work(self).error
+        if error and error != errno.EAGAIN:
+            return ReturnCode.TRANSACTION_ERROR
+        sent = not error and self._sends(Kind.MSGQ, header, payload)
+        self._queued += sent
+        return SUCCESS if sent else domain.not_now()
 
     def is_busy(self) -> bool:
         """Whether posts are under way, or messages that leave the host."""
         far = self._domain.far
+        if self._held:
+            return True
         if self.under_way or self.rank < 0 or far is None or not far.reaches(self.rank):
             return bool(self.under_way)
         return bool(far.under_way(self.rank)) and not far.lost(self.rank)

@@ -17,7 +17,7 @@ from ompy.frameworks.proc import Proc
 from ompy.net.base import Doorbell
 from ompy.net.ring import SLOT_HEADER, RingReader, RingWriter
 
-from ompy_components.nic.gni.layout import DUE_SIZE, JOB, PARKED, Layout
+from ompy_components.nic.gni.layout import DUE_SIZE, GONE, JOB, PARKED, Layout
 
 FEW: Final = 2  # arbitrary: so many rings are looked at sooner than hints
 UNHINTED: Final = 64  # arbitrary: takes; a rank looks at all rings before it sleeps, too
@@ -125,6 +125,14 @@ class HostWire:
         """Say which communication domain this rank is in."""
         self._job = self.words[self._line + JOB] = job
 
+    def show(self, *, gone: bool) -> None:
+        """Have peers know that this rank's NIC is gone, or is back."""
+        self.words[self._line + JOB] = GONE if gone else self._job
+
+    def gone(self, rank: int) -> bool:
+        """Whether a peer's NIC is gone now, by a fault script."""
+        return bool(self.words[self._peers[rank].job] == GONE)
+
     def lost(self, rank: int) -> str:
         """Why a peer cannot be reached any more, empty while it can."""
         return self._peers[rank].proc.departed
@@ -175,7 +183,8 @@ class HostWire:
                 payload = self._memory[at + DUE_SIZE : at + reader.length]
                 job = self.words[peer.job]
                 try:
-                    if job in (self._job, 0):  # 0: it has left after it sent this
+                    # 0: it has left after it sent this; GONE: its NIC has gone
+                    if job in (self._job, 0, GONE):
                         taker(peer.proc.rank, reader.kind, reader.reference, due, payload)
                 finally:
                     reader.release()

@@ -27,6 +27,8 @@ IDENTITY, ADDRESS, SIZE, DESCRIPTOR, REGION, OFFSET = range(6)
 SMSG_RELEASED: Final = 0
 MSGQ_RELEASED: Final = 1
 
+# arbitrary: in place of a domain's tag and cookie, which have a 1 above: the NIC is gone for now
+GONE: Final = 1
 DUE_SIZE: Final = 8  # arbitrary: a word of an entry is its time, ns of the clock; 0 without one
 LINE_WORDS: Final = CACHE_LINE // 8
 

@@ -23,6 +23,7 @@ from ompy_components.nic.gni.host import HostWire
 from ompy_components.nic.gni.layout import (
     ADDRESS,
     DESCRIPTOR,
+    GONE,
     IDENTITY,
     JOB,
     OFFSET,
@@ -250,7 +251,8 @@ class PeerMemory:
                 or offset < 0
                 or offset + size > place.size
             ):
-                return PERMISSION_ERROR
+                gone = words[self._job_at] == GONE
+                return TRANSACTION_ERROR if gone else PERMISSION_ERROR
             if not size:
                 return SUCCESS
             there = place.there

@@ -5,6 +5,8 @@ Source: seed gasnet (RDMA); reference gasnet.md 3, 6.8.
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +50,14 @@ CQWRITE: Final = PostType.CQWRITE
 POST: Final = EventKind.POST
 REMOTE_EVENT: Final = int(CqMode.REMOTE_EVENT)
 LOCAL_OR_GLOBAL: Final = int(CqMode.LOCAL_EVENT | CqMode.GLOBAL_EVENT)
+
+
+def _now_or(domain: GniDomain, hold: int, say: Callable[[], object]) -> None:
+    """Tell a peer something now, or as much later as a fault script says."""
+    if hold:
+        domain.at(domain.clock.now() + hold, say, held=True)
+    else:
+        say()
 
 
 def post_event(rank: int, post: PostDescriptor, code: ReturnCode) -> Event:
@@ -107,6 +117,10 @@ class Posts:
         domain = self._domain
         tells = post.type in AMOS or post.type is CQWRITE or int(post.cq_mode) & REMOTE_EVENT
         congested = tells and endpoint.rank in domain.unsaid
+        struck = domain.work(endpoint)
+        if struck.error == errno.EAGAIN:
+            domain.not_now()
+            return ReturnCode.ERROR_RESOURCE
         if self.under_way >= self._most or congested or domain.refuses():
             return ReturnCode.ERROR_RESOURCE
         peer = endpoint.memory
@@ -117,19 +131,19 @@ class Posts:
             code = peer.check(post.remote_handle, post.sync_flag_address, atomics.WORD)
         if endpoint.stranger:
             code = ReturnCode.PERMISSION_ERROR
-        if endpoint.wire.lost(endpoint.rank) or domain.fails():
+        if endpoint.wire.lost(endpoint.rank) or domain.fails() or struck.error:
             code = ReturnCode.TRANSACTION_ERROR
         self.under_way += 1
         if code is not ReturnCode.SUCCESS:
             self._refuse(endpoint, post, code)
         elif post.type in PUTS:
-            self._put(endpoint, post)
+            self._put(endpoint, post, struck.hold)
         elif post.type in GETS:
-            self._get(endpoint, post)
+            self._get(endpoint, post, struck.hold)
         elif post.type in AMOS:
-            return self._ask(endpoint, post)
+            return self._ask(endpoint, post, struck.hold)
         else:
-            self._write_queue(endpoint, post)
+            self._write_queue(endpoint, post, struck.hold)
         return ReturnCode.SUCCESS
 
     def _refuse(self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode) -> None:
@@ -139,15 +153,18 @@ class Posts:
         done = partial(self._done, endpoint, post, code)
         self._domain.at(there + clock.way, partial(self._domain.late.do, done))
 
-    def _write_queue(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+    def _write_queue(self, endpoint: GniEndpoint, post: PostDescriptor, hold: int) -> None:
         """A queue write."""
         domain, clock, handle = self._domain, self._clock, post.remote_handle
         assert handle is not None, "it was checked"
         words = b"".join(word.to_bytes(8, "little") for word in handle)
         there = clock.stores("amo", atomics.WORD).last + clock.way
-        domain.say(endpoint.rank, Kind.CQWRITE, post.cq_data, there, words)
+        if hold:
+            there = max(there, clock.now()) + hold
+        say = partial(domain.say, endpoint.rank, Kind.CQWRITE, post.cq_data, there, words)
+        _now_or(domain, hold, say)
         done = partial(self._done, endpoint, post, ReturnCode.SUCCESS)
-        domain.at(there + clock.ack, partial(domain.late.do, done))
+        domain.at(there + clock.ack, partial(domain.late.do, done), held=bool(hold))
 
     def refusal(self, post: PostDescriptor, *, rdma: bool) -> ReturnCode:
         """What is wrong with a post, whoever it goes to."""
@@ -188,12 +205,15 @@ class Posts:
 
     # -- puts and gets
 
-    def _put(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+    def _put(self, endpoint: GniEndpoint, post: PostDescriptor, hold: int) -> None:
         domain, peer, local = self._domain, endpoint.memory, post.local
         late, clock = domain.late.percent, self._clock
         handle = post.remote_handle
         assert handle is not None, "it was checked"
-        if isinstance(peer, PeerMemory) and not late and not clock.runs:
+        ordering = ordering_of(handle)
+        strict = ordering is Ordering.STRICT
+        held = domain.scripted and bool(hold or (strict and endpoint.strict > clock.now()))
+        if isinstance(peer, PeerMemory) and not late and not clock.runs and not held:
             self._landed(endpoint, post, peer.move(handle, post.remote_address, local, True))
             return
         fma = post.type is not PostType.RDMA_PUT
@@ -203,10 +223,11 @@ class Posts:
         leaves = clock.post(post)
         near = isinstance(peer, PeerMemory)
         when = leaves.last + clock.way if near else clock.over_link(leaves, len(local))
-        ordering = ordering_of(handle)
-        if ordering is Ordering.STRICT:
+        if hold:
+            when = max(when, clock.now()) + hold
+        if strict:
             when = endpoint.strict = max(endpoint.strict, when)
-        domain.at(when, partial(self._arrive, endpoint, post, local, ordering))
+        domain.at(when, partial(self._arrive, endpoint, post, local, ordering), held=held)
 
     def _arrive(
         self, endpoint: GniEndpoint, post: PostDescriptor, local: memoryview, ordering: Ordering
@@ -293,13 +314,15 @@ class Posts:
         ack = clock.ack if post.cq_mode & CqMode.GLOBAL_EVENT else 0
         self._domain.at(clock.now() + ack, partial(self._done, endpoint, post, code))
 
-    def _get(self, endpoint: GniEndpoint, post: PostDescriptor) -> None:
+    def _get(self, endpoint: GniEndpoint, post: PostDescriptor, hold: int) -> None:
         """Read there when the bytes can be here; of another host, ask when the link can be."""
         assert post.remote_handle is not None
         domain, clock, memory = self._domain, self._clock, endpoint.memory
         done = partial(self._done, endpoint, post)
         leaves = clock.post(post)
         here = leaves.last + 2 * clock.way
+        if hold:
+            here = max(here, clock.now()) + hold
         near = isinstance(memory, PeerMemory)
 
         def came(code: ReturnCode) -> None:
@@ -307,17 +330,20 @@ class Posts:
 
         told = done if near else came
         read = partial(memory.read, post.remote_handle, post.remote_address, post.local, told)
-        domain.at(here if near else leaves.first + clock.way, partial(domain.late.do, read))
+        due = here if near else leaves.first + clock.way
+        domain.at(due, partial(domain.late.do, read), held=bool(hold))
 
     # -- atomics
 
-    def _ask(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
+    def _ask(self, endpoint: GniEndpoint, post: PostDescriptor, hold: int) -> ReturnCode:
         if not self._domain.has_room(endpoint.rank, Kind.AMO):
             self.under_way -= 1
             return ReturnCode.ERROR_RESOURCE
         self._number += 1
         there = self._clock.stores("amo", atomics.WORD).last + self._clock.way
-        self._domain.send(endpoint.rank, Kind.AMO, self._number, there, atomics.ask(post))
+        number, asked = self._number, atomics.ask(post)
+        say = partial(self._domain.say, endpoint.rank, Kind.AMO, number, there + hold, asked)
+        _now_or(self._domain, hold, say)
         self._asked[self._number] = endpoint, post
         return ReturnCode.SUCCESS
 

@@ -285,7 +285,7 @@ class EmulatedEndpoint(FabricEndpoint):
         if not link.open():
             return self._again("connecting")
         if operation is not None:
-            spoiled = domain.network.spoiled(name.rank, domain.interface.name)
+            spoiled = domain.network.work(name.rank, domain.interface.name).error
             if spoiled == errno.EAGAIN:
                 return self._again("again")
             self.outstanding += 1
