@@ -179,14 +179,18 @@ def _check_together(entry: Entry, given: set[str]) -> str:
             "sm and self move bytes in memory, where there is no wire for a fault to strike: "
             "run with --mca btl self,tcp or self,usnic and name an interface, or no rail",
         ),
-        (
-            bool(set(RETRYING_RAILS) & set(entry.rail)) and what not in SEEN_FAULTS,
-            f"the links of a Gemini or Aries find errors and send again by themselves, so there is "
-            f"no {what} to be seen on {' or '.join(entry.rail)}; "
-            f"there are {', '.join(SEEN_FAULTS)}",
-        ),
     )
-    return next((text for wrong, text in rules if wrong), "")
+    return next((text for wrong, text in rules if wrong), _hidden(entry))
+
+
+def _hidden(entry: Entry) -> str:
+    """Why a fault would not be seen on the rails it names; empty where it is."""
+    if not set(RETRYING_RAILS) & set(entry.rail) or entry.what in SEEN_FAULTS:
+        return ""
+    return (
+        f"the links of a Gemini or Aries find errors and send again by themselves, so there is no "
+        f"{entry.what} to be seen on {' or '.join(entry.rail)}; there are {', '.join(SEEN_FAULTS)}"
+    )
 
 
 def _rule(entry: Entry, origin: str, text: str) -> FaultRule:
