@@ -88,10 +88,11 @@ class EmulatedDomain(FabricDomain):
         self.regions = Regions(draw, virtual(info.mr_mode), self._withdraw)
         self.queues: set[EmulatedQueue] = set()
         self.gone = ""
-        clocked, values = library.clocked, library.values
+        carries, values = library.carries, library.values
+        clocked = library.clocked and carries is None
         clock = DeviceClock(self.engine, self.network, wanted=values.clock and clocked)
         self.stations = Stations(clock, timed(vars(values), TIMINGS))
-        self.wire = self.stations.link if clocked else library.carries
+        self.wire = self.stations.link if clocked else carries
         self.handshake_timeout: int = library.values.handshake_timeout_ms * MS
         self._vectors: set[EmulatedVector] = set()
         self._links: dict[Address, Link] = {}

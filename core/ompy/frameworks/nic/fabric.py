@@ -472,9 +472,10 @@ class FabricNic(Nic):
     """A library of fabric providers.
 
     Attributes:
-        clocked: it stands for itself, with its own clock and link. Whoever builds another NIC on it
-            says no before a domain is opened: that NIC's clock is the only one, if it runs.
-        carries: the link of that NIC, which what is sent goes over. None: the network's own.
+        clocked: it has a clock of its own. Whoever builds another NIC on it says no before a domain
+            is opened, where that NIC's clock has been turned off.
+        carries: the link of that NIC, where its clock runs: what is sent goes over that link, and
+            there is no other clock. None: its own, or with no clock the network's.
     """
 
     clocked: bool = True
