@@ -80,9 +80,9 @@ def test_nothing_moves_before_it_may(enter: CollFlag, size: int) -> None:
     def program(gasnet: Gasnet) -> None:
         begin(gasnet)
         me, memory = gasnet.mynode(), gasnet.segment().memory
-        memory[:size] = bytes([me]) * size
+        memory[:size] = bytes([me + 1]) * size
         flags = enter | CollFlag.OUT_MYSYNC | SINGLE
-        late = 2 if enter is CollFlag.IN_MYSYNC else 0
+        late = 2  # a leaf, right below the root
         handle = None
         if me != late:
             handle = gasnet.coll_broadcast_nb(TEAM_ALL, 4096, 0, 0, size, flags)
@@ -96,7 +96,7 @@ def test_nothing_moves_before_it_may(enter: CollFlag, size: int) -> None:
             assert not any(memory[4096 : 4096 + size])
             handle = gasnet.coll_broadcast_nb(TEAM_ALL, 4096, 0, 0, size, flags)
         gasnet.coll_wait_sync(handle)
-        assert memory[4096 : 4096 + size] == bytes(size)
+        assert memory[4096 : 4096 + size] == b"\x01" * size
         gasnet.barrier()
 
     run(CONDUITS["loopback"], 3, program)
