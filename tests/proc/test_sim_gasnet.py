@@ -216,3 +216,42 @@ def test_a_fault_that_its_links_hide_is_refused(sim: Sim) -> None:
     done = sim(MEETING, "-n", 2, "--fault", "drop:probability=0.5,rail=aries_0")
     assert done.returncode == 2
     assert "no drop to be seen on aries_0; there are delay, reorder, link_down" in done.stderr
+
+
+def test_what_it_does_as_text(sim: Sim, tmp_path: Path) -> None:
+    """Files by rank, letters of the masks; a trace beside it is what it is without."""
+    texts = []
+    for run, mask in enumerate(("GPSWXBLAICDNH", "P")):
+        place = tmp_path / str(run)
+        place.mkdir()
+        files_ = {"tracefile": place / "trace.%", "statsfile": place / "stats", "tracemask": mask}
+        options = [
+            word
+            for name, value in files_.items()
+            for word in ("--mca", f"conduit_aries_{name}", value)
+        ]
+        done = sim("STUCK = False\n" + MEETING, "-n", 2, *options, "--trace", place / "events")
+        assert done.returncode == 0, done.stderr
+        names = sorted(path.name for path in place.iterdir())
+        assert names == ["events", "stats.0", "stats.1", "trace.0", "trace.1"]
+        texts.append([(place / name).read_text() for name in names[1:]])
+    plain = sim("STUCK = False\n" + MEETING, "-n", 2, "--trace", tmp_path / "plain")
+    assert plain.returncode == 0
+    assert files(tmp_path / "plain") == files(tmp_path / "1" / "events")
+    stats, _, lines, _ = texts[0]
+    assert re.search(r"^0> \(I\) rank 0 on host0, conduit aries$", lines, re.M)
+    assert re.search(r"^0 \d\.\d{6}> \(P\) PUT: peer=1 op=1 offset=0 size=8 way=NIC$", lines, re.M)
+    assert re.search(r"^0 \d\.\d{6}> \(A\) AMRequestMedium: .*peer=1", lines, re.M)
+    assert re.search(r"^0> \(P\) PUT: 1 time, 8 bytes: 8 to 8 each$", stats, re.M)
+    assert re.search(r"^0> \(C\) counter requests: \d+$", stats, re.M)
+    _, _, puts, _ = texts[1]
+    assert re.fullmatch(r"0 \d\.\d{6}> \(P\) PUT: peer=1 size=8 way=NIC\n", puts)
+
+
+def test_a_file_that_cannot_be_written(sim: Sim, tmp_path: Path) -> None:
+    place = tmp_path / "nowhere" / "trace.%"
+    option = ("--mca", "conduit_aries_tracefile", place, "--mca", "conduit_aries_tracemask", "P")
+    done = sim("STUCK = False\n" + MEETING, "-n", 2, *option)
+    assert done.returncode == 0, done.stderr
+    assert "No such file or directory; it goes to standard error" in done.stderr
+    assert "(P) PUT: peer=1 size=8 way=NIC" in done.stderr

@@ -79,6 +79,23 @@ class EventWriter(Protocol):
         """There are no more; harmless the second time."""
 
 
+class _Both:
+    """Two writers, of which each goes on until it wants no more."""
+
+    def __init__(self, *writers: EventWriter) -> None:
+        self._writers = list(writers)
+
+    def write(self, events: list[Event]) -> bool:
+        """Hand them to both."""
+        self._writers = [writer for writer in self._writers if writer.write(events)]
+        return bool(self._writers)
+
+    def close(self, reason: str) -> None:
+        """Close both."""
+        for writer in self._writers:
+            writer.close(reason)
+
+
 class Trace:
     """One rank's end of the event stream.
 
@@ -128,6 +145,15 @@ class Trace:
         """Keep events from now on: in memory, or with a writer that gets them now and then."""
         self._writer = writer
         self.active = True
+
+    def also(self, writer: EventWriter) -> None:
+        """Have another writer get the events from now on, beside the one there may be.
+
+        It goes on until it wants no more; what is kept in memory already is not for it.
+        """
+        self.flush()
+        first = self._writer
+        self.start(writer if first is None else _Both(first, writer))
 
     def record(self, layer: str, name: str, **fields: object) -> None:
         """Keep one event, stamped with the rank's clock. Call only while `active`."""

@@ -134,3 +134,27 @@ def test_what_does_not_go_together() -> None:
 @pytest.mark.parametrize("word", Ordering)
 def test_memory_consistency_is_an_ordering_of_the_nic(word: Ordering) -> None:
     assert ordering(values(mem_consistency=word.value)) is word
+
+
+@BOTH
+def test_segment_modes(conduit: str) -> None:
+    """FAST and LARGE are one; EVERYTHING was never there."""
+    assert contradiction(values(conduit, segment_mode="fast")) == ""
+    assert contradiction(values(conduit, segment_mode="large")) == ""
+    assert "put and get want a segment" in contradiction(values(conduit, segment_mode="everything"))
+
+
+@BOTH
+@pytest.mark.parametrize("name", ["tracemask", "statsmask"])
+def test_letters_of_masks(conduit: str, name: str) -> None:
+    assert contradiction(values(conduit, **{name: "GPA"})) == ""
+    assert "Zp is none of G" in contradiction(values(conduit, **{name: "GpZ"}))
+
+
+def test_files_of_text_are_named_as_in_gasnet() -> None:
+    names = ("TRACEFILE", "TRACEMASK", "STATSFILE", "STATSMASK")
+    made = registry({f"GASNET_{name}": "P" for name in names})
+    made.check()
+    for conduit in NAMES:
+        found = [made.value(f"conduit_{conduit}_{name.lower()}") for name in names]
+        assert found == ["P"] * 4

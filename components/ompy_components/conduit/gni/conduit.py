@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from ompy.frameworks.explanation import Explanation, OperationAsked
 
+    from ompy_components.conduit.gni.recording import Recording
+
 MAX_LONG: Final = 1 << 20  # reference gasnet.md 1: AMMaxLong of 1.20
 SEGMENT: Final = Struct("<QQQQ")  # address, size, handle
 LOOKS: Final = 4  # arbitrary: looks between two pauses
@@ -115,7 +117,18 @@ class GniConduit(Conduit):
         self._rdma: RdmaEngine | None = None
         self._memory: segment.Memory | None = None
         self.max_medium = joined.transport.max_message - headers.HEAD_MAX
+        self._recording = self._record(values, layer)
         context.engine.add_poller(self)
+
+    def _record(self, values: Values, layer: str) -> Recording | None:
+        """The text files that the parameters name."""
+        if not values.tracefile and not values.statsfile:
+            return None
+        from ompy_components.conduit.gni.recording import Recording
+
+        context = self.context
+        where = (context.me.hostname, context.size)
+        return Recording(context.trace, self.name, values, layer, *where)
 
     # -- life
 
@@ -188,6 +201,8 @@ class GniConduit(Conduit):
 
     def _close(self) -> None:
         self._left = self._messages.closed = True
+        if self._recording is not None:
+            self._recording.finish(self.counters())
         resources = self.resources
         self.context.engine.remove_poller(self)
         if self._timer is not None:

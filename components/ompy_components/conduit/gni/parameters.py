@@ -21,6 +21,10 @@ FMA_MAX: Final = 16 * KIBI  # seed gasnet: most of the cutovers from FMA to RDMA
 BOUNCE_MAX: Final = 32 * KIBI  # seed gasnet: most of those from bounce buffers to registration
 OLD_PREFIX: Final = "GASNETC_"  # reference gasnet.md 7: of the names before March 2013
 
+EVERYTHING: Final = "everything"
+# what a line of a trace or of statistics can be about, as GASNet-1 has it (recording.py)
+LETTERS: Final = "GPSWXBLAICDNH"
+
 DIFFERENCES: Final[Mapping[str, Mapping[str, object]]] = {
     "gemini": {"priority": 10},  # arbitrary: below aries, which is the newer one
     "aries": {"priority": 20},  # arbitrary: what is taken where nobody says which
@@ -31,7 +35,8 @@ def parameters(conduit: str) -> tuple[Parameter, ...]:
     """All parameters of one of the two conduits, of that name."""
     different = DIFFERENCES[conduit]
     transfers = (*_posts(), *_transfers(), *_bursts())
-    found = (*_selection(), *_messages(), *transfers, *_segments(), *_exits(), *_provided())
+    life = (*_segments(), *_exits(), *_recordings(), *_provided())
+    found = (*_selection(), *_messages(), *transfers, *life)
     for parameter in found:
         parameter.default = different.get(parameter.name, parameter.default)
     return found
@@ -55,12 +60,26 @@ def contradiction(values: Values) -> str:
             f"bounce_size is {values.bounce_size} bytes, which is not one bounce buffer of {buffer}"
             " bytes (the larger of get_bounce_register_cutover and put_bounce_register_cutover)"
         )
+    if values.segment_mode == EVERYTHING:
+        return (
+            "segment_mode is everything, which these conduits never had: put and get want a "
+            "segment, fast or large (a buffer of Python has no address that others could name)"
+        )
+    for name in ("tracemask", "statsmask"):
+        wrong = wrong_mask(getattr(values, name))
+        if wrong:
+            return f"{name} is {getattr(values, name)}: {wrong} is none of {LETTERS}"
     if values.exittimeout_min > values.exittimeout_max:
         return (
             f"exittimeout_min is {values.exittimeout_min} s, which is more than exittimeout_max, "
             f"{values.exittimeout_max} s"
         )
     return ""
+
+
+def wrong_mask(mask: str) -> str:
+    """The letters of a mask that mean nothing."""
+    return "".join(sorted(set(mask) - set(LETTERS)))
 
 
 def _names(*variables: str) -> tuple[Synonym, ...]:
@@ -279,6 +298,18 @@ def _bounce_cutover(way: str) -> Parameter:
 def _segments() -> tuple[Parameter, ...]:
     return (
         Parameter(
+            "segment_mode",
+            "string",
+            "fast",
+            "What a segment is, which GASNet-1 decides when it is built.",
+            level=5,
+            choices={
+                "fast": "all of it is registered at once",
+                "large": "as fast: these conduits register all of it at once",
+                EVERYTHING: "all memory; refused, as these conduits never had it",
+            },
+        ),
+        Parameter(
             "physmem_pinnable_ratio",
             "double",
             0.80,  # seed gasnet
@@ -333,6 +364,37 @@ def _exits() -> tuple[Parameter, ...]:
         timeout("exittimeout_max", 120.0, "Longest such time that is computed."),
         timeout("exittimeout_min", 3.0, "What is computed begins with this."),
         timeout("exittimeout_factor", 0.125, "What each rank adds to it.", "s/rank"),
+    )
+
+
+def _recordings() -> tuple[Parameter, ...]:
+    """Files of text, beside the trace of `ompy trace`."""
+
+    def file(name: str, what: str) -> Parameter:
+        return Parameter(
+            name,
+            "string",
+            "",
+            f"File for {what}; % is the rank, also stdout, stderr, - (stderr). Empty: none.",
+            level=4,
+            synonyms=_names(f"GASNET_{name.upper()}"),
+        )
+
+    def mask(name: str, what: str) -> Parameter:
+        return Parameter(
+            name,
+            "string",
+            LETTERS,
+            f"What is in {what}: G gets, P puts, A messages, I the rank, C the conduit, D details.",
+            level=5,
+            synonyms=_names(f"GASNET_{name.upper()}"),
+        )
+
+    return (
+        file("tracefile", "a line about each thing that GASNet does"),
+        mask("tracemask", "tracefile"),
+        file("statsfile", "how often it did each, written at the end"),
+        mask("statsmask", "statsfile"),
     )
 
 
