@@ -35,7 +35,7 @@ def parameters(conduit: str) -> tuple[Parameter, ...]:
     """All parameters of one of the two conduits, of that name."""
     different = DIFFERENCES[conduit]
     transfers = (*_posts(), *_transfers(), *_bursts())
-    life = (*_segments(), *_exits(), *_recordings(), *_provided())
+    life = (*_modes(), *_segments(), *_exits(), *_recordings(), *_provided())
     found = (*_selection(), *_messages(), *transfers, *life)
     for parameter in found:
         parameter.default = different.get(parameter.name, parameter.default)
@@ -298,18 +298,6 @@ def _bounce_cutover(way: str) -> Parameter:
 def _segments() -> tuple[Parameter, ...]:
     return (
         Parameter(
-            "segment_mode",
-            "string",
-            "fast",
-            "What a segment is, which GASNet-1 decides when it is built.",
-            level=5,
-            choices={
-                "fast": "all of it is registered at once",
-                "large": "as fast: these conduits register all of it at once",
-                EVERYTHING: "all memory; refused, as these conduits never had it",
-            },
-        ),
-        Parameter(
             "physmem_pinnable_ratio",
             "double",
             0.80,  # seed gasnet
@@ -347,6 +335,23 @@ def _segments() -> tuple[Parameter, ...]:
             level=4,
             unit="bytes",
             synonyms=_names("GASNET_MAX_SEGSIZE"),
+        ),
+    )
+
+
+def _modes() -> tuple[Parameter, ...]:
+    return (
+        Parameter(
+            "segment_mode",
+            "string",
+            "fast",
+            "What a segment is, which GASNet-1 decides when it is built.",
+            level=5,
+            choices={
+                "fast": "all of it is registered at once",
+                "large": "as fast: these conduits register all of it at once",
+                EVERYTHING: "all memory; refused, as these conduits never had it",
+            },
         ),
     )
 

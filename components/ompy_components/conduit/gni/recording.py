@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 STREAMS: Final = {"stdout": "stdout", "stderr": "stderr", "-": "stderr"}
 SHORT: Final = ("peer", "size", "way")
 API: Final = "gasnet"  # the layer of what the API does by itself
-SECOND: Final = 1_000_000_000  # ns
 _BY_NAME: Final = {"PUT": "P", "GET": "G", "HANDLER": "A", "RETURN": "A", "NAME": "I"}
 
 
@@ -159,7 +158,7 @@ class Recording:
             if "D" not in file.mask:
                 shown = tuple(pair for pair in shown if pair[0] in SHORT)
             text = " ".join(f"{key}={value}" for key, value in shown)
-            seconds = (event.time - self._began) / SECOND
+            seconds = (event.time - self._began) / 1e9
             line = f"{self._rank} {seconds:.6f}> ({kind}) {event.name}: {text}"
             print(line, file=file.stream)
         if self._counts is not None and kind in self._counts.mask:
