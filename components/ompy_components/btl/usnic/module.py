@@ -267,10 +267,10 @@ class UsnicModule(BtlModule):
         if not self.has_room(endpoint):
             return None
         size = max(0, min(size, convertor.size - offset, self.max_send_size - reserve))
-        span = prepare.Span(convertor, offset, size)
         pool = self.sending.pool
         if reserve + size <= self._max_frag:
-            return prepare.small(pool, span, order, reserve, flags)
+            return prepare.small(pool, convertor, offset, size, order, reserve, flags)
+        span = prepare.Span(convertor, offset, size)
         return prepare.large(pool, span, order, reserve, flags, self._max_chunk, self._lazy_from)
 
     def free(self, descriptor: Descriptor) -> None:
@@ -291,7 +291,8 @@ class UsnicModule(BtlModule):
             return UNREACHABLE
         descriptor.tag = tag
         descriptor.accepted = True
-        descriptor.collapse()
+        if descriptor.payload is not None:
+            descriptor.collapse()
         self.statistics.pml_module_sends += 1
         # what the device has said unasked is dealt with in `poll`, where paths are failed in order;
         # one that is gone may have said so before this path was made

@@ -137,7 +137,7 @@ class Fragment(Descriptor):
             self.convertor.pack(self.origin + begin, rest)
 
     def collapse(self) -> None:
-        """Copy the user's memory into the packet of a small one: now it is in one piece."""
+        """Copy the user's memory into the packet of a small one: now it is in one piece there."""
         packet, payload = self.packet, self.payload
         if packet is not None and payload is not None:
             whole = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + self.size]

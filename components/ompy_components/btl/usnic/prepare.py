@@ -32,21 +32,30 @@ class Span(NamedTuple):
     size: int
 
 
-def small(pool: PacketPool, span: Span, order: int, reserve: int, flags: int) -> Fragment:
-    """A fragment that fits a packet."""
-    convertor, offset, size = span
+def small(
+    pool: PacketPool,
+    convertor: Convertor,
+    offset: int,
+    size: int,
+    order: int,
+    reserve: int,
+    flags: int,
+) -> Fragment:
+    """A fragment that fits a packet. Made for every short message, so it takes few steps."""
     packet = pool.take()
-    packet.length = reserve + size
-    room = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + packet.length]
+    packet.length = whole = reserve + size
     view = convertor.whole() if size else None
     if view is None:
-        fragment = Fragment(room, flags, order, packet)
-        fragment.payload_size = convertor.pack(offset, room[reserve:]) if size else 0
-    else:
-        fragment = Fragment(room[:reserve], flags, order, packet)
-        fragment.lengthen(size)
-        fragment.payload = view[offset : offset + size]
-    packet.fragment = fragment
+        room = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + whole]
+        fragment = packet.fragment = Fragment(room, flags, order, packet)
+        if size:
+            fragment.payload_size = convertor.pack(offset, room[reserve:])
+        return fragment
+    header = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + reserve]
+    fragment = packet.fragment = Fragment(header, flags, order, packet)
+    fragment.size = fragment.unacknowledged = whole
+    fragment.payload_size = size
+    fragment.payload = view if size == len(view) else view[offset : offset + size]
     return fragment
 
 
