@@ -21,10 +21,11 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sweep import ROOT
+from sweep import ROOT, commit_name
 
 sys.path.insert(0, str(ROOT))  # for the programs, which are the tests' own
 
@@ -47,6 +48,7 @@ PROVIDERS: Final = (
 )
 TWIN: Final = "emulated"
 VERSION: Final = "libfabric"
+MADE: Final = "made"
 UNUSABLE: Final = "cannot be used"
 PROGRAM: Final = f"{features.__module__}:{features.__name__}"
 MESSAGES: Final = "tests.sim.p2p.programs:growing"
@@ -88,7 +90,9 @@ def main() -> None:
     if options.read:
         reports = [json.loads(path.read_text()) for path in options.read]
     else:
-        reports = [{one: examine(one, options.library) for one in options.providers}]
+        made = f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit_name()}"
+        found = {one: examine(one, options.library) for one in options.providers}
+        reports = [{one: {**report, MADE: made} for one, report in found.items()}]
     if options.keep:
         options.keep.write_text(json.dumps(reports[0], indent=1) + "\n")
     text = HEAD + tables(reports)
@@ -142,16 +146,24 @@ def tables(reports: Sequence[Mapping[str, dict[str, str]]]) -> str:
         twin |= {name: one for name, one in found.items() if name.startswith(TWIN)}
         versions = [one[VERSION] for one in real_ones.values() if VERSION in one]
         if real_ones:
-            parts += [f"## libfabric {versions[0] if versions else 'missing'}", table(real_ones)]
+            parts += [f"## libfabric {versions[0] if versions else 'missing'}", *_made(real_ones)]
+            parts.append(table(real_ones))
     if twin:
-        parts += ["## The emulated twin", table(twin)]
+        parts += ["## The emulated twin", *_made(twin), table(twin)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _made(found: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """When and of which ompy, as far as that was kept."""
+    return [
+        f"{made}." for made in dict.fromkeys(one.get(MADE, "") for one in found.values()) if made
+    ]
 
 
 def table(found: dict[str, dict[str, str]]) -> str:
     """Features by provider."""
     names = list(dict.fromkeys(name for report in found.values() for name in report))
-    names = [name for name in names if name not in ("provider", "wrong", VERSION)]
+    names = [name for name in names if name not in ("provider", "wrong", VERSION, MADE)]
     lines = ["| feature | " + " | ".join(f"`{provider}`" for provider in found) + " |"]
     lines.append("|---" * (len(found) + 1) + "|")
     for name in names:
