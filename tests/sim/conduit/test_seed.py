@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.conduit import Token, Transfer
+from ompy.frameworks.nic.gni import Ordering
 from ompy_components.conduit.gni.smsg import MESSAGE_SIZE
+from ompy_components.nic.gni.device import GniDevice
 from ompy_components.nic.gni.domain import GniDomain
 
 from tests.support.conduit_worlds import ConduitRank, conduit_world
@@ -155,3 +157,36 @@ def test_mailboxes_hold_all_that_credits_allow(name: str) -> None:
 
     (size, _) = conduit_world(program, name=name)
     assert 24 * MESSAGE_SIZE <= size <= 20_000
+
+
+@BOTH
+def test_all_ranks_of_a_job_have_its_tag_and_cookie(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those of another job have others: Cray's runtime gives them, here they are the job's."""
+    domain, known = GniDevice.domain, set()
+
+    def watched(device: GniDevice, rank: int, tag: int, cookie: int) -> Any:
+        known.add((tag, cookie))
+        return domain(device, rank, tag, cookie)
+
+    monkeypatch.setattr(GniDevice, "domain", watched)
+    for seed in range(3):
+        conduit_world(lambda rank: rank.attach(), ranks=3, name=name, seed=seed)
+        assert len(known) == seed + 1
+
+
+@pytest.mark.parametrize("ordering", Ordering)
+def test_the_segment_is_registered_as_the_user_says(
+    ordering: Ordering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: set[Ordering] = set()
+    register = GniDomain.register
+
+    def watched(domain: GniDomain, memory: memoryview, *more: Any) -> Any:
+        said.add(more[0])
+        return register(domain, memory, *more)
+
+    monkeypatch.setattr(GniDomain, "register", watched)
+    conduit_world(lambda rank: rank.attach(), mem_consistency=ordering.value)
+    assert said == {ordering}
