@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+from collections import Counter
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +14,7 @@ from ompy.frameworks.nic.gni import Event, EventKind, ReturnCode
 from ompy.net.base import LinkError
 from ompy_components.conduit.gni import headers, joining, segment
 from ompy_components.conduit.gni.locking import NoLock, SpinLock, nic_lock, queue_lock
+from ompy_components.conduit.gni.rdma.descriptors import DescriptorPool
 from ompy_components.conduit.gni.smsg import SmsgTransport, WorkQueue
 
 from tests.support.conduit_parameters import values
@@ -194,3 +196,25 @@ def test_all_checks_of_the_segment_can_be_passed_by(noprobe: bool, asked: list[i
     resources = cast("Any", SimpleNamespace(parameters=chosen, context=context))
     assert joining._limit(resources, 1, 0) == 2000 << 12
     assert host.asked == asked
+
+
+@pytest.mark.parametrize("code", [ReturnCode.SUCCESS, ReturnCode.NOT_DONE])
+def test_a_short_message_has_a_descriptor_while_the_nic_takes_it_over(code: ReturnCode) -> None:
+    """With none left nothing is sent, and it is tried again later."""
+    pool = DescriptorPool(memoryview(bytearray(DescriptorPool.size(1))), 1)
+    free: list[int] = []
+
+    def sent(message: memoryview, _data: memoryview) -> ReturnCode:
+        free.append(len(pool))
+        return code
+
+    endpoints = [None, SimpleNamespace(smsg_send=sent)]
+    known = {"endpoints": endpoints, "counters": Counter(), "descriptors": pool}
+    resources, queue = cast("Any", SimpleNamespace(**known)), cast("Any", None)
+    transport = SmsgTransport(resources, queue, WorkQueue(2, NoLock()), 20, 4)
+    assert transport.send(1, headers.credit()) is (code is ReturnCode.SUCCESS)
+    assert (free, len(pool)) == ([0], 1), "it was the message's meanwhile, and is free again"
+    taken = pool.take()
+    assert taken is not None
+    assert not transport.send(1, headers.credit())
+    assert len(free) == 1, "sent without a descriptor"
