@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """100,000 generated GASNet programs in virtual worlds, over both conduits, under random faults.
 
-    python tools/gasnet_sweep.py             all of them: some three hours of one core
+    python tools/gasnet_sweep.py             all of them: three to four hours of one core
     python tools/gasnet_sweep.py --worlds N  the first N; --jobs 2: two at a time
     python tools/gasnet_sweep.py --world N   one again
 

@@ -44,12 +44,9 @@ TWICE: Final = 50  # every so many worlds one is run again, and has to come out 
 SIMULATED: Final = 250  # every so many the program is run by `ompy sim` as well
 LIMIT: Final = 20_000_000_000  # ns of virtual time; a program that is not over then stands still
 DEADLY: Final = ("link_down", "nic_gone", "work_error")
-# a segment that is dropped comes 200 ms later: half a world of them would be all that is run
-MILD: Final = (
-    *("delay", "reorder", "rate_limit", "slow_receiver", "black_hole") * 3,
-    "drop",
-    "corrupt",
-)
+# a segment that is dropped comes 200 ms later, which is half a world of polling: so few are
+LASTING: Final = ("delay", "reorder", "rate_limit", "slow_receiver", "black_hole")
+MILD: Final = (*LASTING * 8, "drop", "corrupt")
 LOST: Final = ("cannot be reached", "failed: ", "could not be put", "ended")
 
 
@@ -160,14 +157,14 @@ def _faults(random: Random, ranks: int) -> tuple[str, ...]:
         what = random.choice((*random.choice((MILD, DEADLY, DEADLY[:1])), *MILD))
         share = f"probability={random.choice((0.02, 0.2))}"
         keys = {
-            "delay": f"{share},delay={random.choice((1, 20))}ms,jitter=2ms",
+            "delay": f"{share},delay={random.choice((50, 1000))}us,jitter=200us",
             "drop": f"{share},times=2",  # the segment comes again 200 ms later
             "corrupt": f"{share},times=2",
             "reorder": f"{share},delay=200us",
-            "rate_limit": f"rate={random.choice((2, 50))}Mbit/s",
-            "slow_receiver": f"rate={random.choice((2, 50))}Mbit/s",
-            "black_hole": f"from={random.choice((1, 100, 3000))}us,until={random.choice((4, 9))}ms",
-            "link_down": f"nth={random.randint(1, 60)},lasts={random.choice((1, 30))}ms",
+            "rate_limit": f"rate={random.choice((20, 200))}Mbit/s",
+            "slow_receiver": f"rate={random.choice((20, 200))}Mbit/s",
+            "black_hole": f"from={random.choice((1, 100, 900))}us,until={random.choice((1, 3))}ms",
+            "link_down": f"nth={random.randint(1, 60)},lasts={random.choice((1, 5))}ms",
             "nic_gone": f"nth={random.randint(1, 60)}",
             "work_error": f"nth={random.randint(1, 20)}",
         }.get(what, share)
