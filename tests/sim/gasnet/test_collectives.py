@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -383,6 +384,23 @@ def test_a_trace_has_them() -> None:
     assert "collective 1 of the team of ranks 0, 1 is over" in drawn
     shown = [span["name"] for span in spans(found) if span["args"].get("way") == mine[2].way]
     assert len(shown) == 2, "one for each member"
+
+
+def test_a_trace_file_has_them(tmp_path: Path) -> None:
+    """GASNET_TRACEFILE, under GASNet's letter for collectives."""
+
+    def program(gasnet: Gasnet) -> None:
+        begin(gasnet)
+        gasnet.coll_gather(TEAM_ALL, 1, bytearray(4), b"ab", 2, PLAIN)
+        gasnet.barrier()
+
+    settings = {"tracefile": str(tmp_path / "trace"), "tracemask": "W"}
+    run(Under("aries", settings), 2, program)
+    for rank in range(2):
+        lines = (tmp_path / f"trace.{rank}").read_text().splitlines()
+        begun, over = [line.partition("> (W) ")[2] for line in lines]
+        assert begun.startswith("COLL: peer=1 call=gather(image 1, 2 bytes, IN_MYSYNC")
+        assert over.startswith("COLL_DONE")
 
 
 @pytest.mark.parametrize("kind", CALLS)

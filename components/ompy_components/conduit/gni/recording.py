@@ -6,11 +6,12 @@ says which are wanted:
 
     G P      gets, puts
     A        messages, and their handlers
+    W        collectives, each member's part from its call to its end
     I        what the rank is: its host, the names of handlers
     C        the conduit's own: posts, completions, credits, stalls; its counters
-    D        in traces, all fields of an event and not only peer, size and way
+    D        in traces, all fields of an event and not only peer, size, way, call
 
-`B`, `S`, `W`, `X`, `L`, `N`, `H` are GASNet's, too, and nothing of ours has them: barriers are
+`B`, `S`, `X`, `L`, `N`, `H` are GASNet's, too, and nothing of ours has them: barriers are
 messages.
 
     trace        0 0.001204> (P) PUT: peer=1 size=8 way=NIC
@@ -33,9 +34,17 @@ if TYPE_CHECKING:
     from ompy.trace.sink import Event, Trace
 
 STREAMS: Final = {"stdout": "stdout", "stderr": "stderr", "-": "stderr"}
-SHORT: Final = ("peer", "size", "way")
+SHORT: Final = ("peer", "size", "way", "call")
 API: Final = "gasnet"  # the layer of what the API does by itself
-_BY_NAME: Final = {"PUT": "P", "GET": "G", "HANDLER": "A", "RETURN": "A", "NAME": "I"}
+_BY_NAME: Final = {
+    "PUT": "P",
+    "GET": "G",
+    "HANDLER": "A",
+    "RETURN": "A",
+    "NAME": "I",
+    "COLL": "W",
+    "COLL_DONE": "W",
+}
 
 
 def letter(event: Event) -> str:
