@@ -77,7 +77,7 @@ def two_networks(kind: str) -> Iterator[World]:
     conductor = Conductor(1)
     fabric = Fabric(conductor, (Rail("rail0"),), (0, 0))
     engines = [conductor.engine() for _ in range(2)]
-    make = _simulated if kind == "simulated" else VirtualNetwork
+    make = simulated if kind == "simulated" else VirtualNetwork
     nets = [make(fabric, rank, engine) for rank, engine in enumerate(engines)]
 
     def until(ready: Callable[[], bool]) -> None:
@@ -99,7 +99,7 @@ def two_networks(kind: str) -> Iterator[World]:
     world.close()
 
 
-def _simulated(fabric: Fabric, rank: int, engine: Any) -> RemoteNetwork:
+def simulated(fabric: Fabric, rank: int, engine: Any) -> RemoteNetwork:
     """The network of a rank's process, whose stub answers at once, in this process."""
     served = ServedNetwork(fabric, rank, engine)
     line: Any = None  # never spoken to: the rank's side hands its calls over itself

@@ -223,6 +223,10 @@ class WatchedDatagram(Datagram):
             self._wire.note("packet received", bytes(view[: found[0]]))
         return found
 
+    def overrun(self) -> int:
+        """Pass on."""
+        return self.inner.overrun()
+
     def close(self) -> None:
         """Pass on."""
         self._wire.sources.pop(self, None)

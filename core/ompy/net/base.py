@@ -58,10 +58,13 @@ class Link(NamedTuple):
     Attributes:
         latency: ns from end to end.
         bandwidth: Mbit/s.
+        buffer, per_packet: of the receiver's port: bytes that wait at most, least ns of a packet.
     """
 
     latency: int
     bandwidth: int
+    buffer: int = 0
+    per_packet: int = 0
 
 
 class Source:
@@ -211,16 +214,17 @@ class Datagram(Source):
     def receive_run_into(self, view: memoryview) -> tuple[int, int, Address] | None:
         """Packets of one size from one sender, one behind the other, or None.
 
-        Once it has been called, `receive_into` may no longer be.
-
-        Args:
-            view: room for `RUN_MAX` bytes.
+        Once it has been called, `receive_into` may no longer be. `view` has `RUN_MAX` bytes.
 
         Returns:
             Bytes in all, bytes of each packet but the last, which may be shorter, and the sender.
         """
         found = self.receive_into(view)
         return None if found is None else (found[0], found[0], found[1])
+
+    def overrun(self) -> int:
+        """Packets for it that its device's port had no room for, as far as is known."""
+        return 0
 
 
 class LinkNews(Source):

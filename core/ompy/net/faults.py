@@ -105,6 +105,10 @@ class FaultyDatagram(Datagram):
         """What the inner socket has."""
         return self.inner.receive_into(view)
 
+    def overrun(self) -> int:
+        """As the inner socket."""
+        return self.inner.overrun()
+
     def close(self) -> None:
         """Close the inner socket."""
         self.inner.close()

@@ -133,6 +133,10 @@ class MeteredDatagram(Datagram):
         """As the socket below."""
         return self.inner.receive_run_into(view)
 
+    def overrun(self) -> int:
+        """As the socket below."""
+        return self.inner.overrun()
+
     def close(self) -> None:
         """As the socket below."""
         self.inner.close()

@@ -60,6 +60,10 @@ class ScriptedDatagram(Datagram):
             if found is None or not self._faults.discards(self._rail, found[0]):
                 return found
 
+    def overrun(self) -> int:
+        """As the socket below."""
+        return self.inner.overrun()
+
     def close(self) -> None:
         """Close the inner socket; what is held is lost."""
         self.inner.close()

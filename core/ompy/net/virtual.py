@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from ompy.engine.virtual import Conductor, VirtualEngine
@@ -30,41 +31,12 @@ from ompy.net.base import (
 )
 from ompy.net.virtual_copy import VirtualCopy
 from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
+from ompy.net.virtual_port import Ports
+from ompy.net.virtual_rail import Rail as Rail  # noqa: PLC0414 - it is had from here
 
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
-WINDOW: Final = 65_536  # bytes; arbitrary: what a stream holds, a kernel's buffer
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
 DEVICE_QUEUED: Final = 1 << 16  # arbitrary: more than a device has buffers; it drops by itself
-
-
-@dataclass(frozen=True, slots=True)
-class Rail:
-    """One network all hosts are on.
-
-    Attributes:
-        name: interface name on every host.
-        latency: ns from end to end.
-        jitter: ns added at random, up to this.
-        bandwidth: Mbit/s of each rank's link to it.
-        window: bytes a stream holds that the receiver has not read.
-        mtu: bytes of the largest packet the interfaces say they take; nothing cuts longer ones.
-        chosen: somebody asked for this latency and bandwidth: no device has a link of its own.
-    """
-
-    name: str
-    latency: int = 10_000
-    jitter: int = 5_000
-    bandwidth: int = 10_000
-    window: int = WINDOW
-    mtu: int = 1_500
-    chosen: bool = True
-
-    def through(self, link: Link | None) -> Rail:
-        """The rail as a device with this link of its own sees it: no steadier than it is."""
-        if link is None or self.chosen:
-            return self
-        jitter = link.latency * self.jitter // max(self.latency, 1)
-        return replace(self, latency=link.latency, jitter=jitter, bandwidth=link.bandwidth)
 
 
 @dataclass(slots=True)
@@ -77,6 +49,7 @@ class Fabric:
         hosts: host number of each rank.
         memory: of the hosts.
         links: until when a link is taken, by its rank and the rail as that link has it.
+        device_ports: where packets come in over the links of devices.
     """
 
     conductor: Conductor
@@ -87,6 +60,7 @@ class Fabric:
     engines: dict[int, VirtualEngine] = field(default_factory=dict)
     memory: VirtualMemory = field(init=False)
     links: dict[tuple[int, Rail], int] = field(default_factory=dict)
+    device_ports: Ports = field(default_factory=Ports)
     ports: int = 1024
 
     def __post_init__(self) -> None:
@@ -108,7 +82,7 @@ class Fabric:
         take a time that is drawn anew each time, for each kind (`of`) from a stream of its own.
         """
         now = self.conductor.time
-        leave = max(now, self.links.get((rank, rail), 0)) + size * 8_000 // rail.bandwidth
+        leave = max(now, self.links.get((rank, rail), 0)) + rail.passing(size)
         self.links[rank, rail] = leave
         chance = self.conductor.stream(of, rank, peer, rail.name)
         return leave - now + rail.latency + chance.randrange(rail.jitter + 1)
@@ -340,7 +314,7 @@ class VirtualListener(VirtualSource, Listener):
 class VirtualDatagram(VirtualSource, Datagram):
     """A simulated datagram socket."""
 
-    __slots__ = ("_arrived", "_fabric", "_rail", "_room", "address")
+    __slots__ = ("_arrived", "_fabric", "_overrun", "_port", "_rail", "_room", "address")
 
     def __init__(
         self, fabric: Fabric, rail: Rail, engine: VirtualEngine, address: Address, room: int
@@ -349,6 +323,8 @@ class VirtualDatagram(VirtualSource, Datagram):
         self._room = room  # packets it holds
         self._fabric = fabric
         self._rail = rail
+        self._port = fabric.device_ports.of(engine.rank, rail)
+        self._overrun = 0
         self._arrived: deque[tuple[bytes, Address]] = deque()
         self.address = address
 
@@ -370,9 +346,18 @@ class VirtualDatagram(VirtualSource, Datagram):
 
     def _arrive_at(self, address: Address, data: bytes) -> None:
         target = self._fabric.sockets.get(address)
-        if target is not None and len(target._arrived) < target._room:
-            target._arrived.append((data, self.address))
-            target.engine.wake()
+        if target is None:
+            return
+        effect = partial(target._take_in, data, self.address)
+        if target._port is None:
+            effect()
+        elif not target._port.takes(self._fabric.conductor, len(data), effect):
+            target._overrun += 1
+
+    def _take_in(self, data: bytes, sender: Address) -> None:
+        if not self.closed and len(self._arrived) < self._room:
+            self._arrived.append((data, sender))
+            self.engine.wake()
 
     def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
         """The oldest packet that is here."""
@@ -383,6 +368,10 @@ class VirtualDatagram(VirtualSource, Datagram):
         count = min(len(data), len(view))
         view[:count] = data[:count]
         return count, sender
+
+    def overrun(self) -> int:
+        """Packets for this socket that the port had no room for."""
+        return self._overrun
 
     def close(self) -> None:
         """Lose what comes from now on."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from ompy.conformance.driver import Driver
+from ompy.conformance.suite import Worlds
+from ompy.net.virtual import Rail
+from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.report import imbalance
 
 from tests.sim.usnic.test_module import MS, usnic, world
@@ -70,3 +73,22 @@ def test_it_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     made.run(program)
     text = capsys.readouterr().err
     assert f"dropped {made.shared[1]} for want of a buffer" in text
+
+
+def test_senders_that_crowd_a_port() -> None:
+    """Three send at once what one port passes: it drops, usnic sends again and says so."""
+
+    def program(driver: Driver) -> None:
+        if driver.rank:
+            for _ in range(FRAGMENTS):
+                driver.send(0, driver.data(20_000))
+        driver.quiesce()
+        driver.check_inbox(ordered=False)
+        assert not driver.errors
+        if not driver.rank:
+            assert usnic(driver).statistics.num_overruns > 0
+            assert usnic(driver).counters()["num_overruns"] > 0
+
+    settings = {"btl_usnic_connectivity_check": 0, "nic_vic_link_buffer": 20_000}
+    rails = [Rail("rail0", chosen=False)]
+    Worlds(COMPONENT, {}).make(4, seed=1, settings=settings, rails=rails).run(program)

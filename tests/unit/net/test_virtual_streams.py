@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.net.virtual import WINDOW, Rail, beginning
+from ompy.net.virtual import Rail, beginning
+from ompy.net.virtual_rail import WINDOW
 from ompy.runtime.simulation.remote import RemoteStream
 
 

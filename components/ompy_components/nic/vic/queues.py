@@ -107,6 +107,7 @@ class VicQueuePair(QueuePair):
         self._sends: deque[SendEntry] = deque()
         self._buffers: deque[tuple[memoryview, object]] = deque()
         self.dropped = 0
+        self._overrun = 0  # of those, what its port had no room for
         self._rung = 0  # entries, the first ones, that the device has been told of
         self._ready = 0  # of those, what it has fetched; all, where no time is modelled
         self._blocked = False
@@ -237,6 +238,9 @@ class VicQueuePair(QueuePair):
             return 0
         if found is None:
             return 0
+        overrun = self._socket.overrun()
+        self.dropped += overrun - self._overrun
+        self._overrun = overrun
         total, size, sender = found
         starts = range(0, total, size) if size else (0,)
         for at in starts:

@@ -16,9 +16,10 @@ from ompy_components.nic.vic.timings import TIMINGS
 class Times:
     """The clock of one device, with what all its queue pairs share.
 
-    The processor rings one doorbell after another. The device then reads the work entry, and the
-    packet if that is not in it; many such reads are under way at once. It makes one packet after
-    another, and the link sends one after another.
+    The processor copies what is inline into its entry and rings, one doorbell after another. The
+    device then reads the work entry, and the packet if that is not in it; many such reads are under
+    way at once. It makes one packet after another, and the link sends one after another. Where they
+    come in is the network's to say: `core/ompy/net/virtual_port.py`.
 
     Attributes:
         runs: time is modelled; otherwise everything happens at once.
@@ -30,6 +31,7 @@ class Times:
         self.runs = self._clock.runs
         taken = timed(vars(values), TIMINGS)
         self.link: Link | None = taken["link"] if self.runs else None
+        self._inline: Cost = taken["inline"]
         self._doorbell: Cost = taken["doorbell"]
         self._fetch: Cost = taken["fetch"]
         self._send: Cost = taken["send"]
@@ -41,7 +43,11 @@ class Times:
         Those behind it wait for the link longer than for the device. Each has its size, and whether
         it is inline.
         """
-        rung = self._processor.take(self._clock.now(), self._doorbell.of(0))
+        now = self._clock.now()
+        for size, inline in packets:
+            if inline:
+                self._processor.take(now, self._inline.of(size))
+        rung = self._processor.take(now, self._doorbell.of(0))
         gone: list[int] = []
         for size, inline in packets:
             fetched = rung + self._fetch.of(0) + (0 if inline else self._fetch.of(size))

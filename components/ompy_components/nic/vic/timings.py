@@ -20,10 +20,18 @@ READ: Final = 547  # ns; measured, Neugebauer et al. 2018, 6.2
 WRITE: Final = READ // 2
 DEVICE: Final = (WHOLE - READ - 2 * WRITE) // 2
 SWITCH: Final = 190  # ns; measured, Squyres 2012: port to port through a Nexus 3548
+BUFFER: Final = 6_000_000  # bytes; reference Cisco C11-715262 (2012): one of three, for 16 ports
 LANES: Final = 8_000  # MB/s; reference Cisco UCS VIC 1225 data sheet: PCIe 2.0, 16 lanes
 RATE: Final = 10_000  # Mbit/s; reference, the same: each port
 
 TIMINGS: Final = (
+    Timing(
+        "inline",
+        "the processor's copy of a packet into its work entry",
+        Cost(5, LANES // 2),
+        "5 ns: openucx/ucx, ib_iface.c; the rate: arbitrary: a processor's stores reach half of "
+        "what DMA does",
+    ),
     Timing(
         "doorbell",
         "the processor's store that rings a doorbell",
@@ -45,7 +53,7 @@ TIMINGS: Final = (
     Timing(
         "link",
         "a link through a switch, and the receiving device up to the completion",
-        Link(SWITCH + DEVICE + WRITE, RATE),
-        "Squyres 2012, its other half; Cisco VIC 1225 data sheet",
+        Link(SWITCH + DEVICE + WRITE, RATE, BUFFER, DEVICE),
+        "Squyres 2012, its other half; VIC 1225 data sheet; the buffer: Cisco C11-715262",
     ),
 )

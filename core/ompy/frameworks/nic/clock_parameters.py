@@ -79,5 +79,7 @@ _FIELDS: Final[Mapping[type, Mapping[str, tuple[str, str, str]]]] = {
     Link: {
         "latency": ("_ns", "ns", "from end to end"),
         "bandwidth": ("_mbits", "Mbit/s", "how fast it is"),
+        "buffer": ("_buffer", "bytes", "bytes that wait for the receiver's port at most"),
+        "per_packet": ("_packet_ns", "ns", "what the port takes for each packet at least"),
     },
 }

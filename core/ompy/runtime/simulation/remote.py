@@ -32,9 +32,10 @@ from ompy.net.base import (
     Source,
     Stream,
 )
-from ompy.net.virtual import WINDOW, beginning
+from ompy.net.virtual import beginning
 from ompy.net.virtual_copy import VirtualCopy
 from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
+from ompy.net.virtual_rail import WINDOW
 from ompy.runtime.simulation.line import Line, LineClosed
 
 if TYPE_CHECKING:
@@ -303,11 +304,12 @@ class RemoteListener(RemoteSource, Listener):
 class RemoteDatagram(RemoteSource, Datagram):
     """A simulated datagram socket."""
 
-    __slots__ = ("address",)
+    __slots__ = ("_overrun", "address")
 
     def __init__(self, world: Conducted, number: int, address: Address) -> None:
         super().__init__(world, number)
         self.address = address
+        self._overrun = 0
 
     def send(self, packet: memoryview, address: Address) -> bool:
         """Send one packet: there is always room."""
@@ -321,9 +323,13 @@ class RemoteDatagram(RemoteSource, Datagram):
         found = self._world.call("take", self.number, len(view))
         if found is None:
             return None
-        data, host, port = found
+        data, host, port, self._overrun = found
         view[: len(data)] = data
         return len(data), Address(host, port)
+
+    def overrun(self) -> int:
+        """As the conductor said with the packet that was taken last."""
+        return self._overrun
 
 
 class RemoteReadiness(Readiness):
@@ -398,9 +404,9 @@ class RemoteBell(Doorbell):
         self._world.later("ring", self._local_rank)
 
 
-def _plain(link: Link | None) -> tuple[int, int] | None:
+def _plain(link: Link | None) -> tuple[int, ...] | None:
     """A link as a line carries it: a tuple of that name and no other."""
-    return (link.latency, link.bandwidth) if link is not None else None
+    return tuple(link) if link is not None else None
 
 
 class RemoteNetwork(Network):

@@ -30,7 +30,7 @@ from ompy.runtime.probes.virtual import VirtualAgents, VirtualWatch
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.line import Line, LineClosed
 
-_Link = tuple[int, int] | None  # latency and bandwidth
+_Link = tuple[int, int, int, int] | None  # a `Link`'s numbers
 
 
 def _named(link: _Link) -> Link | None:
@@ -347,14 +347,15 @@ class RankStub:
         """Send a packet."""
         self._datagram(number).send(memoryview(packet), Address(*address))
 
-    def do_take(self, number: int, size: int) -> tuple[bytes, str, int] | None:
-        """A packet and its sender."""
+    def do_take(self, number: int, size: int) -> tuple[bytes, str, int, int] | None:
+        """A packet, its sender, and how many the port had no room for."""
         room = bytearray(size)
-        found = self._datagram(number).receive_into(memoryview(room))
+        socket = self._datagram(number)
+        found = socket.receive_into(memoryview(room))
         if found is None:
             return None
         count, sender = found
-        return bytes(room[:count]), *sender
+        return bytes(room[:count]), *sender, socket.overrun()
 
     def do_close(self, number: int) -> None:
         """Close a source; no set watches it any more."""
