@@ -33,10 +33,12 @@ def launch(
     conduit: str = "aries",
     messages: str = "smsg",
     pshm: bool = True,
+    options: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), "--mca", "conduit", conduit]
     for name, value in (("messages", messages), ("pshm", str(int(pshm)))):
         command += ["--mca", f"conduit_{conduit}_{name}", value]
+    command += options
     path = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     return subprocess.run(
         [*command, sys.executable, *program],
@@ -166,6 +168,23 @@ def test_a_timeout_says_what_every_rank_waits_for() -> None:
     assert "the condition of a block_until" in said[1]
     assert "rank 2 to give 1 credits of requests back" in said[1]
     assert "has no message that is not complete" in said[2]
+
+
+def test_faults_between_neighbours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The NIC within a host is struck between real processes too; GASNet's own files show more."""
+    monkeypatch.setenv("GASNET_TRACEFILE", str(tmp_path / "trace.%"))
+    monkeypatch.setenv("GASNET_TRACEMASK", "P")
+    monkeypatch.setenv("GASNET_STATSFILE", "stdout")
+    where = "probability=0.2,rail=aries_0"
+    fault = f"delay:delay=1ms,{where};work_error:error=EAGAIN,{where}"
+    done = run("values", 2, pshm=False, options=("--fault", fault, "--fault-strict"))
+    assert done.returncode == 0, done.stderr
+    assert "no wire for a fault to strike" not in done.stderr
+    assert re.search(r"^1> \(P\) PUT: \d+ times, ", done.stdout, re.M)
+    for rank in range(2):
+        lines = (tmp_path / f"trace.{rank}").read_text().splitlines()
+        assert lines
+        assert all(re.match(rf"{rank} \d+\.\d{{6}}> \(P\) PUT: peer=", line) for line in lines)
 
 
 def test_bench() -> None:

@@ -366,10 +366,13 @@ def fault_script(
         if options["fault_strict"]:
             raise CommandError("--fault-strict: there is no --fault")
         return ()
+    from ompy.net.fault_rules import RETRYING_RAILS
     from ompy.runtime.fault_script import read_faults
 
     rules = read_faults(options["fault"], len(job.placements))
-    if len(job.hosts) < len(job.placements) and through_memory(str(registry.value("btl"))):
+    of_sockets = any(not set(rule.rails) & set(RETRYING_RAILS) for rule in rules)
+    near = of_sockets and len(job.hosts) < len(job.placements)
+    if near and through_memory(str(registry.value("btl"))):
         say(
             "warning: --fault: ranks of one host talk through shared memory (btl sm), where there "
             "is no wire for a fault to strike; --mca btl self,tcp or self,usnic takes the network"
