@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.bml import has_spare
 from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, BtlModule, Endpoint
+from ompy.frameworks.healing import Phase
 from ompy.frameworks.path_life import IN_USE, TRYING, Act, Do, Kind, Life, Opening, PathLife, Stage
 from ompy.frameworks.paths import PathVerdict, PathWatch
 from ompy.frameworks.rail_notices import tell_of_failure
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
     from ompy.frameworks.proc import Proc
 
 LOOKS: Final = 4  # arbitrary: how often within the silence it is looked whether there is news
+# what watchers of rails show of a path that was given up (`ompy.runtime.rail_watch`)
+PHASES: Final = {
+    Life.FRESH: Phase.SOUND,
+    Life.DRAINING: Phase.HOLDING,
+    Life.HOLDING: Phase.HOLDING,
+    Life.ASKING: Phase.ASKING,
+    Life.WAITING: Phase.ASKING,
+    Life.OPENING: Phase.MENDING,
+    Life.AGREEING: Phase.MENDING,
+    Life.PAUSING: Phase.PAUSING,
+    Life.WORKING: Phase.SOUND,
+    Life.DOUBTED: Phase.SOUND,
+    Life.OVER: Phase.HOLDING,
+}
 GAVE_UP: Final = "the other end has given the path up"
 
 
@@ -71,6 +86,17 @@ class PathUser:
     def learn(self, payload: object) -> None:
         """Use what came with the peer's word of this generation."""
 
+    def wanted(self) -> bool:
+        """Somebody needs the path."""
+        return True
+
+    def hears_the_end(self) -> bool:
+        """While it works, that the peer's process has ended comes behind all that this has said.
+
+        Otherwise the control plane's word for it is enough to give the path up.
+        """
+        return False
+
     def tell(self, number: int) -> bool:
         """Tell the peer that a generation has failed, by means of one's own.
 
@@ -103,6 +129,7 @@ class KeptPath:
 
     __slots__ = (
         "_keeper",
+        "_phase",
         "_progress",
         "_since",
         "_timer",
@@ -122,6 +149,7 @@ class KeptPath:
         self._watch: PathWatch | None = None
         self._since = 0
         self._progress: object = None
+        self._phase = Phase.SOUND
         self.endpoint = endpoint
         self.user = user
         self.life = life
@@ -135,15 +163,18 @@ class KeptPath:
         if self.life.life is Life.FRESH:
             self._tell(Kind.WANTED)
 
-    def broke(self, reason: str, *, told: bool = False) -> None:
+    def broke(self, reason: str, *, told: bool = False, final: bool = False) -> None:
         """An error, or the end of an attempt. Harmless where the path is given up already.
 
         Args:
             reason: in words.
             told: the peer has said so itself.
+            final: another attempt to make a first connection is of no use.
         """
         if self.life.life in (*IN_USE, *TRYING, Life.FRESH):
-            self._do(self.life.handle(Kind.BROKE, self._keeper.now(), reason, told=told))
+            now, wanted = self._keeper.now(), self.user.wanted()
+            acts = self.life.handle(Kind.BROKE, now, reason, told=told, final=final, wanted=wanted)
+            self._do(acts)
 
     def word(self, number: int, stage: Stage, payload: object = None) -> bool:
         """The peer says where it is. Returns, of an offered connection, whether it was taken."""
@@ -188,7 +219,8 @@ class KeptPath:
         A path to a process that has ended breaks, so that what waits for it ends.
         """
         departed = self.endpoint.proc.departed
-        if departed and self.user.open_ended():
+        heard = self.up and self.user.hears_the_end()
+        if departed and not heard and self.user.open_ended():
             self.broke(departed, told=True)
         if not self.up or not self.user.waits():
             self._since = 0
@@ -214,6 +246,13 @@ class KeptPath:
         """Nothing happens by itself any more."""
         self._no_timer()
         self._look_away()
+
+    def new_phase(self) -> str:
+        """What taking a path back has come to, for people; empty: as it was."""
+        before = self._phase
+        if not self.life.parting:  # who leaves breaks nothing
+            self._phase = PHASES[self.life.life] if self.life.told_broken else Phase.SOUND
+        return "" if self._phase is before else self._phase.value
 
     def _tell(self, kind: Kind, reason: str = "") -> None:
         self._do(self.life.handle(kind, self._keeper.now(), reason))
@@ -392,12 +431,12 @@ class PathKeeper:
         """
         module, endpoint = self._module, path.endpoint
         expected = bool(path.life.parting or endpoint.proc.departed)
-        self._note("PATH_FAILED", path, reason=act.reason)
+        told = path.user.open_ended() or not expected
+        if told:
+            self._note("PATH_FAILED", path, reason=act.reason)
         if act.tell_peer and not expected and self.begun and not path.user.tell(path.life.number):
             tell_of_failure(module, endpoint, path.life.number)
-        heard = module.error_callback is not None and not self.quiet
-        if heard and (path.user.open_ended() or not expected):
-            assert module.error_callback is not None
+        if told and module.error_callback is not None and not self.quiet:
             flags = ERROR_NONFATAL if self.begun and not expected else ERROR_FATAL
             module.error_callback.failed(module, flags, endpoint.proc, act.reason)
         if expected or not self.begun:
@@ -416,9 +455,11 @@ class PathKeeper:
             trace.record(name, event, peer=path.endpoint.proc.rank, **fields)
 
     def moved(self, path: KeptPath) -> None:
-        """Who watches rails is told where a path is."""
-        name, _, _ = path.user.ends()
-        self._context.tell_phase(path.endpoint.proc.rank, name, path.life.life.value)
+        """Who watches rails is told where a path is that is to be taken back."""
+        phase = path.new_phase() if self.begun else ""
+        if phase:
+            name, _, _ = path.user.ends()
+            self._context.tell_phase(path.endpoint.proc.rank, name, phase)
 
     def gave_up(self, proc: Proc, name: bytes, number: int) -> None:
         """A notice: the peer says that a generation of one of its paths has failed."""

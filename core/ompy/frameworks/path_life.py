@@ -24,7 +24,10 @@ exchange (RFC 9293 3.5), where both may begin, too.
 *Connections.* Where words are attempts to connect (`connects`), being connected is the agreement:
 an OPENING word of the peer is an offer, which is taken or refused at once. Of two that cross with
 one number that of the lower rank is made. What was only attempted is no generation: an offer counts
-as new that is higher than the last one that worked.
+as new that is higher than the last one that worked. An attempt ends when its maker says so, or when
+the agents say that the path is dead: a peer that computes takes a connection as late as it likes.
+The first one is attempted several times before anybody is told, also by an end that takes nothing
+back any more; if by then nobody needs it, nobody is told at all.
 
 *Storms.* The end with the lower rank goes first; the other one waits `late` longer, for the case
 that the first has not noticed anything. Pauses have jitter.
@@ -128,16 +131,21 @@ class Opening(NamedTuple):
 
     Attributes:
         connects: words are attempts to connect.
-        repeat: ns until an unanswered word is said again, doubled each time.
+        repeat: ns until an unanswered word is said again, doubled each time; of connections, until
+            the agents are asked: 0 for never.
         repeat_max: ns that this leads to at most.
         tries: repetitions without an answer, and without the agents' word that the path is alive,
             after which the attempt has failed; of connections, the attempts for the first one.
+        pause: ns between these attempts, doubled each time; 0: as when a path is taken back.
+        pause_max: ns that this leads to at most.
     """
 
     connects: bool
     repeat: int
     repeat_max: int
     tries: int
+    pause: int = 0
+    pause_max: int = 0
 
 
 class WrongLife(AssertionError):
@@ -177,7 +185,7 @@ TABLE: Final[Mapping[tuple[Life, Kind], tuple[Life, ...]]] = {
     (_L.DOUBTED, _K.DEAD): (_L.DRAINING,),
     **_stays(_K.BROKE, *DOWN),
     **{(life, _K.BROKE): (_L.DRAINING,) for life in (_L.FRESH, *TRYING, *IN_USE)},
-    (_L.DRAINING, _K.DRAINED): (_L.HOLDING, _L.PAUSING, _L.OVER),
+    (_L.DRAINING, _K.DRAINED): (_L.HOLDING, _L.PAUSING, _L.OVER, _L.FRESH),  # nobody needed it
     (_L.HOLDING, _K.TIME): (_L.ASKING,),
     (_L.PAUSING, _K.TIME): (_L.ASKING, _L.OPENING),  # the latter before the first connection
     **_stays(_K.TIME, _L.ASKING),
@@ -201,9 +209,11 @@ TABLE: Final[Mapping[tuple[Life, Kind], tuple[Life, ...]]] = {
     **_stays(_K.ENDING, _L.FRESH, *TRYING, *IN_USE, _L.DRAINING, _L.OVER),
     **{
         (life, kind): (_L.OVER,)
-        for life in (_L.HOLDING, _L.ASKING, _L.WAITING, _L.PAUSING)
+        for life in (_L.HOLDING, _L.ASKING, _L.WAITING)
         for kind in (_K.LEFT, _K.ENDING)
     },
+    (_L.PAUSING, _K.LEFT): (_L.OVER, _L.PAUSING),  # the latter before the first connection
+    (_L.PAUSING, _K.ENDING): (_L.OVER, _L.PAUSING),
 }
 
 
@@ -278,7 +288,16 @@ class PathLife:
 
     # -- what it is told
 
-    def handle(self, kind: Kind, now: int, reason: str = "", *, told: bool = False) -> list[Act]:
+    def handle(
+        self,
+        kind: Kind,
+        now: int,
+        reason: str = "",
+        *,
+        told: bool = False,
+        final: bool = False,
+        wanted: bool = True,
+    ) -> list[Act]:
         """Something happens that is no word of the peer.
 
         Args:
@@ -286,6 +305,8 @@ class PathLife:
             now: ns.
             reason: why it broke, in words.
             told: the peer says itself that it broke.
+            final: of BROKE, another attempt to make the first connection is of no use.
+            wanted: of BROKE, somebody needs the first connection.
 
         Raises:
             WrongLife: it cannot happen where the path is.
@@ -294,7 +315,9 @@ class PathLife:
         acts: list[Act] = []
         match kind:
             case Kind.BROKE | Kind.DEAD:
-                acts = self._broke(now, reason, told=told)
+                final = final or kind is Kind.DEAD
+                acts = self._try_failed(reason, final=final, wanted=wanted)
+                acts = acts or self._broke(now, reason, told=told)
             case Kind.DRAINED:
                 self._drained(now)
             case Kind.TIME:
@@ -325,7 +348,8 @@ class PathLife:
         self._look_up(kind)
         if kind is Kind.NEWER and self.life in IN_USE:
             return self._broke(now, "the other end has given the path up", told=True)
-        if self.life is Life.DRAINING or self._left_alone or (self._ended and self.life in DOWN):
+        ended = self._ended and self.told_broken and self.life in DOWN
+        if self.life is Life.DRAINING or self._left_alone or ended:
             return self._refuse()
         if self._opening.connects:
             return self._up() if kind is Kind.ANSWERED else self._taken(number)
@@ -389,7 +413,7 @@ class PathLife:
             return [*acts, *answer, *up]
         if kind is Kind.ASKED and self.life is Life.OPENING:
             self.life = Life.AGREEING
-            self._again(now)
+            self._repeat(now)
         return [*acts, Act(Do.SAY)] if stage is not Stage.UP else acts
 
     def _taken(self, number: int) -> list[Act]:
@@ -419,13 +443,13 @@ class PathLife:
         self._proposed = max(self._proposed, number)
         self._learned = self._alive = False
         self._repeated = 0
-        self._again(now)
+        self._repeat(now)
         acts.append(Act(Do.RENEW))
         return [*acts, Act(Do.SAY)] if life is Life.OPENING else acts
 
-    def _again(self, now: int) -> None:
+    def _repeat(self, now: int) -> None:
         pause = min(self._opening.repeat << min(self._repeated, 40), self._opening.repeat_max)
-        self.due = now + pause
+        self.due = now + pause if self._opening.repeat else None
 
     def _up(self) -> list[Act]:
         acts = self._unask()
@@ -435,36 +459,57 @@ class PathLife:
 
     # -- breaking
 
+    def _try_failed(self, reason: str, *, final: bool, wanted: bool) -> list[Act]:
+        """What to do when the first connection was being made and nobody has to hear of it yet."""
+        first = self._opening.connects and self.life in TRYING and not self.told_broken
+        again = self.tries + 1 < self._opening.tries and not self.parting
+        if not first or final or (wanted and not again):
+            return []
+        return self._give_up_attempt(reason, self.tries + 1 if again else 0)
+
+    def _give_up_attempt(self, reason: str, tries: int) -> list[Act]:
+        acts = self._unask()
+        self.life, self.due, self.tries = Life.DRAINING, None, tries
+        return [*acts, Act(Do.DROP, reason)]
+
     def _broke(self, now: int, reason: str, *, told: bool) -> list[Act]:
         if self.life in DOWN:
             return []
+        if self.told_broken:
+            return self._give_up_attempt(reason, self.tries)
         acts, trying = self._unask(), self.life in TRYING
         self.life, self.due = Life.DRAINING, None
-        again = trying and self._opening.connects and self.tries + 1 < self._opening.tries
-        if self.told_broken or (again and not self._ended and not self.parting):
-            self.tries += not self.told_broken
-            return [*acts, Act(Do.DROP, reason)]
         self.told_broken = True
         self.tries = 0
         self._held = self._damping.broke(now)
         return [*acts, Act(Do.FAIL, reason, not told, trying)]
 
     def _drained(self, now: int) -> None:
-        if self._ended or self.parting:
+        if self.parting or (self._ended and self.told_broken):
             self.life, self.due = Life.OVER, None
         elif self.tries:
             self.life = Life.PAUSING
-            self.due = now + self._damping.pause(self.tries)
+            self.due = now + self._pause()
+        elif not self.told_broken:
+            self.life, self.due = Life.FRESH, None
         else:
             self.life = Life.HOLDING
             self.due = now + self._held if self._limits.answers else None
+
+    def _pause(self) -> int:
+        """For how long to wait before the next try."""
+        opening = self._opening
+        if self.told_broken or not opening.pause:
+            return self._damping.pause(self.tries)
+        return min(opening.pause << min(self.tries - 1, 40), opening.pause_max)
 
     def _over(self, kind: Kind) -> list[Act]:
         if kind is Kind.LEFT:
             self.parting = True
         else:
             self._ended = True
-        if self.life not in TABLE[self.life, kind]:
+        first = self.life is Life.PAUSING and not self.told_broken
+        if self.life in DOWN - {_L.DRAINING} and not first:
             acts = self._unask()
             self.life, self.due = Life.OVER, None
             return acts
@@ -490,9 +535,10 @@ class PathLife:
             self.tries += 1
             return self._open(now, self._proposed + 1)
         self._repeated += 1
-        if not self._alive and self._repeated > self._opening.tries:
+        limited = not self._opening.connects and not self._alive
+        if limited and self._repeated > self._opening.tries:
             return self._broke(now, "no answer", told=False)
-        self._again(now)
+        self._repeat(now)
         return [*self._ask(), *([] if self._opening.connects else [Act(Do.SAY)])]
 
     def _good_news(self, kind: Kind, now: int) -> list[Act]:

@@ -101,7 +101,10 @@ def put(net: Net, which: int, packet: Packet) -> Net:
 def perform(net: Net, which: int, before: PathLife, acts: list[Act]) -> Net:
     """What the driver does; invariants of every step are looked at."""
     path, other = net.ends[which], net.ends[1 - which]
-    assert path.life is not Life.FRESH or before.life is Life.FRESH
+    if path.life is Life.FRESH and before.life is not Life.FRESH:
+        assert before.life is Life.DRAINING, "a first connection that nobody needs"
+        assert path._opening.connects
+        assert not path.told_broken
     does = {act.what for act in acts}
     if not path._opening.connects:  # devices report what queues had, later
         assert not does >= {Do.DROP, Do.RENEW}, "an attempt is drained before the next one"
@@ -126,12 +129,18 @@ def perform(net: Net, which: int, before: PathLife, acts: list[Act]) -> Net:
     return net
 
 
+BROKEN = {
+    "unwanted": lambda path: path.handle(Kind.BROKE, 0, "broke", wanted=False),
+    "hopeless": lambda path: path.handle(Kind.BROKE, 0, "broke", final=True),
+}
+
+
 def step(net: Net, which: int, call: str, *arguments: Any) -> Net:
     """One end is told something."""
     before = net.ends[which]
     path = copy.copy(before)
     path._damping = copy.copy(before._damping)
-    acts = getattr(path, call)(*arguments)
+    acts = getattr(path, call)(*arguments) if call not in BROKEN else BROKEN[call](path)
     ends = (path, net.ends[1]) if which == 0 else (net.ends[0], path)
     net = perform(net._replace(ends=ends), which, before, acts)
     if any(act.what is Do.REFUSE for act in acts):
@@ -178,6 +187,9 @@ def own(net: Net, which: int) -> Iterator[Net]:
     if net.breaks and path.life in (*IN_USE, *TRYING):
         spent = net._replace(breaks=net.breaks - 1)
         yield step(spent, which, "handle", Kind.BROKE, 0, "broke")
+        if path._opening.connects and path.life in TRYING:
+            yield step(spent, which, "unwanted")
+            yield step(spent, which, "hopeless")
         if not path._opening.connects:
             yield step(spent, which, "notice", path.number, "told over another rail", 0)
 
@@ -358,6 +370,74 @@ def test_the_first_connection_is_tried_again_before_anybody_is_told() -> None:
     assert said(path.handle(Kind.TIME, LIMITS.pause)) == [Do.RENEW, Do.SAY]
     assert path.number == 2, "the peer may have taken the first one"
     assert said(path.handle(Kind.BROKE, 0, "refused")) == [Do.FAIL]
+
+
+def attempted(tries: int = 2) -> PathLife:
+    """An end whose first connection is being made."""
+    path = end_of(CONNECTIONS._replace(tries=tries), senior=False, number=0)
+    path.handle(Kind.WANTED, 0)
+    return path
+
+
+@pytest.mark.parametrize("kind", [Kind.ENDING, Kind.LEFT])
+def test_a_first_connection_is_made_by_an_end_that_takes_nothing_back(kind: Kind) -> None:
+    """What waits to be sent would otherwise wait for ever; to who has left there is no other."""
+    path = attempted(tries=5)
+    path.handle(Kind.ENDING, 0)
+    assert said(path.handle(Kind.BROKE, 0, "refused")) == [Do.DROP]
+    path.handle(Kind.DRAINED, 0)
+    path.handle(kind, 0)
+    assert path.life is Life.PAUSING
+    assert said(path.handle(Kind.TIME, 100)) == [Do.RENEW, Do.SAY]
+    last = said(path.handle(Kind.BROKE, 100, "refused"))
+    assert last == [Do.FAIL if kind is Kind.LEFT else Do.DROP]
+    path.handle(Kind.DRAINED, 100)
+    taken = said(path.word(9, Stage.OPENING, 100))
+    assert taken == ([Do.REFUSE] if kind is Kind.LEFT else [Do.RENEW, Do.TAKE, Do.READY])
+
+
+def test_a_first_connection_that_nobody_needs_is_given_up_without_a_word() -> None:
+    path = attempted()
+    assert said(path.handle(Kind.BROKE, 0, "refused", wanted=False)) == [Do.DROP]
+    path.handle(Kind.DRAINED, 0)
+    assert path.life is Life.PAUSING, "not before the attempts are used up"
+    path.handle(Kind.TIME, 100)
+    assert said(path.handle(Kind.BROKE, 100, "refused", wanted=False)) == [Do.DROP]
+    path.handle(Kind.DRAINED, 100)
+    assert (path.life, path.due, path.told_broken) == (Life.FRESH, None, False)
+    assert said(path.handle(Kind.WANTED, 200)) == [Do.RENEW, Do.SAY]
+    assert path.number == 3
+
+
+def test_without_hope_there_is_no_other_attempt() -> None:
+    path = attempted()
+    assert said(path.handle(Kind.BROKE, 0, "the link is down", final=True)) == [Do.FAIL]
+    path = attempted()
+    path.handle(Kind.TIME, 10)
+    assert said(path.handle(Kind.DEAD, 10, "nothing gets through")) == [Do.UNASK, Do.FAIL]
+
+
+def test_a_peer_that_computes_takes_a_connection_as_late_as_it_likes() -> None:
+    path = attempted()
+    assert said(path.handle(Kind.TIME, 10)) == [Do.ASK]
+    for turn in range(50):
+        assert not path.handle(Kind.TIME, 100 * turn)
+    assert said(path.word(1, Stage.UP, 9000)) == [Do.UNASK, Do.READY]
+
+
+def test_the_pauses_of_first_attempts_are_their_own() -> None:
+    path = end_of(
+        CONNECTIONS._replace(repeat=0, tries=9, pause=3, pause_max=10), senior=True, number=0
+    )
+    path.handle(Kind.WANTED, 0)
+    assert path.due is None, "nobody is asked"
+    pauses = []
+    for _ in range(4):
+        path.handle(Kind.BROKE, 0, "refused")
+        path.handle(Kind.DRAINED, 0)
+        pauses.append(path.due)
+        path.handle(Kind.TIME, 0)
+    assert pauses == [3, 6, 10, 10]
 
 
 def test_words_without_an_answer_are_an_attempt_that_failed() -> None:
