@@ -21,7 +21,6 @@ cdef long long ACK
 cdef long long COUNT_MAX
 cdef long long FRAMES_MAX
 cdef long long KEPT_OVERHEAD
-cdef long long NUMBER_SIZE
 
 cdef class AcknowledgingReader(FrameReader):
     cdef bint _asks
@@ -41,7 +40,6 @@ cdef class Acknowledger(Poller):
     cdef public long long delay
     cdef public long long bytes_max
     cdef public long long kept_max
-    cdef public bint guarded
     @cython.locals(endpoint=FailoverEndpoint, paid=int, _=Py_ssize_t)
     cpdef int poll(self) except -1
     cdef long long now(self) except -1
@@ -60,11 +58,9 @@ cdef class FailoverEndpoint(TcpEndpoint):
     cdef public Fifo kept
     cdef public long long kept_bytes
     cdef public bint leaving
-    cdef public bint mending
     cdef public long long news
-    cdef public long long number
     cdef public bint owes
-    cdef public long long proposed
+    cdef public bint watched
     @cython.locals(size="long long", asks="long long", header=bytes, joined=bytes)
     cpdef int send(self, Descriptor descriptor, int tag) except? -99
     cdef bint _put_out(self, list pieces, entry, long long size) except -1
@@ -77,6 +73,7 @@ cdef class FailoverEndpoint(TcpEndpoint):
     @cython.locals(done=int)
     cdef int _flush(self) except -1
     cdef _keep(self, entry, long long size)
+    cpdef expect(self)
     @cython.locals(reader=AcknowledgingReader, owed="long long")
     cdef long long _count(self) except -1
     @cython.locals(reader=AcknowledgingReader, owed="long long")

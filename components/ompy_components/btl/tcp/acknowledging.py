@@ -17,15 +17,7 @@ from ompy.engine.base import Poller
 from ompy.frameworks.btl import QUEUED, RETURNABLE, UNHURRIED, UNREACHABLE, Descriptor
 from ompy.net.base import Stream
 
-from ompy_components.btl.tcp.endpoint import (
-    CLOSED,
-    CONNECTED,
-    CONNECTING,
-    FAILED,
-    LEFT,
-    Outgoing,
-    TcpEndpoint,
-)
+from ompy_components.btl.tcp.endpoint import Outgoing, TcpEndpoint
 from ompy_components.btl.tcp.fifo import Fifo
 from ompy_components.btl.tcp.framing import (
     ACK,
@@ -50,7 +42,6 @@ Entry = Descriptor | bytes  # what is kept: of a frame of `sendi` there are only
 
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
 KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
-NUMBER_SIZE: Final = 4  # bytes of a nonce that are the connection's number
 
 
 class AcknowledgingReader(FrameReader):
@@ -115,10 +106,9 @@ class Acknowledger(Poller):
         delay: ns one that nobody waits for may wait for company.
         bytes_max: of fragments that are acknowledged at once.
         kept_max: bytes that are kept for one peer at most.
-        guarded: the guard's timer runs.
     """
 
-    __slots__ = ("_engine", "bytes_max", "delay", "guarded", "kept_max", "owing")
+    __slots__ = ("_engine", "bytes_max", "delay", "kept_max", "owing")
 
     def __init__(self, engine: Engine, delay: int, bytes_max: int, kept_max: int) -> None:
         self._engine = engine
@@ -126,7 +116,6 @@ class Acknowledger(Poller):
         self.delay = delay
         self.bytes_max = bytes_max
         self.kept_max = kept_max
-        self.guarded = False
 
     def poll(self) -> int:
         """Send those whose time has come. None is sent in the round that has made it due."""
@@ -162,10 +151,8 @@ class FailoverEndpoint(TcpEndpoint):
         acked: fragments the peer has acknowledged so far, over all connections.
         news: how often something has come from the peer.
         leaving: the peer has said BYE; it may still acknowledge.
-        mending: the path has failed, and is not healed.
-        number: of the connection that is, or was last; 0 before the first.
-        proposed: highest number of an attempt of ours.
         owes: it is on the acknowledger's list.
+        watched: it is looked now and then whether the peer still answers.
         bulk: frames of puts that all others go before. While there are any, and a connection,
             something is in the queue: the one that is being sent.
     """
@@ -182,11 +169,9 @@ class FailoverEndpoint(TcpEndpoint):
         "kept",
         "kept_bytes",
         "leaving",
-        "mending",
         "news",
-        "number",
         "owes",
-        "proposed",
+        "watched",
     )
 
     def __init__(self, module: TcpModule, proc: Proc, guard: Guard) -> None:
@@ -196,8 +181,7 @@ class FailoverEndpoint(TcpEndpoint):
         self.bulk: deque[list[memoryview]] = deque()
         self.kept = Fifo()
         self.kept_bytes = self.acked = self.news = 0
-        self.leaving = self.mending = self.owes = False
-        self.number = self.proposed = 0
+        self.leaving = self.owes = self.watched = False
         self._counting: AcknowledgingReader | None = None  # the reader, by its own name
         self._due = 0  # when an ACK has to go; 0 while nobody has looked at the clock
         self._told = self._told_bytes = 0  # of what the reader has handed out
@@ -206,7 +190,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     def send(self, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment, or queue it; it is complete when the peer has taken it."""
-        if self.lost():
+        if self.leaving or (not self.up and self._unreachable()):
             return UNREACHABLE
         descriptor.tag = tag
         payload = descriptor.payload
@@ -226,9 +210,9 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _put_out(self, pieces: list[memoryview], entry: Entry, size: int) -> bool:
         """Send a frame, or queue what the stream does not take, and keep it; false: it broke."""
-        if self.state is CONNECTED and not self.queue:
+        if self.up and not self.queue:
             pieces = self._write(pieces)
-            if self.state is not CONNECTED:
+            if not self.up:
                 return False
         self._keep(entry, size)
         if pieces:
@@ -237,7 +221,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
-        if self.state is not CONNECTED or self.queue or self.leaving or not self.has_window():
+        if not self.up or self.queue or self.leaving or not self.has_window():
             return False
         size = len(header) + len(payload)
         joined = b"".join((frame_word(tag, DATA, self._count(), size), header, payload))
@@ -246,9 +230,9 @@ class FailoverEndpoint(TcpEndpoint):
 
     def transmit(self, pieces: list[memoryview]) -> None:
         """Send a frame that no descriptor waits for, also to a peer that has said BYE."""
-        if self.state is CONNECTED and not self.queue:
+        if self.up and not self.queue:
             pieces = self._write(pieces)
-        if pieces and self.state is CONNECTED:
+        if pieces and self.up:
             self._enqueue(Outgoing(pieces, None))
 
     def carry(self) -> int:
@@ -261,7 +245,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     def trickle(self, frames: list[list[memoryview]]) -> None:
         """Send frames that all others may go before."""
-        if self.state is not CONNECTED:
+        if not self.up:
             for pieces in frames:
                 self._enqueue(Outgoing(pieces, None))
             return
@@ -270,9 +254,9 @@ class FailoverEndpoint(TcpEndpoint):
 
     def _more_bulk(self) -> None:
         """Begin frames of puts while nothing else waits and the stream takes them."""
-        while self.bulk and not self.queue and self.state is CONNECTED:
+        while self.bulk and not self.queue and self.up:
             left = self._write(self.bulk.popleft())
-            if left and self.state is CONNECTED:
+            if left and self.up:
                 self._enqueue(Outgoing(left, None))
 
     def _flush(self) -> int:
@@ -286,7 +270,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     def lost(self) -> bool:
         """Nothing can be sent any more, or not now."""
-        return self.mending or self.leaving or self.state is FAILED or self.state is LEFT
+        return self.leaving or (not self.up and self._unreachable())
 
     def has_window(self) -> bool:
         """One more fragment may be kept."""
@@ -295,15 +279,26 @@ class FailoverEndpoint(TcpEndpoint):
     def _keep(self, entry: Entry, size: int) -> None:
         self.kept.append(entry)
         self.kept_bytes += size + KEPT_OVERHEAD
-        if not self._acknowledger.guarded:
-            self._guard.watch_over()
+        if not self.watched:
+            self.expect()
+
+    def expect(self) -> None:
+        """An answer of the peer is due: look now and then whether it comes."""
+        if not self.watched:
+            self.watched = True
+            self.path.waiting()
+
+    def waits(self) -> bool:
+        """Whether one still is. Nobody looks any more once it is not."""
+        self.watched = bool(self.kept) or not self.remote.idle
+        return self.watched
 
     # -- acknowledging
 
     def _count(self) -> int:
         """How many fragments the next frame acknowledges; they count as told."""
         reader = self._counting
-        if reader is None or self.state is not CONNECTED:
+        if reader is None or not self.up:
             return 0
         owed = min(reader.taken - self._told, COUNT_MAX)
         if owed:
@@ -315,7 +310,7 @@ class FailoverEndpoint(TcpEndpoint):
     def acknowledge(self) -> None:
         """Say what has been taken, in a frame of its own."""
         reader = self._counting
-        if reader is None or self.state is not CONNECTED:
+        if reader is None or not self.up:
             return
         owed = reader.taken - self._told
         if owed:
@@ -327,7 +322,7 @@ class FailoverEndpoint(TcpEndpoint):
     def pay(self) -> bool:
         """Acknowledge if it is time. Whether nothing is owed any more."""
         reader = self._counting
-        if reader is not None and self.state is CONNECTED and reader.taken != self._told:
+        if reader is not None and self.up and reader.taken != self._told:
             if not self._due:
                 self._due = self._acknowledger.now() + self._acknowledger.delay
                 return False
@@ -345,12 +340,12 @@ class FailoverEndpoint(TcpEndpoint):
             return 0
         self.news += 1
         reader = self._counting
-        if self.state is not CONNECTED or reader is None:
+        if not self.up or reader is None:
             return events
         if reader.acknowledged:
             self._take_acknowledgements(reader)
         owed = reader.taken - self._told
-        if owed and self.state is CONNECTED:
+        if owed and self.up:
             much = reader.taken_bytes - self._told_bytes >= self._acknowledger.bytes_max
             if much or owed >= FRAMES_MAX:
                 self.acknowledge()
@@ -358,7 +353,7 @@ class FailoverEndpoint(TcpEndpoint):
                 self.owes = True
                 self._due = 0
                 self._acknowledger.owing.append(self)
-        if self.leaving and self.state is CONNECTED:
+        if self.leaving and self.up:
             self._peer_left()
         return events
 
@@ -368,7 +363,7 @@ class FailoverEndpoint(TcpEndpoint):
         reader.acknowledged = 0
         if count > self.kept.count:
             reader.closed = True
-            self._broken(f"{self.describe()}: the peer acknowledges what was never sent")
+            self.lose(f"{self.describe()}: the peer acknowledges what was never sent")
             return
         self.acked += count
         if count == 1:
@@ -390,62 +385,34 @@ class FailoverEndpoint(TcpEndpoint):
         if descriptor.callback is not None:
             descriptor.callback.completed(self.module, self, descriptor, 0)
 
-    # -- connecting
+    # -- connections
 
-    def _nonce(self) -> bytes:
-        nonce = super()._nonce()
-        self.proposed = max(self.proposed, self.number) + 1
-        return self.proposed.to_bytes(NUMBER_SIZE, "little") + nonce[NUMBER_SIZE:]
-
-    def prefers_own(self, nonce: bytes) -> bool:
-        """Whether a connection the peer opened is refused.
-
-        One with a number we had already is an attempt that was overtaken. A higher one says that
-        the peer has given up what we may still hold.
-        """
-        number = _number(nonce)
-        if self.leaving or self.state is LEFT or number <= self.number or self._guard.ended:
-            return True
-        if self.state is CONNECTING and number <= self.proposed:
-            return number < self.proposed or self._owner.context.rank < self.proc.rank
-        return self.mending and self._guard.holds(self)
-
-    def take(self, stream: Stream, nonce: bytes) -> None:
-        """Use a proven connection that the peer opened; what was there before is broken."""
-        if self.state is CONNECTED:
-            self._broken(f"{self.describe()}: the peer has made a new connection")
-        TcpEndpoint.take(self, stream, nonce)
-        self.number = _number(nonce)
-
-    def mend(self) -> None:
-        """Begin a fresh connection over a path that had failed."""
-        self._attempts = 0
-        self.state = CLOSED
-        self.connect()
+    def begin(self, stream: Stream) -> None:
+        """Use a connection that both ends are in."""
+        self._guard.prepare(stream)
+        TcpEndpoint.begin(self, stream)
+        if self.waits():
+            self.path.waiting()
 
     def _new_reader(self) -> FrameReader:
         self._told = self._told_bytes = 0
         self._counting = AcknowledgingReader(self._owner.max_send_size)
         return self._counting
 
-    def _connected(self) -> None:
-        self.number = max(self.number, self.proposed)
-        assert self._stream is not None
-        self._guard.prepare(self._stream)
-        super()._connected()
-        if self.mending and self.state is CONNECTED:
-            self.mending = False
-            self._guard.healed(self)
+    def last_words(self) -> None:
+        """Take what the peer has acknowledged; nothing else of the connection is used."""
+        reader = self._counting
+        if reader is not None:
+            if reader.acknowledged and not reader.closed:
+                self._take_acknowledgements(reader)
+            reader.closed = True
 
-    def _retry(self, why: str) -> None:
-        """An attempt failed: the first connection is tried again here, a later one by the guard."""
-        if not self.mending:
-            super()._retry(why)
-            return
-        self._abandon_stream()
-        self.state = FAILED
-        self._note("NOT_MENDED", why=why)
-        self._guard.refused(self)
+    def abandon_stream(self) -> None:
+        """Of a path that was given up: its kernel is not to go on with it."""
+        if self._stream is not None:
+            if self._guard.unplugged():
+                self._stream.mute()
+            self._stream.abandon()
 
     # -- ending
 
@@ -459,66 +426,19 @@ class FailoverEndpoint(TcpEndpoint):
         reader = self._counting
         if reader is not None and reader.acknowledged:
             self._take_acknowledgements(reader)
-        if self.state is not CONNECTED:
+        if not self.up:
             return
         self.leaving = True
+        self.path.left()
         if not self.kept and self.remote.idle:
-            super()._peer_left()
+            TcpEndpoint._peer_left(self)  # noqa: SLF001
 
-    def flushed(self) -> bool:
-        """Everything sent was acknowledged, or never will be."""
-        return self.lost() or (not self.kept and TcpEndpoint.flushed(self))
+    def unfinished(self) -> bool:
+        """Something sent or asked for was not acknowledged."""
+        return bool(self.kept) or TcpEndpoint.unfinished(self)
 
-    def settled(self) -> bool:
-        """Nothing is left to send or to wait for."""
-        if self.mending:  # what the peer may have taken already is to end by a BYE
-            return self.state is not CONNECTING
-        return not self.kept and TcpEndpoint.settled(self)
-
-    def peer_gave_up(self, number: int) -> None:
-        """The peer says, over another rail, that a connection has failed at its end."""
-        why = f"{self.describe()}: the other end has given the path up"
-        if self.state is CONNECTED and number == self.number:
-            self._broken(why)
-        elif self.state is CONNECTING and number == self.proposed:
-            self._retry(why)
-
-    def silent(self, why: str) -> None:
-        """Nothing gets through: give the connection up, or the attempt to make one."""
-        if self.mending and self.state is CONNECTING:
-            self._retry(why)
-        elif not self.lost():
-            self._broken(why)
-
-    def _broken(self, why: str) -> None:
-        """The path is gone: what was acknowledged is, then the PML is told, then the rest fails."""
-        reader = self._counting
-        if reader is not None:
-            if reader.acknowledged and not reader.closed:
-                self._take_acknowledgements(reader)
-            reader.closed = True
-        if self.state is FAILED or self.state is LEFT:
-            return  # broken from within one of those completions
-        self._abandon_stream()
-        self.state = LEFT if self.leaving else FAILED
-        self._note("FAILED", why=why)
-        self._guard.broke(self, why)
-        self._fail_queue()
-
-    def _abandon_stream(self) -> None:
-        """Of a path that was given up: its kernel is not to go on with it."""
-        if self._stream is not None:
-            if self._guard.unplugged():
-                self._stream.mute()
-            self._stream.abandon()
-        self._drop_stream()
-
-    def close(self) -> None:
-        """Close the connection, whatever its state."""
-        self._guard.forget(self)
-        TcpEndpoint.close(self)
-
-    def _fail_queue(self) -> None:
+    def fail_queue(self) -> None:
+        """Complete badly, or give back, what the peer has not acknowledged, oldest first."""
         self._owner.queued -= len(self.queue)
         self.queue.clear()
         self.bulk.clear()
@@ -532,11 +452,6 @@ class FailoverEndpoint(TcpEndpoint):
             elif errors is not None:
                 errors.returned(self._owner, self.proc, entry[0], memoryview(entry)[FRAME_SIZE:])
         self.remote.fail()
-
-
-def _number(nonce: bytes) -> int:
-    """The connection's, which a nonce begins with."""
-    return int.from_bytes(nonce[:NUMBER_SIZE], "little")
 
 
 assert FRAMES_MAX <= COUNT_MAX

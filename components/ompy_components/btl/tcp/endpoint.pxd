@@ -22,19 +22,17 @@ cdef class Outgoing:
     cdef public Descriptor descriptor
 
 cdef class TcpEndpoint(Endpoint):
-    cdef public int _attempts
-    cdef public object _initiator
     cdef public TcpModule _owner
     cdef public FrameReader _reader
-    cdef public bint _said_bye
     cdef public long long _silent_since
     cdef public object _stream
-    cdef public object _timer
     cdef public object address
     cdef public object landing
     cdef public object queue
     cdef public object remote
-    cdef public object state
+    cdef public object path
+    cdef public bint said_bye
+    cdef public bint up
     cpdef tuple ends(self)
     @cython.locals(size="long long", pieces=list)
     cpdef int send(self, Descriptor descriptor, int tag) except? -99
@@ -44,6 +42,8 @@ cdef class TcpEndpoint(Endpoint):
     cpdef bint send_now(self, int tag, bytes header, payload) except -1
     cpdef long long carry(self) except -1
     cpdef bint lost(self) except -1
+    cdef bint _unreachable(self) except -1
+    cpdef expect(self)
     cpdef bint has_window(self) except -1
     @cython.locals(taken="long long")
     cdef list _write(self, list pieces)

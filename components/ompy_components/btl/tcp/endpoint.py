@@ -1,14 +1,14 @@
-"""A peer over one interface: its connection, what waits to be sent, what has arrived in part."""
+"""A peer over one interface: what waits to be sent to it, what has arrived in part.
+
+Where its connections come from, and what becomes of a path without one, is decided elsewhere: this
+file says what it sees to `path` (`ompy.frameworks.path_keeper`), which has `path.py` do the rest.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from enum import Enum
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     COMPLETED,
     QUEUED,
@@ -17,40 +17,22 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.path_life import IN_USE, TRYING
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
-from ompy.net.handshake import HandshakeError, Initiator, Outcome
 from ompy.net.pieces import without
-from ompy.net.proving import hear, say, sealed
 
 from ompy_components.btl.tcp.framing import BYE, DATA, FRAME_SIZE, JOIN_MAX, FrameReader, frame_word
+from ompy_components.btl.tcp.path import connections
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
+    from ompy.frameworks.path_keeper import KeptPath
+
     from ompy_components.btl.tcp.module import TcpModule
 
 READS_PER_POLL: Final = 4  # arbitrary: bounded work a poll, so that no peer starves the others
-FIRST_PAUSE: Final = 20_000_000  # ns; arbitrary: before the second attempt, doubled each time
-PAUSE_MAX: Final = 4_000_000_000  # ns; arbitrary
-
-
-class State(Enum):
-    """Of a connection."""
-
-    CLOSED = "closed"  # none yet, or between two attempts
-    CONNECTING = "connecting"  # handshake under way, as initiator
-    CONNECTED = "connected"
-    LEFT = "left"  # the peer has said BYE
-    FAILED = "failed"
-
-
-# finding a member of an enumeration takes longer than all else of a message here
-CLOSED: Final = State.CLOSED
-CONNECTING: Final = State.CONNECTING
-CONNECTED: Final = State.CONNECTED
-LEFT: Final = State.LEFT
-FAILED: Final = State.FAILED
+MEETS: Final = IN_USE | TRYING  # where a path has a connection, or may soon have
 
 
 class Outgoing:
@@ -72,7 +54,9 @@ class TcpEndpoint(Endpoint):
     """The way to one peer over one interface.
 
     Attributes:
-        state: of the connection.
+        path: its life; the module makes both.
+        up: there is a connection, and frames may go.
+        said_bye: nothing more will be said.
         address: where the peer listens.
         queue: frames waiting to be sent, in order.
         landing: the module's.
@@ -80,36 +64,31 @@ class TcpEndpoint(Endpoint):
     """
 
     __slots__ = (
-        "_attempts",
-        "_initiator",
         "_owner",
         "_reader",
-        "_said_bye",
         "_silent_since",
         "_stream",
-        "_timer",
         "address",
         "landing",
+        "path",
         "queue",
         "remote",
-        "state",
+        "said_bye",
+        "up",
     )
 
     def __init__(self, module: TcpModule, proc: Proc, address: Address | None) -> None:
         super().__init__(module, proc)
         self._owner = module
         self._stream: Stream | None = None
-        self._initiator: Initiator | None = None
         self._reader: FrameReader | None = None
-        self._attempts = 0
-        self._said_bye = False
         self._silent_since = 0  # ns; 0 while all is acknowledged
-        self._timer: Timer | None = None  # of the attempt to connect, or of the pause before it
+        self.path: KeptPath
+        self.up = self.said_bye = False
         self.address = address
         self.queue: deque[Outgoing] = deque()
         self.landing = module.landing
         self.remote = RemoteMemory(self, module.registered)
-        self.state = CLOSED
 
     def describe(self) -> str:
         """Interface and addresses."""
@@ -127,7 +106,7 @@ class TcpEndpoint(Endpoint):
 
     def look(self, now: int) -> bool:
         """Give the path up when nothing has been acknowledged for long. Whether it is watched."""
-        if self.state is not CONNECTED or self._stream is None:
+        if not self.up or self._stream is None:
             return False
         if not self._stream.sends_again():
             self._silent_since = 0
@@ -136,22 +115,22 @@ class TcpEndpoint(Endpoint):
         elif now - self._silent_since >= self._owner.silence:
             ms = self._owner.silence // 1_000_000
             host, way = self.proc.hostname, self.describe().removeprefix("tcp ")
-            self._broken(f"host {host} acknowledges nothing over {way} for {ms} ms")
-        return self.state is CONNECTED
+            self.lose(f"host {host} acknowledges nothing over {way} for {ms} ms")
+        return self.up
 
     # -- sending
 
     def send(self, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment, or queue it; opens the connection if there is none."""
-        if self.state in (FAILED, LEFT):
+        if not self.up and self._unreachable():
             return UNREACHABLE
         descriptor.tag = tag
         payload = descriptor.payload
         size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
         pieces = self._framed(frame_word(tag, DATA, 0, size), descriptor, size)
-        if self.state is CONNECTED and not self.queue:
+        if self.up and not self.queue:
             pieces = self._write(pieces)
-            if self.state is not CONNECTED:
+            if not self.up:
                 return UNREACHABLE
             if not pieces:
                 if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
@@ -172,18 +151,18 @@ class TcpEndpoint(Endpoint):
 
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
-        if self.state is not CONNECTED or self.queue:
+        if not self.up or self.queue:
             return False
         frame = frame_word(tag, DATA, 0, len(header) + len(payload))
         self._owner.warm = self
         left = self._write([memoryview(b"".join((frame, header, payload)))])
-        if left:
+        if left and self.up:
             self._enqueue(Outgoing(left, None))
-        return self.state is CONNECTED
+        return self.up
 
     def transmit(self, pieces: list[memoryview]) -> None:
         """Send a frame that no descriptor waits for, from where its bytes lie, or queue it."""
-        if self.state is CONNECTED and not self.queue:
+        if self.up and not self.queue:
             pieces = self._write(pieces)
         if pieces and not self.lost():
             self._enqueue(Outgoing(pieces, None))
@@ -202,8 +181,14 @@ class TcpEndpoint(Endpoint):
         return 0
 
     def lost(self) -> bool:
-        """Nothing can be sent any more."""
-        return self.state in (FAILED, LEFT)
+        """Nothing can be sent any more, or not now."""
+        return not self.up and self._unreachable()
+
+    def _unreachable(self) -> bool:
+        return bool(self.path.broken) or self.path.life.parting
+
+    def expect(self) -> None:
+        """The peer is to answer a put or get: nobody looks whether it does."""
 
     def has_window(self) -> bool:
         """One more fragment may be sent: nothing is kept here."""
@@ -216,7 +201,7 @@ class TcpEndpoint(Endpoint):
     def _enqueue(self, outgoing: Outgoing) -> None:
         self.queue.append(outgoing)
         self._owner.queued += 1
-        if self.state is CONNECTED:
+        if self.up:
             self._want_write(True)
         else:
             self.open()
@@ -227,18 +212,18 @@ class TcpEndpoint(Endpoint):
         try:
             taken = self._stream.send(pieces)
         except LinkError as problem:
-            self._broken(f"{self.describe()}: {problem}")
+            self.lose(f"{self.describe()}: {problem}")
             return pieces
         return without(pieces, taken)
 
     def _flush(self) -> int:
         """Send what is queued while the stream takes it. Returns frames completed."""
         done = 0
-        while self.queue and self.state is CONNECTED:
+        while self.queue and self.up:
             outgoing = self.queue[0]
             offered = outgoing.pieces
             outgoing.pieces = self._write(offered)
-            if self.state is not CONNECTED or outgoing.pieces is offered:
+            if not self.up or outgoing.pieces is offered:
                 break
             if outgoing.pieces:
                 continue  # it took a part: it may take more
@@ -248,110 +233,24 @@ class TcpEndpoint(Endpoint):
             descriptor = outgoing.descriptor
             if descriptor is not None and descriptor.callback is not None:
                 descriptor.callback.completed(self.module, self, descriptor, 0)
-        if not self.queue and self.state is CONNECTED:
+        if not self.queue and self.up:
             self._want_write(False)
         return done
 
-    # -- connecting
+    # -- connections
 
     def open(self) -> None:
         """Begin to connect if that was never tried."""
-        if self.state is CLOSED and self._attempts == 0:
-            self.connect()
+        if not self.up:
+            self.path.want()
 
-    def connect(self) -> None:
-        """Begin an attempt to connect."""
-        if self.state is not CLOSED or self.address is None:
-            return
-        self._attempts += 1
-        self.state = CONNECTING
-        context = self._owner.context
-        try:
-            self._stream = context.network.connect(self.address, self._owner.interface.address)
-        except LinkError as problem:
-            self._retry(str(problem))
-            return
-        self._stream.belongs_to(self.proc.rank)
-        nonce = self._nonce()
-        rank, target = context.rank, self.proc.rank
-        seal = seal_level(context, self.proc)
-        self._initiator = Initiator(context.job_key, context.job_id, rank, target, nonce, seal=seal)
-        self._owner.watch(self._stream, self)
-        self._want_write(True)
-        self._later(self._owner.handshake_timeout, partial(self._not_taken, "no answer"))
-
-    def _nonce(self) -> bytes:
-        from ompy.net.handshake import NONCE_SIZE
-
-        return self._owner.context.network.entropy(NONCE_SIZE)
-
-    def _later(self, delay: int, callback: Callable[[], None]) -> None:
-        """Call `callback` after `delay` ns; there is one such call at a time."""
-        self._no_timer()
-        self._timer = self._owner.context.engine.call_later(delay, callback)
-
-    def _no_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _shake(self) -> None:
-        """Go on with the handshake."""
-        stream, initiator = self._stream, self._initiator
-        assert stream is not None
-        assert initiator is not None
-        try:
-            if initiator.outgoing:
-                say(initiator, stream)
-                if not initiator.outgoing:
-                    # The peer's kernel has it. A rank that computes answers when it polls, and a
-                    # connection it may have taken by then must not be given up.
-                    self._no_timer()
-            while initiator.outcome is Outcome.UNDER_WAY:
-                count = hear(initiator, stream)
-                if count == WOULD_BLOCK:
-                    break
-                if count == 0:
-                    self._not_taken("the peer closed the connection during the handshake")
-                    return
-                say(initiator, stream)
-        except (LinkError, HandshakeError) as problem:
-            self._not_taken(str(problem))
-            return
-        if initiator.outcome is Outcome.TAKEN:
-            owner = self._owner
-            self._stream = sealed(initiator, owner.context.job_key, stream, owner.readiness)
-            self._connected()
-        elif initiator.outcome is Outcome.REFUSED:
-            self._retry("the peer is connecting to us at the same time")
-        else:
-            self._want_write(bool(initiator.outgoing))
-
-    def take(self, stream: Stream, nonce: bytes) -> None:
-        """Use a proven connection that the peer opened; ours, if one is under way, is dropped.
-
-        Args:
-            stream: the connection, sealed as agreed.
-            nonce: of the peer, as the handshake had it.
-        """
-        self._drop_stream()
+    def begin(self, stream: Stream) -> None:
+        """Use a connection that both ends are in."""
         self._stream = stream
-        stream.belongs_to(self.proc.rank)
-        self._owner.watch(stream, self)
-        self._connected()
-
-    def prefers_own(self, nonce: bytes) -> bool:
-        """Whether a connection the peer opened is refused: ours stays, or exists already."""
-        if self.state is CONNECTING:
-            return self._owner.context.rank < self.proc.rank
-        return self.state is not CLOSED
-
-    def _connected(self) -> None:
-        self._no_timer()
-        self.state = CONNECTED
-        self._initiator = None
         self._reader = self._new_reader()
-        self._note("CONNECTED")
+        self.up = True
+        self._owner.watch(stream, self)
+        self.note("CONNECTED")
         self._owner.look_after(self)
         self._want_write(bool(self.queue))
         self._flush()
@@ -359,50 +258,21 @@ class TcpEndpoint(Endpoint):
     def _new_reader(self) -> FrameReader:
         return FrameReader(self._owner.max_send_size)
 
-    def _not_taken(self, why: str) -> None:
-        """An attempt failed. One that was only to say BYE is not made again."""
-        if self._said_bye:
-            self.close()
-        else:
-            self._retry(why)
-
-    def _retry(self, why: str) -> None:
-        """An attempt failed: try again after a pause, or give the path up."""
-        self._drop_stream()
-        self.state = CLOSED
-        if self._attempts >= self._owner.connect_tries or self.proc.departed:
-            if self.flushed():
-                self._attempts = 0  # nobody needs it: who does finds out then
-                return
-            own, there = self._owner.interface, self.address
-            assert there is not None
-            self._broken(
-                f"cannot connect to {there.host} from {own.name} ({own.address}): {why}; "
-                "btl_tcp_if_include names the interfaces to use"
-            )
-            return
-        pause = min(FIRST_PAUSE << (self._attempts - 1), PAUSE_MAX)
-        self._note("RETRY", why=why, pause=pause)
-        self._later(pause, self.connect)
-
     # -- receiving
 
     def glance(self) -> int:
         """Try to send what is queued, and to receive. Returns events handled."""
-        if self.state is not CONNECTED:
+        if not self.up:
             return 0
         events = self._flush() if self.queue else 0
-        return events + self._receive() if self.state is CONNECTED else events
+        return events + self._receive() if self.up else events
 
     def ready(self, readable: bool, writable: bool) -> int:
         """The stream can be used. Returns events handled."""
-        if self.state is CONNECTING:
-            self._shake()
-            return 1
         events = 0
-        if writable and self.state is CONNECTED:
+        if writable and self.up:
             events += self._flush()
-        if readable and self.state is CONNECTED:
+        if readable and self.up:
             events += self._receive()
         return events
 
@@ -419,7 +289,7 @@ class TcpEndpoint(Endpoint):
                 if count == WOULD_BLOCK:
                     break
                 if count == 0:
-                    self._broken("the peer closed the connection without a word")
+                    self.lose("the peer closed the connection without a word")
                     return events
                 reader.received(count)
                 events += 1
@@ -432,10 +302,10 @@ class TcpEndpoint(Endpoint):
                         return events
                     else:
                         self.remote.arrived(reader)
-                if count < len(room) or self.state is not CONNECTED:
+                if count < len(room) or not self.up:
                     break
         except LinkError as problem:
-            self._broken(f"{self.describe()}: {problem}")
+            self.lose(f"{self.describe()}: {problem}")
         return events
 
     # -- ending
@@ -445,48 +315,54 @@ class TcpEndpoint(Endpoint):
 
         Also over a connection that is still being made: the peer may have taken it already.
         """
-        if self._said_bye or self.state not in (CONNECTED, CONNECTING):
+        if self.said_bye or self.path.life.life not in MEETS:
             return
-        self._said_bye = True
+        self.said_bye = True
         frame = [memoryview(frame_word(0, BYE, 0, 0))]
         self._enqueue(Outgoing(frame, None))
         self._flush()
 
     def _peer_left(self) -> None:
         """The peer has ended its use of MPI: answer, and close when all is said."""
-        self._note("BYE")
+        self.note("BYE")
         self.say_bye()
         self._flush()
-        self._drop_stream()
-        self.state = LEFT
-        self._fail_queue()
+        if self.up:
+            self.path.left()
+            self.path.broke("the peer has left", told=True)
 
     def settled(self) -> bool:
         """Nothing is left to send or to wait for."""
-        if self.state is CONNECTED:
+        life = self.path.life.life
+        if life in IN_USE:
             return False
-        return self.state in (LEFT, FAILED) or not self.queue
+        # of a path that is taken back, what the peer may have taken already is to end by a BYE
+        return life not in TRYING if self.lost() else not self.queue
+
+    def unsaid(self) -> bool:
+        """Something is left to be said that is no BYE."""
+        return not self.said_bye and self.unfinished()
 
     def flushed(self) -> bool:
         """Everything queued was taken by the kernel, or never will be."""
-        return self.lost() or (not self.queue and self.remote.idle)
+        return self.lost() or not self.unfinished()
+
+    def unfinished(self) -> bool:
+        """Something accepted is not complete."""
+        return bool(self.queue) or not self.remote.idle
 
     def close(self) -> None:
-        """Close the connection, whatever its state."""
-        self._drop_stream()
-        if self.state is not FAILED:
-            self.state = LEFT
-        self._fail_queue()
+        """Close the connection, whatever there is of it: this rank uses it no more."""
+        self.path.broken = self.path.broken or "this rank has ended"
+        connections(self.path).close()
+        self.fail_queue()
 
-    def _broken(self, why: str) -> None:
-        """The path is gone: tell the PML first, then fail what was queued."""
-        self._drop_stream()
-        self.state = FAILED
-        self._note("FAILED", why=why)
-        self._owner.path_failed(self, why)
-        self._fail_queue()
+    def lose(self, why: str) -> None:
+        """The connection is of no use any more."""
+        self.path.broke(why)
 
-    def _fail_queue(self) -> None:
+    def fail_queue(self) -> None:
+        """Complete badly what waits for the peer."""
         while self.queue:
             outgoing = self.queue.popleft()
             self._owner.queued -= 1
@@ -495,21 +371,22 @@ class TcpEndpoint(Endpoint):
                 descriptor.callback.completed(self.module, self, descriptor, UNREACHABLE)
         self.remote.fail()
 
-    def _drop_stream(self) -> None:
-        self._no_timer()
+    def drop_stream(self) -> None:
+        """Close the connection, if there is one."""
+        self.up = False
         if self._owner.warm is self:
             self._owner.warm = None
         if self._stream is not None:
             self._owner.unwatch(self._stream)
             self._stream.close()
             self._stream = None
-        self._initiator = None
 
     def _want_write(self, wanted: bool) -> None:
         if self._stream is not None:
             self._owner.readiness.want_write(self._stream, wanted=wanted)
 
-    def _note(self, event: str, **fields: object) -> None:
+    def note(self, event: str, **fields: object) -> None:
+        """Record what happens to the path."""
         trace = self._owner.context.trace
         if trace.active:
             trace.record("btl.tcp", event, peer=self.proc.rank, **fields)

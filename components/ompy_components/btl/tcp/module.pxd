@@ -7,7 +7,6 @@ from ompy_components.btl.tcp.endpoint cimport TcpEndpoint
 
 # the module's constants, in C
 cdef long long COMPLETED
-cdef long long ERROR_FATAL
 cdef long long NOT_AVAILABLE
 cdef long long REMOTE_WRITE
 cdef long long WOULD_BLOCK
@@ -25,10 +24,11 @@ cdef class TcpModule(RdmaModule):
     cdef public object _values
     cdef public list _visitors
     cdef public long _watched
-    cdef public long connect_tries
+    cdef public long _connect_tries
     cdef public object guard
     cdef public long long handshake_timeout
     cdef public object interface
+    cdef public object keeper
     cdef public object landing
     cdef public object listener
     cdef public long queued

@@ -13,7 +13,6 @@ from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     COMPLETED,
-    ERROR_FATAL,
     FAILOVER_SUPPORT,
     GET,
     HETEROGENEOUS_RDMA,
@@ -29,6 +28,8 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.path_keeper import PathKeeper
+from ompy.frameworks.path_life import Opening
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
 from ompy.frameworks.sealing import seal_level
@@ -47,6 +48,7 @@ from ompy.net.proving import attend, sealed
 
 from ompy_components.btl.tcp.endpoint import TcpEndpoint
 from ompy_components.btl.tcp.interfaces import Probes, pairs
+from ompy_components.btl.tcp.path import TcpPath, connections
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
@@ -70,6 +72,9 @@ CAPABLE: Final = (
 # rounds of polling in which one of them asks the kernel about all sockets; arbitrary: trying one
 # socket costs as much, and brings what there is
 WARM_ROUNDS: Final = 4
+MS: Final = 1_000_000  # ns; Linux counts so
+FIRST_PAUSE: Final = 20 * MS  # arbitrary: before the second attempt, doubled each time
+PAUSE_MAX: Final = 4_000 * MS  # arbitrary
 LOOKS: Final = 5  # arbitrary: how often within `silence_ms` it is looked whether there is one
 
 
@@ -80,14 +85,16 @@ class Visitor:
         stream: the connection.
         acceptor: its handshake.
         timer: ends its stay.
+        taken: by whom, before the peer has heard so.
     """
 
-    __slots__ = ("_owner", "acceptor", "stream", "timer")
+    __slots__ = ("_owner", "acceptor", "stream", "taken", "timer")
 
     def __init__(self, owner: TcpModule, stream: Stream, acceptor: Acceptor) -> None:
         self._owner = owner
         self.stream = stream
         self.acceptor = acceptor
+        self.taken: TcpPath | None = None
         self.timer = owner.context.engine.call_later(
             owner.handshake_timeout, partial(owner.expel, self)
         )
@@ -120,14 +127,15 @@ class TcpModule(RdmaModule):
         readiness: all sockets of this module.
         queued: frames waiting in the endpoints' queues.
         handshake_timeout: ns a handshake may take.
-        connect_tries: attempts before a path is given up.
         landing: who is in the middle of receiving into registered memory.
         registered: memory for puts and gets.
         warm: the peer that something was sent to or came from last, or None.
         guard: what comes with failover; None without it.
+        keeper: of the paths.
     """
 
     __slots__ = (
+        "_connect_tries",
         "_endpoints",
         "_free_list_max",
         "_half_open_max",
@@ -139,10 +147,10 @@ class TcpModule(RdmaModule):
         "_values",
         "_visitors",
         "_watched",
-        "connect_tries",
         "guard",
         "handshake_timeout",
         "interface",
+        "keeper",
         "landing",
         "listener",
         "queued",
@@ -164,13 +172,13 @@ class TcpModule(RdmaModule):
         self.interface = interface
         self._probes = probes
         self.queued = 0
-        self.handshake_timeout = values.handshake_timeout_ms * 1_000_000
-        self.connect_tries = values.connect_tries
-        self.silence = values.silence_ms * 1_000_000
+        self.handshake_timeout = values.handshake_timeout_ms * MS
+        self._connect_tries: int = values.connect_tries
+        self.silence = values.silence_ms * MS
         self._looking: Timer | None = None
         self._half_open_max = values.half_open_max
         self._free_list_max = values.free_list_max
-        self._linger = values.linger_ms * 1_000_000
+        self._linger = values.linger_ms * MS
         self._handlers = context.active_messages.handlers
         self._endpoints: dict[int, TcpEndpoint] = {}
         self._visitors: list[Visitor] = []
@@ -181,6 +189,7 @@ class TcpModule(RdmaModule):
         self.warm: TcpEndpoint | None = None
         self._values = values
         self.guard: Guard | None = None
+        self.keeper = self._keeper(0)
         self.listener = context.network.listen(interface.address, ports)
         self.readiness = context.network.readiness()
         self.readiness.add(self.listener, Door(self))
@@ -189,11 +198,18 @@ class TcpModule(RdmaModule):
 
     def begin_failover(self) -> bool:
         """Acknowledge from now on."""
-        guard = self._acknowledge()
-        guard.begun = True
+        self._acknowledge()
+        self.keeper.begun = True
         return True
 
-    def _acknowledge(self) -> Guard:
+    def _keeper(self, patience: int) -> PathKeeper:
+        """What keeps the paths; `patience` in ns until the agents are asked, 0: they never are."""
+        opening = Opening(
+            True, patience, self.handshake_timeout, self._connect_tries, FIRST_PAUSE, PAUSE_MAX
+        )
+        return PathKeeper(self, opening, patience)
+
+    def _acknowledge(self) -> None:
         if self.guard is None:
             from ompy.frameworks.rail_notices import listen_for_notices
 
@@ -201,9 +217,9 @@ class TcpModule(RdmaModule):
 
             assert not self._endpoints, "failover begins before the first peer is asked for"
             self.guard = Guard(self, self._values)
+            self.keeper = self._keeper(self._values.ack_timeout_ms * MS)
             self.flags |= FAILOVER_SUPPORT
             listen_for_notices(self.context)
-        return self.guard
 
     def peers(self) -> list[FailoverEndpoint]:
         """The peers there are, of a module that fails over."""
@@ -230,8 +246,14 @@ class TcpModule(RdmaModule):
 
     def _endpoint(self, proc: Proc) -> TcpEndpoint:
         if proc.rank not in self._endpoints:
-            plain = self.guard is None
-            made = TcpEndpoint(self, proc, None) if plain else self.guard.endpoint(proc)  # type: ignore[union-attr]
+            made: TcpEndpoint
+            user: TcpPath
+            if self.guard is None:
+                made = TcpEndpoint(self, proc, None)
+                user = TcpPath(self, made)
+            else:
+                made, user = self.guard.endpoint(proc)
+            made.path = self.keeper.keep(made, user)
             self._endpoints[proc.rank] = made
         return self._endpoints[proc.rank]
 
@@ -353,17 +375,12 @@ class TcpModule(RdmaModule):
         assert handler is not None, f"nobody registered for tag {tag}"
         handler.received(self, endpoint, tag, fragment)
 
-    def path_failed(self, endpoint: TcpEndpoint, why: str) -> None:
-        """Tell the PML that a peer is lost."""
-        if self.error_callback is not None and not endpoint.proc.departed:
-            self.error_callback.failed(self, ERROR_FATAL, endpoint.proc, why)
-
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """The peer has given up a connection, if the path is one of this module's."""
         here = f"{self.interface.address}:{self.listener.address.port}".encode()
         endpoint = self._endpoints.get(proc.rank)
         if self.guard is not None and endpoint is not None and here in path.split():
-            endpoint.peer_gave_up(number)  # type: ignore[attr-defined]
+            endpoint.path.gave_up(number)
 
     def look_after(self, endpoint: TcpEndpoint) -> None:
         """Notice when the way to a peer on another host dies without a word."""
@@ -419,8 +436,10 @@ class TcpModule(RdmaModule):
 
     def _decide(self, visitor: Visitor) -> None:
         endpoint = self._endpoint(self.context.procs[visitor.acceptor.peer])
-        refused = endpoint.prefers_own(visitor.acceptor.theirs)
-        visitor.acceptor.decide(REFUSED if refused else TAKEN)
+        taken = connections(endpoint.path).offered(visitor)
+        if visitor not in self._visitors:
+            raise LinkError("it was given up as soon as it was taken")
+        visitor.acceptor.decide(TAKEN if taken else REFUSED)
 
     def _conclude(self, visitor: Visitor) -> None:
         """A verdict that was sent whole takes effect."""
@@ -433,9 +452,9 @@ class TcpModule(RdmaModule):
             self._visitors.remove(visitor)
             visitor.timer.cancel()
             self.unwatch(visitor.stream)
-            peer = self._endpoint(self.context.procs[acceptor.peer])
+            assert visitor.taken is not None, "who gives it up expels the visitor"
             key = self.context.job_key
-            peer.take(sealed(acceptor, key, visitor.stream, self.readiness), acceptor.theirs)
+            visitor.taken.heard(sealed(acceptor, key, visitor.stream, self.readiness))
         else:
             self.readiness.want_write(visitor.stream, wanted=False)
 
@@ -446,14 +465,15 @@ class TcpModule(RdmaModule):
             visitor.timer.cancel()
             self.unwatch(visitor.stream)
             visitor.stream.close()
+            if visitor.taken is not None:
+                visitor.taken.endpoint.lose("the peer closed the connection during the handshake")
 
     # -- the end
 
     def finalize(self) -> None:
         """Send everything queued, say BYE to every peer, and wait a little for theirs."""
         engine = self.context.engine
-        if self.guard is not None:
-            self.guard.ending()
+        self.keeper.ending()
         engine.wait_until(self._flushed)
         for endpoint in self._endpoints.values():
             endpoint.say_bye()
@@ -461,6 +481,7 @@ class TcpModule(RdmaModule):
         engine.wait_until(self._settled, self._linger)
         for endpoint in self._endpoints.values():
             endpoint.close()
+        self.keeper.close()
         if self.guard is not None:
             self.guard.close()
         if self._looking is not None:

@@ -125,6 +125,7 @@ class RemoteMemory:
         if self._endpoint.lost():
             return UNREACHABLE  # it broke within the call
         self._operations[number] = descriptor
+        self._endpoint.expect()
         return QUEUED
 
     def _send(

@@ -1,0 +1,120 @@
+"""An attempt to connect: a stream of our own, up to the peer's verdict. One object, one attempt.
+
+It tells its `TcpPath` how it ended, once, and nothing else: whether there is another attempt is the
+business of the path's life.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.frameworks.sealing import seal_level
+from ompy.net.base import WOULD_BLOCK, LinkError, Stream
+from ompy.net.handshake import HandshakeError, Initiator, Outcome
+from ompy.net.proving import hear, say, sealed
+
+if TYPE_CHECKING:
+    from ompy.engine.timers import Timer
+    from ompy.net.base import Address
+
+    from ompy_components.btl.tcp.path import TcpPath
+
+REFUSED = "the peer is connecting to us at the same time"
+NO_ADDRESS = "it is not known where the peer listens"  # the peer has always connected to us
+
+
+class Attempt:
+    """The initiator's side of a handshake."""
+
+    __slots__ = ("_initiator", "_path", "_stream", "_timer")
+
+    def __init__(self, path: TcpPath) -> None:
+        self._path = path
+        self._initiator: Initiator | None = None
+        self._stream: Stream | None = None
+        self._timer: Timer | None = None
+
+    def begin(self, address: Address | None, nonce: bytes) -> None:
+        """Connect. The path may hear within this call that nothing came of it."""
+        module, proc = self._path.module, self._path.endpoint.proc
+        context = module.context
+        if address is None:
+            self._path.failed(self, NO_ADDRESS)
+            return
+        try:
+            stream = context.network.connect(address, module.interface.address)
+        except LinkError as problem:
+            self._path.failed(self, str(problem))
+            return
+        stream.belongs_to(proc.rank)
+        seal = seal_level(context, proc)
+        key, job, rank = context.job_key, context.job_id, context.rank
+        self._stream = stream
+        self._initiator = Initiator(key, job, rank, proc.rank, nonce, seal=seal)
+        module.watch(stream, self)
+        module.readiness.want_write(stream, wanted=True)
+        no_answer = partial(self._path.failed, self, "no answer")
+        self._timer = context.engine.call_later(module.handshake_timeout, no_answer)
+
+    def ready(self, readable: bool, writable: bool) -> int:
+        """Go on with the handshake, unless it was given up since the sockets were asked."""
+        if self._stream is None:
+            return 0
+        why = self._shake()
+        if why:
+            self._path.failed(self, why)
+        return 1
+
+    def _shake(self) -> str:
+        """Returns why there will be no connection; empty: there may be, or is."""
+        stream, initiator = self._stream, self._initiator
+        assert stream is not None
+        assert initiator is not None
+        try:
+            if initiator.outgoing:
+                say(initiator, stream)
+                if not initiator.outgoing:
+                    # The peer's kernel has it. A rank that computes answers when it polls, and a
+                    # connection it may have taken by then must not be given up.
+                    self._no_timer()
+            while initiator.outcome is Outcome.UNDER_WAY:
+                count = hear(initiator, stream)
+                if count == WOULD_BLOCK:
+                    break
+                if count == 0:
+                    return "the peer closed the connection during the handshake"
+                say(initiator, stream)
+        except (LinkError, HandshakeError) as problem:
+            return str(problem)
+        if initiator.outcome is Outcome.REFUSED:
+            return REFUSED
+        module = self._path.module
+        if initiator.outcome is Outcome.TAKEN:
+            self._no_timer()
+            module.unwatch(stream)
+            self._stream = None
+            key = module.context.job_key
+            self._path.made(sealed(initiator, key, stream, module.readiness))
+        else:
+            module.readiness.want_write(stream, wanted=bool(initiator.outgoing))
+        return ""
+
+    def _no_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def end(self, *, abandon: bool = False) -> None:
+        """Give it up, if it is still going on.
+
+        Args:
+            abandon: the kernel is not to go on with it either.
+        """
+        self._no_timer()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            if abandon:
+                stream.abandon()
+            self._path.module.unwatch(stream)
+            stream.close()
