@@ -662,6 +662,28 @@ def test_a_put_alone_over_a_silent_rail_is_noticed() -> None:
     assert ends.statuses == [UNREACHABLE]
 
 
+def test_a_put_may_be_what_wants_the_first_connection() -> None:
+    """Its frame waits for the connection, as a fragment would."""
+    memory, ends, handles = bytearray(100), Ends(), list[bytes]()
+
+    def program(driver: Driver) -> None:
+        own = module(driver)
+        found = endpoint(driver)  # asked for by both, used by nobody
+        if driver.rank == 1:
+            handles.append(bytes(own.register_mem(None, memoryview(memory), REMOTE_WRITE)))
+        driver.world.meet(driver)
+        if driver.rank == 0:
+            local = memoryview(bytes(range(1, 101)))
+            mine = own.register_mem(None, local, REMOTE_READ)
+            own.put(found, local, 0, mine, handles[0], 0, NO_ORDER, ends, None)
+            driver.wait(lambda: bool(ends.statuses), "the end of the put", 5 * SECOND)
+        driver.world.meet(driver)
+
+    scripted(rails=TWO).run(program)
+    assert ends.statuses == [0]
+    assert bytes(memory) == bytes(range(1, 101))
+
+
 @pytest.mark.parametrize("after", range(5_000, LONG, LONG // effort(4)))
 def test_a_long_put_that_is_cut_ends_badly_and_once(after: int) -> None:
     memory, ends = bytearray(LONG), Ends()

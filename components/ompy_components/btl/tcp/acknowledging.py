@@ -232,7 +232,7 @@ class FailoverEndpoint(TcpEndpoint):
         """Send a frame that no descriptor waits for, also to a peer that has said BYE."""
         if self.up and not self.queue:
             pieces = self._write(pieces)
-        if pieces and self.up:
+        if pieces and (self.up or not self.lost()):
             self._enqueue(Outgoing(pieces, None))
 
     def carry(self) -> int:
