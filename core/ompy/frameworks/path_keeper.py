@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.bml import has_spare
 from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, BtlModule, Endpoint
-from ompy.frameworks.healing import Phase
+from ompy.frameworks.healing import HealingLimits, Phase
 from ompy.frameworks.path_life import IN_USE, TRYING, Act, Do, Kind, Life, Opening, PathLife, Stage
 from ompy.frameworks.paths import PathVerdict, PathWatch
 from ompy.frameworks.rail_notices import tell_of_failure
@@ -375,18 +375,26 @@ class PathKeeper:
         paths: those that are kept, by the peer's rank.
     """
 
-    def __init__(self, module: BtlModule, opening: Opening, silence: int) -> None:
+    def __init__(
+        self,
+        module: BtlModule,
+        opening: Opening,
+        silence: int,
+        limits: HealingLimits | None = None,
+    ) -> None:
         """Keep a module's paths.
 
         Args:
             module: whose.
             opening: how its ends open a generation.
             silence: ns without news, while an answer is due, until agents are asked; 0: for ever.
+            limits: of healing; None: the rank's, which are read then.
         """
         self._module = module
         self._context = module.context
         self._opening = opening
         self._silence = silence
+        self._limits = limits
         self._timer: Timer | None = None
         self._closed = False
         self.engine = module.context.engine
@@ -402,10 +410,8 @@ class PathKeeper:
             number: of the generation that works from the beginning; 0: it has to be opened.
         """
         context, peer = self._context, endpoint.proc.rank
-        senior = context.rank < peer
-        life = PathLife(
-            context.healing, self._opening, self.engine.random, senior=senior, number=number
-        )
+        senior, limits = context.rank < peer, self._limits or context.healing
+        life = PathLife(limits, self._opening, self.engine.random, senior=senior, number=number)
         made = self.paths[peer] = KeptPath(self, endpoint, user, life)
         return made
 

@@ -28,6 +28,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.healing import HealingLimits
 from ompy.frameworks.path_keeper import PathKeeper
 from ompy.frameworks.path_life import Opening
 from ompy.frameworks.proc import Proc
@@ -75,6 +76,7 @@ WARM_ROUNDS: Final = 4
 MS: Final = 1_000_000  # ns; Linux counts so
 FIRST_PAUSE: Final = 20 * MS  # arbitrary: before the second attempt, doubled each time
 PAUSE_MAX: Final = 4_000 * MS  # arbitrary
+NEVER: Final = HealingLimits(answers=0)  # a path that broke is not taken back
 LOOKS: Final = 5  # arbitrary: how often within `silence_ms` it is looked whether there is one
 
 
@@ -207,7 +209,7 @@ class TcpModule(RdmaModule):
         opening = Opening(
             True, patience, self.handshake_timeout, self._connect_tries, FIRST_PAUSE, PAUSE_MAX
         )
-        return PathKeeper(self, opening, patience)
+        return PathKeeper(self, opening, patience, None if self.guard is not None else NEVER)
 
     def _acknowledge(self) -> None:
         if self.guard is None:
