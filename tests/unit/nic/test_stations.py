@@ -22,7 +22,8 @@ COSTS: dict[str, Cost | Link] = {
     "send": Cost(0, 1_000, 20, 100),
     "receive": Cost(0, 2_000, 10, 100),
     "complete": Cost(7),
-    "register": Cost(1_000, 4_000),
+    "register": Cost(1_000, 0, 100, 4_000),
+    "deregister": Cost(900),
     "link": Link(500, 1_000),
 }
 
@@ -41,7 +42,9 @@ def test_the_processor_does_one_thing_after_another_and_fetches_overlap() -> Non
     assert made.posted(100, inline=False) == BEGIN + 80 + 300
     assert made.posted(100, inline=True) == BEGIN + 120 + 5 + 100
     made.registered(8_000)
-    assert made.posted(0, inline=False) == BEGIN + 225 + 1_000 + 2_000 + 40 + 300
+    assert made.posted(0, inline=False) == BEGIN + 225 + 1_000 + 2 * 100 + 40 + 300
+    made.deregistered()
+    assert made.posted(0, inline=False) == BEGIN + 1_425 + 40 + 900 + 40 + 300
 
 
 def test_a_long_message_leaves_packet_by_packet() -> None:

@@ -71,6 +71,7 @@ class HcaRegion(MemoryRegion):
         if self._regions is not None:
             self._regions.forget(self)
             self._regions = None
+            self.domain.device.stations.deregistered()
 
 
 class Regions:

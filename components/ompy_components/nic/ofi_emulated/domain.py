@@ -85,7 +85,7 @@ class EmulatedDomain(FabricDomain):
         self.ranks = library.context.size
         self.readiness = self.network.readiness()
         draw = self._draw if info.mr_mode & (MrMode.PROV_KEY | MrMode.BASIC) else None
-        self.regions = Regions(draw, virtual(info.mr_mode), self._withdraw)
+        self.regions = Regions(draw, virtual(info.mr_mode), self._given_back)
         self.queues: set[EmulatedQueue] = set()
         self.gone = ""
         carries, values = library.carries, library.values
@@ -196,6 +196,10 @@ class EmulatedDomain(FabricDomain):
 
     def _draw(self) -> int:
         return int.from_bytes(self.network.entropy(KEY_SIZE), "little")
+
+    def _given_back(self, region: EmulatedRegion) -> None:
+        self.stations.deregistered()
+        self._withdraw(region)
 
     def _withdraw(self, subject: EmulatedRegion | Receives) -> None:
         for responder in list(self._responders):

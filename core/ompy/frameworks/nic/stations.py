@@ -7,7 +7,7 @@ The processor stores an entry, or only rings for it: then the adapter fetches en
 PCIe, which takes a while but holds up nobody. What is inline needs no fetch. Engines do one packet
 after another. What is longer than a packet leaves an engine packet by packet, so the stations of a
 long message work at the same time, and the slowest one tells its rate. Completions are written in
-order. Registering memory occupies the processor.
+order. Registering memory and giving it back occupy the processor.
 
 Costs are the device's own, with their sources. Where no clock runs everything is at once.
 """
@@ -23,7 +23,11 @@ from ompy.net.base import Link
 
 UCX: Final = "openucx/ucx, ib_iface.c"
 PACKET: Final = 4096  # InfiniBand specification 1, reference: the largest path MTU
-NAMES: Final = ("post", "inline", "fetch", "send", "receive", "complete", "register")
+PAGE: Final = 4_096  # bytes; x86's
+NAMES: Final = (
+    *("post", "inline", "fetch", "send", "receive", "complete"),
+    *("register", "deregister"),
+)
 
 
 def adapter_timings(send: Timing, receive: Timing, link: Timing) -> tuple[Timing, ...]:
@@ -40,9 +44,15 @@ def adapter_timings(send: Timing, receive: Timing, link: Timing) -> tuple[Timing
         Timing("complete", "writing a completion", Cost(20), UCX),
         Timing(
             "register",
-            "registering memory",
-            Cost(16_000, 16_667),
+            "registering memory, and its pages",
+            Cost(16_000, 0, 246, PAGE),
             "16 us and 0.06 ns a byte, openucx/ucx, ib_md.c",
+        ),
+        Timing(
+            "deregister",
+            "giving a registration back",
+            Cost(16_000),
+            "arbitrary: as the call of registering, a command to the device; openucx/ucx has none",
         ),
         link,
     )
@@ -87,6 +97,11 @@ class Stations:
         """Memory of `size` bytes is registered: what is posted next begins later."""
         if self.runs:
             self._processor.take(self._clock.now(), self._costs["register"].of(size))
+
+    def deregistered(self) -> None:
+        """A registration is given back: what is posted next begins later."""
+        if self.runs:
+            self._processor.take(self._clock.now(), self._costs["deregister"].of(0))
 
     def sent(self, since: int, size: int) -> int:
         """When the first packet of what the device has at `since` enters the link."""
