@@ -32,7 +32,8 @@ The program puts and gets in every form, of sizes around the cut-overs, in one p
 Every byte of every share was what had been put there, by a get and where it lies; every message came once, with its bytes and arguments; every barrier failed where it had to, and nowhere else; every job ended with its code. Where a fault that may cost a connection has struck, the program may have ended with GASNet's error for that instead (*lost*).
 One world in 50 was run twice and came out the same; one in 250 was run by `ompy sim` too.
 
-What the sweep has found, mended with a test that failed before: a connection that was lost was MPI's error, not GASNet's, out of `am_poll`, `try_sync...`, `barrier_try` and requests."""  # noqa: E501 - paragraphs of Markdown
+What the sweep has found, mended with a test that failed before: a connection that was lost was MPI's error, not GASNet's, out of `am_poll`, `try_sync...`, `barrier_try` and requests;
+as a job ended, a credit that waited in line for a rank that had left already was an error of the one that left after it (world 470)."""  # noqa: E501 - paragraphs of Markdown
 COLUMNS: Final = {  # heading: counters that are summed
     "worlds": ("worlds",),
     "puts": ("puts", "fills"),

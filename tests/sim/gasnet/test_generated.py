@@ -21,6 +21,16 @@ def test_worlds(place: int) -> None:
         gasnet_random.world(place + (turn + 1) * len(CLASSES))  # the first is run by ompy sim, too
 
 
+WORST = (
+    470,  # a credit in line for a rank that had left was an error of who left after it
+)
+
+
+@pytest.mark.parametrize("number", WORST)
+def test_worlds_that_failed(number: int) -> None:
+    gasnet_random.world(number)
+
+
 def fails(number: int) -> bool:
     """Whether a world finds that something is wrong."""
     try:

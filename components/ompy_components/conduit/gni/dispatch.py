@@ -105,12 +105,21 @@ class Messages:
             for node, line in list(self._lines.items()):
                 if self._resources.context.procs[node].departed:
                     line.clear()
-                while line and line[0]():
+                while line and self._sent(line[0]):
                     line.popleft()
                     count += 1
                 if not line:
                     del self._lines[node]
         return count
+
+    def _sent(self, sending: Sending) -> bool:
+        """Send the first of a line, if it can be; as the job ends, who has left wants nothing."""
+        try:
+            return sending()
+        except MPIError:
+            if not self.deaf:
+                raise
+            return True
 
     def waiting(self) -> Iterator[str]:
         """Requests that are not answered, and messages that are not sent, in words."""
