@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from struct import pack_into
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -229,7 +230,10 @@ def test_pieces_of_other_formats() -> None:
 
 
 class Domain:
-    """What a region has to tell apart."""
+    """What a region has to tell apart; its device counts what is given back."""
+
+    def __init__(self) -> None:
+        self.device = Mock()
 
 
 ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC
@@ -238,13 +242,14 @@ ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REM
 def test_keys_are_never_used_again() -> None:
     seen = set()
     for index in (0, 3):
-        regions = Regions(index)
+        regions, domain = Regions(index), Domain()
         for _ in range(2000):
-            region = regions.register(Domain(), memoryview(bytearray(8)), ALL)  # type: ignore[arg-type]
+            region = regions.register(domain, memoryview(bytearray(8)), ALL)  # type: ignore[arg-type]
             assert region.lkey < 1 << 32 > region.rkey
             seen |= {region.lkey, region.rkey}
             region.close()
             region.close()
+        assert domain.device.stations.deregistered.call_count == 2000
     assert len(seen) == 8000
     assert not {key + 1 for key in seen} & seen
 
