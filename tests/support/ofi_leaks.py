@@ -192,7 +192,8 @@ def left_of(process: RankProcess, count: int) -> dict[str, int]:
         meet()
         end.fragments(each)
         meet()
-        end.engine.wait_until(lambda: not module.sending.outstanding)
+        kept = end.endpoint.kept  # type: ignore[attr-defined]
+        end.engine.wait_until(lambda: not module.sending.outstanding and not kept)
         if isinstance(end.engine, RealEngine):
             # before and after there is what a rank has that sleeps for long
             end.engine.hub()
