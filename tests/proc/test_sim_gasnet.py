@@ -163,6 +163,7 @@ gasnet.barrier()
 """
 
 
+@pytest.mark.skipif(not THOROUGH, reason="twenty seconds: the nightly run has it")
 def test_a_planted_defect_is_shrunk(sim: Sim, tmp_path: Path) -> None:
     """A program that takes the late for the dead: one of the delays is enough, and named."""
     options = ("-n", 3, "--ranks-per-host", 2, "--seeds", 3, "--keep", tmp_path / "kept")
