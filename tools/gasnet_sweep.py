@@ -33,7 +33,9 @@ Every byte of every share was what had been put there, by a get and where it lie
 One world in 50 was run twice and came out the same; one in 250 was run by `ompy sim` too.
 
 What the sweep has found, mended with a test that failed before: a connection that was lost was MPI's error, not GASNet's, out of `am_poll`, `try_sync...`, `barrier_try` and requests;
-as a job ended, a credit that waited in line for a rank that had left already was an error of the one that left after it (world 470)."""  # noqa: E501 - paragraphs of Markdown
+as a job ended, a credit that waited in line for a rank that had left already was an error of the one that left after it (world 470);
+a NIC that went while its rank took in what had come was an error of the NIC's own (world 1031), and the rank never slept again;
+who waited for a descriptor of a peer that had gone asked 400,000 times a second (world 628)."""  # noqa: E501 - paragraphs of Markdown
 COLUMNS: Final = {  # heading: counters that are summed
     "worlds": ("worlds",),
     "puts": ("puts", "fills"),
@@ -50,7 +52,7 @@ COLUMNS: Final = {  # heading: counters that are summed
     "by ompy sim": ("simulated",),
 }
 KINDS: Final = {"faults delivered": "fault ", "ends of programs": "end "}
-ENOUGH: Final = 40  # worlds of a class; arbitrary: so many see each of these
+ENOUGH: Final = 100  # worlds of a class; arbitrary: so many see each of these
 WANTED: Final = ("puts", "gets", "vectors", "values", "short", "medium", "long", "long_async")
 MORE: Final = ("relays", "inserts", "barriers", "am_credit_stalls", "end return", "end handler")
 

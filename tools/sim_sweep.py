@@ -35,7 +35,7 @@ that struck may have taken the last path between two ranks, the program may have
 not lost; *spared* worlds are those in which it may not.
 
 What the sweep has found, each mended with a test that failed before: a packet that was held back until its socket was closed ended the simulator (bfo, a rail that dies); with ob1 a
-probe or receive that was begun after the path was lost waited for ever (world 34); a rank that had only put and got over ofi ended without BYE, an error for a peer that waited for its message over usnic (world 371); what was sent first over a path of usnic made after its device had gone ended in a traceback (world 671).
+probe or receive that was begun after the path was lost waited for ever (world 34); a rank that had only put and got over ofi ended without BYE, an error for a peer that waited for its message over usnic (world 371); what was sent first over a path of usnic made after its device had gone ended in a traceback (world 671); a peer that began a generation anew before the last was agreed on ended an openib rank with an AssertionError (world 748); a rank of ofi that looks again and again made a timer each time, and each woke it (world 5081: 375,000 turns, 6,000 now).
 Its rule was too strict twice: over btl/ofi alone there is one rail, whatever `--rails` says (world 0); and world 287's only exception came of a black hole around a rank over both rails, so it may raise; and too lax once: a wait for ever was taken for right over ob1 whatever it waited for."""  # noqa: E501 - paragraphs of Markdown
 COLUMNS: Final = {  # heading: counters that are summed
     "worlds": ("worlds",),

@@ -20,7 +20,7 @@ class Outages:
         began: when the rank did, on its clock.
     """
 
-    __slots__ = ("_lasting", "_rank", "_rules", "began", "fired")
+    __slots__ = ("_lasting", "_of_nics", "_rank", "_rules", "began", "fired")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Outages:
             for index, rule in enumerate(rules)
             if rule.what in LASTING_FAULTS and rule.sits_at(rank) and not rule.above
         ]
+        self._of_nics = [index for index in self._lasting if rules[index].what in NIC_FAULTS]
         self.began = began
         self.fired = dict(fired or {})
 
@@ -70,7 +71,4 @@ class Outages:
 
     def deafens(self, rail: str, now: int) -> bool:
         """Whether nothing that comes in over `rail` gets to the rank."""
-        return any(
-            self._rules[index].what in NIC_FAULTS and self.down(index, rail, now)
-            for index in self._lasting
-        )
+        return any(self.down(index, rail, now) for index in self._of_nics)

@@ -24,12 +24,22 @@ def test_worlds(place: int) -> None:
 
 WORST = (
     470,  # a credit in line for a rank that had left was an error of who left after it
+    1031,  # a NIC that went while its rank took in what had come was an error of the NIC's own
 )
 
 
 @pytest.mark.parametrize("number", WORST)
 def test_worlds_that_failed(number: int) -> None:
     gasnet_random.world(number)
+
+
+NICS_GONE = (628, 978, 1031)  # NICs of which ranks never slept again, or hardly: 20 to 100 times
+
+
+@pytest.mark.parametrize("number", NICS_GONE)
+def test_a_rank_whose_nic_has_gone_sleeps(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ompy.engine.virtual.STEPS_MAX", 100_000)
+    gasnet_random.once(gasnet_random.draw(number))
 
 
 def fails(number: int) -> bool:

@@ -6,6 +6,7 @@ import errno
 
 import pytest
 from ompy.conformance.fragment import Arrival
+from ompy.engine.virtual import VirtualEngine
 from ompy.frameworks.btl import (
     BAD_PARAM,
     ERROR_FATAL,
@@ -70,6 +71,29 @@ def test_modes_that_are_not_supported(provider) -> None:  # type: ignore[no-unty
     """The seed names LOCAL, MMU_NOTIFY, RMA_EVENT and ENDPOINT."""
     reasons = world(nic_providers=provider.name).run(lambda driver: driver.unavailable)
     assert all("no provider of ofi_emulated can be used" in reason for reason in reasons)
+
+
+def test_looking_again_keeps_its_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each look would have each look wake the rank once more, without end."""
+    made: list[int] = []
+    later = VirtualEngine.call_later
+
+    def counted(engine, delay, callback):  # type: ignore[no-untyped-def]
+        made.append(delay)
+        return later(engine, delay, callback)
+
+    def program(driver: Driver) -> None:
+        if driver.rank:
+            return
+        module = ofi(driver)
+        monkeypatch.setattr(VirtualEngine, "call_later", counted)
+        for _ in range(20):
+            module._starved = True
+            assert module.arm()
+        monkeypatch.undo()
+
+    world().run(program)
+    assert len(made) == 1
 
 
 def test_keys_cannot_be_guessed_and_are_never_the_same() -> None:

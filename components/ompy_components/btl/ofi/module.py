@@ -519,15 +519,18 @@ class OfiModule(BtlModule):
 
     def _wake_later(self, *, soon: bool) -> None:
         """Have the rank awake in time for what nothing else wakes it for."""
-        engine = self.context.engine
-        due = self.failover.due
-        wait = None if due is None else max(0, due - engine.now())
+        now, due = self.context.engine.now(), self.failover.due
         if soon:
-            wait = self._look if wait is None else min(wait, self._look)
+            look = now + self._look
+            due = look if due is None else min(due, look)
+        timer = self._timer
+        if timer is not None and timer.pending and due is not None and timer.deadline <= due:
+            return  # a new one at each look would have the looks themselves wake the rank
+        if soon:
             self._look = min(2 * self._look, LOOK_MOST)
         self._cancel_timer()
-        if wait is not None:
-            self._timer = engine.call_later(wait, _nothing)
+        if due is not None:
+            self._timer = self.context.engine.call_later(max(0, due - now), _nothing)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

@@ -53,6 +53,8 @@ LOOKS: Final = 4  # arbitrary: looks between two pauses
 PAUSE: Final = 2_000  # ns; arbitrary: about what a message to a neighbour takes
 PATIENT: Final = 1024  # arbitrary: rounds of waiting until the rank hears its agent
 assert PATIENT % LOOKS == 0
+DOUBLINGS: Final = 7  # of a pause, one each time that it has been patient; arbitrary: to 256 us
+APART: Final = 20_000  # ns between two waits for one thing; arbitrary: longer than a look takes
 # arbitrary: longer than engine_park_ms, as a rank hears its agent while it sleeps
 NAP: Final = 2_000_000  # ns
 LOOK_AGAIN: Final = 20_000  # ns; arbitrary: a peer's turn
@@ -82,7 +84,8 @@ class GniConduit(Conduit):
         """
         super().__init__(name, context, mode)
         self._never = Waitable()
-        self._waits = 0
+        self._waits = 0  # in a row
+        self._waited = 0  # when the last of them ended
         self._quiet = 0
         self._left = False
         self._timer: Timer | None = None
@@ -277,17 +280,22 @@ class GniConduit(Conduit):
 
     def _yield(self) -> None:
         """Let time go by: other pollers of the rank come to their turn."""
+        engine = self.context.engine
+        if engine.now() - self._waited > APART:
+            self._waits = 0
         self._waits += 1
         if self._waits % LOOKS == 0:
-            self._pause(PAUSE if self._waits % PATIENT else NAP)
+            patience = min(self._waits // PATIENT, DOUBLINGS)
+            self._pause(PAUSE << patience if self._waits % PATIENT else NAP)
+            self._waited = engine.now()
             return
-        engine = self.context.engine
         self._quiet += 1
         try:
             if not engine.beside_polling(engine.progress) and not self.context.network.virtual:
                 raw.give_way()
         finally:
             self._quiet -= 1
+        self._waited = engine.now()
 
     def _pause(self, duration: int) -> None:
         """Let so many nanoseconds go by.

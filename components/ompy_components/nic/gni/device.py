@@ -54,7 +54,7 @@ class GniDevice(GniNic):
         self._far: FarWire | None = None
         self._turn: _Turn | None = None
         self._domain: GniDomain | None = None
-        self._awake = False
+        self.awake = False
 
     def address_of(self, rank: int) -> int:
         """The address of the NIC that a rank has: one for each host, counted from 1."""
@@ -98,14 +98,14 @@ class GniDevice(GniNic):
 
     def rest(self) -> None:
         """For the domain: nothing comes from anybody, so no turns are taken."""
-        if self._turn is not None and self._awake:
-            self._awake = False
+        if self._turn is not None and self.awake:
+            self.awake = False
             self._context.engine.remove_poller(self._turn)
 
     def wake(self) -> None:
         """Take turns in each round of the rank's engine."""
-        if self._turn is not None and not self._awake:
-            self._awake = True
+        if self._turn is not None and not self.awake:
+            self.awake = True
             self._context.engine.add_poller(self._turn)
 
     def domain_gone(self) -> None:

@@ -139,7 +139,7 @@ class GniDomain(CommunicationDomain):
 
     def completion_queue(self, depth: int) -> EventQueue:
         """One with room for `depth` events."""
-        return EventQueue(depth, self.progress)
+        return EventQueue(depth, self.look)
 
     def endpoint(self, queue: CompletionQueue | None) -> Endpoint:
         """An endpoint, not bound yet."""
@@ -324,6 +324,27 @@ class GniDomain(CommunicationDomain):
 
     # -- progress
 
+    def look(self) -> None:
+        """For a queue that is empty: take in what is near, as the device's turn asks for the rest.
+
+        An engine's round has several queues asked, and asking the way to other hosts costs most.
+        """
+        if not self._device.awake:
+            self.progress()
+        elif not self._inside:
+            self._inside = True
+            try:
+                self._take_near()
+            finally:
+                self._inside = False
+
+    def _take_near(self) -> None:
+        if self.unsaid:
+            self._say_on()
+        if len(self.late):
+            self.news += self.late.round()
+        self.news += self.wire.take(self._take)
+
     def progress(self) -> None:
         """Take in what peers have sent, and do some of what is late."""
         if self._inside:
@@ -332,11 +353,7 @@ class GniDomain(CommunicationDomain):
         try:
             if self.scripted:
                 self._look_at_link()
-            if self.unsaid:
-                self._say_on()
-            if len(self.late):
-                self.news += self.late.round()
-            self.news += self.wire.take(self._take)
+            self._take_near()
             if self.far is not None:
                 self.news += self.far.take(self._take)
             if self.posts.asks:

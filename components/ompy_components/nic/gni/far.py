@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from struct import Struct
 from typing import Final
@@ -124,6 +125,7 @@ class FarWire:
         self._domain = self._nic.domain(info)
         self._vector = self._domain.address_vector()
         self._queue = self._domain.completion_queue()
+        self._dead = False
         self._endpoint = self._domain.endpoint(self._vector, self._queue)
         self._endpoint.enable()
         for _ in range(min(RECEIVES, info.rx_size)):
@@ -309,7 +311,7 @@ class FarWire:
             elif isinstance(work, memoryview):
                 if not done.error and done.size >= HEADER.size:
                     self._frame(work[: done.size], taker)
-                self._receive(work)
+                self._receive_again(work)
         for peer in self._peers.values():
             while peer.waiting and self._begun(*peer.waiting[0]):
                 peer.waiting.popleft()
@@ -325,9 +327,12 @@ class FarWire:
             taker(rank, kind, word, self._clock.now(), frame[HEADER.size :])
 
     def _read(self) -> list[Completion]:
+        if self._dead:
+            return []
         try:
             return self._queue.read(BATCH)
-        except FabricError as problem:
+        except FabricError as problem:  # its device has gone, or it has overflowed: for good
+            self._dead = True
             for rank, peer in self._peers.items():
                 peer.why = peer.why or str(problem)
                 self._has_lost(rank, peer.why)
@@ -336,6 +341,11 @@ class FarWire:
     def _receive(self, memory: memoryview) -> None:
         self._endpoint.receive(memory, None, memory)
 
+    def _receive_again(self, memory: memoryview) -> None:
+        # a device that has gone meanwhile takes no buffer; reading its queue tells whom that costs
+        with suppress(FabricError):
+            self._receive(memory)
+
     def _has_released(self, rank: int, word: int) -> None:
         if self.meet(rank):
             counts, place = self._peers[rank].by_them, word >> 32
@@ -343,7 +353,7 @@ class FarWire:
 
     def arm(self) -> bool | None:
         """Before the rank sleeps; as `CompletionQueue.arm` of a fabric."""
-        return self._queue.arm()
+        return self._dead or self._queue.arm()
 
     def close(self) -> None:
         """Give everything back."""
