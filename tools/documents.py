@@ -3,6 +3,7 @@
 
     python tools/documents.py                          with the commands of this environment
     python tools/documents.py --bin DIR [DOCUMENT...]  with those of another one
+    python tools/documents.py --write [DOCUMENT...]    and put today's figures into what sims say
 
 The blocks are the test. A line `$ command` in an indented block is run; the lines that follow in
 the block are what it prints. `$ cat FILE` shows a file instead, which is written; so is a fenced
@@ -139,8 +140,27 @@ def shell(line: str, folder: Path, environment: dict[str, str]) -> subprocess.Co
     )
 
 
-def follow(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
-    """Run the commands of a page in a folder. Returns what is wrong, a line for each."""
+def today(expected: list[str], said: list[str]) -> dict[str, str]:
+    """What a simulator's lines of a page are now, where they have other figures."""
+    left = [line for line in said if line.startswith(SIMULATED)]
+    found = {}
+    for line in expected:
+        if line.startswith(SIMULATED):
+            now = next((one for one in left if re.fullmatch(pattern(line), one)), line)
+            if now in left:
+                left.remove(now)
+            if now != line and "..." not in line:
+                found[f"    {line}"] = f"    {now}"
+    return found
+
+
+def follow(
+    page: Path, folder: Path, environment: dict[str, str], now: dict[str, str] | None = None
+) -> list[str]:
+    """Run the commands of a page in a folder. Returns what is wrong, a line for each.
+
+    Into `now` comes what a simulator's lines are today, by what they are in the page.
+    """
     wrong = []
     for step in steps(page.read_text()):
         if isinstance(step, File):
@@ -149,6 +169,8 @@ def follow(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
         done = shell(step.line, folder, environment)
         said = (done.stdout + done.stderr).splitlines()
         problem = difference(step.printed, said)
+        if now is not None:
+            now |= today(step.printed, said)
         told = any(re.search(r"\berror: |\bfailed\b|ended because", line) for line in said)
         fails = told and " | " not in step.line
         if bool(done.returncode) != fails:
@@ -167,6 +189,7 @@ def main() -> None:
     """Run them; exit 1 when one prints something else."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=Path, default=Path(sys.executable).parent)
+    parser.add_argument("--write", action="store_true", help="the pages, with today's figures")
     parser.add_argument("documents", nargs="*", type=Path, default=documents())
     given = parser.parse_args()
     path = f"{given.bin.absolute()}{os.pathsep}{os.environ['PATH']}"
@@ -174,7 +197,11 @@ def main() -> None:
     wrong = []
     for page in given.documents:
         with tempfile.TemporaryDirectory(prefix="ompy-documents-") as folder:
-            wrong += follow(page, Path(folder), {**environment, "PATH": path})
+            now: dict[str, str] = {}
+            wrong += follow(page, Path(folder), {**environment, "PATH": path}, now)
+        if given.write:
+            lines = page.read_text().splitlines()
+            page.write_text("".join(f"{now.get(line, line)}\n" for line in lines))
     print("\n".join(wrong) or f"{len(given.documents)} documents show what one sees")
     sys.exit(1 if wrong else 0)
 
