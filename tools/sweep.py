@@ -189,10 +189,12 @@ def _shown(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int,
     """Run a command and show what it prints. Returns its exit code, and that."""
     print(f"$ {' '.join(command)}", flush=True)
     output = []
+    env = {**os.environ, **environment}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # each rank would compile all that it imports
     with subprocess.Popen(
         [sys.executable, *command],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
