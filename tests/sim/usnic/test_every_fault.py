@@ -244,13 +244,13 @@ def test_no_more_back_off_once_a_resend_is_answered() -> None:
     for now in (101, 301):
         machine.expire(now * MS)
         machine.repost(second, now * MS)
-    assert machine.hotel.deadline() == 701 * MS
+    assert machine.in_flight.deadline() == 701 * MS
     assert machine.acknowledge(0, 302 * MS) == []  # a duplicate ACK: it may be of an older one
     machine.repost(second, 302 * MS)
-    assert machine.hotel.deadline() == 702 * MS
+    assert machine.in_flight.deadline() == 702 * MS
     assert machine.acknowledge(1, 303 * MS) == [second]  # a round trip later: that was needed
     machine.post(third, 303 * MS)
-    assert machine.hotel.deadline() == 403 * MS
+    assert machine.in_flight.deadline() == 403 * MS
     machine.check()
 
 
@@ -265,10 +265,12 @@ def test_an_answer_that_comes_late_does_not_end_the_back_off() -> None:
     machine.repost(second, 101 * MS)
     assert machine.acknowledge(1, 201 * MS) == [second]
     machine.post(third, 201 * MS)
-    assert machine.hotel.deadline() == 401 * MS
+    assert machine.in_flight.deadline() == 401 * MS
     machine.acknowledge(2, 390 * MS)
     machine.post(Message(b"4"), 390 * MS)
-    assert (machine.hotel.deadline() or 0) > 390 * MS + 189 * MS, "as long as that took, and more"
+    assert (machine.in_flight.deadline() or 0) > 390 * MS + 189 * MS, (
+        "as long as that took, and more"
+    )
 
 
 def test_a_forged_packet_with_a_valid_number_is_ignored() -> None:
@@ -331,7 +333,7 @@ def test_4095_packets_and_no_more() -> None:
     """The window is open while fewer than its entries less one are unacknowledged."""
     wire = Wire(first=(65000, 0))
     near, far = wire.sides
-    near.machine._allowance.segments = 4095  # the window alone counts
+    near.machine._congestion.segments = 4095  # the window alone counts
     for number in range(4100):
         near.send(b"%d" % number)
     near.progress(0)

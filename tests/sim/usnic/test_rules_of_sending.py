@@ -258,7 +258,7 @@ def test_an_endpoint_without_credits_waits() -> None:
 def test_an_endpoint_with_a_full_window_waits() -> None:
     def work(driver: Driver) -> None:
         module, endpoint = path(driver)
-        endpoint.reliability._allowance.segments = 2
+        endpoint.reliability._congestion.segments = 2
         for _ in range(5):
             driver.post(1, driver.data(SMALL))
         assert progress(driver) == 2
@@ -293,20 +293,20 @@ def test_the_states_of_a_segment() -> None:
         found.append(packet.state)
         progress(driver)
         found.append(packet.state)
-        assert list(endpoint.reliability.hotel._guests).count(packet) == 1
+        assert list(endpoint.reliability.in_flight._items).count(packet) == 1
         driver.idle(MS)  # it is off the send queue
         driver.compute(150 * MS)
         endpoint.reliability.expire(driver.engine.now())
         found.append(packet.state)
         assert list(module.sending.resends) == [packet]
-        assert packet not in endpoint.reliability.hotel._guests
+        assert packet not in endpoint.reliability.in_flight._items
         hole.close()
         progress(driver)
         found.append(packet.state)
         driver.wait(lambda: not endpoint.reliability.outstanding, "the ACK")
         found.append(packet.state)
-        free, to_send, in_hotel, to_resend, *_ = SegmentState
-        assert found == [free, to_send, in_hotel, to_resend, in_hotel, free]
+        free, to_send, flying, to_resend, *_ = SegmentState
+        assert found == [free, to_send, flying, to_resend, flying, free]
 
     world(plan=holed).run(sender(work))
 
@@ -408,7 +408,7 @@ def test_inline_means_that_the_packet_is_free_at_once() -> None:
 def test_a_fast_send_wants_an_open_window() -> None:
     def work(driver: Driver) -> None:
         _, endpoint = path(driver)
-        endpoint.reliability._allowance.segments = 1
+        endpoint.reliability._congestion.segments = 1
         results = [driver.post(1, driver.data(10)) for _ in range(2)]
         assert [one.result for one in results if one] == [COMPLETED, QUEUED]
 

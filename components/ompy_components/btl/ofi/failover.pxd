@@ -1,7 +1,7 @@
 cdef class Failover:
     cdef dict _answers
     cdef bint _closed
-    cdef dict _condemned
+    cdef dict _to_fail
     cdef object _doomed
     cdef dict _draining
     cdef dict _menders

@@ -101,11 +101,11 @@ class Failover:
     __slots__ = (
         "_answers",
         "_closed",
-        "_condemned",
         "_doomed",
         "_draining",
         "_menders",
         "_module",
+        "_to_fail",
         "begun",
         "counted",
         "unsettled",
@@ -113,7 +113,7 @@ class Failover:
 
     def __init__(self, module: OfiModule) -> None:
         self._module = module
-        self._condemned: dict[OfiEndpoint, str] = {}
+        self._to_fail: dict[OfiEndpoint, str] = {}
         self._doomed = ""
         self._draining: dict[OfiEndpoint, None] = {}
         self._menders: dict[OfiEndpoint, Mender] = {}
@@ -129,7 +129,7 @@ class Failover:
         if blame(problem.errno) is Blame.DEVICE:
             self.doom(str(problem))
         elif not endpoint.broken:
-            self._condemned.setdefault(endpoint, str(problem))
+            self._to_fail.setdefault(endpoint, str(problem))
             self.unsettled = True
 
     def doom(self, reason: str) -> None:
@@ -184,7 +184,7 @@ class Failover:
         endpoint.broken = reason
         endpoint.proposed = 0
         module.sending.owing.pop(endpoint, None)
-        self._condemned.pop(endpoint, None)
+        self._to_fail.pop(endpoint, None)
         module.guard.trust(endpoint)
         self.counted["paths_broken"] += 1
         module.note("PATH_FAILED", peer=proc.rank, reason=reason)
@@ -236,17 +236,17 @@ class Failover:
     @property
     def pressing(self) -> bool:
         """Something is to be done with the next poll."""
-        return bool(self._condemned or self._doomed)
+        return bool(self._to_fail or self._doomed)
 
     def settle(self) -> int:
-        """Fail what is condemned, give up what the device does not report. Returns how many."""
+        """Fail what is to fail, give up what the device does not report. Returns how many."""
         events = 0
         if self._doomed:
             self.device_failed(self._doomed)
             self._doomed = ""
             events += 1
-        while self._condemned:
-            endpoint, reason = self._condemned.popitem()
+        while self._to_fail:
+            endpoint, reason = self._to_fail.popitem()
             self.fail(endpoint, reason)
             events += 1
         if self._draining:

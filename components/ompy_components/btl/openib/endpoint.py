@@ -61,7 +61,7 @@ class OpenibEndpoint(Endpoint):
         renewal: of the queue pair for these.
         reads: RDMA reads that may be begun.
         posted: what the device has and has not reported, in order.
-        casualties: what has failed of a broken connection, and is to be completed so.
+        failed_work: what has failed of a broken connection, and is to be completed so.
         outgoing: the peer's ring that we write to, or None.
         incoming: the ring of ours the peer writes to, or None.
         ring_memory: of that.
@@ -73,8 +73,8 @@ class OpenibEndpoint(Endpoint):
     __slots__ = (
         "answering",
         "asking",
-        "casualties",
         "eager_seen",
+        "failed_work",
         "identity",
         "incoming",
         "lazy",
@@ -116,7 +116,7 @@ class OpenibEndpoint(Endpoint):
         self.renewal = Renewal()
         self.reads = reads
         self.posted: dict[Outgoing, None] = {}
-        self.casualties: list[Outgoing] = []
+        self.failed_work: list[Outgoing] = []
         self.outgoing: SendRing | None = None
         self.incoming: ReceiveRing | None = None
         self.ring_memory: Slab | None = None
@@ -146,7 +146,7 @@ class OpenibEndpoint(Endpoint):
     @property
     def busy(self) -> bool:
         """Something accepted is not completed."""
-        return bool(self.posted or self.casualties or self.waiting or self.renewal.flushed)
+        return bool(self.posted or self.failed_work or self.waiting or self.renewal.flushed)
 
     @property
     def usable(self) -> bool:

@@ -42,7 +42,7 @@ class Failover:
     def __init__(self, module: OpenibModule) -> None:
         self._module = module
         self.draining: dict[OpenibEndpoint, None] = {}
-        self._condemned: dict[OpenibEndpoint, str] = {}
+        self._to_fail: dict[OpenibEndpoint, str] = {}
         self._device_told = False
         self.told = 0
 
@@ -53,7 +53,7 @@ class Failover:
         nic = self._module.nic
         fresh = endpoint.path.life.life is Life.FRESH
         if fresh and (nic.gone or (nic.link is LinkState.DOWN and self._module.failing_over)):
-            self.condemn(endpoint, nic.gone or "the port is down")
+            self.fail_later(endpoint, nic.gone or "the port is down")
         else:
             endpoint.path.want()
 
@@ -66,15 +66,15 @@ class Failover:
         )
         if isinstance(one, OpenibFragment) and one.number != NO_NUMBER:
             self.notify(endpoint, EP_EAGER_RDMA_ERROR, one.number)
-        endpoint.casualties.append(one)
+        endpoint.failed_work.append(one)
 
     def receive_failed(self, endpoint: OpenibEndpoint, done: Completion) -> None:
         """A receive on a peer's own buffers has failed."""
         endpoint.path.broke(f"{done.opcode.value}: {done.status.value}")
 
-    def condemn(self, endpoint: OpenibEndpoint, reason: str) -> None:
+    def fail_later(self, endpoint: OpenibEndpoint, reason: str) -> None:
         """Have it fail with the next poll: not from within a call of the PML."""
-        self._condemned.setdefault(endpoint, reason)
+        self._to_fail.setdefault(endpoint, reason)
 
     def fail_all(self, reason: str) -> None:
         """The port or the device has failed: so have all its connections.
@@ -146,10 +146,10 @@ class Failover:
             _error(queue.pair)
 
     def settle(self) -> int:
-        """Fail what was condemned, end what is reported in full. Returns how many endpoints."""
+        """Fail what is to fail, end what is reported in full. Returns how many endpoints."""
         events = 0
-        while self._condemned:
-            endpoint, reason = self._condemned.popitem()
+        while self._to_fail:
+            endpoint, reason = self._to_fail.popitem()
             endpoint.path.broke(reason)
             events += 1
         if not self.draining:
@@ -204,14 +204,14 @@ class Failover:
     @property
     def pressing(self) -> bool:
         """Something is to be done with the next poll."""
-        if self._condemned:
+        if self._to_fail:
             return True
         gone = bool(self._module.nic.gone)
         return any(gone or not endpoint.posted for endpoint in self.draining)
 
     def close(self) -> None:
         """The module ends: give back what connections have."""
-        self._condemned.clear()
+        self._to_fail.clear()
         for endpoint in self._module.endpoints.values():
             endpoint.path.broken = endpoint.path.broken or "this rank has ended"
             self._module.receiving.rings.pop(endpoint, None)
@@ -243,7 +243,7 @@ class Failover:
 def _lost(endpoint: OpenibEndpoint) -> list[Outgoing]:
     """All that has failed or was never posted, in the order it was accepted, each by itself."""
     found: list[Outgoing] = [
-        *endpoint.casualties,
+        *endpoint.failed_work,
         *endpoint.posted,  # of a device that is gone, and reports nothing
         *endpoint.lazy,
         *endpoint.pending.clear(),
@@ -251,7 +251,7 @@ def _lost(endpoint: OpenibEndpoint) -> list[Outgoing]:
         *endpoint.transfers,
     ]
     endpoint.renewal = Renewal()
-    endpoint.casualties = []
+    endpoint.failed_work = []
     endpoint.posted.clear()
     endpoint.lazy.clear()
     endpoint.transfers.clear()

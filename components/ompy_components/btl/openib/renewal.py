@@ -111,7 +111,7 @@ class Renewals:
             queue.pair.close()
             queue.pair = module.connecting.transfer_pair(endpoint, index)
         except NicError as problem:
-            module.failover.condemn(endpoint, str(problem))
+            module.failover.fail_later(endpoint, str(problem))
             return
         here = queue.pair.here()
         number = number or endpoint.renewal.number
@@ -128,4 +128,4 @@ class Renewals:
             pair.modify(PairState.RTR, there=there, timing=timing)
             pair.modify(PairState.RTS, timing=timing)
         except NicError as problem:
-            self._module.failover.condemn(endpoint, str(problem))
+            self._module.failover.fail_later(endpoint, str(problem))

@@ -20,7 +20,7 @@ from ompy.frameworks.context import RankContext
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Flag, Parameter
 
-CHANCE_LOSS: Final = 0.02  # as in allowance.py, which is imported later
+CHANCE_LOSS: Final = 0.02  # as in congestion_window.py, which is imported later
 EAGER_ALONE: Final = 150 * 1024  # reference usnic.md 3: with exactly one module
 
 

@@ -8,8 +8,8 @@ from ompy.frameworks.btl import FAILOVER_SUPPORT
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.mca.parameter import Values
 
-from ompy_components.btl.usnic.allowance import LEAST
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
+from ompy_components.btl.usnic.congestion_window import LEAST
 from ompy_components.btl.usnic.limits import US, Limits
 from ompy_components.btl.usnic.packets import CHUNK_PAYLOAD, FRAG_PAYLOAD
 from ompy_components.btl.usnic.send_engine import Options
@@ -69,7 +69,7 @@ def limits(values: Values, packet_size: int) -> Limits:
     """Numbers of the reliability machine."""
     timeout = values.retrans_timeout * US
     return Limits(
-        first_allowance=max(LEAST, FIRST_BYTES // packet_size),
+        initial_window=max(LEAST, FIRST_BYTES // packet_size),
         retrans_timeout=timeout,
         retrans_timeout_max=max(timeout, values.retrans_timeout_max * US),
         retries_max=values.retries_max,

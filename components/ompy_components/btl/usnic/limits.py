@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ompy_components.btl.usnic.allowance import CHANCE_LOSS, FIRST
+from ompy_components.btl.usnic.congestion_window import CHANCE_LOSS, FIRST
 from ompy_components.btl.usnic.sequence import WINDOW
 
 US: Final = 1_000  # ns; Linux counts so
@@ -21,7 +21,7 @@ class Limits:
         retrans_timeout_max: ns; what doubling that leads to at most.
         retries_max: how often a segment is sent again before the path is in doubt; 0: for ever.
         ack_delay: ns an ACK may wait for company.
-        first_allowance: segments that may be under way to begin with.
+        initial_window: segments that may be under way to begin with.
         congestion_control: whether losses and round trips change what may be under way, and how
             long a segment waits; else the window and `retrans_timeout` alone count.
         selective: ACKs say what has arrived behind a gap, with congestion control.
@@ -33,7 +33,7 @@ class Limits:
     retrans_timeout_max: int = 2_000_000 * US  # arbitrary: a healed path is found within 2 s
     retries_max: int = 15  # arbitrary: with the two numbers above 25.1 s in all
     ack_delay: int = 50 * US  # seed usnic: 50 us
-    first_allowance: int = FIRST
+    initial_window: int = FIRST
     congestion_control: bool = True
     selective: bool = True
     chance_loss: float = CHANCE_LOSS

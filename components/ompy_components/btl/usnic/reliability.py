@@ -4,7 +4,7 @@ It numbers segments, keeps them until they are acknowledged, says which are to b
 when, takes each of the peer's packets once, and says when an ACK is due. Whoever owns it has the
 NIC and the clock: he tells it what he posted, what arrived and what time it is.
 
-Sender. A segment that is posted checks into the hotel. An ACK acknowledges its number and all
+Sender. A segment that is posted is in flight. An ACK acknowledges its number and all
 before. A second ACK of one number says that the segment behind it is missing, so that goes to the
 resend list at once; so does the one behind an ACK that ends in the middle of what was under way
 when that happened, as losses come in bursts. A segment whose stay is over goes there too, and its
@@ -18,8 +18,8 @@ sent before one of them and has not arrived is lost (`deliveries.py`), so all lo
 are known one round trip later, and a lost resend is found as any other. Duplicate ACKs say nothing
 more then. Without congestion control, as in the seed, nothing of this is said or heard.
 
-How many segments are under way is limited by what gets through (`allowance.py`). Under way are
-those in the hotel, less one for each duplicate ACK, which some packet has caused that did arrive,
+How many segments are under way is limited by what gets through (`congestion_window.py`). Under way are
+those in flight, less one for each duplicate ACK, which some packet has caused that did arrive,
 where nothing says which.
 What is to be sent again goes before anything new, the lowest number first, and beyond that one only
 within the limit: when all timers of a window run out at once, a few segments are sent, and the ACK
@@ -45,12 +45,12 @@ from typing import Final
 
 from ompy.frameworks.paths import PathVerdict
 
-from ompy_components.btl.usnic.allowance import Allowance, Unlimited
+from ompy_components.btl.usnic.congestion_window import CongestionWindow, Unlimited
 from ompy_components.btl.usnic.deliveries import Deliveries
-from ompy_components.btl.usnic.hotel import Hotel
+from ompy_components.btl.usnic.in_flight import InFlight
 from ompy_components.btl.usnic.limits import US, Limits
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
-from ompy_components.btl.usnic.segments import NO_ROOM, ResendList, SendSegment
+from ompy_components.btl.usnic.segments import NO_SLOT, ResendList, SendSegment
 from ompy_components.btl.usnic.sequence import WINDOW, after, distance, slot
 from ompy_components.btl.usnic.states import SegmentEvent, SegmentState
 from ompy_components.btl.usnic.statistics import Statistics
@@ -85,7 +85,7 @@ class Reliability:
         ack_needed: whether the peer is owed an ACK.
         ack_at: when that is due at the latest, ns.
         suspect_at: when segments may turn out to be lost, ns; None: not without news.
-        hotel: segments that await their ACK.
+        in_flight: segments that await their ACK.
     """
 
     def __init__(
@@ -118,13 +118,13 @@ class Reliability:
         self.leaving = False
         self.ack_needed = False
         self.ack_at = 0
-        self.hotel: Hotel[SendSegment] = Hotel(limits.window)
+        self.in_flight: InFlight[SendSegment] = InFlight(limits.window)
         self._statistics = statistics
         self._resends = resends
         self._verdict = verdict
         self._sent: list[SendSegment | None] = [None] * WINDOW
-        self._allowance = (
-            Allowance(limits.window - 1, first, limits.first_allowance, limits.chance_loss)
+        self._congestion = (
+            CongestionWindow(limits.window - 1, first, limits.initial_window, limits.chance_loss)
             if limits.congestion_control
             else Unlimited(limits.window - 1)
         )
@@ -151,7 +151,7 @@ class Reliability:
         self._told = 0  # how often the peer has been told what has arrived since something did
         self._deliveries = Deliveries()
         self.suspect_at: int | None = None
-        self._punished_at = -1  # when a loss last made the allowance smaller
+        self._punished_at = -1  # when a loss last made the congestion window smaller
         self._last_trip = 0  # ns until the last segment before the first missing one was answered
 
     # -- sending
@@ -164,23 +164,23 @@ class Reliability:
     @property
     def under_way(self) -> int:
         """Segments that may still be on the wire, as far as one can tell."""
-        return max(0, self.hotel.guests - self._duplicates)
+        return max(0, self.in_flight.count - self._duplicates)
 
     @property
     def window_open(self) -> bool:
         """Whether one more segment may be sent."""
-        outstanding, limits, staying = self.outstanding, self.limits, self.hotel.guests
+        outstanding, limits, flying = self.outstanding, self.limits, self.in_flight.count
         if outstanding >= limits.window - 1 or self.failure:
             return False
-        if staying + self._held < outstanding and limits.congestion_control:
+        if flying + self._held < outstanding and limits.congestion_control:
             return False  # some are to be sent again, and those go first
-        return staying - self._duplicates < self._allowance.segments
+        return flying - self._duplicates < self._congestion.segments
 
     def may_repost(self, segment: SendSegment) -> bool:
         """Whether a segment of the resend list may go now."""
         if segment.sequence == after(self.acked):
             return True  # all others wait for its ACK
-        return self.under_way < self._allowance.segments
+        return self.under_way < self._congestion.segments
 
     def post(self, segment: SendSegment, now: int) -> None:
         """A segment is being sent for the first time: number it and start its timer."""
@@ -193,7 +193,7 @@ class Reliability:
         self.outstanding += 1
         assert self._sent[slot(segment.sequence)] is None, "the slot is in use"
         self._sent[slot(segment.sequence)] = segment
-        self._checkin(segment, now)
+        self._start_timer(segment, now)
         self._statistics.max_sent_window_size = max(
             self._statistics.max_sent_window_size, self.outstanding
         )
@@ -201,10 +201,10 @@ class Reliability:
     def repost(self, segment: SendSegment, now: int) -> None:
         """A segment of the resend list is being sent: take it off and start its timer."""
         self._resends.remove(segment)
-        self._checkin(segment, now)
+        self._start_timer(segment, now)
         self._statistics.num_resends += 1
 
-    def _checkin(self, segment: SendSegment, now: int) -> None:
+    def _start_timer(self, segment: SendSegment, now: int) -> None:
         segment.become(SegmentEvent.POSTED)
         segment.attempts += 1
         segment.posted_at = self._news_at = now
@@ -212,7 +212,7 @@ class Reliability:
         if not (segment.early and segment.until > now):
             segment.until = now + self._stay()
         segment.early = False
-        segment.room = self.hotel.checkin(segment, segment.until)
+        segment.slot = self.in_flight.add(segment, segment.until)
         self._deliveries.posted(segment)
 
     # -- whether the peer is there
@@ -277,7 +277,7 @@ class Reliability:
         if done or fresh:
             self._tries = 0
         if fresh:
-            self._allowance.acked(fresh, under_way)
+            self._congestion.acked(fresh, under_way)
         if self._selective:
             self._find_lost(now)
         elif not ahead or distance(self.acked, self._recover) < -1:
@@ -289,7 +289,7 @@ class Reliability:
         head, last = self._sent[slot(after(self.acked))], self._sent[slot(sequence)]
         assert head is not None, f"nothing was sent as {after(self.acked)}"
         assert last is not None, f"nothing was sent as {sequence}"
-        proven = last.attempts == 1 and last.state is SegmentState.IN_HOTEL
+        proven = last.attempts == 1 and last.state is SegmentState.IN_FLIGHT
         done = [self._take_out(after(self.acked, count), now) for count in range(1, ahead + 1)]
         self.acked = sequence
         self.outstanding -= ahead
@@ -351,7 +351,7 @@ class Reliability:
             self._again(segment, SegmentEvent.MISSED)
             again = segment.attempts > 1 and segment.posted_at > self._punished_at
             number, following = segment.sequence, self.next_sequence
-            if self._allowance.lost(number, following, queued=self._queued, again=again):
+            if self._congestion.lost(number, following, queued=self._queued, again=again):
                 self._punished_at = now
             self._statistics.num_fast_retrans += 1
 
@@ -360,9 +360,9 @@ class Reliability:
         self._deliveries.left(segment)
         if segment.state is SegmentState.TO_RESEND:
             self._resends.remove(segment)
-        elif segment.state is SegmentState.IN_HOTEL:
-            self.hotel.checkout(segment.room)
-            segment.room = NO_ROOM
+        elif segment.state is SegmentState.IN_FLIGHT:
+            self.in_flight.remove(segment.slot)
+            segment.slot = NO_SLOT
 
     def _sample(self, time: int, now: int, *, clean: bool) -> None:
         """A segment was acknowledged so long after it was posted.
@@ -401,7 +401,7 @@ class Reliability:
             # else the ACK may be older than the segment
             self._leave(segment)
             self._again(segment, SegmentEvent.MISSED)
-            self._allowance.lost(segment.sequence, self.next_sequence, queued=self._queued)
+            self._congestion.lost(segment.sequence, self.next_sequence, queued=self._queued)
             self._statistics.num_fast_retrans += 1
 
     def _again(self, segment: SendSegment, event: SegmentEvent) -> None:
@@ -427,7 +427,7 @@ class Reliability:
         if not (self._rtt and self.outstanding and self.limits.congestion_control):
             return None
         head = self._sent[slot(after(self.acked))]
-        if head is None or head.state is not SegmentState.IN_HOTEL:
+        if head is None or head.state is not SegmentState.IN_FLIGHT:
             return None
         wait = self._probe_after << max(0, self._probes - PROBES_EVEN)
         return self._news_at + wait if wait < self._stay() else None
@@ -449,16 +449,16 @@ class Reliability:
         """Move segments whose stay is over to the resend list, or end the connection."""
         if self.suspect_at is not None and self.suspect_at <= now:
             self._find_lost(now)
-        evicted = self.hotel.evict(now)
-        if evicted:
+        expired = self.in_flight.expire(now)
+        if expired:
             self._duplicates = 0  # whatever they told of is among what is sent again now
         # the highest number first, as each goes before those that are on the list already
-        evicted.sort(key=lambda segment: distance(segment.sequence, self.acked), reverse=True)
-        for segment in evicted:
+        expired.sort(key=lambda segment: distance(segment.sequence, self.acked), reverse=True)
+        for segment in expired:
             self._deliveries.left(segment)
-            segment.room = NO_ROOM
-            self._again(segment, SegmentEvent.EVICTED)
-            self._allowance.expired(segment.sequence, self.next_sequence)
+            segment.slot = NO_SLOT
+            self._again(segment, SegmentEvent.EXPIRED)
+            self._congestion.expired(segment.sequence, self.next_sequence)
             self._statistics.num_timeout_retrans += 1
             if segment.sequence == after(self.acked):
                 self._in_vain(segment)
@@ -488,7 +488,7 @@ class Reliability:
 
     def deadline(self) -> int | None:
         """When `expire` will find something, or an ACK is due; None when nothing will happen."""
-        stay, probe = self.hotel.deadline(), self._probe_at
+        stay, probe = self.in_flight.deadline(), self._probe_at
         for at in (probe, self.suspect_at):
             if at is not None:
                 stay = at if stay is None else min(stay, at)
@@ -567,14 +567,14 @@ class Reliability:
         assert len(kept) == self.outstanding <= self.limits.window - 1
         assert self.outstanding == distance(self.next_sequence, self.acked) - 1
         for segment in kept:
-            in_hotel = segment.state is SegmentState.IN_HOTEL
+            flying = segment.state is SegmentState.IN_FLIGHT
             to_resend = segment.state is SegmentState.TO_RESEND
-            assert in_hotel or to_resend or segment.state is SegmentState.HELD, segment
-            assert in_hotel is (segment.room != NO_ROOM)
+            assert flying or to_resend or segment.state is SegmentState.HELD, segment
+            assert flying is (segment.slot != NO_SLOT)
             assert to_resend is (segment in set(self._resends))
             assert 0 < distance(segment.sequence, self.acked) <= self.outstanding
         assert (
             self._held == sum(s.state is SegmentState.HELD for s in kept) == self._known.bit_count()
         )
-        assert len(self.hotel) == sum(s.state is SegmentState.IN_HOTEL for s in kept)
-        assert (self.hotel.deadline() is None) is (len(self.hotel) == 0)
+        assert len(self.in_flight) == sum(s.state is SegmentState.IN_FLIGHT for s in kept)
+        assert (self.in_flight.deadline() is None) is (len(self.in_flight) == 0)

@@ -15,7 +15,7 @@ from ompy_components.btl.usnic.states import SegmentEvent, SegmentState, follow
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.reliability import Reliability
 
-NO_ROOM: Final = -1
+NO_SLOT: Final = -1
 
 
 class SendSegment:
@@ -24,7 +24,7 @@ class SendSegment:
     Attributes:
         state: where it is.
         sequence: number it was sent with; means something from its first posting on.
-        room: in the hotel, or `NO_ROOM`.
+        slot: among those in flight, or `NO_SLOT`.
         attempts: how often it has been posted.
         early: it is sent again before that.
         until: when its stay is over.
@@ -37,8 +37,8 @@ class SendSegment:
         "connection",
         "early",
         "posted_at",
-        "room",
         "sequence",
+        "slot",
         "state",
         "until",
     )
@@ -46,7 +46,7 @@ class SendSegment:
     def __init__(self) -> None:
         self.state = SegmentState.FREE
         self.sequence = 0
-        self.room = NO_ROOM
+        self.slot = NO_SLOT
         self.attempts = 0
         self.early = False
         self.until = 0

@@ -2,10 +2,10 @@
 
     FREE       on a free list, unallocated
     TO_SEND    on its endpoint's list of what is to be sent
-    IN_HOTEL   posted to the NIC and in the hotel, awaiting its ACK
+    IN_FLIGHT   posted to the NIC, awaiting its ACK
     TO_RESEND  on the module's list of what is to be sent again
 
-A segment whose timer runs is IN_HOTEL, and only such a one. A pair that is not in the table is an
+A segment whose timer runs is IN_FLIGHT, and only such a one. A pair that is not in the table is an
 error of ours: what a peer can do leads to events that are in it.
 
 Source: seed usnic (reliability).
@@ -23,7 +23,7 @@ class SegmentState(Enum):
 
     FREE = "free"
     TO_SEND = "to-send"
-    IN_HOTEL = "in hotel"
+    IN_FLIGHT = "in flight"
     TO_RESEND = "to-resend"
     HELD = "held"  # by the peer, who lacks one before it
 
@@ -33,7 +33,7 @@ class SegmentEvent(Enum):
 
     ENQUEUED = "enqueued"
     POSTED = "posted"
-    EVICTED = "evicted"
+    EXPIRED = "expired"
     MISSED = "missed"  # a duplicate ACK says so
     ARRIVED = "arrived"  # a selective ACK says so: some before it have not
     ACKED = "acked"
@@ -44,15 +44,15 @@ _S, _E = SegmentState, SegmentEvent
 
 TABLE: Final[Mapping[tuple[SegmentState, SegmentEvent], SegmentState]] = {
     (_S.FREE, _E.ENQUEUED): _S.TO_SEND,
-    (_S.FREE, _E.POSTED): _S.IN_HOTEL,  # a chunk is allocated when it is sent; or a fast send
-    (_S.TO_SEND, _E.POSTED): _S.IN_HOTEL,
+    (_S.FREE, _E.POSTED): _S.IN_FLIGHT,  # a chunk is allocated when it is sent; or a fast send
+    (_S.TO_SEND, _E.POSTED): _S.IN_FLIGHT,
     (_S.TO_SEND, _E.FLUSHED): _S.FREE,
-    (_S.IN_HOTEL, _E.EVICTED): _S.TO_RESEND,
-    (_S.IN_HOTEL, _E.MISSED): _S.TO_RESEND,
-    (_S.IN_HOTEL, _E.ARRIVED): _S.HELD,
-    (_S.IN_HOTEL, _E.ACKED): _S.FREE,
-    (_S.IN_HOTEL, _E.FLUSHED): _S.FREE,
-    (_S.TO_RESEND, _E.POSTED): _S.IN_HOTEL,
+    (_S.IN_FLIGHT, _E.EXPIRED): _S.TO_RESEND,
+    (_S.IN_FLIGHT, _E.MISSED): _S.TO_RESEND,
+    (_S.IN_FLIGHT, _E.ARRIVED): _S.HELD,
+    (_S.IN_FLIGHT, _E.ACKED): _S.FREE,
+    (_S.IN_FLIGHT, _E.FLUSHED): _S.FREE,
+    (_S.TO_RESEND, _E.POSTED): _S.IN_FLIGHT,
     (_S.TO_RESEND, _E.MISSED): _S.TO_RESEND,  # nothing to do: that is pending already
     (_S.TO_RESEND, _E.ARRIVED): _S.HELD,
     (_S.TO_RESEND, _E.ACKED): _S.FREE,  # the ACK came while it waited

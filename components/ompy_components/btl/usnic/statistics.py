@@ -42,7 +42,7 @@ class Statistics:
     num_selective_acks: int = 0  # ACKs that said what had arrived behind a gap
     num_overruns: int = 0  # packets the NIC has dropped: no receive buffer was posted
     num_short_recvs: int = 0  # of num_crc_errors: too short for a header
-    num_window_full: int = 0  # a send found the window, or its allowance, used up
+    num_window_full: int = 0  # a send found the window, or the congestion window, used up
     num_bad_acks: int = 0  # ACKs of what was never sent
     num_probe_sends: int = 0  # pings of the connectivity checker, and answers
     num_probe_recvs: int = 0

@@ -21,7 +21,7 @@ from ompy.frameworks.nic.verbs import Access, Completion, Opcode, SendWork, Stat
 from ompy.frameworks.paths import MS, PathVerdict
 
 from ompy_components.nic.hca import headers
-from ompy_components.nic.hca.allowance import Allowance
+from ompy_components.nic.hca.congestion_window import CongestionWindow
 from ompy_components.nic.hca.gather import Pieces
 from ompy_components.nic.hca.headers import (
     LENGTH_MAX,
@@ -128,7 +128,7 @@ class Requester:
         self._early: dict[int, Packet] = {}  # answers behind one that is missing
         self._missing_at: int | None = None  # when that is taken for lost
         self._reads: deque[int] = deque()  # last packets of reads and atomics under way
-        self._allowance = Allowance(window)
+        self._congestion = CongestionWindow(window)
         self._resume_at: int | None = None  # the peer was not ready: when to go on
         self._silent_for_good = False  # the peer's device has been closed
         self._unreported = 0  # entries that are done, of which no completion tells
@@ -196,7 +196,7 @@ class Requester:
 
     def _send_one(self, request: Request) -> int:
         """Send the packet at the cursor; returns how many numbers it took, 0 for no room."""
-        room = self._allowance.packets - (self.cursor - self.una)
+        room = self._congestion.packets - (self.cursor - self.una)
         if request.work.opcode is not Opcode.RDMA_READ and self._read_end > self.una:
             return 0  # were the read asked for again, it would find what this one has changed
         if request.answered:
@@ -348,7 +348,7 @@ class Requester:
         if refusal is not Refusal.SEQUENCE:
             self._fail(STATUSES[refusal], "the peer's device has refused it")
         elif round_ == self.round:
-            self._allowance.lost()
+            self._congestion.lost()
             self._pair.note("GO_BACK", number=self.una)
             self._go_back()
             self._watch()
@@ -396,7 +396,7 @@ class Requester:
         self._asked = max(self._asked, self.una)
         while self._reads and self._reads[0] < self.una:
             self._reads.popleft()
-        self._allowance.gained(count)
+        self._congestion.gained(count)
         self._trips.answered(self.una, self._pair.device.now())
         self.begin_counting()
         self._resume_at = None
@@ -437,7 +437,7 @@ class Requester:
             self._give_up()
             return
         if self._missing_at is not None and now >= self._missing_at:
-            self._allowance.lost()
+            self._congestion.lost()
             self._pair.note("ANSWER_LOST", number=self.una)
             self._go_back()
             self._watch()
@@ -454,7 +454,7 @@ class Requester:
             return
         self._count()
         if self._pair.sending:
-            self._allowance.expired()
+            self._congestion.expired()
             self._pair.note("TIMEOUT", number=self.una, tries=self._tries)
             self._go_back()
             self._watch()
@@ -463,7 +463,7 @@ class Requester:
     def _probe(self) -> None:
         """Send the oldest packet again, long before its time is up, which stays as it is."""
         self._trips.probes += 1
-        self._allowance.probing()
+        self._congestion.probing()
         self._pair.note("PROBE", number=self.una)
         self._go_back()
         self._plan_probe()

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy_components.btl.usnic import headers
-from ompy_components.btl.usnic.allowance import FIRST, LEAST, Allowance, Unlimited
+from ompy_components.btl.usnic.congestion_window import FIRST, LEAST, CongestionWindow, Unlimited
 from ompy_components.btl.usnic.headers import ACK, CHUNK, FRAG, OPEN, BadPacket, Header
 from ompy_components.btl.usnic.limits import Limits
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.reliability import PathVerdict, Reliability
 from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
-from ompy_components.btl.usnic.segments import NO_ROOM, ResendList, SendSegment
+from ompy_components.btl.usnic.segments import NO_SLOT, ResendList, SendSegment
 from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, slot
 from ompy_components.btl.usnic.states import TABLE, SegmentEvent, SegmentState, WrongState, follow
 from ompy_components.btl.usnic.statistics import Statistics
@@ -25,11 +25,11 @@ numbers = st.integers(0, SPACE - 1)
 
 # every pair of state and event: `.` cannot happen
 SNAPSHOT = """
-            enqueued   posted     evicted    missed     arrived    acked      flushed
-free        to-send    in hotel   .          .          .          .          .
-to-send     .          in hotel   .          .          .          .          free
-in hotel    .          .          to-resend  to-resend  held       free       free
-to-resend   .          in hotel   .          to-resend  held       free       free
+            enqueued   posted     expired    missed     arrived    acked      flushed
+free        to-send    in flight  .          .          .          .          .
+to-send     .          in flight  .          .          .          .          free
+in flight   .          .          to-resend  to-resend  held       free       free
+to-resend   .          in flight  .          to-resend  held       free       free
 held        .          .          .          .          .          free       free
 """
 
@@ -250,14 +250,14 @@ def test_a_second_ack_of_one_number_resends_what_is_behind_it_once() -> None:
     made, resends, segments = posted(3, selective=False)
     assert made.acknowledge(0, 10 * MS) == []
     assert list(resends) == [segments[0]]
-    assert segments[0].room == NO_ROOM, "its timer has stopped"
+    assert segments[0].slot == NO_SLOT, "its timer has stopped"
     assert made.acknowledge(0, 11 * MS) == []
     assert list(resends) == [segments[0]]
     assert made._statistics.num_fast_retrans == 1
     assert made.acknowledge(SPACE - 1, 12 * MS) == [], "an old one says nothing"
     assert made._statistics.num_old_dup_acks == 1
     made.repost(segments[0], 12 * MS)
-    assert segments[0].room != NO_ROOM
+    assert segments[0].slot != NO_SLOT
     made.check()
 
 
@@ -314,7 +314,7 @@ def test_resends_come_in_turn() -> None:
     assert resends.first() is order[0]
     far.repost(order[0], 100 * MS)
     assert resends.first() is order[1]
-    far._allowance.segments = 1  # as much as is under way, so the others of `far` wait
+    far._congestion.segments = 1  # as much as is under way, so the others of `far` wait
     assert resends.first() is order[3]
     near.acknowledge(1, 101 * MS)
     assert list(resends) == order[1:3]
@@ -377,30 +377,30 @@ def test_a_slow_way_is_learnt() -> None:
     assert expired == [1, 0, 0, 0, 0]
 
 
-def test_allowance_grows_and_is_halved_once_a_window() -> None:
-    allowance = Allowance(4095, 100)
-    assert allowance.segments == FIRST
-    allowance.acked(FIRST, FIRST)
-    assert allowance.segments == 2 * FIRST
-    allowance.lost(120, 228, queued=True)
-    assert allowance.segments == FIRST
-    allowance.lost(130, 260, queued=True)  # of the same window
-    assert allowance.segments == FIRST
-    allowance.acked(FIRST - 1, FIRST)
-    assert allowance.segments == FIRST
-    allowance.acked(1, FIRST // 2 - 1)
-    assert allowance.segments == FIRST
-    allowance.acked(1, FIRST)
-    assert allowance.segments == FIRST + 1
+def test_congestion_window_grows_and_is_halved_once_a_window() -> None:
+    window = CongestionWindow(4095, 100)
+    assert window.segments == FIRST
+    window.acked(FIRST, FIRST)
+    assert window.segments == 2 * FIRST
+    window.lost(120, 228, queued=True)
+    assert window.segments == FIRST
+    window.lost(130, 260, queued=True)  # of the same window
+    assert window.segments == FIRST
+    window.acked(FIRST - 1, FIRST)
+    assert window.segments == FIRST
+    window.acked(1, FIRST // 2 - 1)
+    assert window.segments == FIRST
+    window.acked(1, FIRST)
+    assert window.segments == FIRST + 1
     for sequence in range(300, 400):
-        allowance.lost(sequence, sequence + 1, queued=True)
-    assert allowance.segments == LEAST
-    assert Allowance(2, 0).segments == 2
-    for allowance in (Allowance(4095, 100), Allowance(4095, 100, 4000)):
-        allowance.expired(120, 200)
-        assert allowance.segments == LEAST, "nothing may be under way any more"
-        allowance.acked(LEAST, LEAST)
-        assert allowance.segments == 2 * LEAST
+        window.lost(sequence, sequence + 1, queued=True)
+    assert window.segments == LEAST
+    assert CongestionWindow(2, 0).segments == 2
+    for window in (CongestionWindow(4095, 100), CongestionWindow(4095, 100, 4000)):
+        window.expired(120, 200)
+        assert window.segments == LEAST, "nothing may be under way any more"
+        window.acked(LEAST, LEAST)
+        assert window.segments == 2 * LEAST
     unlimited = Unlimited(4095)
     unlimited.lost(0, 10, queued=True)
     unlimited.expired(20, 30)
@@ -412,24 +412,24 @@ def test_allowance_grows_and_is_halved_once_a_window() -> None:
 ])  # fmt: skip
 def test_loss_by_chance_and_loss_in_a_queue(share: float, queued: bool, halved: bool) -> None:
     """At 2 % and without a queue it is chance; more, or one behind a queue, is too much traffic."""
-    allowance = Allowance(4095, 0, 1000)
+    window = CongestionWindow(4095, 0, 1000)
     every = round(1 / share)
-    least = allowance.segments
+    least = window.segments
     for sequence in range(every, 10_000, every):
-        allowance.acked(every - 1, 1000)
-        allowance.lost(sequence, sequence + 1000, queued=queued)
-        least = min(least, allowance.segments)
+        window.acked(every - 1, 1000)
+        window.lost(sequence, sequence + 1000, queued=queued)
+        least = min(least, window.segments)
     assert (least <= 500) is halved
 
 
 def test_without_a_share_for_chance_every_loss_counts() -> None:
-    allowance = Allowance(4095, 0, 1000, 0.0)
-    allowance.acked(999, 1000)
-    allowance.lost(1000, 2000, queued=False)
-    allowance.acked(999, 1000)
-    before = allowance.segments
-    allowance.lost(3000, 4000, queued=False)
-    assert allowance.segments == before // 2
+    window = CongestionWindow(4095, 0, 1000, 0.0)
+    window.acked(999, 1000)
+    window.lost(1000, 2000, queued=False)
+    window.acked(999, 1000)
+    before = window.segments
+    window.lost(3000, 4000, queued=False)
+    assert window.segments == before // 2
 
 
 def test_a_probe_finds_out_what_became_of_the_last_packets() -> None:
@@ -464,11 +464,11 @@ def test_a_probe_finds_out_what_became_of_the_last_packets() -> None:
     only.check()
 
 
-def test_allowance_never_exceeds_the_window() -> None:
-    allowance = Allowance(70, 0)
+def test_congestion_window_never_exceeds_the_window() -> None:
+    window = CongestionWindow(70, 0)
     for _ in range(100):
-        allowance.acked(50, 70)
-    assert allowance.segments == 70
+        window.acked(50, 70)
+    assert window.segments == 70
 
 
 def test_stays_double_up_to_the_limit() -> None:

@@ -1,4 +1,4 @@
-"""The parts of nic/hca that need no wire: tables, headers, keys, names, allowance."""
+"""The parts of nic/hca that need no wire: tables, headers, keys, names, congestion window."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ompy.net.base import Interface
 from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
 from ompy.net.replay import Taken
 from ompy_components.nic.hca import headers, responder, timing
-from ompy_components.nic.hca.allowance import LEAST, Allowance
 from ompy_components.nic.hca.component import COMPONENT
+from ompy_components.nic.hca.congestion_window import LEAST, CongestionWindow
 from ompy_components.nic.hca.gather import Pieces
 from ompy_components.nic.hca.headers import (
     OPCODES,
@@ -313,33 +313,33 @@ def test_subnets() -> None:
     assert subnet("rail0/1", 0) == subnet("rail0/2", 0) != subnet("rail1/1", 0)
 
 
-def test_allowance() -> None:
-    allowance = Allowance(32)
-    allowance.lost()
-    assert allowance.packets == 16
-    allowance.gained(15)
-    assert allowance.packets == 16
-    allowance.gained(1)
-    assert allowance.packets == 17
-    allowance.expired()
-    allowance.expired()
-    assert allowance.packets == 1
-    allowance.gained(1)
-    assert allowance.packets == 8
+def test_congestion_window() -> None:
+    window = CongestionWindow(32)
+    window.lost()
+    assert window.packets == 16
+    window.gained(15)
+    assert window.packets == 16
+    window.gained(1)
+    assert window.packets == 17
+    window.expired()
+    window.expired()
+    assert window.packets == 1
+    window.gained(1)
+    assert window.packets == 8
     for _ in range(5):
-        allowance.lost()
-    assert allowance.packets == LEAST
+        window.lost()
+    assert window.packets == LEAST
     for _ in range(1000):
-        allowance.gained(40)
-    assert allowance.packets == 32
+        window.gained(40)
+    assert window.packets == 32
 
 
-def test_allowance_of_one() -> None:
-    allowance = Allowance(1)
-    allowance.lost()
-    allowance.expired()
-    allowance.gained(1)
-    assert allowance.packets == 1
+def test_congestion_window_of_one() -> None:
+    window = CongestionWindow(1)
+    window.lost()
+    window.expired()
+    window.gained(1)
+    assert window.packets == 1
 
 
 def test_numbers_that_belong_together() -> None:

@@ -25,7 +25,7 @@ REMEMBERED: Final = 256  # segments; arbitrary: the share of losses is that of s
 LEAST: Final = 8
 
 
-class Allowance:
+class CongestionWindow:
     """The number, and what changes it.
 
     Attributes:
@@ -107,7 +107,7 @@ class Allowance:
         self._acked = 0
 
 
-class Unlimited(Allowance):
+class Unlimited(CongestionWindow):
     """The window alone counts, as in the seed."""
 
     __slots__ = ()

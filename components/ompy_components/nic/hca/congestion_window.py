@@ -16,7 +16,7 @@ from typing import Final
 LEAST: Final = 4  # packets; arbitrary: at 20 % loss some of so many get through
 
 
-class Allowance:
+class CongestionWindow:
     """The number, and what changes it.
 
     Attributes:
