@@ -18,8 +18,8 @@ sent before one of them and has not arrived is lost (`deliveries.py`), so all lo
 are known one round trip later, and a lost resend is found as any other. Duplicate ACKs say nothing
 more then. Without congestion control, as in the seed, nothing of this is said or heard.
 
-How many segments are under way is limited by what gets through (`congestion_window.py`). Under way are
-those in flight, less one for each duplicate ACK, which some packet has caused that did arrive,
+How many segments are under way is limited by what gets through (`congestion_window.py`). Under way
+are those in flight, less one for each duplicate ACK, which some packet has caused that did arrive,
 where nothing says which.
 What is to be sent again goes before anything new, the lowest number first, and beyond that one only
 within the limit: when all timers of a window run out at once, a few segments are sent, and the ACK
