@@ -14,8 +14,8 @@ from ompy.frameworks.conduit import Conduit, ThreadMode
 from ompy.gasnet.life import Gasnet
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.runtime.conduit_selection import select_conduit
-from ompy.runtime.guard import guard
 from ompy.runtime.process import RankProcess
+from ompy.runtime.uncaught import end_job_on_exception
 from ompy.runtime.world import leave, start
 
 
@@ -52,7 +52,7 @@ class _Here:
         process = self._process = start()
         atexit.register(rank.finish)
         sys.exit = _exit
-        guard(process)
+        end_job_on_exception(process)
         process.others_waiting = rank.waiting
         try:
             return select_conduit(process, mode)

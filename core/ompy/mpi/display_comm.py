@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ompy import outputs
-from ompy.runtime.rails_table import all_rows, table
+from ompy.runtime.comm_methods import all_rows, table
 
 if TYPE_CHECKING:
     from ompy.mpi.intracomm import Intracomm

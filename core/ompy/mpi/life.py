@@ -129,9 +129,9 @@ def _guard() -> None:
     After the exit hook was registered: see `install_excepthook`.
     """
     if _life.world is not None:
-        from ompy.runtime.guard import guard
+        from ompy.runtime.uncaught import end_job_on_exception
 
-        guard(_life.world.process)
+        end_job_on_exception(_life.world.process)
 
 
 def _at_exit() -> None:

@@ -23,8 +23,8 @@ import ompy.mpi.world
 import ompy.net.carrier
 import ompy.net.sockets
 import ompy.runtime.client
-import ompy.runtime.guard
 import ompy.runtime.rank_report
+import ompy.runtime.uncaught
 import ompy.runtime.world  # noqa: F401 - all of these are imported for those who come later
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.discovery import scan

@@ -16,6 +16,7 @@ from ompy.frameworks.plm import AgentLink
 from ompy.mca.reporting import Finding
 from ompy.net.fault_rules import FaultRule
 from ompy.runtime.agent_connection import AgentConnection, departure
+from ompy.runtime.comm_methods import COLLECTING, LostPaths
 from ompy.runtime.control import Frame, Kind
 from ompy.runtime.descendants import kill_descendants
 from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
@@ -24,7 +25,6 @@ from ompy.runtime.job_events import SILENT, JobEvents, Voice
 from ompy.runtime.launcher import PATIENCE, LaunchOptions
 from ompy.runtime.printer import Printer
 from ompy.runtime.rail_report import HEALED, LOST, RailTally
-from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block, fields_of
 from ompy.runtime.shortage import shortage

@@ -146,7 +146,7 @@ class RailView:
         self._later()
 
     def _draw(self) -> None:
-        from ompy.runtime.rail_table import rendered
+        from ompy.runtime.rail_screen import rendered
 
         if not self._watch.rails:
             return

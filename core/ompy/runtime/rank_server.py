@@ -26,7 +26,7 @@ from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
 from ompy.runtime.segments import SharedDescriptors
 
 if TYPE_CHECKING:
-    from ompy.runtime.probes.agent import Prober
+    from ompy.runtime.probes.prober import Prober
 
 WRAPPER_GRACE: Final = 1.0  # s; arbitrary: for a wrapper to exit after its MPI process died
 _CREDENTIALS: Final = struct.Struct("3i")  # Linux struct ucred
@@ -206,7 +206,7 @@ class RankServer:
     def _paths(self) -> Prober:
         """Asks over paths and answers; most jobs of one host never need it."""
         if self._prober is None:
-            from ompy.runtime.probes.agent import Prober
+            from ompy.runtime.probes.prober import Prober
 
             def rules() -> list[dict[str, Any]]:
                 found: list[dict[str, Any]] = json.loads(self._welcome[KEY_SIZE:])["faults"]

@@ -299,7 +299,7 @@ def _tell_of_lost_path(
     client: AgentClient, process: RankProcess, proc: Proc | None, reason: str
 ) -> None:
     """The first time: the launcher shows which rails there were."""
-    from ompy.runtime.rails_table import lost_path
+    from ompy.runtime.comm_methods import lost_path
 
     tell = lost_path(process, client.tell_lost_path)
     process.context.path_lost = tell

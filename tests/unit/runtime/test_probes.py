@@ -17,8 +17,8 @@ from ompy.net.carrier import has_no_carrier
 from ompy.net.fault_rules import FaultRule
 from ompy.net.replay import WINDOW
 from ompy.runtime.probes import wire
-from ompy.runtime.probes.agent import Prober
 from ompy.runtime.probes.machine import RELAXED, PathProbe, because
+from ompy.runtime.probes.prober import Prober
 from ompy.runtime.probes.wire import ANSWER, QUESTION, SIZE, BadProbe, Message, ProbeSeal
 
 KEY = b"the job's secret".ljust(32)
@@ -185,7 +185,7 @@ def test_nothing_is_asked_over_an_interface_without_a_carrier(
         asked.append(name)
         return not there[0]
 
-    monkeypatch.setattr("ompy.runtime.probes.agent.has_no_carrier", has_no_carrier)
+    monkeypatch.setattr("ompy.runtime.probes.prober.has_no_carrier", has_no_carrier)
     agents.watch(turns=5)
     assert agents.until_told()[0] == "dead"
     assert len(asked) >= 5

@@ -11,7 +11,7 @@ import pytest
 from ompy.mca.reporting import Finding
 from ompy.runtime.rail_record import RailRecord, RecordError, feed, lines_of, replay
 from ompy.runtime.rail_samples import RailSampler
-from ompy.runtime.rail_table import LEVELS, PLAIN_LEVELS, rendered, sparkline
+from ompy.runtime.rail_screen import LEVELS, PLAIN_LEVELS, rendered, sparkline
 from ompy.runtime.rail_view import RailView
 from ompy.runtime.rail_watch import RailWatch, State, said
 

@@ -23,6 +23,7 @@ from ompy.mca.registry import Registry
 from ompy.mca.reporting import Finding
 from ompy.mca.settings import gather
 from ompy.runtime.channel import Channel
+from ompy.runtime.comm_methods import COLLECTING, LostPaths
 from ompy.runtime.control import Frame, Kind
 from ompy.runtime.credentials import CredentialError, Credentials
 from ompy.runtime.heartbeat import Heartbeat
@@ -45,7 +46,6 @@ from ompy.runtime.passive.step_watch import (
 from ompy.runtime.passive.telling import Teller
 from ompy.runtime.pipes import Connection
 from ompy.runtime.rail_report import RailTally
-from ompy.runtime.rails_table import COLLECTING, LostPaths
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block, fields_of
 from ompy.runtime.verdict import Failure, Verdict

@@ -24,7 +24,7 @@ _HARMLESS: Final = (KeyboardInterrupt, SystemExit)
 _guarded: Final[set[int]] = set()  # processes, by id: a forked child is another
 
 
-def guard(process: RankProcess) -> None:
+def end_job_on_exception(process: RankProcess) -> None:
     """Guard a launched rank, once: what is uncaught ends the job, lines are written when said.
 
     Call it after registering exit hooks that may wait for other ranks.

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.proc
 HEAD = """
 import atexit, os, sys, threading, time
 from ompy.runtime.client import attach
-from ompy.runtime.guard import install_excepthook, line_buffer_output
+from ompy.runtime.uncaught import install_excepthook, line_buffer_output
 c = attach()
 c.commit()
 def finalize():
