@@ -92,8 +92,9 @@ class Guard:
 
     def _look(self, endpoint: OfiEndpoint, now: int) -> bool:
         """Whether something is under way; breaks the path when it is known to be dead."""
-        if endpoint.refused and endpoint.usable():  # one of ours tells what has become of it
-            endpoint.refused = not self._module.sending.say(endpoint, Kind.ACK)
+        if endpoint.refused:  # one of ours tells what has become of it, unless the peer has gone
+            said = not endpoint.usable() or self._module.sending.say(endpoint, Kind.ACK)
+            endpoint.refused = not said
         if endpoint.broken or not (endpoint.busy() or _unsure(endpoint)):
             self.trust(endpoint)
             return False
