@@ -3,7 +3,9 @@
 A world is a number and what is drawn from it. A sweep runs them in order, adds up what they count,
 by class, and notes now and then how far it is, so a run that was cut off goes on where it stopped.
 The first world that fails ends it with exit code 1, and so does a class that has not seen what it
-is there for. The figures of a sweep that has come to its end are written to `docs/`.
+is there for; `--keep-going` runs the others, too, and ends so when all have run. The figures of a
+sweep that has come to its end are written to `docs/`. After each note stands the world that took
+longest: where one takes a hundred times what the others do, something may look again and again.
 
 A sweep belongs to one commit. `--next N` is for short runs on many days: N worlds from where the
 last such run stopped, whatever the code, and from the first one again after the last.
@@ -33,6 +35,7 @@ from sweep import ROOT, commit_name
 KEPT: Final = ROOT / "build" / "sweep"
 
 Sums = dict[str, Counter[str]]  # by class of worlds
+World = tuple[str, Counter[str]]  # its class, and what it counted
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class WorldSweep:
     name: str
     worlds: int
     shard: int
-    run: Callable[[int], tuple[str, Counter[str]]]
+    run: Callable[[int], World]
     show: Callable[[int], object]
     silent: Callable[[Sums], Sequence[str]]
     heading: str
@@ -96,6 +99,7 @@ def main(what: WorldSweep, description: str, words: Sequence[str] | None = None)
     parser.add_argument("--world", type=int, help="only this one, and show it")
     parser.add_argument("--jobs", type=int, default=1, help="worlds at a time; 1 by default")
     parser.add_argument("--next", type=int, help="only so many, after those of the last such run")
+    parser.add_argument("--keep-going", action="store_true", help="past worlds that fail")
     parser.add_argument("--record", action="store_true", help="write the figures of fewer, too")
     options = parser.parse_args(words)
     if options.world is not None:
@@ -108,7 +112,11 @@ def main(what: WorldSweep, description: str, words: Sequence[str] | None = None)
         return
     commit = commit_name()
     kept = KEPT / f"{what.name}-{commit}.json"
-    seconds, sums = run_all(what, options.worlds, kept, options.jobs)
+    seconds, sums, failed = run_all(
+        what, options.worlds, kept, options.jobs, keep_going=options.keep_going
+    )
+    if failed:
+        sys.exit(f"FAILED: worlds {', '.join(map(str, failed))}; one again: {what.tool} --world N")
     _check(what, sums)
     if options.worlds >= what.worlds or options.record:
         what.figures.write_text(document(what, commit, seconds, sums))
@@ -134,7 +142,9 @@ def passed(what: WorldSweep, sums: Sums) -> str:
     return f"all {total['worlds']:,} worlds passed: {', '.join(seen)}"
 
 
-def run_all(what: WorldSweep, worlds: int, kept: Path, jobs: int = 1) -> tuple[float, Sums]:
+def run_all(
+    what: WorldSweep, worlds: int, kept: Path, jobs: int = 1, *, keep_going: bool = False
+) -> tuple[float, Sums, list[int]]:
     """Run the worlds that have not been run yet.
 
     Args:
@@ -142,21 +152,24 @@ def run_all(what: WorldSweep, worlds: int, kept: Path, jobs: int = 1) -> tuple[f
         worlds: how many, from the first on.
         kept: the notes.
         jobs: worlds at a time.
+        keep_going: past a world that fails.
 
     Returns:
-        Seconds of processor time, and what was counted.
+        Seconds of processor time, what was counted, and the worlds that failed.
     """
     kept.parent.mkdir(parents=True, exist_ok=True)
-    first, seconds, sums = resume(kept)
+    first, seconds, sums, failed = resume(kept)
     while first < worlds:
         last = min(first + what.shard, worlds)
         begun = processor_seconds()
-        run_shard(what, range(first, last), sums, jobs)
+        ran = run_shard(what, range(first, last), sums, jobs, keep_going=keep_going)
         seconds += processor_seconds() - begun
+        failed += ran.failed
         first = last
-        kept.write_text(json.dumps([first, seconds, sums]))
-        print(f"{first} worlds in {seconds:.0f} s of processor time", flush=True)
-    return seconds, sums
+        kept.write_text(json.dumps([first, seconds, sums, failed]))
+        longest = f"world {ran.longest} took {ran.most:.1f} s of them"
+        print(f"{first} worlds in {seconds:.0f} s of processor time; {longest}", flush=True)
+    return seconds, sums, failed
 
 
 def run_next(what: WorldSweep, count: int, kept: Path, jobs: int = 1) -> Sums:
@@ -182,33 +195,69 @@ def processor_seconds() -> float:
     return used.user + used.system + used.children_user + used.children_system
 
 
-def resume(kept: Path) -> tuple[int, float, Sums]:
-    """How far an earlier run came: the next world, its seconds and its sums."""
+def resume(kept: Path) -> tuple[int, float, Sums, list[int]]:
+    """How far an earlier run came: the next world, its seconds and sums, what has failed."""
     # what is not committed may differ from one run to the next
     if not kept.exists() or kept.stem.endswith("+"):
-        return 0, 0.0, {}
-    first, seconds, sums = json.loads(kept.read_text())
-    return first, seconds, {name: Counter(counts) for name, counts in sums.items()}
+        return 0, 0.0, {}, []
+    first, seconds, sums, failed = json.loads(kept.read_text())
+    return first, seconds, {name: Counter(counts) for name, counts in sums.items()}, failed
 
 
-def run_shard(what: WorldSweep, numbers: range, sums: Sums, jobs: int = 1) -> None:
-    """Run some worlds, `jobs` at a time, and add up what they counted; exit 1 when one fails."""
+@dataclass
+class Shard:
+    """What became of some worlds.
+
+    Attributes:
+        failed: those that did.
+        longest: the one that took the most processor time.
+        most: seconds of that.
+    """
+
+    failed: list[int] = field(default_factory=list)
+    longest: int = -1
+    most: float = 0.0
+
+
+def run_shard(
+    what: WorldSweep, numbers: range, sums: Sums, jobs: int = 1, *, keep_going: bool = False
+) -> Shard:
+    """Run some worlds, `jobs` at a time, and add up what they counted.
+
+    Exit 1 when one fails, or with `keep_going` the next.
+    """
+    found = Shard()
     with ProcessPoolExecutor(jobs, get_context("fork")) if jobs > 1 else nullcontext() as pool:
         worlds = {
-            number: pool.submit(what.run, number).result if pool else partial(what.run, number)
+            number: pool.submit(timed, what.run, number).result
+            if pool
+            else partial(timed, what.run, number)
             for number in numbers
         }
         for number, outcome in worlds.items():
             try:
-                name, counted = outcome()
+                seconds, (name, counted) = outcome()
             except Exception:
                 traceback.print_exc()
+                found.failed.append(number)
+                if keep_going:
+                    continue
                 if pool:
                     pool.shutdown(cancel_futures=True)
                 sys.exit(f"world {number} FAILED; again: {what.tool} --world {number}")
+            if seconds >= found.most:
+                found.longest, found.most = number, seconds
             into = sums.setdefault(name, Counter())
             into.update(counted)
             into["worlds"] += 1
+    return found
+
+
+def timed(run: Callable[[int], World], number: int) -> tuple[float, World]:
+    """Run a world. Returns the seconds of processor time that it took, and what it has counted."""
+    begun = processor_seconds()
+    counted = run(number)
+    return processor_seconds() - begun, counted
 
 
 def document(what: WorldSweep, commit: str, seconds: float, sums: Sums) -> str:

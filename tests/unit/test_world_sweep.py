@@ -107,6 +107,17 @@ def test_two_at_a_time_come_to_the_same(folder: Path) -> None:
         world_sweep.main(sweep, "Toys.", ["--jobs", "2"])
 
 
+def test_going_on_past_a_world_that_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worlds = Worlds(bad=6)
+    with pytest.raises(SystemExit, match=r"FAILED: worlds 6; one again: .*toy_sweep.py --world N"):
+        world_sweep.main(worlds.sweep, "Toys.", ["--keep-going"])
+    assert worlds.ran == list(range(10))
+    assert not list((folder / "docs").iterdir())
+    assert "10 worlds in 0 s of processor time; world " in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"FAILED: worlds 6"):
+        world_sweep.main(Worlds().sweep, "Toys.", ["--keep-going"])
+
+
 def test_a_world_that_fails_ends_it_and_the_next_run_goes_on(folder: Path) -> None:
     worlds = Worlds(bad=6)
     with pytest.raises(SystemExit, match=r"world 6 FAILED; again: .*toy_sweep.py --world 6"):
