@@ -84,7 +84,8 @@ class GniConduit(Conduit):
         """
         super().__init__(name, context, mode)
         self._never = Waitable()
-        self._waits = 0  # in a row
+        self._waits = 0
+        self._row = 0  # of waits, one after the other
         self._waited = 0  # when the last of them ended
         self._quiet = 0
         self._left = False
@@ -281,11 +282,10 @@ class GniConduit(Conduit):
     def _yield(self) -> None:
         """Let time go by: other pollers of the rank come to their turn."""
         engine = self.context.engine
-        if engine.now() - self._waited > APART:
-            self._waits = 0
+        self._row = self._row + 1 if engine.now() - self._waited <= APART else 0
         self._waits += 1
         if self._waits % LOOKS == 0:
-            patience = min(self._waits // PATIENT, DOUBLINGS)
+            patience = min(self._row // PATIENT, DOUBLINGS)
             self._pause(PAUSE << patience if self._waits % PATIENT else NAP)
             self._waited = engine.now()
             return
