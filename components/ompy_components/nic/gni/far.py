@@ -125,7 +125,7 @@ class FarWire:
         self._domain = self._nic.domain(info)
         self._vector = self._domain.address_vector()
         self._queue = self._domain.completion_queue()
-        self._dead = False
+        self._dead = ""
         self._endpoint = self._domain.endpoint(self._vector, self._queue)
         self._endpoint.enable()
         for _ in range(min(RECEIVES, info.rx_size)):
@@ -327,16 +327,16 @@ class FarWire:
             taker(rank, kind, word, self._clock.now(), frame[HEADER.size :])
 
     def _read(self) -> list[Completion]:
-        if self._dead:
-            return []
-        try:
-            return self._queue.read(BATCH)
-        except FabricError as problem:  # its device has gone, or it has overflowed: for good
-            self._dead = True
-            for rank, peer in self._peers.items():
-                peer.why = peer.why or str(problem)
+        if not self._dead:
+            try:
+                return self._queue.read(BATCH)
+            except FabricError as problem:  # its device has gone, or it has overflowed: for good
+                self._dead = str(problem)
+        for rank, peer in self._peers.items():  # also one that is met later
+            if not peer.why:
+                peer.why = self._dead
                 self._has_lost(rank, peer.why)
-            return []
+        return []
 
     def _receive(self, memory: memoryview) -> None:
         self._endpoint.receive(memory, None, memory)
@@ -353,7 +353,7 @@ class FarWire:
 
     def arm(self) -> bool | None:
         """Before the rank sleeps; as `CompletionQueue.arm` of a fabric."""
-        return self._dead or self._queue.arm()
+        return True if self._dead else self._queue.arm()
 
     def close(self) -> None:
         """Give everything back."""
