@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from ompy.data.request import Waitable
 from ompy.engine.real import RealEngine
 from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import (
@@ -35,6 +36,7 @@ COUNT: Final = 10_000  # of each kind
 WINDOW: Final = 8  # operations under way at once; arbitrary: fewer than a window of fragments
 SIZE: Final = 64  # bytes of an operation; arbitrary
 LARGE_EACH: Final = 50  # fragments; one of them is as large as may be; arbitrary
+SETTLED: Final = 10_000_000  # ns of virtual time; arbitrary: what is under way is there by then
 OBJECTS_MAX: Final = 1500  # blocks of Python's; arbitrary: far less than one for each operation
 
 
@@ -199,6 +201,8 @@ def left_of(process: RankProcess, count: int) -> dict[str, int]:
             end.engine.hub()
             assert end.engine._hub_watches(0)
             end.engine.hub().sleep(0.001)
+        else:
+            end.engine.wait(Waitable(), SETTLED)  # a message of the peer's module may be on its way
         return held(end)
 
     before = all_kinds(2 * LARGE_EACH)
