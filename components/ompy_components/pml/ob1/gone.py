@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # looks without anything new until what is owed is given up. Arbitrary: a rank that has computed all
 # the time polls between two of them, and takes in what has come meanwhile
 LOOKS: Final = 4
+FINALIZING: Final = 4  # patiences with a rank that is still finalizing; arbitrary
 
 
 class _Watch:
@@ -412,6 +413,16 @@ class Gone(Poller):
                 mark += queue.expected if queue is not None else 0
         return mark
 
+    def _patience_with(self, key: int | tuple[int]) -> int:
+        """How many times the patience, at its end, it takes until what is waited for is in vain.
+
+        A rank that has not said LEAVE and is still finalizing is delivering what it has sent, which
+        over a wire that loses half of it takes longer than the silence between two pieces.
+        """
+        if isinstance(key, tuple) or key in self._records or self._context.procs[key].departed:
+            return 1
+        return FINALIZING
+
     def _tick(self) -> None:
         """A quarter of the patience is over."""
         self._timer = None
@@ -419,7 +430,7 @@ class Gone(Poller):
             mark = self._mark(key)
             watch.quiet = watch.quiet + 1 if mark == watch.mark else 0
             watch.mark = mark
-            if watch.quiet >= LOOKS:
+            if watch.quiet >= LOOKS * self._patience_with(key):
                 del self._watches[key]
                 self._probed.discard(key)
                 if isinstance(key, tuple):
