@@ -91,12 +91,27 @@ class ForkedRank:
         sys.path[:] = [*([] if sys.flags.safe_path else [first]), *program.import_path]
         sys.argv = [program.kind or program.what, *program.arguments]
         sys.orig_argv = list(program.argv)
-        base = getattr(sys, "_base_executable", "")
-        if os.path.basename(base) == os.path.basename(sys.executable):
-            named = os.path.join(os.path.dirname(base), os.path.basename(program.executable))
-            sys._base_executable = named  # type: ignore[attr-defined] # noqa: SLF001 - as its start sets it
+        base = base_executable(program.executable)
+        sys._base_executable = base  # type: ignore[attr-defined] # noqa: SLF001 - as its start sets it
         sys.executable = program.executable
         show_as(program.argv)
+
+
+def base_executable(executable: str) -> str:
+    """What `sys._base_executable` would be, had this interpreter been started by another name.
+
+    A link is followed to its end, whatever its name. Where nothing is a link, as in an environment
+    made with `--copies`, it is the file of the same name in the folder of the interpreter that the
+    environment was made from.
+
+    Args:
+        executable: another name of `sys.executable`, in its folder.
+    """
+    base: str = getattr(sys, "_base_executable", "")
+    is_followed = os.path.islink(sys.executable) and os.path.realpath(sys.executable) == base
+    if is_followed or os.path.basename(base) != os.path.basename(sys.executable):
+        return base
+    return os.path.join(os.path.dirname(base), os.path.basename(executable))
 
 
 def keep_modules() -> None:

@@ -6,7 +6,9 @@ Each program is run both ways, and everything it sees, and how it ends, has to b
 import json
 import os
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -89,6 +91,23 @@ def test_code_and_modules_see_the_same(launch, tmp_path, kind):
     name, _, kind = kind.rpartition(" ")
     what = "beside" if kind == "-m" else TELL
     compared(launch, name or sys.executable, kind, what, "-q", env={"LONELY": "x", "PWD": "/odd"})
+
+
+def test_a_name_of_the_interpreter_tells_what_is_below_it():
+    """The fork of `python3.11` that stands for `python` says what `python` says of its base."""
+    names = ("python", "python3", "python{}.{}".format(*sys.version_info))
+    here = Path(sys.executable).parent
+    names = [str(here / name) for name in names if (here / name).exists()]
+    asked = "import sys; from ompy.runtime.forked import base_executable as base;"
+    asked += "print([base(name) for name in sys.argv[1:]])"
+    told = [said(name, "-c", "import sys; print(sys._base_executable)") for name in names]
+    for name in names:
+        assert said(name, "-c", asked, *names) == repr(told)
+
+
+def said(*words):
+    """What a command prints, without its end of line."""
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.rstrip("\n")
 
 
 def test_options_of_the_launcher_mean_the_same(launch, tmp_path):
