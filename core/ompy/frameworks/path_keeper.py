@@ -55,6 +55,14 @@ class PathUser:
         """Name and address of this rank's interface, address of the peer's; empty: none."""
         raise NotImplementedError
 
+    def spare(self) -> bool:
+        """While it works: there is another one to go on over, so it is better to know soon."""
+        return False
+
+    def patience(self) -> int:
+        """For how many ns the agents are to ask in vain at least; 0: as the parameters say."""
+        return 0
+
     def waits(self) -> bool:
         """An answer of the peer is due."""
         return self.open_ended()
@@ -213,6 +221,23 @@ class KeptPath:
 
     # -- the machine
 
+    def doubt(self) -> None:
+        """Nothing has got through for long. For a BTL whose packets have timers of their own."""
+        if self.life.life is Life.WORKING:
+            self._tell(Kind.SILENT)
+
+    def trust(self) -> None:
+        """Something has got through."""
+        if self.life.life is Life.DOUBTED:
+            self._tell(Kind.HEARD)
+
+    @property
+    def verdict(self) -> PathVerdict:
+        """What is known of the way to the peer by now."""
+        if self.endpoint.proc.departed:
+            return PathVerdict.DEAD
+        return self._watch.verdict if self._watch is not None else PathVerdict.UNKNOWN
+
     def look(self, now: int, silence: int) -> bool:
         """Whether an answer is due; doubts the path when it has been for `silence` ns.
 
@@ -224,28 +249,25 @@ class KeptPath:
             self.broke(departed, told=True)
         if not self.up or not self.user.waits():
             self._since = 0
-            self._trust()
+            self.trust()
             return False
         progress = self.user.progress()
         if not self._since or progress != self._progress:
             self._since, self._progress = now, progress
-            self._trust()
-        elif now - self._since >= silence and self.life.life is Life.WORKING:
-            self._tell(Kind.SILENT)
+            self.trust()
+        elif now - self._since >= silence:
+            self.doubt()
         return True
-
-    def _trust(self) -> None:
-        if self.life.life is Life.DOUBTED:
-            self._tell(Kind.HEARD)
 
     def end(self) -> None:
         """The module ends: nothing is taken back any more."""
         self._tell(Kind.ENDING)
 
     def close(self) -> None:
-        """Nothing happens by itself any more."""
+        """Nothing happens by itself any more, and nothing is sent."""
         self._no_timer()
         self._look_away()
+        self.up = False
 
     def new_phase(self) -> str:
         """What taking a path back has come to, for people; empty: as it was."""
@@ -425,9 +447,11 @@ class PathKeeper:
         self, path: KeptPath, name: str, source: str, target: str, changed: Callable[[], object]
     ) -> PathWatch:
         """Have the agents of both hosts ask each other over a path."""
-        proc = path.endpoint.proc
-        spare = path.life.told_broken or has_spare(path.endpoint.proc)
-        return self._context.paths.watch(proc, source, target, name, changed, failover=spare)
+        proc, user = path.endpoint.proc, path.user
+        spare = path.life.told_broken or has_spare(proc) or user.spare()
+        return self._context.paths.watch(
+            proc, source, target, name, changed, failover=spare, least=user.patience()
+        )
 
     def failed(self, path: KeptPath, act: Act) -> None:
         """A path has been given up: tell the peer over its other rails, then the PML.

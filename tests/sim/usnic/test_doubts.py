@@ -92,7 +92,7 @@ def test_the_longest_outage_and_the_shortest_that_is_too_long(
     at, reason = error
     assert 0 <= at - (FIRST_DOUBT + timeout) < SILENT
     assert (
-        f"nothing gets through over rail0 from rail0/0 to rail0/1: the agents of both hosts {REACH}"
+        f"nothing gets through over usnic rail0 rail0/0 - rail0/1: the agents of both hosts {REACH}"
         in reason
     )
 
@@ -246,7 +246,7 @@ def test_a_doubt_ends_when_the_peer_answers() -> None:
             driver.idle(SECOND)
             if driver.rank == 0:
                 assert statistics(driver).num_path_doubts == turn + 1
-                assert not module.doubts.open
+                assert not module.paths.doubted
             driver.world.meet(driver)
         assert not driver.errors
 

@@ -9,10 +9,10 @@ from itertools import combinations
 import pytest
 from ompy.conformance.driver import SECOND, Driver
 from ompy.frameworks.btl import ERROR_NONFATAL
+from ompy.frameworks.path_life import TRYING, Life
 from ompy.net.fault_rules import FaultRule
 from ompy.net.faults import Fault, Reorder
 from ompy.net.scripted import ScriptedFaults
-from ompy_components.btl.usnic.epoch import Stage
 from ompy_components.btl.usnic.headers import OPEN
 
 from tests.support.effort import THOROUGH, effort
@@ -114,7 +114,7 @@ def test_cut_at_a_packet(at: int, kind: str) -> None:
         assert errors.mended[0][0] == 0
         assert errors.mended[0][1] - again < SECOND
         use_again(driver, errors)
-        assert path(driver).epoch.number == 1
+        assert path(driver).path.life.number == 2
 
     made = world(switch=switch, seed=at)
     made.run(program)
@@ -152,7 +152,7 @@ def heal_with_losses(lost: Sequence[int], victim: int | None, *, spare: bool) ->
         driver.wait(lambda: not driver.open_fragments, "completion")
         driver.world.meet(driver)
         if victim in (None, driver.rank):
-            usnic(driver).fail(path(driver), "it is pulled")
+            path(driver).path.broke("it is pulled")
         driver.wait(lambda: bool(errors.mended), "the path to be healed", 10 * SECOND)
         driver.world.meet(driver)
         driver.idle(SECOND)
@@ -195,7 +195,7 @@ def test_packets_of_the_epoch_before_are_not_taken() -> None:
             driver.post(peer, driver.data(size))
         exchange_begun.begin("put", driver.world.shared[peer])
         driver.idle(MS)
-        usnic(driver).fail(path(driver), "it is pulled")
+        path(driver).path.broke("it is pulled")
         driver.wait(lambda: not driver.open_fragments, "completions")
         driver.wait(lambda: bool(errors.mended), "the path to be healed", 10 * SECOND)
         driver.world.meet(driver)
@@ -222,7 +222,7 @@ def test_what_comes_over_a_path_that_was_given_up_is_not_acknowledged(spare: boo
         driver.rails(driver.peers[0])
         driver.world.meet(driver)
         if driver.rank == 0:
-            usnic(driver).fail(path(driver), "it is pulled")
+            path(driver).path.broke("it is pulled")
         for size in SIZES:  # the other rank has not noticed
             driver.post(driver.peers[0], driver.data(size))
         driver.wait(lambda: not driver.open_fragments, "completions", 10 * SECOND)
@@ -262,7 +262,7 @@ def test_a_flapping_rail(seed: int) -> None:
         switch.broken = False
         driver.wait(lambda: not (driver.open_fragments or mine.open), "completions", 20 * SECOND)
         driver.world.meet(driver)
-        driver.wait(lambda: not path(driver).gone, "the path to be healed", 60 * SECOND)
+        driver.wait(lambda: path(driver).path.up, "the path to be healed", 60 * SECOND)
         driver.idle(SECOND)
         driver.world.meet(driver)
         delivered(driver)
@@ -283,10 +283,10 @@ def test_a_path_that_takes_small_packets_only_is_not_taken_back() -> None:
         errors = Errors(driver)
         driver.rails(driver.peers[0])
         driver.world.meet(driver)
-        usnic(driver).fail(path(driver), "it is pulled")
+        path(driver).path.broke("it is pulled")
         driver.idle(2 * SECOND)
         assert not errors.mended
-        assert path(driver).epoch.unsettled, "it is tried on"
+        assert path(driver).path.life.life in TRYING, "it is tried on"
         driver.wait(lambda: bool(errors.mended), "the path to be healed", 3 * SECOND)
         use_again(driver, errors)
 
@@ -302,7 +302,7 @@ def test_a_peer_that_computes_is_waited_for(busy: int) -> None:
         errors = Errors(driver)
         driver.rails(driver.peers[0])
         driver.world.meet(driver)
-        usnic(driver).fail(path(driver), "it is pulled")
+        path(driver).path.broke("it is pulled")
         if driver.rank == busy:
             driver.compute(5 * SECOND)
         begun = driver.engine.now()
@@ -329,7 +329,7 @@ def test_a_device_that_is_gone_is_not_mended() -> None:
         driver.idle(3 * SECOND)
         driver.world.meet(driver)
         assert not errors.mended
-        assert path(driver).epoch.stage is Stage.DOWN
+        assert path(driver).path.life.life is Life.OVER or driver.rank != 1
 
     world(plan=plan_of((gone,), made)).run(program)
     assert sum(sum(one.delivered) for one in made)
@@ -341,9 +341,9 @@ def test_nothing_is_begun_anew_without_a_pml_that_fails_over() -> None:
     def program(driver: Driver) -> None:
         driver.rails(driver.peers[0])
         driver.world.meet(driver)
-        usnic(driver).fail(path(driver), "it is pulled")
+        path(driver).path.broke("it is pulled")
         driver.idle(3 * SECOND)
-        assert path(driver).gone
+        assert not path(driver).path.up
         assert not usnic(driver).statistics.num_probe_sends
         driver.world.meet(driver)
 

@@ -317,7 +317,7 @@ def test_segments_that_wait_when_the_path_fails_are_free() -> None:
             module, endpoint = path(driver)
             fragments = [driver.post(1, driver.data(SMALL)) for _ in range(3)]
             packets = [one.packet for one in endpoint.queue]
-            module.fail(endpoint, "it is a test")
+            endpoint.path.broke("it is a test")
             assert [packet.state for packet in packets if packet] == 3 * [SegmentState.FREE]
             assert module.sending.pool.out == 0
             assert [one.completions[0][1] for one in fragments if one] == 3 * [UNREACHABLE]

@@ -110,15 +110,15 @@ class Connectivity:
             if probe.due > now:
                 self._module.timer_at(probe.due)
                 continue
-            sizes = [] if _is_over(endpoint) else probe.next(now, self._limits)
+            sizes = probe.next(now, self._limits) if endpoint.usable else []
             if sizes:
                 for which in sizes:
                     self._send(endpoint, PING, which, self._padding(which))
                 self._module.timer_at(probe.due)
                 continue
             del self._probes[endpoint]
-            if probe.black_hole(self._limits) and not _is_over(endpoint):
-                self._module.fail(endpoint, self._diagnosis(endpoint))
+            if probe.black_hole(self._limits) and endpoint.usable:
+                endpoint.path.broke(self._diagnosis(endpoint))
 
     def receive(self, endpoint: UsnicEndpoint, header: Header) -> None:
         """A ping, which is answered, or an answer."""
@@ -136,7 +136,7 @@ class Connectivity:
 
     def _send(self, endpoint: UsnicEndpoint, kind: int, which: int, padding: int) -> None:
         """Best effort: without a credit, or to a peer that is gone, nothing is sent."""
-        if not _is_over(endpoint):
+        if endpoint.usable:
             self._module.sending.send_probe(endpoint, kind, which, padding)
 
     def _diagnosis(self, endpoint: UsnicEndpoint) -> str:
@@ -150,7 +150,3 @@ class Connectivity:
             f"{(self._limits.retries + 1) * self._limits.timeout // MS} ms; "
             f"btl_usnic_connectivity_check 0 does without)"
         )
-
-
-def _is_over(endpoint: UsnicEndpoint) -> bool:
-    return bool(endpoint.gone or endpoint.left or endpoint.proc.departed)

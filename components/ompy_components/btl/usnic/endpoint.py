@@ -6,10 +6,10 @@ from collections import deque
 
 from ompy.frameworks.btl import BtlModule, Endpoint
 from ompy.frameworks.nic.base import Identity
+from ompy.frameworks.path_keeper import KeptPath
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Address
 
-from ompy_components.btl.usnic.epoch import Epoch
 from ompy_components.btl.usnic.headers import FRAGMENT_MAX
 from ompy_components.btl.usnic.packets import Fragment
 from ompy_components.btl.usnic.put import Landing
@@ -24,8 +24,8 @@ class UsnicEndpoint(Endpoint):
         addresses: of the peer's priority and data channel.
         nic_identity: of the module's device.
         recipient: names the peer's module in MACs.
-        first: number of the peer's first packet in any epoch.
-        epoch: which packets are taken, and how both ends come to the next one.
+        first: number of the peer's first packet in any generation.
+        path: whether it can be used, and in which generation it is.
         reliability: numbers, windows and timers.
         queue: fragments that are to be sent, those begun first.
         credits: packets that may be on send queues; fewer than none after resends.
@@ -33,8 +33,6 @@ class UsnicEndpoint(Endpoint):
         reassembly: large fragments on their way in.
         asked: puts that wait for the peer's answer, by id.
         landings: the peer's puts that are on their way in, by id.
-        left: the peer has said that it needs nothing more.
-        gone: why nothing can be sent now; empty while it can.
     """
 
     __slots__ = (
@@ -42,12 +40,10 @@ class UsnicEndpoint(Endpoint):
         "addresses",
         "asked",
         "credits",
-        "epoch",
         "first",
-        "gone",
         "landings",
-        "left",
         "nic_identity",
+        "path",
         "queue",
         "ready",
         "reassembly",
@@ -70,16 +66,14 @@ class UsnicEndpoint(Endpoint):
         self.nic_identity = identity
         self.recipient = recipient
         self.first = first
-        self.epoch = Epoch()
-        self.reliability: Reliability  # the module gives it one: it asks the endpoint back
+        self.path: KeptPath  # of the module, which makes both
+        self.reliability: Reliability  # this, too: it asks the endpoint back
         self.queue: deque[Fragment] = deque()
         self.credits = send_credits
         self.ready = False
         self.reassembly = Reassembly()
         self.asked: dict[int, Fragment] = {}
         self.landings: dict[int, Landing] = {}
-        self.left = False
-        self.gone = ""
         self._last_number = 0
 
     def describe(self) -> str:
@@ -103,7 +97,12 @@ class UsnicEndpoint(Endpoint):
     @property
     def idle(self) -> bool:
         """Everything accepted for the peer has been acknowledged, or never will be."""
-        return self.drained or self.left or bool(self.gone or self.proc.departed)
+        return self.drained or not self.usable
+
+    @property
+    def usable(self) -> bool:
+        """Something may be sent."""
+        return self.path.up and not self.proc.departed
 
     @property
     def drained(self) -> bool:
@@ -111,7 +110,7 @@ class UsnicEndpoint(Endpoint):
         return not (self.queue or self.reliability.outstanding or self.asked)
 
     def renew(self, reliability: Reliability) -> None:
-        """Begin a new epoch: nothing of what had come in part will be whole."""
+        """Begin a generation: nothing of what had come in part will be whole."""
         self.reliability = reliability
         self.reassembly = Reassembly()
         self.landings.clear()

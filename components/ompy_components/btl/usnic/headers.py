@@ -2,7 +2,7 @@
 
     seal     24 bytes: MAC and a number that never wraps, see `seal.py`
     sender    4  rank of who sent it
-    epoch     4  of the path: packets of another one are not taken (`epoch.py`)
+    epoch     4  generation of the path: packets of another one are not taken (`path.py`)
     pkt_seq   2  number of the packet; of an ACK nothing, of a PING or PONG which size is asked for,
                  of an OPEN the sender's stage
     ack_seq   2  acknowledges this number and all before it, if ack_present
@@ -84,7 +84,7 @@ class Header(NamedTuple):
         fragment: id of the fragment a CHUNK is a piece of, or 0.
         total: bytes of that fragment.
         offset: of the piece in it; of a PUT's, in the registered memory.
-        epoch: of the path.
+        epoch: generation of the path.
     """
 
     sender: int

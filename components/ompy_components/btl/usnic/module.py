@@ -10,8 +10,6 @@ from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
     BAD_PARAM,
     BTL_OWNERSHIP,
-    ERROR_FATAL,
-    ERROR_NONFATAL,
     FAILOVER_SUPPORT,
     NO_ORDER,
     NOT_AVAILABLE,
@@ -30,7 +28,9 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.datagram import DatagramNic
+from ompy.frameworks.path_life import IN_USE, TRYING
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.registration import HANDLE_SIZE, identity_of
 from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
@@ -39,15 +39,15 @@ from ompy_components.btl.usnic import configuration, interfaces, modex, prepare
 from ompy_components.btl.usnic.channel import DATA
 from ompy_components.btl.usnic.component import EAGER_ALONE
 from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
-from ompy_components.btl.usnic.doubts import Doubts
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
-from ompy_components.btl.usnic.headers import BYE, Header
+from ompy_components.btl.usnic.headers import BYE
 from ompy_components.btl.usnic.limits import US
 from ompy_components.btl.usnic.packets import (
     FRAG_PAYLOAD,
     Fragment,
     PacketPool,
 )
+from ompy_components.btl.usnic.path import UsnicPaths
 from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
 from ompy_components.btl.usnic.reliability import Reliability
@@ -58,7 +58,6 @@ from ompy_components.btl.usnic.statistics import Statistics
 
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.connectivity_map import ConnectivityMap
-    from ompy_components.btl.usnic.mending import Mending
 
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
 # what a module can do, of which the parameter takes some
@@ -78,9 +77,8 @@ class UsnicModule(BtlModule):
         endpoints: by rank.
         max_packet: bytes of the largest packet, seal and header included.
         connectivity: pings peers, and answers them.
-        doubts: paths on which packets wait in vain.
+        paths: their lives.
         map: of all modules of the rank, which is to be written; None for none.
-        mending: takes broken paths back; None where no PML has asked for failover.
     """
 
     def __init__(
@@ -125,7 +123,7 @@ class UsnicModule(BtlModule):
         self.registration_handle_size = HANDLE_SIZE
         self.max_packet = data.max_message
         self.connectivity = Connectivity(self, probe_limits(values))
-        self.doubts = Doubts(self)
+        self.paths = UsnicPaths(self)
         self.map: ConnectivityMap | None = None
         self.receiving = ReceiveEngine(
             self, self._channels, self._seal, self.statistics, values.max_short_packets
@@ -133,17 +131,14 @@ class UsnicModule(BtlModule):
         self._report: Report | None = None
         if values.stats:
             self._report = Report(self, values.stats, relative=values.stats_relative)
-        self.mending: Mending | None = None
         self._set_limits(values, count)
 
     def begin_failover(self) -> bool:
         """Complete fragments when the peer has them; another path may do where one breaks."""
         self.flags |= FAILOVER_SUPPORT
         self.sending.wait_for_acks()
-        if self.mending is None:
-            from ompy_components.btl.usnic.mending import Mending
-
-            self.mending = Mending(self)
+        self.paths.keeper.begun = True
+        listen_for_notices(self.context)
         return True
 
     def _set_limits(self, values: Values, count: int) -> None:
@@ -199,6 +194,7 @@ class UsnicModule(BtlModule):
             record.isn,
             self._send_depth,
         )
+        self.paths.keep(endpoint)
         self.renew(endpoint)
         self.endpoints[proc.rank] = endpoint
         self.connectivity.begin(endpoint)
@@ -217,7 +213,7 @@ class UsnicModule(BtlModule):
             )
 
     def renew(self, endpoint: UsnicEndpoint) -> None:
-        """Begin an epoch of a path, of which nothing is under way."""
+        """Begin a generation of a path, of which nothing is under way."""
         endpoint.renew(
             Reliability(
                 self._limits,
@@ -225,7 +221,7 @@ class UsnicModule(BtlModule):
                 self.sending.resends,
                 first=self.isn,
                 expected=endpoint.first,
-                verdict=lambda: self.doubts.verdict(endpoint),
+                verdict=lambda: endpoint.path.verdict,
             )
         )
 
@@ -235,7 +231,7 @@ class UsnicModule(BtlModule):
         """Fragments may wait up to `free_list_max`, and refused ones may be made at any time."""
         assert isinstance(endpoint, UsnicEndpoint)
         waiting = len(endpoint.queue) + endpoint.reliability.outstanding
-        return self._fragments_max < 0 or waiting < self._fragments_max or bool(endpoint.gone)
+        return self._fragments_max < 0 or waiting < self._fragments_max or not endpoint.path.up
 
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """A small fragment in its packet, or a large one with memory of its own."""
@@ -287,7 +283,7 @@ class UsnicModule(BtlModule):
         """Send at once if that can be done, else when its turn comes."""
         assert isinstance(endpoint, UsnicEndpoint)
         assert isinstance(descriptor, Fragment)
-        if endpoint.gone or endpoint.left or endpoint.proc.departed:
+        if not endpoint.usable:
             return UNREACHABLE
         descriptor.tag = tag
         descriptor.accepted = True
@@ -332,7 +328,7 @@ class UsnicModule(BtlModule):
         identity = identity_of(remote_handle, endpoint.proc.rank)
         if not identity or remote_address < 0:
             return BAD_PARAM
-        if endpoint.gone or endpoint.left or endpoint.proc.departed:
+        if not endpoint.usable:
             return UNREACHABLE
         if not self.has_room(endpoint):
             return OUT_OF_RESOURCE
@@ -372,8 +368,8 @@ class UsnicModule(BtlModule):
             events = self.receiving.progress(now)
             if events < 0:
                 return 1  # one packet, received fast
-            if events and self.doubts.open:
-                self.doubts.settle(now)
+            if events and self.paths.doubted:
+                self.paths.settle(now)
             if self._due is not None and now >= self._due:
                 self._expire(now)
             sent = self.sending.progress(now)
@@ -395,7 +391,7 @@ class UsnicModule(BtlModule):
         if self._finalized:
             return True
         if self.nic.gone:
-            return all(endpoint.gone for endpoint in self.endpoints.values())
+            return not any(endpoint.path.up for endpoint in self.endpoints.values())
         if self.nic.eventful or self.sending.pressing or self.receiving.ready():
             return False
         if self._due is not None and (
@@ -417,19 +413,20 @@ class UsnicModule(BtlModule):
         self.connectivity.expire(now)
         if self._report is not None:
             self._report.expire(now)
-        if self.mending is not None:
-            self.mending.expire(now)
+        self.paths.send_words()
         for endpoint in list(self.sending.active):
             reliability = endpoint.reliability
             if reliability.idle and not endpoint.proc.departed:
-                self.doubts.forget(endpoint)
+                self.paths.trust(endpoint)
                 del self.sending.active[endpoint]
                 continue
             reliability.expire(now)
             if endpoint.proc.departed:
-                self.fail(endpoint, endpoint.proc.departed)
-            elif reason := reliability.failure or self.doubts.look(endpoint, now):
-                self.fail(endpoint, reason)
+                endpoint.path.broke(endpoint.proc.departed, told=True)
+            elif reliability.failure:
+                endpoint.path.broke(reliability.failure)
+            else:
+                self.paths.look(endpoint, now)
             due = reliability.deadline()
             if due is not None:
                 # an ACK that is due goes out in this round, unless there is no credit for it
@@ -443,48 +440,20 @@ class UsnicModule(BtlModule):
                 self._fail_all(event.reason)
 
     def _fail_all(self, reason: str) -> int:
-        """Of the device; returns how many paths that are."""
-        usable = [endpoint for endpoint in self.endpoints.values() if not endpoint.gone]
-        for endpoint in usable:
-            self.fail(endpoint, reason)
-        return len(usable)
-
-    def fail(self, endpoint: UsnicEndpoint, reason: str) -> None:
-        """The path to a peer is gone: say so, then complete what is under way.
-
-        That a process has ended, or has left, the PML knows. It is told all the same when
-        fragments have to be completed badly: those never come unannounced.
-        """
-        if endpoint.gone:
-            return
-        endpoint.gone = reason
-        endpoint.epoch.broke()
-        self.note("PATH_FAILED", peer=endpoint.proc.rank, reason=reason)
-        self.doubts.forget(endpoint)
-        expected = bool(endpoint.left or endpoint.proc.departed)
-        mending = self.mending is not None and not expected
-        if self.mending is not None and mending:
-            self.mending.broke(endpoint)
-        open_fragments = self.sending.abandon(endpoint)
-        if self.error_callback is not None and (open_fragments or not expected):
-            flags = ERROR_NONFATAL if mending else ERROR_FATAL
-            self.error_callback.failed(self, flags, endpoint.proc, reason)
-        if not endpoint.left:
-            self.sending.forget_ack(endpoint)
-        for fragment in open_fragments:
-            self.sending.complete(endpoint, fragment, UNREACHABLE)
-
-    def heard_open(self, endpoint: UsnicEndpoint, header: Header) -> None:
-        """The peer wants to take a path back; it does if its PML, and so ours, fails over."""
-        if self.mending is not None:
-            self.mending.heard(endpoint, header)
+        """Of the device; returns how many paths could be used till now."""
+        usable = 0
+        for endpoint in self.endpoints.values():
+            path = endpoint.path
+            usable += path.up
+            if self.nic.gone:
+                path.end()
+            if path.life.life in (*IN_USE, *TRYING):
+                path.broke(reason)
+        return usable
 
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
-        """The peer says over another rail that an epoch of a path of ours is over."""
-        endpoint = self.endpoints.get(proc.rank)
-        if endpoint is None or endpoint.epoch.number != number or self.path(endpoint) != path:
-            return
-        self.fail(endpoint, "the other end has given the path up")
+        """The peer says over another rail that a generation of a path of ours has failed."""
+        self.paths.keeper.gave_up(proc, path, number)
 
     # -- end
 
@@ -493,13 +462,12 @@ class UsnicModule(BtlModule):
         if self._finalized:
             return
         self._write_map()
-        if self.mending is not None:
-            self.mending.close()
+        self.paths.keeper.ending()
         engine = self.context.engine
         every = self.endpoints.values()
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every))
         for endpoint in every:
-            if not (endpoint.gone or endpoint.left or endpoint.proc.departed):
+            if endpoint.usable:
                 self._say_goodbye(endpoint)
         linger = LINGER_LOSSY if self.statistics.lossy else LINGER
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), linger)
@@ -507,9 +475,8 @@ class UsnicModule(BtlModule):
             if not self.nic.gone:
                 self.sending.send_ack(endpoint, engine.now())
         self._finalized = True
-        self.doubts.close()
+        self.paths.close()
         for endpoint in every:
-            endpoint.gone = endpoint.gone or "this rank has ended"
             self.sending.abandon(endpoint)  # farewells nobody answered
         self._cancel_timer()
         if self._report is not None:
@@ -536,8 +503,8 @@ class UsnicModule(BtlModule):
             trace.record("btl.usnic", name, module=self.index, **fields)
 
     def _is_idle(self, endpoint: UsnicEndpoint) -> bool:
-        if endpoint.proc.departed and not endpoint.gone:
-            self.fail(endpoint, endpoint.proc.departed)
+        if endpoint.proc.departed:
+            endpoint.path.broke(endpoint.proc.departed, told=True)
         return endpoint.idle
 
     def _say_goodbye(self, endpoint: UsnicEndpoint) -> None:

@@ -79,7 +79,7 @@ class Puts:
             self._answer(endpoint, _ANSWER.pack(header.fragment, landing.status))
 
     def _answer(self, endpoint: UsnicEndpoint, said: bytes) -> None:
-        if endpoint.gone:
+        if not endpoint.path.up:
             return
         answer = self._module.small_fragment(len(said), BTL_OWNERSHIP)
         answer.segment[:] = said

@@ -188,18 +188,14 @@ class ReceiveEngine:
     def _admits(self, endpoint: UsnicEndpoint, header: Header) -> bool:
         """Whether a packet is of the path as it is now.
 
-        What comes over one that was given up is not taken: its sender must not hear that it has
-        arrived, when nobody was told of it. That somebody leaves may be heard all the same.
+        That somebody leaves may be heard of one that was given up, too.
         """
         if header.kind in (PING, PONG, OPEN):
             return True
-        if header.epoch != endpoint.epoch.number:
+        if header.epoch != endpoint.path.life.number:
             self._statistics.num_old_epoch_recvs += 1
             return False
-        mending = self._module.mending
-        if not endpoint.gone or endpoint.left or mending is None:
-            return True
-        if mending.sends(endpoint) or (header.kind == FRAG and header.tag == BYE):
+        if self._module.paths.admits(endpoint) or (header.kind == FRAG and header.tag == BYE):
             return True
         self._statistics.num_given_up_recvs += 1
         return False
@@ -216,7 +212,7 @@ class ReceiveEngine:
             self._statistics.num_ack_recvs += 1
             self._take_ack(endpoint, header, now, bytes(data))
         elif header.kind == OPEN:
-            self._module.heard_open(endpoint, header)
+            self._module.paths.heard(endpoint, header)
         else:
             self._statistics.num_probe_recvs += 1
             self._module.connectivity.receive(endpoint, header)
@@ -272,9 +268,9 @@ class ReceiveEngine:
 
     def _deliver(self, endpoint: UsnicEndpoint, tag: int, data: memoryview) -> None:
         if tag == BYE:
-            endpoint.left = True
-            self._module.fail(endpoint, "it has left")
+            endpoint.path.left()
+            endpoint.path.broke("it has left", told=True)
         elif tag == DONE:
             self._module.puts.answered(endpoint, data)
-        elif not endpoint.gone:
+        elif endpoint.path.up:
             self._module.dispatch(endpoint, tag, data)

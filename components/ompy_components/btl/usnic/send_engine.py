@@ -286,7 +286,7 @@ class SendEngine:
             fragment.number,
             fragment.size,
             fragment.place + packet.offset,
-            endpoint.epoch.number,
+            endpoint.path.life.number,
         )
         pack_into(header, packet.buffer[SEAL_SIZE:])
         whole = packet.bytes
@@ -316,7 +316,7 @@ class SendEngine:
         if reliability.ack_needed:  # to be told again
             self.owe(endpoint)
             self.due = min(self.due, reliability.ack_at)
-        number = endpoint.epoch.number
+        number = endpoint.path.life.number
         header = Header(self._rank, ACK, 0, acknowledged, len(behind), epoch=number)
         packet = self._ack[: SEAL_SIZE + HEADER_SIZE + len(behind)]
         pack_into(header, packet[SEAL_SIZE:])
@@ -337,7 +337,7 @@ class SendEngine:
         packet = self.pool.take()
         packet.endpoint, packet.length = endpoint, length
         packet.retired, packet.posted = True, 1
-        header = Header(self._rank, kind, which, None, length, epoch=endpoint.epoch.number)
+        header = Header(self._rank, kind, which, None, length, epoch=endpoint.path.life.number)
         pack_into(header, packet.buffer[SEAL_SIZE:])
         self._seal.close(packet.bytes, endpoint.recipient)
         endpoint.credits -= 1
