@@ -106,7 +106,7 @@ class PathUser:
         return False
 
     def tell(self, number: int) -> bool:
-        """Tell the peer that a generation has failed, by means of one's own.
+        """Tell the peer that a generation has failed, by means of one's own; failing over or not.
 
         Returns:
             Whether that was done. Otherwise notices go over the other rails.
@@ -394,6 +394,7 @@ class PathKeeper:
         engine: of the rank.
         begun: a PML has asked for failover: broken paths are not the end, and are taken back.
         quiet: the PML knows already: all paths of a device break.
+        watching: it is looked whether anything is heard from peers that owe an answer.
         paths: those that are kept, by the peer's rank.
     """
 
@@ -420,7 +421,7 @@ class PathKeeper:
         self._timer: Timer | None = None
         self._closed = False
         self.engine = module.context.engine
-        self.begun = self.quiet = False
+        self.begun = self.quiet = self.watching = False
         self.paths: dict[int, KeptPath] = {}
 
     def keep(self, endpoint: Endpoint, user: PathUser, number: int = 0) -> KeptPath:
@@ -464,8 +465,10 @@ class PathKeeper:
         told = path.user.open_ended() or not expected
         if told:
             self._note("PATH_FAILED", path, reason=act.reason)
-        if act.tell_peer and not expected and self.begun and not path.user.tell(path.life.number):
-            tell_of_failure(module, endpoint, path.life.number)
+        if act.tell_peer and not expected:
+            said = path.user.tell(path.life.number)
+            if self.begun and not said:
+                tell_of_failure(module, endpoint, path.life.number)
         if told and module.error_callback is not None and not self.quiet:
             flags = ERROR_NONFATAL if self.begun and not expected else ERROR_FATAL
             module.error_callback.failed(module, flags, endpoint.proc, act.reason)
@@ -503,9 +506,11 @@ class PathKeeper:
         """Something waits for an answer: look now and then whether one comes."""
         if self._timer is None and self._silence and not self._closed:
             self._timer = self.engine.call_later(self._silence // LOOKS, self._look)
+            self.watching = True
 
     def _look(self) -> None:
         self._timer = None
+        self.watching = False
         now = self.now()
         waiting = [path.look(now, self._silence) for path in list(self.paths.values())]
         if any(waiting):

@@ -47,17 +47,14 @@ def as_then(endpoint: OfiEndpoint, header: Header) -> None:
     """Have everything that wraps where it was before this message came."""
     window = endpoint.window
     endpoint.farewell = 0
-    endpoint.generation = header.generation
+    endpoint.generation = endpoint.path.life.number = header.generation
     if header.kind in (Kind.FRAGMENT, Kind.BYE):
         window.taken = window.told = header.number - 1
     elif header.kind == Kind.ACK:
         window.acknowledged = header.acknowledged - 1
         window.sent = header.acknowledged
-    elif header.kind in (Kind.HELLO, Kind.WELCOME):
-        endpoint.generation -= 1
-    if header.kind == Kind.WELCOME:
-        endpoint.broken = "the test says so"
-        endpoint.proposed = header.generation
+    elif header.kind == Kind.HELLO:
+        endpoint.generation = endpoint.path.life.number = header.generation - 1
 
 
 def state(driver: Driver, endpoint: OfiEndpoint) -> dict[str, object]:
@@ -65,7 +62,7 @@ def state(driver: Driver, endpoint: OfiEndpoint) -> dict[str, object]:
     window, module = endpoint.window, ofi(driver)
     return {
         "heard": endpoint.heard,
-        "path": (endpoint.generation, endpoint.broken, endpoint.proposed, endpoint.farewell),
+        "path": (endpoint.generation, endpoint.broken, endpoint.path.life.life, endpoint.farewell),
         "window": (window.sent, window.acknowledged, window.taken, window.told),
         "told": (len(driver.inbox), len(driver.errors), len(driver.healed)),
         "paths": dict(module.failover.counted),
@@ -93,7 +90,7 @@ def every_kind(driver: Driver, endpoint: OfiEndpoint) -> None:
     """Have every kind of message sent by one of the ends."""
     fragments(driver, 5)
     if driver.rank == 0:
-        ofi(driver).failover.fail(endpoint, "the test says so")
+        endpoint.path.broke("the test says so")
     driver.wait(lambda: len(driver.healed) == 1, "the path to be healed", 5 * SECOND)
     fragments(driver, 2)
     if driver.rank == 0:
@@ -149,7 +146,7 @@ def test_a_recorded_message_is_not_heard_again(
         header = Header(message)
         module, window = ofi(driver), endpoint.window
         kept = (endpoint.generation, window.sent, window.acknowledged, window.taken)
-        farewell = endpoint.farewell
+        farewell, number = endpoint.farewell, endpoint.path.life.number
         if driver.rank != header.rank:
             as_then(endpoint, header)
         before, counted = state(driver, endpoint), module.counters().get("replayed", 0)
@@ -167,7 +164,7 @@ def test_a_recorded_message_is_not_heard_again(
             replays.append(header.kind)
         endpoint.generation, window.sent, window.acknowledged, window.taken = kept
         window.told, endpoint.farewell = window.taken, farewell
-        endpoint.broken, endpoint.proposed = "", 0
+        endpoint.path.life.number = number
         driver.world.meet(driver)
 
     world(seal="mac", failover=True).run(program)

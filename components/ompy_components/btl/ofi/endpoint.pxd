@@ -11,9 +11,9 @@ cdef class OfiEndpoint(Endpoint):
     cdef public object kept
     cdef public dict operations
     cdef public bint parted
+    cdef public object path
     cdef public unsigned long long place
     cdef public dict posted
-    cdef public long long proposed
     cdef public bint reached
     cdef public object record
     cdef public bint refused

@@ -13,6 +13,7 @@ from ompy_components.btl.ofi.window import Window
 
 if TYPE_CHECKING:
     from ompy.frameworks.btl import BtlModule
+    from ompy.frameworks.path_keeper import KeptPath
 
     from ompy_components.btl.ofi.modex import PeerRecord
     from ompy_components.btl.ofi.records import OfiFragment, Operation
@@ -26,8 +27,8 @@ class OfiEndpoint(Endpoint):
         place: names that module, for the seal.
         address: in the vector.
         window: of the generation that is, or was last.
-        generation: of the path; both ends begin a new one when it is healed.
-        proposed: generation a HELLO of ours asked for; 0 for none.
+        generation: of the path, as the wire has it.
+        path: where it is in its life.
         broken: why nothing can be sent now; empty while it can.
         farewell: number of the peer's BYE, 0 while it has not said it.
         parted: we have said ours.
@@ -50,9 +51,9 @@ class OfiEndpoint(Endpoint):
         "kept",
         "operations",
         "parted",
+        "path",
         "place",
         "posted",
-        "proposed",
         "reached",
         "record",
         "refused",
@@ -69,7 +70,7 @@ class OfiEndpoint(Endpoint):
         self.address = address
         self.window = Window(record.window)
         self.generation = 1
-        self.proposed = 0
+        self.path: KeptPath  # of the module, which makes both
         self.broken = ""
         self.farewell = 0
         self.parted = self.reached = self.refused = False
@@ -102,7 +103,5 @@ class OfiEndpoint(Endpoint):
     def renew(self, generation: int) -> None:
         """A new generation of the path begins."""
         self.generation = generation
-        self.proposed = 0
         self.window = Window(self.record.window)
-        self.broken = ""
         self.refused = False

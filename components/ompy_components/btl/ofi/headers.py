@@ -45,8 +45,7 @@ class Kind(IntEnum):
 
     FRAGMENT = 1
     ACK = 2
-    HELLO = 3
-    WELCOME = 4
+    HELLO = 3  # a word of the path's life
     GONE = 5
     BYE = 6
 

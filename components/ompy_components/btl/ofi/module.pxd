@@ -7,7 +7,6 @@ from ompy.frameworks.nic.fabric cimport Completion, CompletionQueue, FabricEndpo
 from ompy.frameworks.transfers cimport unsuitable
 from ompy_components.btl.ofi.endpoint cimport OfiEndpoint
 from ompy_components.btl.ofi.failover cimport Failover
-from ompy_components.btl.ofi.guard cimport Guard
 from ompy_components.btl.ofi.receiving cimport ReceiveEngine
 from ompy_components.btl.ofi.records cimport OfiFragment, Operation, ReceiveBuffer, fragment_in, operation_on
 from ompy_components.btl.ofi.sending cimport SendEngine
@@ -52,10 +51,10 @@ cdef class OfiModule(BtlModule):
     cdef public dict endpoints
     cdef public Failover failover
     cdef public FabricEndpoint first
-    cdef public Guard guard
     cdef public long long index
     cdef public object info
     cdef public object interface
+    cdef public object keeper
     cdef public object memory
     cdef public object mode
     cdef public object nic
@@ -64,6 +63,7 @@ cdef class OfiModule(BtlModule):
     cdef public unsigned long long size
     cdef public TransferEngine transfers
     cdef public bint two_sided
+    cdef public object words
     cpdef Endpoint reach(self, proc)
     cpdef bytes path(self, Endpoint endpoint)
     cpdef bint begin_failover(self) except -1

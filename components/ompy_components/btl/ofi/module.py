@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
@@ -30,16 +29,19 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError
+from ompy.frameworks.path_keeper import PathKeeper
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
 
 from ompy_components.btl.ofi import atomic_words, receiving
+from ompy_components.btl.ofi.blame import Blame, blame
 from ompy_components.btl.ofi.contexts import READ_MAX
 from ompy_components.btl.ofi.endpoint import OfiEndpoint
-from ompy_components.btl.ofi.failover import Blame, Failover, blame
-from ompy_components.btl.ofi.guard import Guard
-from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind, Seal
+from ompy_components.btl.ofi.failover import Failover
+from ompy_components.btl.ofi.headers import HEADER_SIZE, Seal
+from ompy_components.btl.ofi.parting import part_from_peers
+from ompy_components.btl.ofi.path import FIRST, MS, OPENING, OfiPath, Words
 from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode, abilities, owner_makes_atomics
 from ompy_components.btl.ofi.receiving import ReceiveEngine
 from ompy_components.btl.ofi.records import (
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
     from ompy_components.btl.ofi.bring_up import Opened
 
 DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
-LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for farewells
 LOOK_FIRST: Final = 20_000  # ns; arbitrary: less than a message takes that wakes nobody
 LOOK_MOST: Final = 1_000_000  # ns; arbitrary: a rank that idles looks a thousand times a second
 
@@ -105,10 +106,10 @@ class OfiModule(BtlModule):
         "endpoints",
         "failover",
         "first",
-        "guard",
         "index",
         "info",
         "interface",
+        "keeper",
         "memory",
         "mode",
         "nic",
@@ -117,6 +118,7 @@ class OfiModule(BtlModule):
         "size",
         "transfers",
         "two_sided",
+        "words",
     )
 
     def __init__(self, opened: Opened, values: Values) -> None:
@@ -151,14 +153,14 @@ class OfiModule(BtlModule):
         self._rounds = 0
         self._look = LOOK_FIRST
         self._timer: Timer | None = None
-        begin = context.engine.now()
-        index, key = self.index, context.job_key
-        seal = Seal(key, context.rank, whole=opened.shared_wire, first=begin, module=index)
+        index, key, now = self.index, context.job_key, context.engine.now()
+        seal = Seal(key, context.rank, whole=opened.shared_wire, first=now, module=index)
         pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
         inject = 0 if values.disable_inject else info.inject_size
         self.memory = MemoryTable(opened.domain, key, context.rank, index)
         self.failover = Failover(self)
-        self.guard = Guard(self, values.silence_ms)
+        self.keeper = PathKeeper(self, OPENING, values.silence_ms * MS)
+        self.words = Words(self)
         self.sending = SendEngine(self, seal, pool, inject)
         self.sending.keeping = bool(self.flags & FAILOVER_SUPPORT) and self.two_sided
         self.transfers = TransferEngine(self, values.progress_threshold)
@@ -216,6 +218,7 @@ class OfiModule(BtlModule):
             self.note("NOT_REACHED", peer=proc.rank, why=str(problem))
             return None
         made = OfiEndpoint(self, proc, index, record, address)
+        made.path = self.keeper.keep(made, OfiPath(self, made), FIRST)
         self.endpoints[proc.rank] = made
         return made
 
@@ -228,14 +231,14 @@ class OfiModule(BtlModule):
     def begin_failover(self) -> bool:
         """From now on fragments are complete when the peer has them, and broken paths mended."""
         self.flags |= FAILOVER_SUPPORT
-        self.failover.begun = True
+        self.keeper.begun = True
         self.sending.keeping = self.two_sided
         listen_for_notices(self.context)
         return True
 
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """The peer has given up a generation of a path."""
-        self.failover.peer_gave_up(proc, path, number)
+        self.keeper.gave_up(proc, path, number)
 
     def counters(self) -> dict[str, int]:
         """What it has counted."""
@@ -465,7 +468,7 @@ class OfiModule(BtlModule):
 
     def _take_events(self) -> None:
         for event in self.nic.events():
-            if event.kind is EventKind.LINK_DOWN and self.failover.begun:
+            if event.kind is EventKind.LINK_DOWN and self.keeper.begun:
                 self.failover.fail_all(event.reason)
             elif event.kind in (EventKind.DEVICE_FATAL, EventKind.CQ_ERROR):
                 self.failover.doom(event.reason)
@@ -479,7 +482,7 @@ class OfiModule(BtlModule):
         self._ways.see_visitors()
         departed = self._departed()
         for endpoint in departed:
-            self.failover.fail(endpoint, endpoint.proc.departed, tell_peer=False)
+            endpoint.path.broke(endpoint.proc.departed, told=True)
         return len(departed)
 
     def _departed(self) -> list[OfiEndpoint]:
@@ -494,8 +497,9 @@ class OfiModule(BtlModule):
         self._starved = True
 
     def watch_over(self) -> None:
-        """Something is under way: the guard looks whether anything is heard."""
-        self.guard.watch_over()
+        """Something is under way: look now and then whether anything is heard."""
+        if not self.keeper.watching:
+            self.keeper.watch_over()
 
     def arm(self) -> bool:
         """Sleep until the device has news, where it can tell; else for a moment."""
@@ -558,42 +562,22 @@ class OfiModule(BtlModule):
 
     def _part_and_close(self) -> None:
         engine = self.context.engine
-        self.failover.ending()
+        self.keeper.ending()
         engine.wait_until(lambda: not any(one.busy() for one in self.peers()))
         if self.two_sided and not self.dead:
-            talked = [one for one in self.peers() if one.talked()]
-            engine.wait_until(lambda: self._have_parted(talked))
-            engine.wait_until(lambda: all(_has_left(one) for one in talked), LINGER)
-            engine.wait_until(lambda: not self.sending.outstanding or bool(self.dead), LINGER)
+            part_from_peers(self)
         self.failover.give_up_all()
         self._finalized = True
         self.note("STATISTICS", **self.counters())
         self._cancel_timer()
         self._ways.close()
-        self.guard.close()
+        self.keeper.close()
+        self.words.close()
         self.receiving.close()
         self.contexts.close()
         self.memory.close()
         self.domain.close()
         self.nic.close()
-
-    def _have_parted(self, talked: Sequence[OfiEndpoint]) -> bool:
-        open_ends = [endpoint for endpoint in talked if not self._part(endpoint)]
-        return not open_ends
-
-    def _part(self, endpoint: OfiEndpoint) -> bool:
-        """Say BYE behind everything; whether the peer has taken it all, or never will."""
-        if not endpoint.usable():
-            return True
-        if not endpoint.parted:
-            endpoint.parted = self.sending.say(endpoint, Kind.BYE)
-            self.watch_over()
-            return False
-        return not endpoint.window.open()
-
-
-def _has_left(endpoint: OfiEndpoint) -> bool:
-    return endpoint.left() or not endpoint.usable()
 
 
 def _nothing() -> None:

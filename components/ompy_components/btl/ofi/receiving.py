@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ompy_components.btl.ofi.module import OfiModule
 
 # arbitrary: of a peer, outside the window, that may be on the way at once: two ACKs, each for half
-# of a window, HELLO, WELCOME and GONE; and BYE
+# of a window, two words, GONE and BYE. Who says more words sends no fragments meanwhile
 UNNUMBERED: Final = 6
 _FRAGMENT: Final = int(Kind.FRAGMENT)
 _ACK: Final = int(Kind.ACK)
@@ -127,17 +127,14 @@ class ReceiveEngine:
         if endpoint is None:
             return
         kind = header.kind
-        if kind != _FRAGMENT and kind in (Kind.HELLO, Kind.WELCOME, Kind.GONE):
-            module.failover.told(endpoint, Kind(kind), header.generation)
+        if kind != _FRAGMENT and kind in (Kind.HELLO, Kind.GONE):
+            module.failover.told(endpoint, header)
             return
-        if header.generation != endpoint.generation or endpoint.broken:
-            if header.generation != endpoint.proposed:
-                self._stale += 1
-                return
-            # it speaks the generation that we have asked for: its WELCOME was overtaken
-            module.failover.told(endpoint, Kind.WELCOME, header.generation)
-            if endpoint.broken:
-                return
+        if (
+            header.generation != endpoint.generation or endpoint.broken
+        ) and not module.failover.admits(endpoint, header.generation):
+            self._stale += 1
+            return
         self._hear(endpoint, header, message[HEADER_SIZE:])
 
     def _hear(self, endpoint: OfiEndpoint, header: Header, fragment: memoryview) -> None:
@@ -147,7 +144,7 @@ class ReceiveEngine:
         try:
             module.sending.acknowledged(endpoint, header.acknowledged)
         except ValueError as problem:
-            module.failover.fail(endpoint, f"the peer confuses numbers: {problem}")
+            endpoint.path.broke(f"the peer confuses numbers: {problem}")
             return
         kind = header.kind
         if kind == _ACK:
@@ -160,6 +157,7 @@ class ReceiveEngine:
             module.sending.pressed = True
         if kind == _BYE:
             endpoint.farewell = header.number
+            endpoint.path.left()
         elif kind == _FRAGMENT and header.tag < TAGS:
             module.dispatch(endpoint, header.tag, fragment)
 

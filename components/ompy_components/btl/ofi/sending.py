@@ -16,7 +16,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.nic.fabric import Completion, FabricError
 
-from ompy_components.btl.ofi.failover import blame
+from ompy_components.btl.ofi.blame import blame
 from ompy_components.btl.ofi.headers import Header, Kind, Seal
 from ompy_components.btl.ofi.records import MessagePool, OfiFragment, own_message
 
@@ -127,16 +127,20 @@ class SendEngine:
 
     # -- our own
 
-    def say(self, endpoint: OfiEndpoint, kind: Kind, generation: int | None = None) -> bool:
+    def say(
+        self, endpoint: OfiEndpoint, kind: Kind, generation: int | None = None, tag: int = 0
+    ) -> bool:
         """Send a message of our own. Whether it went; an error breaks the path.
 
         Args:
             endpoint: to whom.
             kind: what; BYE is numbered, as fragments are.
-            generation: that HELLO and WELCOME are about; otherwise the path's.
+            generation: that a HELLO is about; otherwise the path's.
+            tag: of a HELLO, the stage.
         """
         message = own_message(kind)
         message.endpoint = endpoint
+        message.tag = tag
         window = endpoint.window
         if kind is Kind.BYE:
             if window.full():
@@ -199,6 +203,7 @@ class SendEngine:
             else:
                 taken = context.send(fragment.message, None, endpoint.address, fragment)
             if taken:
+                endpoint.refused = False
                 window.tell()
                 if self.owing:
                     self.owing.pop(endpoint, None)
@@ -206,7 +211,7 @@ class SendEngine:
                 return QUEUED
             self._seal.withdraw(endpoint.place, fragment.kind)
             module.waits_for_room()
-            endpoint.refused = True  # who asked may not ask again, and the path may be broken
+            module.words.refused(endpoint)  # who asked may not, and the path may be broken
             module.watch_over()
         except FabricError as problem:
             result = UNREACHABLE

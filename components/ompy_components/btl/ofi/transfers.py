@@ -28,7 +28,7 @@ from ompy.frameworks.device_memory import RegisteredMemory, Remote
 from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, Op
 
 from ompy_components.btl.ofi import atomic_words
-from ompy_components.btl.ofi.failover import Blame, blame
+from ompy_components.btl.ofi.blame import Blame, blame
 from ompy_components.btl.ofi.records import Operation, operation_on
 from ompy_components.btl.ofi.registered import BASE, KEY, allows, remote_of
 

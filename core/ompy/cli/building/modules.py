@@ -60,7 +60,6 @@ BUSY: Final = frozenset(
 SELDOM: Final = frozenset(
     (
         "ompy_components.btl.ofi.failover",
-        "ompy_components.btl.ofi.guard",
         "ompy_components.pml.bfo.module",
         "ompy_components.pml.bfo.rails",
         "ompy_components.pml.bfo.receiving",

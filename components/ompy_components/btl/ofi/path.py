@@ -1,0 +1,168 @@
+"""What an endpoint does as its path comes and goes (`ompy.frameworks.path_keeper`), and its words.
+
+A path works from the beginning, in generation 1. A word is a HELLO: its `generation` is the one it
+is about, its `tag` the stage. Where a module has no messages there is nothing to agree on.
+
+What the provider has no room for, or no connection, is offered again after a moment: the word of a
+path that is being opened; an acknowledgement over one that works, which tells what became of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ompy.engine.timers import Timer
+from ompy.frameworks.path_keeper import PathUser
+from ompy.frameworks.path_life import TRYING, Opening, Stage
+
+from ompy_components.btl.ofi.headers import GENERATIONS, Kind
+
+if TYPE_CHECKING:
+    from ompy_components.btl.ofi.endpoint import OfiEndpoint
+    from ompy_components.btl.ofi.module import OfiModule
+
+MS: Final = 1_000_000  # ns; Linux counts so
+REFUSED: Final = 2 * MS  # arbitrary: until a provider that was connecting is asked again
+FIRST: Final = 1  # the generation in which both ends begin
+# arbitrary, all of it: a provider delivers words, or says that it cannot; so one is said again only
+# for the case that a connection took it along unseen, and seldom: each lies in a buffer of the peer
+# until that looks, nine of them in the first minute
+OPENING: Final = Opening(connects=False, repeat=200 * MS, repeat_max=60_000 * MS, tries=5)
+
+
+class OfiPath(PathUser):
+    """Of one endpoint."""
+
+    __slots__ = ("_endpoint", "_module")
+
+    def __init__(self, module: OfiModule, endpoint: OfiEndpoint) -> None:
+        self._module = module
+        self._endpoint = endpoint
+
+    def ends(self) -> tuple[str, str, str]:
+        """The interface's; of a provider that uses none both addresses are empty."""
+        interface = self._module.interface
+        return interface.name, interface.address, self._endpoint.record.address
+
+    def waits(self) -> bool:
+        """Injected fragments may wait in the provider, and farewells for an answer."""
+        endpoint = self._endpoint
+        window = endpoint.window
+        unsure = window.full() or (endpoint.parted and window.open())
+        return bool(endpoint.busy() or unsure or endpoint.refused)
+
+    def progress(self) -> object:
+        """Messages and completions."""
+        return self._endpoint.heard
+
+    def open_ended(self) -> bool:
+        """Something is to be completed."""
+        return self._endpoint.busy()
+
+    def stop(self, reason: str) -> None:
+        """What the device has is drained."""
+        self._module.failover.stop(self._endpoint, reason)
+
+    def fail_open(self) -> None:
+        """Fragments; what else the device has ends when it says so."""
+        self._module.failover.end_fragments(self._endpoint)
+
+    def drained(self) -> bool:
+        """The device has nothing of it."""
+        return self._module.failover.drained(self._endpoint)
+
+    def tell(self, number: int) -> bool:
+        """By GONE, over this path itself; the device may not carry it, so by notices as well."""
+        if self._module.two_sided and not self._module.dead:
+            self._module.sending.say(self._endpoint, Kind.GONE)
+        return False
+
+    def renew(self, number: int) -> None:
+        """A fresh window."""
+        self._endpoint.renew(number % GENERATIONS)
+
+    def say(self, number: int, stage: Stage) -> None:
+        """A HELLO."""
+        self._module.words.say(self._endpoint)
+
+    def ready(self) -> None:
+        """Nothing waits: nothing was taken meanwhile."""
+        self._endpoint.broken = ""
+        self._module.failover.counted["paths_healed"] += 1
+
+
+class Words:
+    """What the paths of one module have to say, until the provider has taken it."""
+
+    __slots__ = ("_closed", "_module", "_refused", "_timer", "_waiting")
+
+    def __init__(self, module: OfiModule) -> None:
+        self._module = module
+        self._waiting: dict[OfiEndpoint, None] = {}  # whose word is to be said
+        self._refused: dict[OfiEndpoint, None] = {}
+        self._timer: Timer | None = None
+        self._closed = False
+
+    def say(self, endpoint: OfiEndpoint) -> None:
+        """The own word, as it is by now."""
+        if not self._module.two_sided:  # not from within what the machine has done
+            self._waiting[endpoint] = None
+            self.look_soon()
+        elif not self._said(endpoint):
+            self._waiting[endpoint] = None
+            self._later(REFUSED)
+
+    def refused(self, endpoint: OfiEndpoint) -> None:
+        """The provider had no room for a message, or its connection may be broken."""
+        endpoint.refused = True
+        self._refused[endpoint] = None
+        self._later(REFUSED)
+
+    def look_soon(self) -> None:
+        """Offer it again with the next round."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._later(0)
+
+    def _later(self, delay: int) -> None:
+        """After `delay` ns, unless that is to happen anyhow: there is one timer."""
+        if self._timer is None and not self._closed:
+            self._timer = self._module.context.engine.call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        for endpoint in waiting:
+            if not self._said(endpoint):
+                self._waiting[endpoint] = None
+        refused, self._refused = self._refused, {}
+        for endpoint in refused:
+            if not endpoint.refused:
+                continue  # what went since then tells
+            if not endpoint.usable():
+                endpoint.refused = False
+            elif not self._module.sending.say(endpoint, Kind.ACK):
+                self._refused[endpoint] = None
+        if self._waiting or self._refused:
+            self._later(REFUSED)
+
+    def _said(self, endpoint: OfiEndpoint) -> bool:
+        """Say where the own end is. Whether there is nothing more to be said."""
+        life = endpoint.path.life
+        stage, number = life.stage, life.number
+        if stage is None:
+            return True
+        if self._module.two_sided:
+            generation = number % GENERATIONS
+            return self._module.sending.say(endpoint, Kind.HELLO, generation, stage.value)
+        if life.life in TRYING:
+            endpoint.path.word(number, Stage.UP)  # nobody else is to be heard
+        return True
+
+    def close(self) -> None:
+        """The module ends."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
