@@ -476,7 +476,8 @@ class PathLife:
         if self.life in DOWN:
             return []
         if self.told_broken:
-            return self._give_up_attempt(reason, self.tries)
+            # also one that followed the peer: a pause, not what the break before it has cost again
+            return self._give_up_attempt(reason, max(self.tries, 1))
         acts, trying = self._unask(), self.life in TRYING
         self.life, self.due = Life.DRAINING, None
         self.told_broken = True

@@ -481,6 +481,25 @@ def test_a_path_that_breaks_too_often_is_left_alone() -> None:
     assert not path.word(3, Stage.OPENING, 1), "nor when the peer asks for it"
 
 
+def test_an_attempt_that_followed_the_peer_and_broke_costs_a_pause_and_not_the_hold_again() -> None:
+    """A word over a connection that had broken unseen: ofi's rail that was cut twice."""
+    path = down(WORDS)
+    path.word(2, Stage.OPENING, 0)
+    path.word(2, Stage.UP, 0)
+    path.handle(Kind.BROKE, 0, "again")
+    path.handle(Kind.DRAINED, 0)
+    asked = path.due
+    assert asked == LIMITS.hold
+    path.handle(Kind.TIME, asked)
+    assert said(path.word(3, Stage.OPENING, asked))[-1] is Do.SAY
+    assert said(path.handle(Kind.BROKE, asked, "reset by peer")) == [Do.DROP]
+    path.handle(Kind.DRAINED, asked)
+    assert path.life is Life.PAUSING
+    assert path.due is not None
+    assert path.due - asked < 2 * LIMITS.pause
+    assert said(path.word(4, Stage.OPENING, asked))[-1] is Do.SAY, "the peer may try again"
+
+
 def test_the_higher_rank_waits_longer_the_first_time() -> None:
     path = down(WORDS, senior=False)
     path.handle(Kind.TIME, 0)
