@@ -322,9 +322,11 @@ print("up", flush=True)
 try:
     if sys.argv[1] == "all receive":
         w.Recv(bytearray(8), others[-1])
-    while True:
-        for peer in others:
-            w.Sendrecv(bytearray(300_000), peer, recvbuf=bytearray(300_000), source=peer)
+    while True:  # with both at once: who waits for one that was told hears of the lost one, too
+        open_ends = [w.Irecv(bytearray(300_000), peer) for peer in others]
+        open_ends += [w.Isend(bytearray(300_000), peer) for peer in others]
+        while MPI.Request.Waitany(open_ends) != MPI.UNDEFINED:
+            pass
 except MPI.Exception as problem:
     print("told", w.rank, problem.Get_error_class() == MPI.ERR_PROC_FAILED, flush=True)
     time.sleep(1000)  # nobody hears of it by our end
