@@ -24,7 +24,7 @@ from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, BtlModule, Endpoint
 from ompy.frameworks.healing import HealingLimits, Phase
 from ompy.frameworks.path_life import IN_USE, TRYING, Act, Do, Kind, Life, Opening, PathLife, Stage
 from ompy.frameworks.paths import PathVerdict, PathWatch
-from ompy.frameworks.rail_notices import tell_of_failure
+from ompy.frameworks.rail_notices import listen_for_notices, tell_of_failure
 
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer
@@ -106,7 +106,7 @@ class PathUser:
         return False
 
     def tell(self, number: int) -> bool:
-        """Tell the peer that a generation has failed, by means of one's own; failing over or not.
+        """Tell the peer that a generation has failed, by means of one's own.
 
         Returns:
             Whether that was done. Otherwise notices go over the other rails.
@@ -420,6 +420,7 @@ class PathKeeper:
         self._limits = limits
         self._timer: Timer | None = None
         self._closed = False
+        listen_for_notices(module.context)
         self.engine = module.context.engine
         self.begun = self.quiet = self.watching = False
         self.paths: dict[int, KeptPath] = {}
@@ -465,10 +466,8 @@ class PathKeeper:
         told = path.user.open_ended() or not expected
         if told:
             self._note("PATH_FAILED", path, reason=act.reason)
-        if act.tell_peer and not expected:
-            said = path.user.tell(path.life.number)
-            if self.begun and not said:
-                tell_of_failure(module, endpoint, path.life.number)
+        if act.tell_peer and not expected and not path.user.tell(path.life.number):
+            tell_of_failure(module, endpoint, path.life.number)
         if told and module.error_callback is not None and not self.quiet:
             flags = ERROR_NONFATAL if self.begun and not expected else ERROR_FATAL
             module.error_callback.failed(module, flags, endpoint.proc, act.reason)

@@ -1,9 +1,10 @@
 """Telling the other end, over a surviving rail, that a path has failed.
 
 Who notices that a path is dead is often one end alone: the other one sends nothing, or waits for
-what will not come. So a module that gives a path up says so over every other rail of that peer
-whose module keeps the failover obligations, *before* its PML is told. What the PML then sends over
-these rails comes behind the notice wherever a rail keeps its order.
+what will not come. So a module that gives a path up says so over every other rail of that peer,
+*before* its PML is told. What the PML then sends over these rails comes behind the notice wherever
+a rail keeps its order. Where no PML fails over the loss of the path is the end of its peer here;
+without the notice the other end might wait for ever for the answer to what it has sent.
 
     0 number u64 | 8 length of the name u8 | 9 name of the BTL | path
 
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, Final
 from ompy.frameworks.bml import BmlEndpoint
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
-    FAILOVER_SUPPORT,
     NO_ORDER,
     PRIORITY,
     TAG_NOTICE,
@@ -53,7 +53,7 @@ def tell_of_failure(module: BtlModule, endpoint: Endpoint, number: int) -> None:
     name = module.name.encode()
     notice = _HEAD.pack(number, len(name)) + name + module.path(endpoint)
     for rail in list(peer.send.rails):
-        if rail.module is not module and rail.module.flags & FAILOVER_SUPPORT:
+        if rail.module is not module:
             _tell(rail, notice, TRIES)
 
 

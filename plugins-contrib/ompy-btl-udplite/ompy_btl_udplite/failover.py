@@ -16,7 +16,6 @@ from ompy.frameworks.datagrams import JobDatagrams
 from ompy.frameworks.path_keeper import PathKeeper, PathUser
 from ompy.frameworks.path_life import Opening, Stage
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.mca.parameter import Values
 
 from ompy_btl_udplite.component import ACK, BYE, HEADER, PAUSE, Peer, UdpLite, UdpLiteModule
@@ -91,7 +90,6 @@ class KeptModule(UdpLiteModule):
     def begin_failover(self) -> bool:
         """From now on broken paths are not the end."""
         self.keeper.begun = True
-        listen_for_notices(self.context)
         return True
 
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:

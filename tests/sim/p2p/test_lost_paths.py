@@ -1,7 +1,7 @@
 """No path leads to a rank any more: whatever waits for it fails, however often it is asked.
 
 The rank lives and says nothing, and the path is lost once. Everything that is begun afterwards has
-to fail as well, as nothing can come: `ompy sim` worlds 34 and 97 of `tools/sim_sweep.py` waited
+to fail as well, as nothing can come: `ompy sim` worlds 34 and 97 of `tools/sweep sim` waited
 for ever in a probe, and in a receive from anybody.
 """
 
@@ -16,6 +16,7 @@ from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED
 from ompy.frameworks.btl import ERROR_FATAL
 from ompy.mpi.errors import MPIException
 from ompy.mpi.world import world_of
+from ompy.net.virtual import Rail
 from ompy.runtime.process import RankProcess
 
 from tests.sim.p2p.test_leaving import PMLS
@@ -96,3 +97,32 @@ def test_the_paths_to_others_are_as_they_were(pml: str) -> None:
     code, _, text = virtual(3, program, btl="self,tcp", pml=pml).results[0]
     assert code == ERR_PROC_FAILED, "who asks for anybody's message may be waiting for that rank"
     assert "rank 1 on host0 can no longer be reached" in text
+
+
+@pytest.mark.parametrize("btl", ["tcp", "usnic", "openib"])
+def test_the_other_end_hears_of_a_path_that_was_given_up(btl: str) -> None:
+    """By another rail: it waits for what will not come. World 8617 of `tools/sweep sim`.
+
+    There the receiver of a large message lost the rail of half of it. Its sender had nothing to
+    send over that, so it saw nothing, and waited for ever for the word that all had arrived.
+    """
+
+    def program(process: RankProcess) -> tuple[int, int, str]:
+        world = world_of(process)
+        other = 1 - world.rank
+        for _ in range(4):
+            world.Sendrecv(room(300_000), other, TAG, room(300_000), other, TAG)
+        if world.rank == 1:
+            module = next(one for one in process.context.btls if one.name == btl)
+            endpoint = module.reach(process.context.procs[0])
+            assert endpoint is not None
+            endpoint.path.broke("it was pulled")  # type: ignore[attr-defined]
+        found = outcome(process, partial(world.Recv, room(), other, TAG))
+        process.context.engine.wait_until(lambda: False, 2 * BOUND)  # nor by that it has left
+        return found
+
+    rails = (Rail("rail0"), Rail("rail1"))
+    job = virtual(2, program, btl=f"self,{btl}", pml="ob1", rails=rails)
+    for code, took, text in job.results:
+        assert code == ERR_PROC_FAILED, text
+        assert took < BOUND

@@ -31,7 +31,6 @@ from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError
 from ompy.frameworks.path_keeper import PathKeeper
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
 
 from ompy_components.btl.ofi import atomic_words, receiving
@@ -233,7 +232,6 @@ class OfiModule(BtlModule):
         self.flags |= FAILOVER_SUPPORT
         self.keeper.begun = True
         self.sending.keeping = self.two_sided
-        listen_for_notices(self.context)
         return True
 
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:

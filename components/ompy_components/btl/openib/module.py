@@ -32,7 +32,6 @@ from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
 from ompy.frameworks.path_keeper import PathKeeper
 from ompy.frameworks.path_life import Opening
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
 
@@ -224,8 +223,6 @@ class OpenibModule(BtlModule):
         """From now on failures are not fatal, and broken paths are mended."""
         self.failing_over = self.nic.failover = bool(self.flags & FAILOVER_SUPPORT)
         self.keeper.begun = self.failing_over
-        if self.failing_over:
-            listen_for_notices(self.context)
         return self.failing_over
 
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:

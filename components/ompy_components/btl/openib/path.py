@@ -43,8 +43,7 @@ class OpenibPath(PathUser):
 
     def tell(self, number: int) -> bool:
         """EP_BROKEN, over an endpoint of another module."""
-        failing_over = self._module.failing_over
-        return failing_over and self._module.failover.notify(self._endpoint, EP_BROKEN)
+        return self._module.failover.notify(self._endpoint, EP_BROKEN)
 
     def fail_open(self) -> None:
         """When the device has reported: `Failover.settle`."""

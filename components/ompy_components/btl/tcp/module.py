@@ -213,15 +213,12 @@ class TcpModule(RdmaModule):
 
     def _acknowledge(self) -> None:
         if self.guard is None:
-            from ompy.frameworks.rail_notices import listen_for_notices
-
             from ompy_components.btl.tcp.guard import Guard
 
             assert not self._endpoints, "failover begins before the first peer is asked for"
             self.guard = Guard(self, self._values)
             self.keeper = self._keeper(self._values.ack_timeout_ms * MS)
             self.flags |= FAILOVER_SUPPORT
-            listen_for_notices(self.context)
 
     def peers(self) -> list[FailoverEndpoint]:
         """The peers there are, of a module that fails over."""

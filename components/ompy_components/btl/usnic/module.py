@@ -30,7 +30,6 @@ from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.path_life import IN_USE, TRYING
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.rail_notices import listen_for_notices
 from ompy.frameworks.registration import HANDLE_SIZE, identity_of
 from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
@@ -138,7 +137,6 @@ class UsnicModule(BtlModule):
         self.flags |= FAILOVER_SUPPORT
         self.sending.wait_for_acks()
         self.paths.keeper.begun = True
-        listen_for_notices(self.context)
         return True
 
     def _set_limits(self, values: Values, count: int) -> None:
