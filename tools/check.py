@@ -77,7 +77,7 @@ def types() -> bool:
     """Mypy --strict over both roots; stubs against the modules they describe."""
     drop_in = str(ROOT / "core" / "ompy" / "dropin")
     stubs = (sys.executable, "-m", "mypy.stubtest", "ompy.MPI", "ompy.typing", "mpi4py")
-    allowed = ("--concise", "--allowlist", "tools/stubtest_allowed.txt")
+    allowed = ("--concise", "--allowlist", "tools/package/stubtest_allowed.txt")
     paths = {"PYTHONPATH": drop_in, "MYPYPATH": f"{drop_in}:{ROOT / 'core'}"}
     return run(str(BIN / "mypy")) and run(*stubs, *allowed, environment=paths)
 
@@ -102,7 +102,7 @@ def compiled_tree() -> dict[str, str] | None:
         )
         return None
     target = ROOT / "build" / "compiled"
-    if not run(sys.executable, "tools/try_wheel.py", "--tree", str(target)):
+    if not run(sys.executable, "tools/package", "try_wheel", "--tree", str(target)):
         sys.exit("check: there is no wheel")
     if not any(target.rglob("*.so")):
         sys.exit("check: the hot modules do not compile")
@@ -124,7 +124,7 @@ def compiled() -> bool:
 
 def wheel() -> bool:
     """The wheel in an empty environment; every kit, and `ompy build`, are `tools/nightly.py`'s."""
-    return compiled_tree() is None or run(sys.executable, "tools/try_wheel.py")
+    return compiled_tree() is None or run(sys.executable, "tools/package", "try_wheel")
 
 
 def processes() -> bool:

@@ -4,15 +4,20 @@
     python tools/nightly.py [--minutes 60] [--only WORDS] [--list]
 
 Goes on where earlier runs of the same code stopped, and enters each step into the ledger: see
-`sweep.py`. Of the long sweeps over worlds it takes a share, the next one each night; all of them in
+`steps.py`. Of the long sweeps over worlds it takes a share, the next one each night; all of them in
 a row, and more of much else, is what `release.py` does.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
-from sweep import ROOT, Step, sweep, tests
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tools.repository import ROOT
+from tools.steps import Step, sweep, tests
 
 LAUNCHER = "tests/proc/launch"
 KILLS = f"{LAUNCHER}/test_orphans.py"
@@ -29,16 +34,14 @@ SIM = [
     "--fault-strict",
 ]
 COMPILED = {"PYTHONPATH": str(ROOT / "build" / "compiled"), "OMPY_TEST_COMPILED": "1"}
-BUILD = ["tools/try_wheel.py", "--tree", "build/compiled"]
+BUILD = ["tools/package", "try_wheel", "--tree", "build/compiled"]
 WORLDS = ("tests/unit", "tests/property", "tests/sim", "tests/conformance")
 WORKERS = "examples/master_worker.py"
 
 
 def share(name: str, tool: str, worlds: int) -> Step:
     """The worlds of a sweep that come after those of the last night."""
-    return Step(
-        f"{name}, the next", [f"tools/{tool}_sweep.py", "--next", str(worlds), "--jobs", "2"]
-    )
+    return Step(f"{name}, the next", ["tools/sweep", tool, "--next", str(worlds), "--jobs", "2"])
 
 
 STEPS = [
@@ -53,7 +56,7 @@ STEPS = [
     tests("agents by a remote shell", f"{LAUNCHER}/test_remote.py", OMPY_EFFORT="2"),
     tests("agents in a tree", f"{LAUNCHER}/test_tree.py", OMPY_EFFORT="2"),
     tests("agents by srun", f"{LAUNCHER}/test_slurm_agents.py", OMPY_EFFORT="2"),
-    Step("the wheel, all of it", ["tools/try_wheel.py", "--all"]),
+    Step("the wheel, all of it", ["tools/package", "try_wheel", "--all"]),
     tests("extras missing, each", "tests/proc/test_without_extras.py", OMPY_EFFORT="2"),
     tests("files named as modules", "tests/proc/test_shadow_modules.py", OMPY_EFFORT="2"),
     tests("no room", f"{LAUNCHER}/test_no_room.py", OMPY_EFFORT="2"),
@@ -71,30 +74,32 @@ STEPS = [
     tests(
         "300,000 messages over unequal rails", "tests/netns/test_unequal_rails.py", OMPY_EFFORT="10"
     ),
-    Step("GASNet beside load, 40 runs", ["tools/gasnet_stalls.py", "--next", "40"]),
-    Step("hosts, 5 kills of each", ["tools/host_kills.py", "--each", "5"]),
+    Step("GASNet beside load, 40 runs", ["tools/sweep", "gasnet_stalls", "--next", "40"]),
+    Step("hosts, 5 kills of each", ["tools/sweep", "host_kills", "--each", "5"]),
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="2"),
     tests("real programs, interpreted", "tests/sim/mpi", "-k", "real", "-n", "2", OMPY_EFFORT="2"),
     tests("ranks that leave", "tests/proc/test_leaving.py", OMPY_EFFORT="2"),
-    Step("ranks that leave, a quarter", ["tools/leaving_matrix.py", "--real", "--every", "4"]),
-    Step("waits for them, a twentieth", ["tools/leaving_matrix.py", "--every", "20"]),
+    Step(
+        "ranks that leave, a quarter", ["tools/sweep", "leaving_matrix", "--real", "--every", "4"]
+    ),
+    Step("waits for them, a twentieth", ["tools/sweep", "leaving_matrix", "--every", "20"]),
     tests("GASNet in worlds", "tests/proc/test_sim_gasnet.py", "-n", "2", OMPY_EFFORT="2"),
     tests("worlds x 4", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="4"),
     Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),
     share("10,000 worlds of bad wires", "lossy", 10_000),
-    Step("10,000 worlds of conduits", ["tools/conduit_sweep.py", "--jobs", "2"]),
+    Step("10,000 worlds of conduits", ["tools/sweep", "conduit", "--jobs", "2"]),
     share("500 programs under faults", "sim", 500),
     share("3000 GASNet programs", "gasnet", 3000),
     share("10,000 worlds of dying rails", "bfo", 10_000),
-    Step("12 cuts of rails", ["tools/cable_cuts.py", "--cuts", "12"]),
-    Step("mutated traces, scripts, lists, options", ["tools/mutants.py", "--count", "5000"]),
+    Step("12 cuts of rails", ["tools/sweep", "cable_cuts", "--cuts", "12"]),
+    Step("mutated traces, scripts, lists, options", ["tools/sweep", "mutants", "--count", "5000"]),
     tests("properties x 4", "tests/property", "-n", "2", OMPY_EFFORT="4"),
     tests("usnic's kit", "tests/conformance/test_in_tree.py", "-k", "Usnic", OMPY_EFFORT="4"),
     tests("openib's kit", "tests/conformance/test_in_tree.py", "-k", "Openib", OMPY_EFFORT="2"),
     tests("messages beyond 4 GiB", "tests/proc/test_large_messages.py", OMPY_EFFORT="2"),
     tests("libfabric, all atomics", "tests/proc/test_libfabric.py", OMPY_EFFORT="1.5"),
-    Step("mpi4py's suite, 2 ranks", ["tools/oracle.py", "--floor", "-n", "2"]),
+    Step("mpi4py's suite, 2 ranks", ["tools/sweep", "oracle", "--floor", "-n", "2"]),
 ]
 
 if __name__ == "__main__":

@@ -4,22 +4,26 @@
     python tools/release.py [--minutes 60] [--only WORDS] [--list]
 
 In shards: goes on where earlier runs of the same code stopped, the nightly ones too, and enters
-each step into the ledger: see `sweep.py`. A larger step takes the place of the nightly one.
+each step into the ledger: see `steps.py`. A larger step takes the place of the nightly one.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
-from nightly import BUILD, COMPILED, KILLS
-from nightly import STEPS as NIGHTLY
-from sweep import Step, sweep, tests
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tools.nightly import BUILD, COMPILED, KILLS
+from tools.nightly import STEPS as NIGHTLY
+from tools.steps import Step, sweep, tests
 
 SHARD = 1000  # kill trials; arbitrary: some minutes each
 LARGER = {  # than the nightly step of that name
-    "hosts, 5 kills of each": Step("hosts, 50 kills of each", ["tools/host_kills.py"]),
+    "hosts, 5 kills of each": Step("hosts, 50 kills of each", ["tools/sweep", "host_kills"]),
     "GASNet beside load, 40 runs": Step(
-        "GASNet beside load, 500 runs", ["tools/gasnet_stalls.py", "--record"]
+        "GASNet beside load, 500 runs", ["tools/sweep", "gasnet_stalls", "--record"]
     ),
     "worlds x 4": replace(  # compiled, as they are installed; each night has them interpreted
         tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8", **COMPILED),
@@ -27,24 +31,24 @@ LARGER = {  # than the nightly step of that name
     ),
     "properties x 4": tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
     "10,000 worlds of bad wires, the next": Step(
-        "100,000 worlds of bad wires", ["tools/lossy_sweep.py", "--jobs", "2"]
+        "100,000 worlds of bad wires", ["tools/sweep", "lossy", "--jobs", "2"]
     ),
     "500 programs under faults, the next": Step(
-        "10,000 programs under faults", ["tools/sim_sweep.py", "--jobs", "2"], COMPILED, BUILD
+        "10,000 programs under faults", ["tools/sweep", "sim", "--jobs", "2"], COMPILED, BUILD
     ),
     "3000 GASNet programs, the next": Step(
-        "100,000 GASNet programs", ["tools/gasnet_sweep.py", "--jobs", "2"]
+        "100,000 GASNet programs", ["tools/sweep", "gasnet", "--jobs", "2"]
     ),
     "10,000 worlds of dying rails, the next": Step(
         "100,000 worlds of dying rails",
-        ["tools/bfo_sweep.py", "--worlds", "100000", "--jobs", "2"],
+        ["tools/sweep", "bfo", "--worlds", "100000", "--jobs", "2"],
     ),
     "ranks that leave, a quarter": Step(
-        "ranks that leave, over each BTL in each way", ["tools/leaving_matrix.py", "--real"]
+        "ranks that leave, over each BTL in each way", ["tools/sweep", "leaving_matrix", "--real"]
     ),
-    "waits for them, a twentieth": Step("waits for them, all", ["tools/leaving_matrix.py"]),
-    "12 cuts of rails": Step("200 cuts of rails", ["tools/cable_cuts.py"]),
-    "mpi4py's suite, 2 ranks": Step("mpi4py's suite", ["tools/oracle.py", "--floor"]),
+    "waits for them, a twentieth": Step("waits for them, all", ["tools/sweep", "leaving_matrix"]),
+    "12 cuts of rails": Step("200 cuts of rails", ["tools/sweep", "cable_cuts"]),
+    "mpi4py's suite, 2 ranks": Step("mpi4py's suite", ["tools/sweep", "oracle", "--floor"]),
 }
 STEPS = [
     *(LARGER.get(step.name, step) for step in NIGHTLY),
@@ -59,7 +63,7 @@ STEPS = [
         )
         for first in range(SHARD, 3 * SHARD, SHARD)  # the first thousand are the night's
     ),
-    Step("the wheel, every Python here", ["tools/every_python.py"]),
+    Step("the wheel, every Python here", ["tools/package", "every_python"]),
     Step("all gates", ["tools/check.py"]),
 ]
 assert LARGER.keys() <= {step.name for step in NIGHTLY}, "what is larger than no nightly step"

@@ -25,13 +25,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.repository import DOCUMENTS, ROOT, commit_name, git
+
 LEDGER = ROOT / "docs" / "ledger.csv"
 PAGE = ROOT / "docs" / "ledger.md"
 SUMMARY = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
-DOCUMENTS = (":(exclude)docs", ":(exclude,glob)**/*.md")  # git's words for what cannot matter
 PASSED = "passed"
 
 
@@ -139,23 +138,10 @@ def read() -> list[Entry]:
 @functools.cache
 def changed(commit: str) -> bool:
     """Whether anything but documents differs from a commit. Unknown commits differ."""
-    if commit.endswith("+") or _git("status", "--porcelain", "--", ".", *DOCUMENTS):
+    if commit.endswith("+") or git("status", "--porcelain", "--", ".", *DOCUMENTS):
         return True
     command = ["git", "diff", "--quiet", commit, "HEAD", "--", ".", *DOCUMENTS]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode != 0
-
-
-def commit_name() -> str:
-    """The commit of the tree, with a `+` behind it when there are changes."""
-    dirty = _git("status", "--porcelain", "--", ".", *DOCUMENTS)
-    return _git("rev-parse", "--short", "HEAD") + ("+" if dirty else "")
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
 
 
 def _run(title: str, step: Step) -> Entry:

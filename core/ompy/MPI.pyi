@@ -1,4 +1,4 @@
-# Written by tools/mpi_stub.py from the module and its sources: change those
+# Written by tools/package mpi_stub from the module and its sources: change those
 # ruff: noqa: A001, A002, F821, N801, N802, N999, RUF022
 """What `ompy.MPI` offers, for type checkers and editors."""
 

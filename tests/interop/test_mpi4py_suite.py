@@ -1,4 +1,4 @@
-"""A part of mpi4py's own test suite, on two ranks and three; `tools/oracle.py` judges by all of it.
+"""A part of mpi4py's own test suite, on two and three ranks; `tools/sweep oracle` has all of it.
 
 The suite is fetched by pip at test time; nothing of it is kept in this project. Without a package
 index the test is skipped, and says so.
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.worlds import ROOT
-from tools.peer_sources import Unavailable, fetch
+from tools.bench.peer_sources import Unavailable, fetch
 
 pytestmark = [pytest.mark.proc, pytest.mark.network]
 

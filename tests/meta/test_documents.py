@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-import tools.documents
-from tools.documents import commands, documents, follow
+import tools.package.documents
+from tools.package.documents import commands, documents, follow
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = ("docs/faults.md", "docs/gasnet.md", "docs/seeing.md", "docs/simulation.md")
@@ -121,7 +121,7 @@ def test_what_takes_too_long_is_ended_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what it has started, and as one more thing that is wrong: the rest is run."""
-    monkeypatch.setattr(tools.documents, "TIME_LIMIT", 0.5)
+    monkeypatch.setattr(tools.package.documents, "TIME_LIMIT", 0.5)
     page, mark = tmp_path / "page.md", f"MARK={tmp_path}"
     page.write_text("    $ sleep 600 & echo failed; wait\n\n    $ false\n")
     wrong = follow(page, tmp_path, {**os.environ, "MARK": str(tmp_path)})

@@ -111,9 +111,9 @@ MPI.COMM_WORLD.Split().Get_dim()
 
 
 def test_it_is_what_its_tool_writes() -> None:
-    command = [sys.executable, "tools/mpi_stub.py", "--check"]
+    command = [sys.executable, "tools/package", "mpi_stub", "--check"]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, f"run tools/mpi_stub.py{done.stderr}"
+    assert done.returncode == 0, f"run tools/package mpi_stub{done.stderr}"
 
 
 def test_its_names_and_parameters_are_mpi4pys() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tools.every_python import ROOT, SETTINGS, main, version_of, versions
+from tools.package.every_python import ROOT, SETTINGS, main, version_of, versions
 
 WORKFLOWS = ROOT / ".github" / "workflows"
 WHEELS = SETTINGS["tool"]["cibuildwheel"]
@@ -58,8 +58,8 @@ def test_only_the_last_job_may_publish() -> None:
 
 
 def test_what_the_wheels_are_tried_with_is_there() -> None:
-    (tool, option) = re.findall(r"\{project\}/(\S+) (\S+)", WHEELS["test-command"])[0]
-    assert f'"{option}"' in (ROOT / tool).read_text()
+    folder, tool, option = re.findall(r"\{project\}/(\S+) (\S+) (\S+)", WHEELS["test-command"])[0]
+    assert f'"{option}"' in (ROOT / folder / f"{tool}.py").read_text()
 
 
 def test_the_image_copies_what_is_there() -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.lab.laboratory import Laboratory
+
 LAB = str(Path(__file__).parents[2] / "tools" / "lab")
-sys.path.insert(0, LAB)
-from laboratory import Laboratory  # noqa: E402 - it is no package
 
 OMPY_RUN = [sys.executable, "-m", "ompy.cli.run"]
 PATIENCE = 90.0  # s; far beyond what anything here takes, beside many others too

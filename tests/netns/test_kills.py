@@ -1,7 +1,7 @@
 """No orphan, whoever of a job is killed and when: by ssh, in an allocation, and by srun alone.
 
 `OMPY_KILL_EACH` says how many times each, `OMPY_KILL_FIRST` where their numbers begin. A trial's
-name and number are its seed. `tools/host_kills.py` does fifty and makes the table; it sets
+name and number are its seed. `tools/sweep host_kills` does fifty and makes the table; it sets
 `OMPY_KILL_RECORD`, a file that gets a line of JSON for each.
 """
 
@@ -26,7 +26,7 @@ EACH = int(os.environ.get("OMPY_KILL_EACH", "1"))
 RECORD = os.environ.get("OMPY_KILL_RECORD", "")
 pytestmark = [pytest.mark.proc, pytest.mark.netns]
 by_slurm = pytest.mark.skipif(
-    not THOROUGH or shutil.which("slurmctld") is None, reason="tools/host_kills.py, with Slurm"
+    not THOROUGH or shutil.which("slurmctld") is None, reason="tools/sweep host_kills, with Slurm"
 )
 
 FOUR = ("--host", "h1,h2,h3,h4")

@@ -12,8 +12,7 @@ from tests.support.effort import THOROUGH
 
 pytest.importorskip("ompy_components.pml.bfo", reason="there is no PML that fails over")
 pytestmark = [pytest.mark.proc, pytest.mark.netns]
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "pull_the_cable.py"
-LAB = TOOL.parent / "lab"
+LAB = Path(__file__).resolve().parents[2] / "tools" / "lab"
 
 
 @pytest.mark.skipif(not THOROUGH, reason="ten seconds: part of tools/nightly")
@@ -23,7 +22,9 @@ def test_the_stream_goes_on_over_the_other_rail(tmp_path):
         pytest.skip(problem.stdout.strip())
     path = tmp_path / "rails.jsonl"
     words = ["--after", "1", "--down", "1", "--seconds", "8", "--record-rails", path]
-    done = subprocess.run([sys.executable, TOOL, *words], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, LAB, "pull_the_cable", *words], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert "blocks arrived as they were sent" in done.stdout
     with path.open() as file:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.peer_sources import Unavailable, fetch
+from tools.bench.peer_sources import Unavailable, fetch
 
 pytestmark = [pytest.mark.proc, pytest.mark.network]
 

@@ -1,7 +1,7 @@
 """Real ranks: one leaves, and whatever another waits for of it fails, in bounded time.
 
 One job makes many calls, the first of each rank begun before the other leaves. All of them over
-every BTL, in every way of leaving: `tools/leaving_matrix.py --real`.
+every BTL, in every way of leaving: `tools/sweep leaving_matrix --real`.
 """
 
 from __future__ import annotations

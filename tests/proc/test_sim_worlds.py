@@ -1,4 +1,4 @@
-"""A slice of the worlds that `tools/sim_sweep.py` runs 10,000 of."""
+"""A slice of the worlds that `tools/sweep sim` runs 10,000 of."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.proc
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS = """
 import sys
-import sim_sweep
+from tools.sweep import sim
 for number in range(1, 1 + int(sys.argv[1])):
-    print(f"world {number}", *sim_sweep.run(number), flush=True)
+    print(f"world {number}", *sim.run(number), flush=True)
 """
 
 
@@ -32,11 +32,11 @@ def test_generated_programs_end_well_over_every_mixture() -> None:
         capture_output=True,
         text=True,
         timeout=100 * count,
-        cwd=ROOT / "tools",
+        cwd=ROOT,
         env={**os.environ, PREPARED: "1", "PYTHONHASHSEED": HASH_SEED},
     )
     last = re.findall(r"^world (\d+)", done.stdout, re.MULTILINE)
-    again = f"python tools/sim_sweep.py --world {len(last) + 1}"
+    again = f"python tools/sweep sim --world {len(last) + 1}"
     assert not done.returncode, f"{done.stderr}\nrepeat: {again}"
     assert len(last) == count
 

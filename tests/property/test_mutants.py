@@ -1,6 +1,6 @@
 """Damaged input is refused by its reader's own error: nothing else is raised, and all of it ends.
 
-`tools/mutants.py` draws as many as it is told to (`tools/nightly.py` a hundred times as many).
+`tools/sweep mutants` draws as many as it is told to (`tools/nightly.py` a hundred times as many).
 What was found is kept below, each as a case of its own.
 """
 
@@ -14,7 +14,7 @@ from ompy.mca.errors import UsageError
 
 from tests.support.effort import effort
 from tests.support.mutant_subjects import SUBJECTS, give, option_values
-from tools.mutants import sweep
+from tools.sweep.mutants import sweep
 
 
 @pytest.mark.parametrize("name", SUBJECTS)

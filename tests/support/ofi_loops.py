@@ -1,4 +1,4 @@
-"""btl/ofi in a loop, with nothing above it: for `tools/ofi_overhead.py`."""
+"""btl/ofi in a loop, with nothing above it: for `tools/bench ofi_overhead`."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Loop(CompletionCallback):
 
 
 def counted(process: RankProcess) -> None:
-    """`COUNTED` puts and gets, and fragments each way: for `tools/ofi_instructions.py`."""
+    """`COUNTED` puts and gets, and fragments each way: for `tools/bench ofi_instructions`."""
     comm, pml = world(process), process.pml
     (module,) = [one for one in process.context.btls if isinstance(one, OfiModule)]
     loop = Loop(process, module)

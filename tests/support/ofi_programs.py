@@ -1,4 +1,4 @@
-"""What btl/ofi can do over a provider, found out by doing it: for tests, `tools/ofi_matrix.py`."""
+"""What btl/ofi can do over a provider, found out by doing it: for tests and `ofi_matrix`."""
 
 from __future__ import annotations
 

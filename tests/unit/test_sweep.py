@@ -1,4 +1,4 @@
-"""Long runs in steps (tools/sweep.py): which steps are left, and what the ledger keeps."""
+"""Long runs in steps (tools/steps.py): which steps are left, and what the ledger keeps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-import release
-import sweep
+from tools import release
+from tools import steps as sweep
 
 STEPS = [sweep.Step(name, ["-c", "pass"]) for name in ("old", "new", "never", "failed")]
 
@@ -73,9 +71,10 @@ def test_a_release_takes_the_larger_of_two_steps() -> None:
     for name, step in steps.items():
         number = name.replace(",", "").split()[0]
         words = step.command
-        if "_sweep.py" in words[0] and number.isdigit():
-            tool = (sweep.ROOT / step.command[0]).read_text()
+        if words[0] == "tools/sweep" and number.isdigit():
+            tool = (sweep.ROOT / words[0] / f"{words[1]}.py").read_text()
             default = re.search(r"^    worlds=([\d_]+),", tool, re.MULTILINE)
-            assert default
+            if default is None:
+                continue  # no sweep over worlds
             said = words[words.index("--worlds") + 1] if "--worlds" in words else default[1]
             assert int(said) == int(number), name

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tools.sweep import bfo as bfo_sweep
+from tools.sweep import lossy as lossy_sweep
+from tools.sweep import worlds as world_sweep
+from tools.sweep.worlds import WorldSweep
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import bfo_sweep  # noqa: E402 - a tool, not a package
-import lossy_sweep  # noqa: E402
-import world_sweep  # noqa: E402
-from world_sweep import WorldSweep  # noqa: E402
-
-sys.path.pop(0)
 
 BAD = 8  # of `squares`
 
@@ -67,7 +63,7 @@ def test_all_worlds_and_their_figures(folder: Path) -> None:
     world_sweep.main(worlds.sweep, "Toys.", [])
     assert worlds.ran == list(range(10))
     text = (folder / "docs" / "toy-sweep.md").read_text()
-    assert text.startswith("# Toys\n\n`python tools/toy_sweep.py`, 20")
+    assert text.startswith("# Toys\n\n`python tools/sweep toy`, 20")
     assert "commit abc" in text
     assert "10 worlds in" in text
     assert "NOT COMPLETE" not in text
@@ -109,7 +105,7 @@ def test_two_at_a_time_come_to_the_same(folder: Path) -> None:
 
 def test_going_on_past_a_world_that_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worlds = Worlds(bad=6)
-    with pytest.raises(SystemExit, match=r"FAILED: worlds 6; one again: .*toy_sweep.py --world N"):
+    with pytest.raises(SystemExit, match=r"FAILED: worlds 6; one again: .*sweep toy --world N"):
         world_sweep.main(worlds.sweep, "Toys.", ["--keep-going"])
     assert worlds.ran == list(range(10))
     assert not list((folder / "docs").iterdir())
@@ -120,7 +116,7 @@ def test_going_on_past_a_world_that_fails(folder: Path, capsys: pytest.CaptureFi
 
 def test_a_world_that_fails_ends_it_and_the_next_run_goes_on(folder: Path) -> None:
     worlds = Worlds(bad=6)
-    with pytest.raises(SystemExit, match=r"world 6 FAILED; again: .*toy_sweep.py --world 6"):
+    with pytest.raises(SystemExit, match=r"world 6 FAILED; again: .*tools/sweep toy --world 6"):
         world_sweep.main(worlds.sweep, "Toys.", [])
     assert not list((folder / "docs").iterdir())
     again = Worlds()
@@ -181,7 +177,7 @@ def test_the_sweeps_there_are(sweep: WorldSweep, capsys: pytest.CaptureFixture[s
     name, counted = sweep.run(0)
     assert name
     assert counted["messages"] > 0
-    assert (ROOT / "tools" / f"{sweep.name}_sweep.py").exists()
+    assert (ROOT / "tools" / "sweep" / f"{sweep.name}.py").exists()
     assert sweep.silent({name: Counter(worlds=10**6)}), "a class in which nothing struck"
     sweep.show(0)
     assert "messages" in capsys.readouterr().out

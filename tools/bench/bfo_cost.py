@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What failing over costs while nothing fails: bfo beside ob1; prints Markdown.
 
-    python tools/bfo_cost.py [--tree build/compiled] [--rounds 30] [--btl self,sm]
+    python tools/bench bfo_cost [--tree build/compiled] [--rounds 30] [--btl self,sm]
 
 Two ranks play ping-pong: small messages for their latency, large ones for their bandwidth. In
 every round each PML has a job, the first one in turns. A job's figure is its quickest batch; the
@@ -27,7 +27,8 @@ from statistics import median
 from typing import Final
 
 import numpy as np
-from sweep import commit_name
+
+from tools.repository import commit_name
 
 DRAWS: Final = 10_000  # arbitrary: the interval's ends are steady in the third digit
 SIZES: Final = {8: 100, 1024: 100, 1 << 20: 8, 16 << 20: 1}  # bytes, and round trips of a batch
@@ -133,7 +134,7 @@ def compare(btl: str, found: Found) -> list[str]:
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--tree", type=Path, help="made by tools/compile_hot.py")
+    parser.add_argument("--tree", type=Path, help="made by tools/package compile_hot")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--btl", action="append", default=[], help="repeatedly; sm and tcp")
     options = parser.parse_args()

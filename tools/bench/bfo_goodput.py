@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What bfo gets over one, two and three openib rails by message size: a table and a plot.
 
-    pip install -e '.[dev,plots]' && python tools/bfo_goodput.py
+    pip install -e '.[dev,plots]' && python tools/bench bfo_goodput
 
 Virtual time on the clock of nic/hca, so every machine finds the same numbers. Writes
 `docs/figures/bfo-goodput.csv` and `.svg`.
@@ -10,15 +10,10 @@ Virtual time on the clock of nic/hca, so every machine finds the same numbers. W
 from __future__ import annotations
 
 import csv
-import sys
 from typing import Final
 
-from figure import FIGURES, finish, plotting
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
-
 from tests.support.rail_streams import goodput
+from tools.bench.figure import FIGURES, finish, plotting
 
 RAILS: Final = (1, 2, 3)
 SIZES: Final = tuple(8 << shift for shift in range(0, 21, 2))  # bytes: 8 B to 8 MiB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sweep import ROOT
+from tools.repository import ROOT
 
 FIGURES: Final = ROOT / "docs" / "figures"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What GASNet's puts and gets take over the emulated Gemini and Aries, by size: a table and a plot.
 
-    pip install -e '.[dev,plots]' && python tools/gasnet_timing.py
+    pip install -e '.[dev,plots]' && python tools/bench gasnet_timing
 
 Virtual time throughout, so every machine finds the same numbers. Writes
 `docs/figures/gasnet-crossover.csv` and `.svg`, and prints where one way begins to pay.
@@ -10,15 +10,10 @@ Virtual time throughout, so every machine finds the same numbers. Writes
 from __future__ import annotations
 
 import csv
-import sys
 from typing import Final
 
-from figure import FIGURES, finish, plotting
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
-
 from tests.support.gasnet_timing import WAYS, WHERE, Row, crossing, latency, measured
+from tools.bench.figure import FIGURES, finish, plotting
 
 NAME: Final = "gasnet-crossover"
 DRAWN: Final = ("FMA", "BTE", "BTE, bounce buffer", "BTE, registered")

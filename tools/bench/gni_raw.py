@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast the emulated Gemini and Aries are with nothing above them, beside messages over sm.
 
-    ompy-run -n 2 python tools/gni_raw.py [--sizes 8,4096,1048576] [--generation aries]
+    ompy-run -n 2 python tools/bench/gni_raw.py [--sizes 8,4096,1048576] [--generation aries]
 
 Rank 0 puts and gets, one after the other, by FMA into memory of rank 1 that it can map (`region`)
 and into any other (`private`), which the kernel copies; rank 1 only waits. `smsg` and `message` are

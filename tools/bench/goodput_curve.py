@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What usnic gets over a simulated link of 10 Gbit/s and 10 us, by loss rate: a table and a plot.
 
-    pip install -e '.[dev,plots]' && python tools/goodput_curve.py
+    pip install -e '.[dev,plots]' && python tools/bench goodput_curve
 
 Virtual time throughout, so every machine finds the same numbers. Writes
 `docs/figures/usnic-goodput.csv` and `.svg`.
@@ -10,18 +10,13 @@ Virtual time throughout, so every machine finds the same numbers. Writes
 from __future__ import annotations
 
 import csv
-import sys
 from statistics import median
 from typing import Final
-
-from figure import FIGURES, finish, plotting
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
 
 from ompy.net.fault_rules import FaultRule
 
 from tests.support.usnic_streams import stream
+from tools.bench.figure import FIGURES, finish, plotting
 
 RATES: Final = (0.0, 0.0001, 0.001, 0.003, 0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5)
 WAYS: Final = {  # arbitrary names; parameters of usnic

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Jobs over four hosts of `tools/lab`: how long they take to start, OSU's loops, ranks to 64.
 
-    python tools/host_figures.py [--rounds 5] [--only start,loops,ranks]
+    python tools/bench hosts [--rounds 5] [--only start,loops,ranks]
 
 Prints Markdown for docs/hosts.md. By ssh, in a Slurm allocation and by srun alone, all in turn in
 every round. Needs root and what `tools/lab up --slurm` needs.
@@ -22,10 +22,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.lab.laboratory import Laboratory
+from tools.repository import ROOT
+
 BIN = Path(sys.executable).parent
-sys.path.insert(0, str(ROOT / "tools" / "lab"))
-from laboratory import Laboratory  # noqa: E402 - it is no package
 
 LAB = [sys.executable, str(ROOT / "tools" / "lab"), "--name", "figures"]
 RUN = [sys.executable, "-m", "ompy.cli.run"]
@@ -56,7 +56,7 @@ def on_first_host(words: Sequence[str]) -> tuple[float, str]:
     )
     took = time.perf_counter() - begun
     if done.returncode:
-        sys.exit(f"host_figures: {' '.join(words)}: {done.stderr}")
+        sys.exit(f"hosts: {' '.join(words)}: {done.stderr}")
     return took, done.stdout
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Count the instructions that a message or a collective call costs, with valgrind's callgrind.
 
-    python tools/instructions.py --tree build/compiled [--size 65536] [--rank 0] [--lines 40]
-    python tools/instructions.py --tree build/compiled --of Sending_begin
-    python tools/instructions.py --tree build/compiled --call Allreduce --size 8 [--rank 1]
+    python tools/bench instructions --tree build/compiled [--size 65536] [--rank 0] [--lines 40]
+    python tools/bench instructions --tree build/compiled --of Sending_begin
+    python tools/bench instructions --tree build/compiled --call Allreduce --size 8 [--rank 1]
 
 Two ranks play ping-pong over sm (or `--btl`); one of them runs under callgrind, which counts while
 a message is begun, a receive is posted or an arriving fragment is handled, and not while the rank
@@ -14,7 +14,7 @@ What is done once, such as an import at the first message, is divided by the num
 With `--call` two ranks make a collective call again and again. Everything is counted, in a job with
 twice as many calls as another has, so that what is done once cancels out: the call from the
 program's own line on, and messages that arrive, but not the waiting for them.
-`--tree` is what `tools/compile_hot.py` made; `valgrind` is a package of most distributions.
+`--tree` is what `tools/package compile_hot` made; `valgrind` is a package of most distributions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The raw limits of this machine, by a C program where one compiles. For compare_peers.py."""
+"""The raw limits of this machine, by a C program where one compiles. For `peers.py`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure this machine for docs/performance.md; prints Markdown.
 
-    python tools/measure.py [--rounds 5] [--peer DIR] [--only start,latency,...]
+    python tools/bench measure [--rounds 5] [--peer DIR] [--only start,latency,...]
 
 All variants take turns in every round, so that what else the machine does hits them alike;
 the figures are medians over the rounds. DIR is a virtual environment that holds mpi4py and an
@@ -23,10 +23,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from compile_hot import build
 from ompy.cli.bench import KINDS, UNITS, figure
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.package.compile_hot import build
+
+ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 PROGRAM = "from mpi4py import MPI"
 IDLE_SECONDS = 5  # arbitrary: long against the way to sleep, which takes a tenth of a second

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Count the instructions of a put, a get and a fragment of btl/ofi, layer by layer.
 
-    python tools/ofi_instructions.py --tree build/compiled [--provider shm]
+    python tools/bench ofi_instructions --tree build/compiled [--provider shm]
 
 Two ranks over libfabric, rank 0 under valgrind's callgrind: it puts and gets 8 bytes, one after the
 other, then both send each other fragments of 8 bytes (`tests/support/ofi_loops.py`). Unlike times,
-the counts are the same on a busy machine. `--tree` is what `tools/compile_hot.py` made; `valgrind`
-is a package of most distributions.
+the counts are the same on a busy machine. `--tree` is what `tools/package compile_hot` made;
+`valgrind` is a package of most distributions.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT))  # for the loops
-
 from tests.support.ofi_loops import COUNTED, counted
+from tools.repository import ROOT
 
 PROGRAM: Final = f"{counted.__module__}:{counted.__name__}"
 # ends of the names of functions in C, and what they do; what is within another is indented
@@ -83,7 +80,7 @@ def figures(counts: Path) -> dict[str, int]:
 def main() -> None:
     """Count, and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--tree", type=Path, required=True, help="made by tools/compile_hot.py")
+    parser.add_argument("--tree", type=Path, required=True, help="as compile_hot makes it")
     parser.add_argument("--provider", default="shm")
     options = parser.parse_args()
     if shutil.which("valgrind") is None:

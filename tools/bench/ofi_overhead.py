@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What btl/ofi costs over the raw loop, provider by provider; writes `docs/ofi-overhead.md`.
 
-    python tools/ofi_overhead.py [--rounds 9] [--tree build/compiled] [--write docs/ofi-overhead.md]
-                                 [--providers shm,tcp;ofi_rxm] [--loops]
+    python tools/bench ofi_overhead [--rounds 9] [--tree build/compiled] [--loops]
+                        [--write docs/ofi-overhead.md] [--providers shm,tcp;ofi_rxm]
 
 Four things beside each other in every round, two processes each: libfabric's own `fi_pingpong`,
-`tools/ofi_raw.py` (cffi and nothing else), btl/ofi alone (`tests/support/ofi_loops.py`) and
+`tools/bench/ofi_raw.py` (cffi and nothing else), btl/ofi alone (`tests/support/ofi_loops.py`) and
 `ompy bench latency`; with `--loops` the two loops only. Raw loop and BTL have the same provider,
 DELIVERY_COMPLETE and descriptors to sleep on; both poll without sleeping, each process on a
 processor of its own. A round's figure is a median; the table has the median of the rounds, and of
@@ -32,13 +32,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from sweep import ROOT, commit_name
-
-sys.path.insert(0, str(ROOT))  # for the loops
-
 from tests.support.ofi_loops import MESSAGE, SIZES, loops
 from tests.support.worlds import RankError, real
+from tools.repository import ROOT, commit_name
 
+RAW: Final = ROOT / "tools" / "bench" / "ofi_raw.py"
 PROVIDERS: Final = ("shm", "tcp;ofi_rxm", "udp;ofi_rxd", "sockets")  # reference ofi.md C1
 LIMITS: Final = {8: 1.30, 1 << 20: 1.05}  # what the project promises, by size
 LABELS: Final = {8: "8 B", 4096: "4 KiB", 1 << 20: "1 MiB"}
@@ -74,7 +72,7 @@ def raw(provider: str) -> Figures:
     """The raw loop."""
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder, "raw.json")
-        words = [sys.executable, str(ROOT / "tools" / "ofi_raw.py"), "--providers", provider]
+        words = [sys.executable, str(RAW), "--providers", provider]
         words += ["--sizes", ",".join(map(str, SIZES)), "--json", str(kept), "--wait"]
         words += ["--no-atomics"]
         said_by(words)
@@ -171,7 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--providers", default=",".join(PROVIDERS))
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--tree", type=Path, help="made by tools/compile_hot.py")
+    parser.add_argument("--tree", type=Path, help="made by tools/package compile_hot")
     parser.add_argument("--loops", action="store_true", help="neither MPI nor fi_pingpong")
     parser.add_argument("--write", type=Path, help="file for the table, instead of the output")
     options = parser.parse_args()
@@ -187,7 +185,7 @@ def main() -> None:
         [
             "# btl/ofi over the raw loop",
             "",
-            "    python tools/ofi_overhead.py --tree build/o2 --write docs/ofi-overhead.md",
+            "    python tools/bench ofi_overhead --tree build/o2 --write docs/ofi-overhead.md",
             "",
             f"{datetime.now(UTC):%Y-%m-%d}, ompy at {commit_name()}, "
             f"{'compiled' if options.tree else 'interpreted'}, {os.cpu_count()} cores, Linux "

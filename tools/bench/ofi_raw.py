@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast libfabric is from Python with cffi and nothing else: the baseline for btl/ofi.
 
-    tools/ofi_raw.py [--providers shm,tcp;ofi_rxm] [--sizes 8,4096,1048576] [--json FILE]
+    tools/bench/ofi_raw.py [--providers shm,tcp;ofi_rxm] [--sizes 8,4096,1048576] [--json FILE]
 
 Two processes of this host. The binding opens everything; the loops then call libfabric's functions
 through cffi, as one would write it by hand: one buffer, one context, one array for completions, all
@@ -37,11 +37,12 @@ from ompy.net.base import Interface
 from ompy.net.real import RealNetwork
 from ompy.runtime.world import LonelyWireUp
 from ompy_components.nic.libfabric.component import COMPONENT
-from sweep import ROOT
+
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 sys.path.insert(0, str(ROOT))  # for the rounds, which the loops of btl/ofi have too
 
-from tests.support.rounds import keep_apart, measured, pages, pause_for
+from tests.support.rounds import keep_apart, measured, pages, pause_for  # noqa: E402
 
 PROVIDERS: Final = "shm,tcp;ofi_rxm,udp;ofi_rxd,sockets"
 SIZES: Final = "8,4096,65536,1048576"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What several contexts of a scalable endpoint bring threads that put and flush, over btl/ofi.
 
-    python tools/ofi_threads.py                        over sockets and the twin, in turns
-    python tools/ofi_threads.py --rounds 5 sockets
+    python tools/bench ofi_threads                        over sockets and the twin, in turns
+    python tools/bench ofi_threads --rounds 5 sockets
 
 Two ranks; the threads of rank 0 put 8 bytes each and flush, over and over, and rank 1 serves. Each
 round runs once with one context and once with as many as threads, so that a busy machine slows
@@ -19,7 +19,7 @@ import sys
 from statistics import median
 from typing import Final
 
-from sweep import ROOT, commit_name
+from tools.repository import ROOT, commit_name
 
 PROVIDERS: Final = ("sockets", "emulated")
 TWIN: Final = "emulated"

@@ -1,4 +1,4 @@
-"""What ompy is to reach, and against whom: the rows of the table of `compare_peers.py`."""
+"""What ompy is to reach, and against whom: the rows of the table of `peers.py`."""
 
 from __future__ import annotations
 

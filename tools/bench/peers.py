@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare ompy with its peers on this machine, and say which targets it reaches.
 
-    python tools/compare_peers.py --compiled build/compiled [--rounds 7] [--only send,object]
+    python tools/bench peers --compiled build/compiled [--rounds 7] [--only send,object]
 
 The peers' wheels are installed into virtual environments of their own. The same program,
 `peer_workloads.py`, runs on ompy and on every mpi4py, in turns, so that what else the machine does
@@ -23,11 +23,12 @@ from statistics import median
 from typing import Final
 
 import click
-from machine_limits import limits_table, machine_limits
-from measure import WAITING
-from peer_sides import ROOT, Missing, NotOffered, Ompy, Side, others
-from peer_targets import IDLE_MOST, TARGETS, Target
-from ratio_plot import Bar, svg
+
+from tools.bench.machine_limits import limits_table, machine_limits
+from tools.bench.measure import WAITING
+from tools.bench.peer_sides import ROOT, Missing, NotOffered, Ompy, Side, others
+from tools.bench.peer_targets import IDLE_MOST, TARGETS, Target
+from tools.bench.ratio_plot import Bar, svg
 
 TITLE: Final = (
     "time of ompy / time of the peer: below 1 ompy is faster; "
@@ -179,7 +180,7 @@ def run_rounds(
     "--compiled",
     required=True,
     type=click.Path(exists=True, path_type=Path),
-    help="A compiled tree, made by tools/compile_hot.py.",
+    help="A compiled tree, made by tools/package compile_hot.",
 )
 @click.option("--plot", type=click.Path(path_type=Path), help="Write an SVG here.")
 @click.option("--no-idle", is_flag=True, help="Leave out the waiting rank, which takes 6 s.")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What each rail of a job carried over time, with the breaks: a picture of a record.
 
-    pip install -e '.[plots]' && python tools/plot_rails.py rails.jsonl rails.svg
+    pip install -e '.[plots]' && python tools/bench plot_rails rails.jsonl rails.svg
 
 The record is what `ompy-run --record-rails rails.jsonl` has written. The kind of picture is what
 its name says: SVG, PNG, PDF.

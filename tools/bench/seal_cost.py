@@ -1,7 +1,7 @@
 """What the seal of tcp's connections costs: none, mac and encrypt in turns, between two namespaces.
 
-    .venv/bin/python tools/seal_cost.py --rounds 10
-    .venv/bin/python tools/seal_cost.py --layer
+    .venv/bin/python tools/bench/seal_cost.py --rounds 10
+    .venv/bin/python tools/bench/seal_cost.py --layer
 
 Needs root and iproute2. Each round runs a job for each value of `btl_base_seal`, in turns, so that
 what else the machine does meets all of them. A job takes the best of several batches; shown are the
@@ -20,7 +20,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.support.two_hosts import TwoHosts, why_not  # noqa: E402
@@ -122,7 +122,7 @@ def layer() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--tree", default="", help="a compiled copy, as tools/compile_hot.py makes")
+    parser.add_argument("--tree", default="", help="a compiled copy, by tools/package compile_hot")
     parser.add_argument("--layer", action="store_true", help="the records alone")
     options = parser.parse_args()
     if options.layer:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usnic, tcp and sm beside raw UDP and libfabric's on this machine's loopback; prints Markdown.
 
-    python tools/compare_udp.py [--rounds 5] [--only latency,rate,bandwidth]
+    python tools/bench udp [--rounds 5] [--only latency,rate,bandwidth]
 
 Raw UDP: two processes and nothing but `sendto` and `recv_into`. Nothing is resent or checked there,
 packets are lost, and only what arrived counts. `bandwidth` sends packets as large as usnic's on the

@@ -9,6 +9,7 @@
     python tools/lab cut h2 rail1                  pull a cable; `heal h2 rail1` puts it back
     python tools/lab crash h3                      all cables at once, the processes stay
     python tools/lab down                          leaves nothing
+    python tools/lab pull_the_cable                one of its own: a cable is pulled under a job
 
 Needs root, iproute2 and openssh-server; nftables for `loss`, Slurm for `up --slurm`.
 `--name` keeps several apart.
@@ -18,10 +19,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import sys
+from pathlib import Path
 from typing import NoReturn
 
-from laboratory import LabError, Laboratory, why_not
+sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from tools.lab.laboratory import LabError, Laboratory, why_not  # noqa: E402
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,11 +56,19 @@ def parser() -> argparse.ArgumentParser:
     for name in ("crash", "revive", "processes"):
         commands.add_parser(name).add_argument("host")
     commands.add_parser("down", help="end everything and leave nothing")
+    pull = commands.add_parser(
+        "pull_the_cable", help="two hosts, a job, a cable pulled", add_help=False
+    )
+    pull.add_argument("words", nargs=argparse.REMAINDER, metavar="...")
     commands.add_parser("why-not", help="say why this machine cannot have one; exit 1 if so")
     return found
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["pull_the_cable"]:  # its options are its own
+        del sys.argv[1]
+        runpy.run_module("tools.lab.pull_the_cable", run_name="__main__", alter_sys=True)
+        return 0
     arguments = parser().parse_args()
     problem = why_not()
     if arguments.command == "why-not":

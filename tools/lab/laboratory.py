@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import slurm
+from tools.lab import slurm
 
 MANAGEMENT = "management"
 HOSTS_MAX = 99  # arbitrary: numbers that fit an address and a name of an interface

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Two hosts with two rails each, a stream of checked blocks, and a cable that is pulled meanwhile.
 
-    python tools/pull_the_cable.py
-    python tools/pull_the_cable.py --record-rails rails.jsonl
-    python tools/plot_rails.py rails.jsonl
+    python tools/lab pull_the_cable
+    python tools/lab pull_the_cable --record-rails rails.jsonl
+    python tools/bench plot_rails rails.jsonl
 
 Makes a laboratory (`tools/lab`), runs `examples/pull_the_cable.py` there over both rails under
 `--mca pml bfo --watch-rails`, takes the link of h2's first rail down for a while, and leaves
@@ -22,10 +22,8 @@ import sys
 import time
 from typing import Final
 
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT / "tools" / "lab"))
-from laboratory import LabError, Laboratory, why_not
+from tools.lab.laboratory import LabError, Laboratory, why_not
+from tools.repository import ROOT
 
 NAME: Final = "cable"
 RAILS: Final = ("rail1", "rail2")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What bfo makes otherwise than ob1: each class it derives, each method, and how.
 
-    python tools/bfo_overrides.py                   a line for each method
-    python tools/bfo_overrides.py Sending.unknown   both texts of those whose name has this, as diff
+    python tools/package bfo_overrides                   a line for each method
+    python tools/package bfo_overrides Sending.unknown   both texts of those with this name
 
 `+` adds to what ob1 does (it calls ob1's method), `=` takes its place. Source: seed
 bfo (11).
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PML = ROOT / "components" / "ompy_components" / "pml"
 
 

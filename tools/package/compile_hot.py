@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compile the hot modules into a copy of the tree, to run the same tests on them.
 
-    python tools/compile_hot.py build/compiled [-O0]
+    python tools/package compile_hot build/compiled [-O0]
     PYTHONPATH=build/compiled python -m pytest tests/sim
 
 A hot module is a `.py` with a `.pxd` of the same name beside it; the `.py` is compiled as it is.
@@ -15,7 +15,7 @@ import shutil
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [ROOT / "core" / "ompy", ROOT / "components" / "ompy_components"]
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Run every command of README.md and docs/*.md whose output is shown, and compare.
 
-    python tools/documents.py                          with the commands of this environment
-    python tools/documents.py --bin DIR [DOCUMENT...]  with those of another one
-    python tools/documents.py --write [DOCUMENT...]    and put today's figures into what sims say
+    python tools/package documents                          with the commands of this environment
+    python tools/package documents --bin DIR [DOCUMENT...]  with those of another one
+    python tools/package documents --write [DOCUMENT...]    and renew what simulations say
 
 The blocks are the test. A line `$ command` in an indented block is run; the lines that follow in
 the block are what it prints. `$ cat FILE` shows a file instead, which is written; so is a fenced
@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 ELSEWHERE: Final = {"write-a-btl.md"}
 ELISION: Final = "..."
 PROMPT: Final = "    $ "

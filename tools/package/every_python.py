@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Build and try the wheel with each Python that this machine has.
 
-    python tools/every_python.py            every version of pyproject.toml that is on the PATH
-    python tools/every_python.py PYTHON...  these interpreters
+    python tools/package every_python            every version of pyproject.toml that is on the PATH
+    python tools/package every_python PYTHON...  these interpreters
 
 Each gets an environment of its own in build/pythons, with what a build requires, and runs
 `try_wheel.py` there. Ends with a line for each version: what came of it, or that it is not here.
@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 SETTINGS: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())
 VERSION: Final = re.compile(r"Programming Language :: Python :: (3\.\d+)")
 ASK: Final = """
@@ -56,7 +56,7 @@ def tried(python: str, version: str) -> str:
         [str(shutil.which(python)), "-m", "venv", str(home)],
         [*install, *needed, "editables"],
         [*install, "--no-build-isolation", "-e", str(ROOT)],
-        [inside, "tools/try_wheel.py"],
+        [inside, "tools/package", "try_wheel"],
     )
     for step in steps:
         print(f"$ {' '.join(step)}", flush=True)

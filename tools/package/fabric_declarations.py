@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write `nic/libfabric/declared.py`: its declarations as cffi keeps them, parsed before.
 
-    tools/fabric_declarations.py            write it
-    tools/fabric_declarations.py --check    exit code 1 where it is not what would be written
+    tools/package fabric_declarations            write it
+    tools/package fabric_declarations --check    exit code 1 where it is not what would be written
 
 Needs cffi (of the extra `dev`). A rank imports the result, which needs cffi's backend only.
 """
@@ -20,7 +20,7 @@ from ompy_components.nic.libfabric import declarations
 MODULE: Final = "ompy_components.nic.libfabric.declared"
 TARGET: Final = Path(declarations.__file__).with_name("declared.py")
 HEAD: Final = (
-    '"""Made of declarations.py by tools/fabric_declarations.py: change that, not this."""\n'
+    '"""Made of declarations.py by tools/package fabric_declarations: change that, not this."""\n'
     "# fmt: off\n"
 )
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write `core/ompy/MPI.pyi`, what type checkers and editors know of `ompy.MPI`, from the module.
 
-    python tools/mpi_stub.py            write it
-    python tools/mpi_stub.py --check    exit 1 if it is not what would be written
+    python tools/package mpi_stub            write it
+    python tools/package mpi_stub --check    exit 1 if it is not what would be written
 
 Names, parameters and their kinds are the running module's, annotations those of its sources. A
 class gets all that it inherits from classes without a public name. Where a source says `Any` for a
@@ -20,8 +20,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-STUB = Path(__file__).resolve().parent.parent / "core" / "ompy" / "MPI.pyi"
-HEADER = '''# Written by tools/mpi_stub.py from the module and its sources: change those
+STUB = Path(__file__).resolve().parents[2] / "core" / "ompy" / "MPI.pyi"
+HEADER = '''# Written by tools/package mpi_stub from the module and its sources: change those
 # ruff: noqa: A001, A002, F821, N801, N802, N999, RUF022
 """What `ompy.MPI` offers, for type checkers and editors."""
 
@@ -254,7 +254,9 @@ def _method_lines(owner: str, name: str, member: Any, names: frozenset[str]) -> 
     elif name == "__hash__" and member is None:
         yield "    __hash__ = None  # type: ignore[assignment]"
     else:
-        raise TypeError(f"{owner}.{name} is a {type(member).__name__}: tell tools/mpi_stub.py how")
+        raise TypeError(
+            f"{owner}.{name} is a {type(member).__name__}: tell tools/package mpi_stub how"
+        )
 
 
 def _class_lines(name: str, cls: type, public: dict[type, str], names: frozenset[str]) -> list[str]:
@@ -297,7 +299,7 @@ def text() -> str:
         elif type(value) in public and not isinstance(value, type):
             lines.append(f"{name}: Final[{public[type(value)]}]")
         elif not isinstance(value, (int, type)):
-            raise TypeError(f"{name} is a {type(value).__name__}: tell tools/mpi_stub.py how")
+            raise TypeError(f"{name} is a {type(value).__name__}: tell tools/package mpi_stub how")
     return HEADER + "\n".join(lines) + "\n"
 
 

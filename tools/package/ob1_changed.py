@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Whether ob1 has changed since the state that bfo was last reviewed against.
 
-    python tools/ob1_changed.py             what has changed, exit code 1 if anything has
-    python tools/ob1_changed.py --accept    bfo has been reviewed: this is the state from now on
+    python tools/package ob1_changed             what has changed, exit code 1 if anything has
+    python tools/package ob1_changed --accept    bfo has been reviewed: this is the state
 
 bfo fills seams of ob1 and relies on how ob1 behaves around them, so whoever changes ob1 reads
-bfo's README and its overrides (`tools/bfo_overrides.py`), and accepts. Source: seed bfo (11).
+bfo's README and its overrides (`tools/package bfo_overrides`), and accepts. Source: seed bfo (11).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PML = ROOT / "components" / "ompy_components" / "pml"
 REVIEWED = PML / "bfo" / "reviewed.json"
 

@@ -2,7 +2,7 @@
 """Record what reductions of every kind of buffer by every operation come to, in the mpi4py at hand.
 
     python -m venv /tmp/other && /tmp/other/bin/pip install mpi4py mpich numpy
-    /tmp/other/bin/python tools/reduction_table.py > tests/data/reductions.json
+    /tmp/other/bin/python tools/package/reduction_table.py > tests/data/reductions.json
 
 Each buffer is combined with itself turned round, by `Op.Reduce_local` and by `Allreduce` on
 COMM_SELF: the result's bytes in hexadecimal, or the name of the MPI error class or exception.

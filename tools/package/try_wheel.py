@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Install the wheel into an empty environment outside the tree, and use it there as people do.
 
-    python tools/try_wheel.py           what CI does: the gate `wheel` of tools/check.py
-    python tools/try_wheel.py --all     also every BTL's kit, `ompy build` of a pure
+    python tools/package try_wheel           what CI does: the gate `wheel` of tools/check.py
+    python tools/package try_wheel --all     also every BTL's kit, `ompy build` of a pure
                                         installation, the wheel compiled anew in another folder
                                         (tools/nightly.py)
-    python tools/try_wheel.py --tree DIR    only build, and unpack the wheel there
-    python tools/try_wheel.py --here    build nothing: use the compiled wheel that is installed
+    python tools/package try_wheel --tree DIR    only build, and unpack the wheel there
+    python tools/package try_wheel --here    build nothing: use the compiled wheel that is installed
                                         here (what cibuildwheel runs for each wheel)
 
 The sdist and a wheel of it have to hold what the wheel of the tree holds. Then, with nothing but
@@ -34,10 +34,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from documents import documents, follow, shell
 from ompy.cli.bench import KINDS
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+from tools.package.documents import documents, follow, shell
+
+ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / "build" / "cache"
 AT_ONCE: Final = 3  # commands; they mostly wait, as in the gate `processes`
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -1,27 +1,22 @@
 #!/usr/bin/env python3
 """A million small worlds of bfo whose rails die in the middle of everything.
 
-    python tools/bfo_sweep.py               all of them: some hours of one core
-    python tools/bfo_sweep.py --worlds N    the first N
-    python tools/bfo_sweep.py --world N     one again, with what strikes it
+    python tools/sweep bfo               all of them: some hours of one core
+    python tools/sweep bfo --worlds N    the first N
+    python tools/sweep bfo --world N     one again, with what strikes it
 
-What a world is stands in `tests/support/failing_worlds.py`, what a sweep does in `world_sweep.py`.
+What a world is stands in `tests/support/failing_worlds.py`, what a sweep does in `worlds.py`.
 When all have passed, `docs/bfo-sweep.md` is written.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import Final
 
-from sweep import ROOT
-from world_sweep import Sums, WorldSweep, main
-
-sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
-
 from tests.support import failing_worlds
 from tests.support.failing_rails import KINDS
+from tools.sweep.worlds import Sums, WorldSweep, main
 
 SHARD: Final = len(failing_worlds.CLASSES) * failing_worlds.GROUP * 10  # between two notes
 HEADING: Final = """\

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The fault matrix of bfo: fragment x fault x moment x protocol, every possible cell run.
 
-    python tools/bfo_matrix.py              all cells, as a table
-    python tools/bfo_matrix.py --reasons    and why the others cannot be
+    python tools/sweep bfo_matrix              all cells, as a table
+    python tools/sweep bfo_matrix --reasons    and why the others cannot be
 
 Each cell is a world of its own in which the fault has to strike and the message has to arrive as it
 was sent; `tests/support/fault_matrix.py` says what a cell is. Exit code 1 when one fails.
@@ -14,10 +14,6 @@ import argparse
 import sys
 from collections import Counter
 from typing import Final
-
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT))  # for the cells, which are the tests' own
 
 from tests.support import fault_matrix
 

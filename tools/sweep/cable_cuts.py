@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A rail is cut while a job runs over two: how long the program pauses, and what comes after.
 
-    python tools/cable_cuts.py                                  200 cuts: an hour, quiet
-    python tools/cable_cuts.py --cuts 10 --kind reset,hole --program allreduce
+    python tools/sweep cable_cuts                                  200 cuts: an hour, quiet
+    python tools/sweep cable_cuts --cuts 10 --kind reset,hole --program allreduce
 
 Two hosts of `tools/lab` with two tcp rails of 1 Gbit/s each (tbf), `--mca pml bfo`, a new job for
 each cut; programs and kinds take turns. Kinds: `reset` (the connection is reset: an error
@@ -47,10 +47,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final, NamedTuple
 
-from sweep import ROOT, commit_name
-
-sys.path.insert(0, str(ROOT / "tools" / "lab"))
-from laboratory import LabError, Laboratory, why_not
+from tools.lab.laboratory import LabError, Laboratory, why_not
+from tools.repository import ROOT, commit_name
 
 NAME: Final = "cuts"
 RUN: Final = [sys.executable, "-m", "ompy.cli.run"]
@@ -495,7 +493,7 @@ def main() -> None:
         trials, alone = run(options, kept)
     except LabError as error:
         sys.exit(f"cable_cuts: {error}")
-    command = shlex.join(["python", "tools/cable_cuts.py", *sys.argv[1:]])
+    command = shlex.join(["python", "tools/sweep", "cable_cuts", *sys.argv[1:]])
     page = report(trials, alone, commit, command)
     print(page)
     if len(trials) < PROMISED:

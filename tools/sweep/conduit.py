@@ -1,26 +1,21 @@
 #!/usr/bin/env python3
 """10,000 small worlds of the conduits gemini and aries, over NICs that refuse and are late.
 
-    python tools/conduit_sweep.py             all of them: some two minutes of one core
-    python tools/conduit_sweep.py --worlds N  the first N
-    python tools/conduit_sweep.py --world N   one again
+    python tools/sweep conduit             all of them: some two minutes of one core
+    python tools/sweep conduit --worlds N  the first N
+    python tools/sweep conduit --world N   one again
 
-What a world is stands in `tests/support/conduit_random.py`, what a sweep does in `world_sweep.py`.
+What a world is stands in `tests/support/conduit_random.py`, what a sweep does in `worlds.py`.
 When all have passed, `docs/conduit-sweep.md` is written.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import Final
 
-from sweep import ROOT
-from world_sweep import Sums, WorldSweep, main, stayed_zero
-
-sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
-
 from tests.support import conduit_random
+from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 
 HEADING: Final = """\
 # The sweep of the conduits

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """libfabric's own tests (fabtests) over its providers, and against nic/libfabric at the other end.
 
-    python tools/fabtests.py --programs DIR                  a table
-    python tools/fabtests.py --programs DIR shm sockets      of these providers only
-    python tools/fabtests.py --programs DIR --library FILE --keep 2.5.json
+    python tools/sweep fabtests --programs DIR                  a table
+    python tools/sweep fabtests --programs DIR shm sockets      of these providers only
+    python tools/sweep fabtests --programs DIR --library FILE --keep 2.5.json
                                                              of another libfabric, kept as JSON
-    python tools/fabtests.py --read 1.17.json 2.5.json --write docs/fabtests.md
+    python tools/sweep fabtests --read 1.17.json 2.5.json --write docs/fabtests.md
                                                              a table for each
 
 DIR has the programs (`fi_rdm`, `fi_rdm_atomic`, ...); without `--programs` they are looked for on
 the path, and where there are none the tool says so and ends well. Two tables: each of their tests
 with both ends theirs, by which is known what the library can do at all; and those whose protocol
-`tools/fabtests_peer.py` speaks, with our binding as client and as server. All goes over loopback.
+`fabtests_peer.py` speaks, with our binding as client and as server. All goes over loopback.
 Exit code 1: a test failed with ours at one end that passes with both ends theirs.
 """
 
@@ -30,9 +30,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sweep import ROOT, commit_name
+from tools.repository import ROOT, commit_name
 
-PEER: Final = ROOT / "tools" / "fabtests_peer.py"
+PEER: Final = ROOT / "tools" / "sweep" / "fabtests_peer.py"
 LOOPBACK: Final = "127.0.0.1"
 PROVIDERS: Final = ("tcp;ofi_rxm", "shm", "sockets", "udp;ofi_rxd")
 PATIENCE: Final = 60  # s; arbitrary: both ends poll, and may share a core with others
@@ -248,8 +248,8 @@ def examine(runner: Runner, providers: Sequence[str]) -> dict[str, object]:
 
 HEAD: Final = """# libfabric's own tests
 
-    python tools/fabtests.py --programs DIR [--library FILE] --keep JSON
-    python tools/fabtests.py --read JSON ... --write docs/fabtests.md
+    python tools/sweep fabtests --programs DIR [--library FILE] --keep JSON
+    python tools/sweep fabtests --read JSON ... --write docs/fabtests.md
 
 fabtests come with libfabric's sources; no Debian package has them built, and nothing of them is in
 this repository. What stands below is of those of libfabric 2.1.0, from the archive `orig` of
@@ -263,7 +263,7 @@ run on loopback; names and beginnings of steps go over TCP (`-b`).
 
 *yes*: both ends ended well. *-*: the provider says that it has no such thing. *hangs*: not over
 after a minute. In the first table of each library both ends are theirs: what the library can do at
-all. In the second one end is `tools/fabtests_peer.py`, which speaks their protocol over
+all. In the second one end is `tools/sweep/fabtests_peer.py`, which speaks their protocol over
 nic/libfabric; a cell says how it went with ours as client, then as server. Theirs check the bytes
 and words they get from ours, and ours those they get from theirs.
 

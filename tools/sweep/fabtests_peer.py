@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """One end of a test of libfabric's own (fabtests), spoken by nic/libfabric; the other is theirs.
 
-    python tools/fabtests_peer.py rdm_pingpong "tcp;ofi_rxm" 3000           as their client
-    python tools/fabtests_peer.py rdm_atomic shm 3000 --serve --op cswap    as their server
+    python tools/sweep/fabtests_peer.py rdm_pingpong "tcp;ofi_rxm" 3000           as their client
+    python tools/sweep/fabtests_peer.py rdm_atomic shm 3000 --serve --op cswap    as their server
 
-`tools/fabtests.py` starts it together with the other end. Addresses and beginnings of steps go over
-a TCP connection, as with their option `-b`: four bytes by which the client asks whether the server
+`fabtests.py` starts it together with the other end. Addresses and beginnings of steps go over a
+TCP connection, as with their option `-b`: four bytes by which the client asks whether the server
 is open, then 1024 bytes with the name of each endpoint, then a byte each way wherever both wait for
 each other. All else goes over the fabric: messages, RMA keys (address, length and key, 64 bits
 each), a message of four bytes at the end. Bytes are digits and letters in a fixed order, by which
@@ -25,20 +25,21 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final
-
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT))  # for what tests open devices with
 
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import AtomicCall, Caps, Completion, Datatype, Op
 from ompy.net.real import RealNetwork
 from ompy.runtime.world import LonelyWireUp
 
-from tests.support.fabric_programs import ALL, FORMATS, best, expected
-from tests.support.libfabric_devices import fabric_nic
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+sys.path.insert(0, str(ROOT))  # for what tests open devices with
+
+from tests.support.fabric_programs import ALL, FORMATS, best, expected  # noqa: E402
+from tests.support.libfabric_devices import fabric_nic  # noqa: E402
 
 LOOPBACK: Final = "127.0.0.1"
 CONTROL: Final = 1024  # bytes; fabtests: of a control message, such as a name

@@ -1,28 +1,23 @@
 #!/usr/bin/env python3
 """100,000 generated GASNet programs in virtual worlds, over both conduits, under random faults.
 
-    python tools/gasnet_sweep.py             all of them: three to four hours of one core
-    python tools/gasnet_sweep.py --worlds N  the first N; --jobs 2: two at a time
-    python tools/gasnet_sweep.py --world N   one again
+    python tools/sweep gasnet             all of them: three to four hours of one core
+    python tools/sweep gasnet --worlds N  the first N; --jobs 2: two at a time
+    python tools/sweep gasnet --world N   one again
 
-What a world is stands in `tests/support/gasnet_random.py`, what a sweep does in `world_sweep.py`.
+What a world is stands in `tests/support/gasnet_random.py`, what a sweep does in `worlds.py`.
 When all have passed, `docs/gasnet-sweep.md` is written.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import Final
-
-from sweep import ROOT
-from world_sweep import Sums, WorldSweep, main, stayed_zero
-
-sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
 
 from ompy.cli.sim import prepare_interpreter
 
 from tests.support import gasnet_random
+from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 
 HEADING: Final = """\
 # Generated GASNet programs

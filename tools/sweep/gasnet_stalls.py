@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """GASNet's tests between two laboratory hosts, again and again beside heavy load.
 
-    python tools/gasnet_stalls.py                 500 runs: an hour or two of a machine under load
-    python tools/gasnet_stalls.py --runs 40       the first 40
-    python tools/gasnet_stalls.py --run 17        one again
-    python tools/gasnet_stalls.py --next 40       40 from where the last such run stopped
+    python tools/sweep gasnet_stalls                 500 runs: one or two hours under load
+    python tools/sweep gasnet_stalls --runs 40       the first 40
+    python tools/sweep gasnet_stalls --run 17        one again
+    python tools/sweep gasnet_stalls --next 40       40 from where the last such run stopped
 
 A run is one of the programs of `tests/support/gasnet_programs.py` on two hosts of two ranks each,
 over one of the conduits and ways of messages, neighbours by shared memory or not, in turn. Beside
@@ -37,21 +37,16 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from sweep import ROOT, commit_name
-
-sys.path.insert(0, str(ROOT / "tools" / "lab"))
-sys.path.insert(0, str(ROOT))  # for the programs, which are the tests' own
-
-from laboratory import Laboratory, why_not
-
 from tests.support.gasnet_programs import PROGRAMS
+from tools.lab.laboratory import Laboratory, why_not
+from tools.repository import ROOT, commit_name
 
 RUNS: Final = 500  # arbitrary: what was once tried, with three or four stalls
 PATIENCE: Final = 240  # s; arbitrary: far beyond what a run takes beside all that
 KEPT: Final = ROOT / "build" / "gasnet-stalls"
 DOCUMENT: Final = ROOT / "docs" / "gasnet-tests.md"
 TABLE: Final = "| program | GASNet's | ranks |"  # where the page's tables begin
-OWN: Final = "`python tools/gasnet_stalls.py`"  # what our paragraph begins with
+OWN: Final = "`python tools/sweep gasnet_stalls`"  # what our paragraph begins with
 TIMED_OUT: Final = 110  # exit code of ompy-run
 SILENT: Final = -1  # the job says that all is well, and a rank has not said that it did it
 BURNER: Final = "while True: pass"
@@ -232,7 +227,7 @@ def enter(text: str) -> None:
 
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
-        "tools/gasnet_stalls.py", description=__doc__.partition("\n")[0]
+        "tools/sweep", "gasnet_stalls", description=__doc__.partition("\n")[0]
     )
     found.add_argument("--runs", type=int, default=RUNS, help="how many, from the first")
     found.add_argument("--run", type=int, help="only this one")

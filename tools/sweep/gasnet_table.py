@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What GASNet's test programs check, over both conduits and both variants: the table in docs.
 
-    python tools/gasnet_table.py [--seeds 3] [--write]
+    python tools/sweep gasnet_table [--seeds 3] [--write]
 
 Every program of `tests/support/gasnet_programs.py` runs in a virtual world for each seed, over each
 conduit of `tests/support/gasnet_worlds.py` but the late ones. Threads and ends of jobs need real
@@ -16,12 +16,9 @@ import subprocess
 import sys
 from typing import Final
 
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT))  # for the programs, which are the tests' own
-
 from tests.support.gasnet_programs import PROGRAMS, Program
 from tests.support.gasnet_worlds import CONDUITS, Under, run
+from tools.repository import ROOT
 
 SEEDS: Final = 3  # arbitrary: what docs/gasnet-tests.md shows, in a few minutes of one core
 DOCUMENT: Final = ROOT / "docs" / "gasnet-tests.md"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """SIGKILL to every kind of process of jobs over several hosts, and a table of what came of it.
 
-    python tools/host_kills.py                    fifty of each: about an hour on two cores
-    python tools/host_kills.py --each 5 --how ssh
+    python tools/sweep host_kills                    fifty of each: about an hour on two cores
+    python tools/sweep host_kills --each 5 --how ssh
 
 By ssh, in a Slurm allocation, and by srun alone, on the laboratory of `tools/lab` (root, sshd,
 Slurm). The trials are `tests/netns/test_kills.py`; those that passed before at the same commit are
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sweep import ROOT, commit_name
+from tools.repository import ROOT, commit_name
 
 EACH = 50  # arbitrary: fifty of each, at random moments
 TESTS = {"ssh": "test_by_ssh", "slurm": "test_in_an_allocation", "srun": "test_by_srun_alone"}
@@ -29,7 +29,7 @@ NAMES = {"ssh": "ompy-run by ssh", "slurm": "ompy-run by Slurm", "srun": "srun a
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser("tools/host_kills.py", description=__doc__)
+    found = argparse.ArgumentParser("tools/sweep", "host_kills", description=__doc__)
     found.add_argument("--each", type=int, default=EACH, help="kills of each kind of process")
     found.add_argument("--how", choices=TESTS, action="append", help="default: all")
     found.add_argument("--record", type=Path, help="default: build/host-kills-COMMIT.jsonl")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Every call that may wait x BTL x PML x way of leaving: nobody waits for a rank that has left.
 
-    python tools/leaving_matrix.py                 virtual worlds, all: half an hour of a core
-    python tools/leaving_matrix.py --every 20      of these each twentieth
-    python tools/leaving_matrix.py --only TEXT     those whose name has it
-    python tools/leaving_matrix.py --real          real ranks: all waits over each BTL, in each way
+    python tools/sweep leaving_matrix                 virtual worlds, all: half an hour of a core
+    python tools/sweep leaving_matrix --every 20      of these each twentieth
+    python tools/sweep leaving_matrix --only TEXT     those whose name has it
+    python tools/sweep leaving_matrix --real          real ranks: all waits over each BTL and way
 
 What a cell is stands in `tests/support/leaving_cells.py`, the waits in `leaving_waits.py`
 beside it. Ends with exit code 1, and the cells that are wrong, if there are any.
@@ -22,10 +22,6 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, NamedTuple
-
-from sweep import ROOT
-
-sys.path.insert(0, str(ROOT))  # for the cells, which are the tests' own
 
 from tests.sim.p2p.test_leaving import BTLS, PMLS
 from tests.support.leaving_cells import (

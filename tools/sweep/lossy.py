@@ -1,26 +1,21 @@
 #!/usr/bin/env python3
 """100,000 small worlds of messages over wires that lose, double, reorder and damage packets.
 
-    python tools/lossy_sweep.py             all of them: under an hour of one core
-    python tools/lossy_sweep.py --worlds N  the first N
-    python tools/lossy_sweep.py --world N   one again, with its script
+    python tools/sweep lossy             all of them: under an hour of one core
+    python tools/sweep lossy --worlds N  the first N
+    python tools/sweep lossy --world N   one again, with its script
 
-What a world is stands in `tests/support/lossy_worlds.py`, what a sweep does in `world_sweep.py`.
+What a world is stands in `tests/support/lossy_worlds.py`, what a sweep does in `worlds.py`.
 When all have passed, `docs/lossy-sweep.md` is written.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import Final
 
-from sweep import ROOT
-from world_sweep import Sums, WorldSweep, main, stayed_zero
-
-sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
-
 from tests.support import lossy_worlds
+from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 
 HEADING: Final = """\
 # The lossy sweep

@@ -1,6 +1,6 @@
 """Damaged input for all that reads input: traces, scripts, files, lists, options.
 
-    python tools/mutants.py [--count N] [--seed S] [--only SUBJECT] [--show]
+    python tools/sweep mutants [--count N] [--seed S] [--only SUBJECT] [--show]
 
 Each mutant is drawn by its seed, so one that is found is found again by `--seed S --count 1 --only
 SUBJECT --show`. It is read in a process that may take a gigabyte more than it had, and ten seconds.
@@ -18,8 +18,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.damaged_input import mutant, words_of
 from tests.support.mutant_subjects import SUBJECTS, give, option_values

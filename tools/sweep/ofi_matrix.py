@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What btl/ofi can do over each provider of this machine's libfabric, by doing it.
 
-    python tools/ofi_matrix.py                         a table
-    python tools/ofi_matrix.py tcp;ofi_rxm shm         of these providers only
-    python tools/ofi_matrix.py --library FILE --keep 2.5.json
+    python tools/sweep ofi_matrix                         a table
+    python tools/sweep ofi_matrix tcp;ofi_rxm shm         of these providers only
+    python tools/sweep ofi_matrix --library FILE --keep 2.5.json
                                                        of another libfabric, what was found kept
-    python tools/ofi_matrix.py --read 1.17.json 2.1.json --write docs/ofi-matrix.md
+    python tools/sweep ofi_matrix --read 1.17.json 2.1.json --write docs/ofi-matrix.md
                                                        a table for each library, and the twin's
 
 Two processes per provider run `tests/support/ofi_programs.py`: puts and gets up to 1 MiB,
@@ -25,13 +25,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sweep import ROOT, commit_name
-
-sys.path.insert(0, str(ROOT))  # for the programs, which are the tests' own
-
 from tests.support.ofi_programs import features
 from tests.support.windows_over_btls import contended, counted
 from tests.support.worlds import RankError, real
+from tools.repository import commit_name
 
 # reference ofi.md C1, and the twin's own
 PROVIDERS: Final = (
@@ -57,9 +54,9 @@ AT_ONCE: Final = f"{contended.__module__}:{contended.__name__}"
 RANKS: Final = 3  # of messages and windows; arbitrary: two that are at a third at the same time
 HEAD: Final = """# What btl/ofi can do, by provider
 
-Written by `python tools/ofi_matrix.py --read ... --write docs/ofi-matrix.md` from what each library
-was kept with (`--library FILE --keep JSON`): what two processes did over each provider on loopback,
-three for messages and windows. Providers that begin with `emulated` are those of
+Written by `python tools/sweep ofi_matrix --read ... --write docs/ofi-matrix.md` from what each
+library was kept with (`--library FILE --keep JSON`): what two processes did over each provider on
+loopback, three for messages and windows. Providers that begin with `emulated` are those of
 `nic/ofi_emulated`, which is no libfabric. From 2.0 on there is no `net`; `tcp` by itself, in its
 place, is not offered where atomics are asked for (2.5). An atomic's cell names the types (of INT32,
 UINT32, INT64 and UINT64) on which it was done and its results found right, with fetching and
@@ -67,7 +64,7 @@ without. Windows: all programs of `tests/sim/osc` and random ones were right; th
 them was the BTL's, all else being messages.
 
 `sockets` and `udp;ofi_rxd` are off unless `btl_ofi_provider_include` names them: junk that another
-user sends hangs the one and crashes the other (nic/libfabric's README, `tools/strangers.py`).
+user sends hangs the one and crashes the other (nic/libfabric's README, `tools/sweep strangers`).
 
 No test over any of them is an expected failure, not `sockets` either. With
 `FI_SOCKETS_PE_WAITTIME=0`, which nic/libfabric sets, and all closed in order, 21 runs of messages,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Let mpi4py's own test suite judge the drop-in package.
 
-    python tools/oracle.py [--judge DIR] [--tier T1.env,T1.obj,...] [-n 1,2,3]
-    python tools/oracle.py --floor          fail when a tier passes fewer tests than it did
-    python tools/oracle.py --write-floor    note what passes now, where it is more
+    python tools/sweep oracle [--judge DIR] [--tier T1.env,T1.obj,...] [-n 1,2,3]
+    python tools/sweep oracle --floor          fail when a tier passes fewer tests than it did
+    python tools/sweep oracle --write-floor    note what passes now, where it is more
 
 DIR holds the judge (`run_oracle.py` and its expected results): by default what OMPY_JUDGE names, or
 `../shared/oracle` beside the project. The suite is mpi4py's source distribution, fetched by pip; it
@@ -23,10 +23,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from peer_sources import Unavailable, fetch
+from tools.bench.peer_sources import Unavailable, fetch
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FLOOR = ROOT / "tests" / "interop" / "mpi4py_floor.json"
 TIERS = (
     "T1.env,T1.obj,T1.req,T1.buf,T1.mem,T2.obj,T2.op,T2.buf,T2.nb,T2.comm,T2.type,T2.err,"

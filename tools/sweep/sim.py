@@ -1,29 +1,25 @@
 #!/usr/bin/env python3
 """10,000 generated programs in simulated worlds, over every mixture of BTLs, under random faults.
 
-    python tools/sim_sweep.py             all of them: two hours of one core
-    python tools/sim_sweep.py --worlds N  the first N; --jobs 2: two at a time
-    python tools/sim_sweep.py --world N   one again, after its command and its program
+    python tools/sweep sim             all of them: two hours of one core
+    python tools/sweep sim --worlds N  the first N; --jobs 2: two at a time
+    python tools/sweep sim --world N   one again, after its command and its program
 
 What a world is stands in `tests/support/simulated_worlds.py`, what a sweep does in
-`world_sweep.py`. When all have passed, `docs/sim-sweep.md` is written.
+`worlds.py`. When all have passed, `docs/sim-sweep.md` is written.
 """
 
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter
 from typing import Final
-
-from sweep import ROOT
-from world_sweep import Sums, WorldSweep, main, stayed_zero
-
-sys.path.insert(0, str(ROOT))  # for the worlds, which are the tests' own
 
 from ompy.cli.sim import prepare_interpreter
 
 from tests.support import simulated_worlds
+from tools.repository import ROOT
+from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 
 KEPT: Final = ROOT / "build" / "sim-sweep"  # programs of worlds that run or failed
 HEADING: Final = """\

@@ -1,6 +1,6 @@
 """What another user of the host can do to ranks: junk for every socket they listen at.
 
-    sudo python tools/strangers.py -- --mca btl self,ofi --mca btl_ofi_provider_include sockets
+    sudo python tools/sweep strangers -- --mca btl self,ofi --mca btl_ofi_provider_include sockets
 
 starts two ranks that send each other messages, with these settings, becomes `nobody`, sends junk to
 every TCP and UDP socket of them, their agent and the launcher, and says how the job ended: `fine`,
@@ -20,10 +20,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.listening import Socket, children, listening
 

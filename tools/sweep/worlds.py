@@ -30,7 +30,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from sweep import ROOT, commit_name
+from tools.repository import ROOT, commit_name
 
 KEPT: Final = ROOT / "build" / "sweep"
 
@@ -43,7 +43,7 @@ class WorldSweep:
     """What one tool runs.
 
     Attributes:
-        name: of the tool, `tools/NAME_sweep.py`, and of its figures, `docs/NAME-sweep.md`.
+        name: of the tool, `tools/sweep/NAME.py`, and of its figures, `docs/NAME-sweep.md`.
         worlds: how many there are.
         shard: worlds between two notes.
         run: the world of a number, to its end: its class, and what it counted.
@@ -68,7 +68,7 @@ class WorldSweep:
     @property
     def tool(self) -> str:
         """As it is typed."""
-        return f"python tools/{self.name}_sweep.py"
+        return f"python tools/sweep {self.name}"
 
     @property
     def figures(self) -> Path:

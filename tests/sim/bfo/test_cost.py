@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -105,11 +104,8 @@ def test_nothing_is_kept_while_nothing_fails() -> None:
 
 
 def test_eager_messages_run_ob1s_code_alone() -> None:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        from bfo_overrides import overrides
-    finally:
-        sys.path.pop(0)
+    from tools.package.bfo_overrides import overrides
+
     names = {found.name for found in overrides()}
     assert len(names) > 20
     assert not names & EAGER

@@ -1,4 +1,4 @@
-"""A slice of the sweep over random worlds of bfo; `tools/bfo_sweep.py` runs a million."""
+"""A slice of the sweep over random worlds of bfo; `tools/sweep bfo` runs a million."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.support.rail_streams import goodput
 ROOT = Path(__file__).resolve().parents[3]
 FIGURE = ROOT / "docs" / "figures" / "bfo-goodput.csv"
 BUS = 50_000  # Mbit/s of PCIe 3.0 x8, Neugebauer et al. 2018: what one adapter can do
-BYTES = 32 << 20  # as tools/bfo_goodput.py has it
+BYTES = 32 << 20  # as tools/bench bfo_goodput has it
 SIZES = tuple(8 << n for n in range(0, 21, 2))
 CELLS = [*product((1, 2, 3), SIZES)] if THOROUGH else [(1, 8), (2, 8192)]
 

@@ -1,4 +1,4 @@
-"""A slice of the worlds that `tools/conduit_sweep.py` runs 10,000 of."""
+"""A slice of the worlds that `tools/sweep conduit` runs 10,000 of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_nothing_is_lost_doubled_or_altered_and_no_credit_is_missing() -> None:
         try:
             seen += world(number)[1]
         except Exception as problem:
-            problem.add_note(f"repeat: python tools/conduit_sweep.py --world {number}")
+            problem.add_note(f"repeat: python tools/sweep conduit --world {number}")
             raise
     for name in ("short", "medium", "long", "long async", "puts", "gets", "replies"):
         assert seen[name], f"{name} stayed 0"

@@ -1,4 +1,4 @@
-"""Generated GASNet programs in random worlds; `tools/gasnet_sweep.py` runs 100,000 of them."""
+"""Generated GASNet programs in random worlds; `tools/sweep gasnet` runs 100,000 of them."""
 
 from __future__ import annotations
 

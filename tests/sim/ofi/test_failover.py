@@ -57,7 +57,7 @@ def test_a_peer_that_is_gone_in_the_middle() -> None:
 def test_who_only_put_and_got_parts_as_well(failover: bool) -> None:
     """It closes when BYE was answered: else its peer, which goes on, takes the path for broken.
 
-    World 371 of `tools/sim_sweep.py`: on a slow wire the device's own word that it leaves is lost
+    World 371 of `tools/sweep sim`: on a slow wire the device's own word that it leaves is lost
     when it closes, and a Barrier's message was still under way over another BTL.
     """
 

@@ -46,7 +46,7 @@ def settings(btl: str, pml: str) -> dict[str, object]:
 
 PMLS = names("pml", PmlComponent, PmlWrapperComponent)
 BTLS = [name for name in names("btl", BtlComponent) if name not in ASIDE]
-CHOSEN = slice(None, None, 59 if THOROUGH else 997)  # all of them: tools/leaving_matrix.py
+CHOSEN = slice(None, None, 59 if THOROUGH else 997)  # all of them: tools/sweep leaving_matrix
 
 
 @pytest.mark.parametrize("cell", cells(BTLS, PMLS)[CHOSEN], ids=str)

@@ -1,4 +1,4 @@
-"""A slice of the worlds that `tools/lossy_sweep.py` runs 100,000 of: some of every class."""
+"""A slice of the worlds that `tools/sweep lossy` runs 100,000 of: some of every class."""
 
 from __future__ import annotations
 

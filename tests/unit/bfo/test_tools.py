@@ -8,16 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tools.bench import plot_rails
+from tools.lab import pull_the_cable
+from tools.package import bfo_overrides, ob1_changed
+from tools.sweep import cable_cuts
+
 ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import bfo_overrides  # noqa: E402 - a tool, not a package
-import cable_cuts  # noqa: E402
-import ob1_changed  # noqa: E402
-import plot_rails  # noqa: E402
-import pull_the_cable  # noqa: E402
-
-sys.path.pop(0)
 
 CUT = {
     "program": "transfer",
@@ -78,7 +74,7 @@ def test_what_bfo_makes_otherwise() -> None:
 
 
 def test_a_method_is_shown_as_a_difference() -> None:
-    words = [sys.executable, str(ROOT / "tools" / "bfo_overrides.py"), "Sending.unknown"]
+    words = [sys.executable, str(ROOT / "tools" / "package"), "bfo_overrides", "Sending.unknown"]
     shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "--- ob1 Sending.unknown" in shown
     assert "+++ bfo BfoSending.unknown" in shown
@@ -120,8 +116,8 @@ def test_a_kind_of_cut_that_there_is_not(
 
 
 def test_the_page_of_cuts_says_how_and_when_they_were_made() -> None:
-    text = cable_cuts.report([CUT], [1e8], "abc", "python tools/cable_cuts.py --cuts 1")
-    assert "    python tools/cable_cuts.py --cuts 1\n" in text
+    text = cable_cuts.report([CUT], [1e8], "abc", "python tools/sweep cable_cuts --cuts 1")
+    assert "    python tools/sweep cable_cuts --cuts 1\n" in text
     assert "2026-01-02" in text
     assert "load averages at the end 0.1, 0.2, 0.3." in text
     line = cable_cuts.progress([CUT], 7)

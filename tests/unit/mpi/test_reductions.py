@@ -1,6 +1,6 @@
 """Every kind of buffer reduced by every operation, against a table that mpi4py on MPICH has made.
 
-The table is `tests/data/reductions.json`; `tools/reduction_table.py` makes it, there and here.
+The table is `tests/data/reductions.json`; `tools/package/reduction_table.py` makes it, as here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ompy import MPI
 
-from tools.reduction_table import OPERATIONS, table
+from tools.package.reduction_table import OPERATIONS, table
 
 RECORDED = json.loads(Path("tests/data/reductions.json").read_text())["table"]
 # MPI 4.1, 6.9.2: no operation is defined for MPI_CHAR, which is for characters; MPICH computes

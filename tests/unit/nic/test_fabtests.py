@@ -10,10 +10,7 @@ import pytest
 from tests.support.effort import THOROUGH
 from tests.support.libfabric_devices import needs_libfabric
 from tests.support.worlds import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-import fabtests
+from tools.sweep import fabtests
 
 LINE = "rdm -U"
 
@@ -56,7 +53,7 @@ def test_a_table_for_each_library() -> None:
 
 
 def test_without_them_it_says_so() -> None:
-    command = [sys.executable, "tools/fabtests.py", "--programs", "/nowhere"]
+    command = [sys.executable, "tools/sweep", "fabtests", "--programs", "/nowhere"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("skipped: no fabtests here")
 

@@ -35,7 +35,7 @@ from ompy_components.nic.libfabric.infos import EP_DGRAM, EP_RDM, what_strangers
 from tests.support.fabric_programs import ALL, best
 from tests.support.libfabric_devices import fabric_nic, needs_libfabric
 from tests.support.worlds import ROOT, registry
-from tools.fabric_declarations import TARGET, generated
+from tools.package.fabric_declarations import TARGET, generated
 
 # offsets of the fields that are declared, and the size, from libfabric-dev 1.17 on x86-64; a table
 # of which only the first slots are declared is longer there, and its size is left out
@@ -79,7 +79,7 @@ def test_declarations_are_laid_out_as_the_library_is(name: str) -> None:
 
 
 def test_the_compiled_declarations_are_those_that_are_written() -> None:
-    assert TARGET.read_text() == generated(), "run tools/fabric_declarations.py"
+    assert TARGET.read_text() == generated(), "run tools/package fabric_declarations"
 
 
 def test_without_the_library_it_says_how_to_get_it() -> None:

@@ -42,7 +42,7 @@ class LibfabricComponent(NicComponent):
         Parameter(
             "exposed",
             "string",
-            "udp;ofi_rxd,sockets",  # measured with libfabric 1.17: tools/strangers.py
+            "udp;ofi_rxd,sockets",  # measured with libfabric 1.17: tools/sweep strangers
             "Providers whose processes a stranger's packets can end or stop; separated by commas. "
             "btl/ofi takes them only where btl_ofi_provider_include names them, and warns then.",
             level=5,

@@ -8,8 +8,8 @@ its size, which is checked before a slot is read.
 Pointers that Python only keeps and hands back (contexts, descriptors of regions, addresses of
 buffers that outlive the call) are `uintptr_t`: it is passed as a pointer is, and is an int here.
 
-`declared.py` is made of this by `tools/fabric_declarations.py`, so that nothing is parsed at run
-time. Source: libfabric 1.17's man pages fi_getinfo.3 to fi_cq.3 for names and meaning, its headers
+`declared.py` is made of this by `tools/package fabric_declarations`: nothing is parsed at run time.
+Source: libfabric 1.17's man pages fi_getinfo.3 to fi_cq.3 for names and meaning, its headers
 for the order of fields; reference ofi.md B1, B2 for what changed since (fields are appended only).
 """
 

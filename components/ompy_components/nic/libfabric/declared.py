@@ -1,4 +1,4 @@
-"""Made of declarations.py by tools/fabric_declarations.py: change that, not this."""
+"""Made of declarations.py by tools/package fabric_declarations: change that, not this."""
 # fmt: off
 import _cffi_backend
 

@@ -37,7 +37,7 @@ ENODATA: Final = 61  # Linux; libfabric: nothing can do it
 NEVER: Final = MrMode.RAW | MrMode.MMU_NOTIFY | MrMode.RMA_EVENT | MrMode.ENDPOINT | MrMode.HMEM
 INTERFACE: Final = f"{OLDEST[0]}.{OLDEST[1]}"
 SIZE_MAX: Final = (1 << 63) - 1  # arbitrary: more is unlimited to everybody
-# libfabric 1.17, tried by tools/strangers.py: what another user of the host did to ranks
+# libfabric 1.17, tried by tools/sweep strangers: what another user of the host did to ranks
 SEEN: Final = {
     "udp;ofi_rxd": "junk from anybody who reaches its UDP ports crashes the ranks",
     "sockets": "junk from anybody who connects to its TCP ports hangs the ranks for good",
