@@ -55,9 +55,11 @@ class Found:
     def is_a(self, kind):
         """Whether it is one of those that are called so here."""
         if kind == "launcher":
-            return self.words.split()[: len(OMPY_RUN)] == OMPY_RUN
-        if kind == "srun":  # it has a child that only cleans up after it: nobody misses that
-            return self.name == "srun" and facts_of(self.parent)[0] != "srun"
+            mine, parents = self.words.split(), words_of(self.parent)
+            begins = [words[: len(OMPY_RUN)] == OMPY_RUN for words in (mine, parents)]
+            return begins == [True, False]
+        if kind != "sshd" and facts_of(self.parent)[0] == self.name == kind:
+            return False  # about to become something else; srun's cleans up: nobody misses these
         if kind == "rank":
             return self.name.startswith("python") and " -c " in self.words and "MPI" in self.words
         return self.name == kind
@@ -71,6 +73,14 @@ def facts_of(pid):
         return "", 0
     name, _, rest = text.partition("(")[2].rpartition(")")
     return name, int(rest.split()[1])
+
+
+def words_of(pid):
+    """The command line of a process; nothing if it has gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
 
 
 def everybody(lab):
@@ -110,12 +120,16 @@ def at_some_moment(chance, job, count, *, late=False):
 
 
 def kill_one(chance, lab, kind):
-    """Kill one of these, at random. Which it was."""
-    found = await_victims(lab, kind)
-    victim = chance.choice(found)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(victim.pid, signal.SIGKILL)
-    return victim
+    """Kill one of these, at random. Which it was.
+
+    One that has ended meanwhile (sshd has processes that live for a login) has not been killed.
+    """
+    while True:
+        victim = chance.choice(await_victims(lab, kind))
+        if facts_of(victim.pid) == (victim.name, victim.parent):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim.pid, signal.SIGKILL)
+                return victim
 
 
 def record(how, kind, number, **more):
