@@ -41,6 +41,27 @@ def test_generated_programs_end_well_over_every_mixture() -> None:
     assert len(last) == count
 
 
+WAITED = """
+import sys
+from tools.sweep import sim
+for number in sys.argv[1:]:
+    print(number, int(sim.run(int(number))[1]["raised"]), flush=True)
+"""
+
+
+def test_who_lost_a_path_does_not_leave_its_peer_waiting_for_ever() -> None:
+    """Worlds of ob1: a rail's end that was never used, and half of a large message, see nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", WAITED, "1183", "8617"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=ROOT,
+        env={**os.environ, PREPARED: "1", "PYTHONHASHSEED": HASH_SEED},
+    )
+    assert done.stdout.split("\n") == ["1183 1", "8617 1", ""], done.stderr
+
+
 def test_every_btl_between_hosts_is_in_a_mixture() -> None:
     mixtures = simulated_worlds.mixtures()
     names = {name for mixture in mixtures for name in mixture.split(",")}

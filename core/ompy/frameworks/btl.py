@@ -536,15 +536,16 @@ class BtlModule(Poller):
         self.error_callback = callback
 
     def begin_failover(self) -> bool:
-        """Keep the failover obligations from now on, whatever that costs.
+        """Keep the failover obligations from now on, whatever that costs. Returns whether it does.
 
-        A PML that fails over calls it once, before the first peer is asked for; peers do the same,
-        since they use the same PML.
-
-        Returns:
-            Whether the module keeps them. By default it does when it has the flag already.
+        A PML that fails over calls it once, before the first peer is asked for; peers do the same.
+        By default those do that have the flag already.
         """
         return bool(self.flags & FAILOVER_SUPPORT)
+
+    def is_up(self, endpoint: Endpoint) -> bool:
+        """Whether what is sent to a peer goes at once: no connection has to be made before."""
+        return True
 
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """A peer says over another rail that a path has failed at its end (`rail_notices.py`).

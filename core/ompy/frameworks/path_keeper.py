@@ -467,7 +467,7 @@ class PathKeeper:
         if told:
             self._note("PATH_FAILED", path, reason=act.reason)
         if act.tell_peer and not expected and not path.user.tell(path.life.number):
-            tell_of_failure(module, endpoint, path.life.number)
+            tell_of_failure(module, endpoint, path.life.number, opening=self.begun)
         if told and module.error_callback is not None and not self.quiet:
             flags = ERROR_NONFATAL if self.begun and not expected else ERROR_FATAL
             module.error_callback.failed(module, flags, endpoint.proc, act.reason)
@@ -497,7 +497,14 @@ class PathKeeper:
         """A notice: the peer says that a generation of one of its paths has failed."""
         path = self.paths.get(proc.rank)
         if path is not None and self._module.path(path.endpoint) == name:
+            self.given_up(path, number)
+
+    def given_up(self, path: KeptPath, number: int) -> None:
+        """The peer has given up a generation of a path; where it does not fail over, this rank."""
+        if self.begun:
             path.gave_up(number)
+        else:
+            path.broke(GAVE_UP, told=True, final=True)
 
     # -- silence
 

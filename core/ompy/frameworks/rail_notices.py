@@ -39,13 +39,17 @@ RETRY: Final = 1_000_000  # ns; arbitrary: a rail that has no room for a notice 
 TRIES: Final = 1_000  # arbitrary: by then the peer knows by other means, or nothing gets through
 
 
-def tell_of_failure(module: BtlModule, endpoint: Endpoint, number: int) -> None:
+def tell_of_failure(
+    module: BtlModule, endpoint: Endpoint, number: int, *, opening: bool = True
+) -> None:
     """Send the notice over the other rails of a peer; where there is no room, a little later.
 
     Args:
         module: whose path has failed.
         endpoint: which.
         number: of the connection or generation that has.
+        opening: also over those that have to be opened for it. Where the peer is lost with the
+            path that would only leave it waiting for a connection that is not made.
     """
     peer = endpoint.proc.bml_endpoint
     if not isinstance(peer, BmlEndpoint):
@@ -53,7 +57,7 @@ def tell_of_failure(module: BtlModule, endpoint: Endpoint, number: int) -> None:
     name = module.name.encode()
     notice = _HEAD.pack(number, len(name)) + name + module.path(endpoint)
     for rail in list(peer.send.rails):
-        if rail.module is not module:
+        if rail.module is not module and (opening or rail.module.is_up(rail.endpoint)):
             _tell(rail, notice, TRIES)
 
 

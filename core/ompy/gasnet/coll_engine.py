@@ -16,7 +16,7 @@ from ompy.frameworks.conduit import EXTENDED_HANDLERS, Category, Token, Transfer
 from ompy.gasnet.atomics import Atomics
 from ompy.gasnet.coll_calls import ROOTED, Call, call_of
 from ompy.gasnet.coll_edges import MESSAGES, Message
-from ompy.gasnet.coll_operation import Operation
+from ompy.gasnet.coll_operation import Operation, Services
 from ompy.gasnet.dissemination import Knowledge
 from ompy.gasnet.errors import CollectiveMismatch, ResourceError
 from ompy.gasnet.fill import halves, whole
@@ -163,6 +163,10 @@ class CollectiveEngine(Atomics):
         else:
             told.done(is_get=is_get)
 
+    def _moved(self) -> None:
+        """A put or get of a collective has ended."""
+        self._coll_news = True
+
     def _tell(self, team: Team, number: int, mine: Call, text: str) -> None:
         """Tell all members that the team is broken."""
         said = memoryview(text.encode()[: self._conduit.max_medium])
@@ -181,7 +185,9 @@ class CollectiveEngine(Atomics):
         """
         if team.broken is not None:
             raise CollectiveMismatch(team.broken)
-        op = Operation(self, team, team.begun + 1, call, dst, src)
+        small, memory = self._conduit.max_medium, self._segment.memory
+        services = Services(self._say, self._move, memory, self._moved, small)
+        op = Operation(services, team, team.begun + 1, call, dst, src)
         with self._taking:
             team.begun = op.number
             team.active[op.number] = op

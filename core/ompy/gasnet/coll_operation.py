@@ -6,12 +6,10 @@ never from a handler. Who has begun a collective and waits for something else dr
 Source: reference gasnet.md 14 (CollectiveEngine).
 """
 
-# ruff: noqa: SLF001 - operations and ranks are private to users, not to this package
-
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from ompy.frameworks.conduit import Transfer
 from ompy.gasnet.coll_algorithms import NOTHING, Steps, run
@@ -20,8 +18,25 @@ from ompy.gasnet.coll_edges import MESSAGES, Arrived, Incoming, Message, Outgoin
 from ompy.gasnet.fill import halves
 
 if TYPE_CHECKING:
-    from ompy.gasnet.coll_engine import CollectiveEngine
     from ompy.gasnet.teams import Team
+
+
+class Services(NamedTuple):
+    """What an operation may ask of the rank that it is under way at.
+
+    Attributes:
+        say: sends a message of a collective: team, member, words, payload.
+        move: begins a put or get: node, place in its segment, memory, who is told, `is_get`.
+        segment: the own one's memory.
+        tell: something has moved.
+        small: bytes that one message takes.
+    """
+
+    say: Callable[[Team, int, list[int], memoryview], None]
+    move: Callable[..., None]
+    segment: memoryview
+    tell: Callable[[], None]
+    small: int
 
 
 class Operation:
@@ -42,14 +57,14 @@ class Operation:
 
     def __init__(
         self,
-        owner: CollectiveEngine,
+        services: Services,
         team: Team,
         number: int,
         call: Call,
         dst: memoryview,
         src: memoryview,
     ) -> None:
-        self._owner = owner
+        self._services = services
         self._arrived: dict[tuple[int, int], Arrived] = {}
         self._incoming: list[Incoming] = []
         self._outgoing: list[Outgoing] = []
@@ -62,7 +77,7 @@ class Operation:
         self.size = len(team.nodes)
         self.rank = team.rank
         self.place = (team.rank - call.root) % self.size
-        self.small: int = owner._conduit.max_medium
+        self.small = services.small
         self.complete = False
         self.problem: BaseException | None = None
         self.traced = 0
@@ -116,21 +131,21 @@ class Operation:
     ) -> None:
         """Send a message of this collective."""
         words = [self.number, MESSAGES.index(what), slot, *halves(place), *self.call.words()]
-        self._owner._say(self.team, peer, words, payload)
+        self._services.say(self.team, peer, words, payload)
 
     def move(
         self, peer: int, place: int, view: memoryview, told: Transfer, *, is_get: bool
     ) -> None:
         """Begin a put or get of a member's segment."""
-        self._owner._move(self.team.nodes[peer], place, view, told, is_get=is_get)
+        self._services.move(self.team.nodes[peer], place, view, told, is_get=is_get)
 
     def place_of(self, view: memoryview) -> int:
         """Where memory is in the own segment; `NOWHERE` if it is elsewhere."""
-        return place_in(self._owner._segment.memory, view)
+        return place_in(self._services.segment, view)
 
     def tell(self) -> None:
         """Something has moved."""
-        self._owner._coll_news = True
+        self._services.tell()
 
     # --- what drives it
 

@@ -59,6 +59,11 @@ class _Here:
         except (ComponentError, UsageError) as problem:
             raise MPIError(ERR_OTHER, str(problem)) from problem
 
+    def process(self) -> RankProcess:
+        """The rank that this process is, after `find`."""
+        assert self._process is not None, "init has made it one"
+        return self._process
+
     def leave(self) -> None:
         """GASNet is over here."""
         if self._process is not None:
@@ -71,5 +76,4 @@ rank: Final = Gasnet(_here.find, _here.leave)
 
 def process() -> RankProcess:
     """The rank that this process is, after `init`."""
-    assert _here._process is not None, "init has made it one"
-    return _here._process
+    return _here.process()

@@ -7,8 +7,6 @@ it back in the same.
 Source: reference gasnet.md 1 (HSLs).
 """
 
-# ruff: noqa: SLF001 - handles and ranks are private to users, not to this package
-
 from __future__ import annotations
 
 import _thread
@@ -16,16 +14,16 @@ from _thread import get_ident
 
 from ompy.gasnet.barriers import Barriers
 from ompy.gasnet.errors import BadArgument
-from ompy.gasnet.rank import Rank
 
 
 class Hsl:
     """A handler-safe lock of one rank; `with` takes it and gives it back."""
 
-    __slots__ = ("_alive", "_inner", "_owner", "_rank")
+    __slots__ = ("_alive", "_held", "_inner", "_owner")
 
-    def __init__(self, rank: Rank) -> None:
-        self._rank = rank
+    def __init__(self, held: dict[int, list[Hsl]]) -> None:
+        """Made by `Locks.hsl`; `held` are the rank's, by thread that holds them."""
+        self._held = held
         self._inner = _thread.allocate_lock()
         self._owner = 0
         self._alive = True
@@ -58,10 +56,10 @@ class Hsl:
         if self._owner != me:
             raise BadArgument("a handler-safe lock is unlocked by the thread that holds it")
         self._owner = 0
-        held = self._rank._held[me]
+        held = self._held[me]
         held.remove(self)
         if not held:
-            del self._rank._held[me]
+            del self._held[me]
         self._inner.release()
 
     def destroy(self) -> None:
@@ -82,7 +80,7 @@ class Hsl:
 
     def _taken(self) -> None:
         me = self._owner = get_ident()
-        self._rank._held.setdefault(me, []).append(self)
+        self._held.setdefault(me, []).append(self)
 
     def __enter__(self) -> Hsl:
         self.lock()
@@ -97,7 +95,7 @@ class Locks(Barriers):
 
     def hsl(self) -> Hsl:
         """A new handler-safe lock."""
-        return Hsl(self)
+        return Hsl(self._held)
 
     def hold_interrupts(self) -> None:
         """Begin a no-interrupt section of this thread.

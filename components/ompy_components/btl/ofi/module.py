@@ -234,6 +234,11 @@ class OfiModule(BtlModule):
         self.sending.keeping = self.two_sided
         return True
 
+    def is_up(self, endpoint: Endpoint) -> bool:
+        """Its path can be used."""
+        assert isinstance(endpoint, OfiEndpoint)
+        return bool(endpoint.path.up)
+
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """The peer has given up a generation of a path."""
         self.keeper.gave_up(proc, path, number)

@@ -97,7 +97,8 @@ class Failover:
     def notify(self, endpoint: OpenibEndpoint, kind: int, number: int = 0) -> bool:
         """Tell the peer over an endpoint of another module, if there is one that works."""
         module = self._module
-        there = next((one for one in self._others(endpoint) if one.usable), None)
+        others = (one for one in self._others(endpoint) if one.usable)
+        there = next((one for one in others if one.path.up or module.failing_over), None)
         if there is None:
             return False
         record, rank = module.record, module.context.rank
@@ -120,7 +121,7 @@ class Failover:
                 endpoint is not None
                 and endpoint.record.lid == broken.lid
                 and endpoint.record.subnet == broken.subnet
-                and endpoint.path.life.number == broken.connection
+                and (not module.failing_over or endpoint.path.life.number == broken.connection)
             ):
                 return endpoint
         return None
@@ -129,7 +130,7 @@ class Failover:
         """EP_BROKEN: the peer's end of a connection has failed."""
         endpoint = self._meant(broken)
         if endpoint is not None:
-            endpoint.path.gave_up(broken.connection)
+            endpoint.module.keeper.given_up(endpoint.path, broken.connection)  # type: ignore[attr-defined]
 
     def told_missing(self, broken: Broken) -> None:
         """EP_EAGER_RDMA_ERROR: a write to our ring will never come."""

@@ -225,6 +225,11 @@ class OpenibModule(BtlModule):
         self.keeper.begun = self.failing_over
         return self.failing_over
 
+    def is_up(self, endpoint: Endpoint) -> bool:
+        """Its path can be used."""
+        assert isinstance(endpoint, OpenibEndpoint)
+        return bool(endpoint.path.up)
+
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """The peer's end of a connection has failed; it says so over a rail of another BTL."""
         self.keeper.gave_up(proc, path, number)

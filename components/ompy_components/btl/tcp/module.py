@@ -374,6 +374,11 @@ class TcpModule(RdmaModule):
         assert handler is not None, f"nobody registered for tag {tag}"
         handler.received(self, endpoint, tag, fragment)
 
+    def is_up(self, endpoint: Endpoint) -> bool:
+        """Its path can be used."""
+        assert isinstance(endpoint, TcpEndpoint)
+        return bool(endpoint.path.up)
+
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """The peer has given up a connection, if the path is one of this module's."""
         here = f"{self.interface.address}:{self.listener.address.port}".encode()

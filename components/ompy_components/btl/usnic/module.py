@@ -449,6 +449,11 @@ class UsnicModule(BtlModule):
                 path.broke(reason)
         return usable
 
+    def is_up(self, endpoint: Endpoint) -> bool:
+        """Its path can be used."""
+        assert isinstance(endpoint, UsnicEndpoint)
+        return bool(endpoint.path.up)
+
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
         """The peer says over another rail that a generation of a path of ours has failed."""
         self.paths.keeper.gave_up(proc, path, number)
