@@ -538,8 +538,7 @@ class BtlModule(Poller):
     def begin_failover(self) -> bool:
         """Keep the failover obligations from now on, whatever that costs. Returns whether it does.
 
-        A PML that fails over calls it once, before the first peer is asked for; peers do the same.
-        By default those do that have the flag already.
+        PMLs that fail over call it before the first peer is asked for. By default it is the flag.
         """
         return bool(self.flags & FAILOVER_SUPPORT)
 
