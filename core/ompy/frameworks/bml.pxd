@@ -11,6 +11,7 @@ cdef class RailArray:
     cdef public list rails
     cdef Py_ssize_t _next
     cpdef Rail next(self)
+    cpdef give_back(self)
     cpdef list in_turn(self)
 
 cdef class BmlEndpoint:

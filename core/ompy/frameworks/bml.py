@@ -69,6 +69,11 @@ class RailArray:
         self._next = index + 1
         return rails[index]
 
+    def give_back(self) -> None:
+        """The rail that `next` has given was not used: it is the next again."""
+        if self._next and len(self.rails) > 1:
+            self._next -= 1
+
     def in_turn(self) -> list[Rail]:
         """All rails, from the next in turn on; the one behind it is the next then."""
         if len(self.rails) < 2:

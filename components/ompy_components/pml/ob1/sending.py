@@ -193,6 +193,8 @@ class Sending(SenderHalf):
     ) -> bool:
         """Eager Send (Immediate) without a request, over the next rail; false if it cannot be.
 
+        Then it is still that rail's turn: otherwise every second one of two would carry nothing.
+
         Source: Open MPI 4.1, `send_inline` of pml_ob1_isend.c.
         """
         if not endpoint.eager.rails:
@@ -203,11 +205,15 @@ class Sending(SenderHalf):
         inplace = bool(module.flags & SEND_INPLACE)
         eager_payload = module.eager_limit - UNION_SIZE
         if choose(mode, size, eager_payload, rail.immediate, inplace) is not EAGER_IMMEDIATE:
+            endpoint.eager.give_back()
             return False
         header = self.match_header(communicator.context_id, communicator.rank, tag, sequence)
         flags = self._immediate_flags
         there = rail.endpoint
-        return module.sendi(there, convertor, header, size, NO_ORDER, flags, MATCH) >= 0
+        if module.sendi(there, convertor, header, size, NO_ORDER, flags, MATCH) >= 0:
+            return True
+        endpoint.eager.give_back()
+        return False
 
     def start(self, request: SendRequest) -> bool:
         """Send the first fragment over one of the eager rails; false when none has room."""
