@@ -46,6 +46,9 @@ FEW: Final = (  # buffers of the NICs: a rank posts all of them at its start, th
 )
 # real seconds that a rank may compute: arbitrary, long enough for a machine with other work
 PATIENCE: Final = "900"
+# virtual time, arbitrary: many times what the slowest world takes; a program that asks every
+# millisecond whether all is done, and waits for ever, would take the default hour of it
+LIMIT: Final = "300s"
 WAITS: Final = re.compile(r"^ompy: rank (\d+) .*?(?=^ompy: rank |\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -134,7 +137,8 @@ def draw(number: int) -> World:
     if dies:
         pml, rails = "bfo", max(2, rails)
     words = ["-n", str(ranks), "--seed", str(number), "--rails", str(rails)]
-    words += ["--patience", PATIENCE, "--mca", "pml", pml, "--mca", "btl", f"self,{mixture}"]
+    words += ["--patience", PATIENCE, "--limit", LIMIT]
+    words += ["--mca", "pml", pml, "--mca", "btl", f"self,{mixture}"]
     for name, value in FEW if turn % 7 else ():
         words += ["--mca", name, value]
     if random.random() < 0.3:
