@@ -62,6 +62,19 @@ def test_who_lost_a_path_does_not_leave_its_peer_waiting_for_ever() -> None:
     assert done.stdout.split("\n") == ["1183 1", "8617 1", ""], done.stderr
 
 
+def test_a_rank_that_finalizes_delivers_over_a_rail_that_is_found_to_be_gone() -> None:
+    """bfo hides it; LEAVE, over the other rail, came long before the last message (world 377)."""
+    done = subprocess.run(
+        [sys.executable, "-c", WAITED, "377"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=ROOT,
+        env={**os.environ, PREPARED: "1", "PYTHONHASHSEED": HASH_SEED},
+    )
+    assert done.stdout == "377 0\n", done.stderr
+
+
 def test_every_btl_between_hosts_is_in_a_mixture() -> None:
     mixtures = simulated_worlds.mixtures()
     names = {name for mixture in mixtures for name in mixture.split(",")}

@@ -12,12 +12,16 @@ from itertools import product
 from random import Random
 
 import pytest
+from ompy.data.constants import ANY_SOURCE
+from ompy.data.convertor import ContiguousConvertor
 from ompy.engine.virtual import Deadlock
+from ompy.frameworks.pml import STANDARD
 from ompy.net.fault_rules import NEVER, FaultRule
 from ompy.runtime.process import RankProcess
 from ompy.runtime.virtual import VirtualJob
 
 from tests.sim.bfo.test_mixtures import RAILS, settings_of
+from tests.sim.p2p.programs import world
 from tests.support.effort import effort
 from tests.support.leaving_cells import (
     VIRTUAL_PATIENCE,
@@ -35,6 +39,7 @@ ON_ONE_HOST = "Win.Allocate_shared"
 NAMES = [name for name, wait in WAITS.items() if wait.in_worlds and ON_ONE_HOST not in name]
 PAIRS = [("tcp", "tcp"), ("usnic", "usnic"), ("openib", "openib"), ("usnic", "tcp")]
 NEAR = (-200_000, 400_000)  # ns around the beginning of MPI_Finalize; arbitrary
+SECOND = 1_000_000_000  # ns
 HEALS = 500_000_000  # ns until a rail comes back, where it does; arbitrary
 FAULTS = {
     "black hole": FaultRule("black_hole"),
@@ -98,3 +103,30 @@ def test_a_receive_that_is_under_way_when_its_rails_end() -> None:
     cell = Cell("Send of what it receives", "", "bfo", "silently", early=False, met=True)
     found, *_ = run(cell, ("openib", "openib"), 22, ())
     assert found.wrong() == ""
+
+
+@pytest.mark.parametrize("source", [GONE, ANY_SOURCE])
+def test_what_comes_long_after_the_news(source: int) -> None:
+    """A rank in MPI_Finalize delivers what it has sent: longer than the silence is patient."""
+    patience = 1_000  # ms
+    slow = FaultRule("delay", rails=("first",), ranks=(GONE,), since=SECOND, delay=2 * SECOND)
+    settings = {**settings_of(("tcp", "tcp")), "pml_bfo_leave_patience_ms": patience}
+    job = VirtualJob(2, registry(**settings), seed=1, rails=RAILS, hosts=[0, 1])
+    faults = install(job, [slow])
+
+    def program(process: RankProcess) -> int:
+        comm, pml, engine = world(process), process.pml, process.context.engine
+        data = ContiguousConvertor(bytearray(8))
+        if comm.rank != GONE:
+            for _ in range(5):
+                pml.recv(comm, data, source, 1)
+            return engine.now()
+        for turn in range(5):
+            if turn == 2:
+                engine.wait_until(lambda: False, SECOND - engine.now())
+            pml.isend(comm, data, 0, 1, STANDARD)
+        return engine.now()
+
+    took, gone = job.run(program)
+    assert sum(sum(one.delivered) for one in faults)
+    assert took - gone > 1_000_000 * patience

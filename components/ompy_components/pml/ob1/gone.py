@@ -416,12 +416,25 @@ class Gone(Poller):
     def _patience_with(self, key: int | tuple[int]) -> int:
         """How many times the patience, at its end, it takes until what is waited for is in vain.
 
-        A rank that has not said LEAVE and is still finalizing is delivering what it has sent, which
-        over a wire that loses half of it takes longer than the silence between two pieces.
+        A rank that is still finalizing is delivering what it has sent, which over a wire that loses
+        half of it, or a rail that is only now found to be gone, takes longer than the silence
+        between two pieces.
         """
-        if isinstance(key, tuple) or key in self._records or self._context.procs[key].departed:
-            return 1
-        return FINALIZING
+        if isinstance(key, tuple):
+            matching = self._ob1.receiving.matchings.get(key[0])
+            delivers = matching is not None and self._anybody_delivers(matching.communicator)
+        else:
+            delivers = not self._context.procs[key].departed
+        return FINALIZING if delivers else 1
+
+    def _anybody_delivers(self, communicator: Communicator) -> bool:
+        """Whether a member is still finalizing of which more may come in this communicator."""
+        return any(
+            proc is not self._context.me
+            and not proc.departed
+            and not self._is_silent(communicator, place, proc.rank)
+            for place, proc in enumerate(communicator.procs)
+        )
 
     def _tick(self) -> None:
         """A quarter of the patience is over."""
