@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from ompy_components.btl.tcp.module import TcpModule
 
 US: Final = 1_000  # ns; Linux counts so
+# attempts to make a first connection while another rail leads to the peer. Arbitrary: 140 ms, in
+# which a listener whose queue was full has room again; what waits goes over the other rail then,
+# and this one is taken back when it works
+SPARED_TRIES: Final = 4
 NUMBER_SIZE: Final = 4  # bytes of a nonce that are the connection's number
 
 
@@ -52,6 +56,11 @@ class FailoverPath(TcpPath):
             there.abandon_stream()
         self.end_attempts(abandon=bool(there.path.broken))
         there.drop_stream()
+
+    def goes_elsewhere(self) -> bool:
+        """Another rail leads to the peer."""
+        tries = self.endpoint.path.life.tries
+        return tries + 1 >= SPARED_TRIES and has_spare(self.endpoint.proc)
 
     def number_of(self, nonce: bytes) -> int:
         """As the peer has begun it."""

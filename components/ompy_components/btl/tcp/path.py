@@ -119,11 +119,15 @@ class TcpPath(PathUser):
         only_bye = self.endpoint.said_bye and not path.broken
         if only_bye:
             path.left()
-        path.broke(why, final=bool(self.endpoint.proc.departed))
+        path.broke(why, final=bool(self.endpoint.proc.departed) or self.goes_elsewhere())
         if only_bye:
             self.endpoint.close()
         elif path.life.life is Life.PAUSING:
             self.endpoint.note("NOT_MENDED" if path.broken else "RETRY", why=why)
+
+    def goes_elsewhere(self) -> bool:
+        """What waits for the first connection has another rail, and has waited long enough."""
+        return False
 
     def offered(self, visitor: Visitor) -> bool:
         """The peer wants to connect. Whether that is to be taken, in place of what there is."""
