@@ -137,9 +137,11 @@ def test_failures(sim: Sim, tmp_path: Path, code: str, ends: int, said: str) -> 
 
 
 def test_worlds_without_end(sim: Sim) -> None:
-    done = sim(BEGIN + "while True: time.sleep(1)", "--limit", "10min")
+    code = BEGIN + "while True: time.sleep(1)"
+    done = sim(code, "--limit", "10min")
     assert done.returncode == 5
     assert "no end after 600 s of virtual time" in done.stderr
+    assert sim(code, "--limit", "10min").stderr == done.stderr
     done = sim("import os, time\nprint(os.getpid(), flush=True)\nwhile True: pass", "--patience", 1)
     assert done.returncode == 5
     assert "has computed for 1 s" in done.stderr

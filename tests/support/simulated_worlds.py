@@ -46,10 +46,10 @@ FEW: Final = (  # buffers of the NICs: a rank posts all of them at its start, th
 )
 # real seconds that a rank may compute: arbitrary, long enough for a machine with other work
 PATIENCE: Final = "900"
-# virtual time, arbitrary: many times what the slowest world takes; a program that asks every
-# millisecond whether all is done, and waits for ever, would take the default hour of it
-LIMIT: Final = "300s"
-WAITS: Final = re.compile(r"^ompy: rank (\d+) .*?(?=^ompy: rank |\Z)", re.MULTILINE | re.DOTALL)
+# virtual time, arbitrary: longer than a kernel repeats itself on a connection (924 s); a program
+# that asks every millisecond whether all is done, and waits for ever, would take an hour otherwise
+LIMIT: Final = "1000s"
+WAITS: Final = re.compile(r"^ompy: rank (\d+).*?(?=^ompy: rank |\Z)", re.MULTILINE | re.DOTALL)
 
 
 class World(NamedTuple):

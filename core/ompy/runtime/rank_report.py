@@ -50,7 +50,7 @@ def report_when_asked(process: RankProcess) -> None:
 
     def answer(_number: int, frame: FrameType | None) -> None:
         if os.getpid() == own:  # a forked child knows nothing of messages
-            _say(report(process, frame, SHOWN))
+            _say(report(process, frame, SHOWN, os.getpid()))
 
     signal.signal(REPORT_SIGNAL, answer)
 
@@ -58,7 +58,7 @@ def report_when_asked(process: RankProcess) -> None:
 def tell_of_error(process: RankProcess, value: BaseException) -> None:
     """Say what the rank did last when an uncaught error is one of a message."""
     if isinstance(value, MPIError) and value.code in _WITH_STORY:
-        _say(report(process, None, AT_ERRORS))
+        _say(report(process, None, AT_ERRORS, os.getpid()))
 
 
 def _say(text: str) -> None:
@@ -66,16 +66,17 @@ def _say(text: str) -> None:
     outputs.write(text, "rank report")
 
 
-def report(process: RankProcess, frame: FrameType | None, most: int) -> str:
+def report(process: RankProcess, frame: FrameType | None, most: int, pid: int = 0) -> str:
     """The report as text; changes nothing, so it may be made at any moment.
 
     Args:
         process: the rank.
         frame: what it was executing, None when that is over.
         most: entries of the flight recorder.
+        pid: of the rank, where it is worth telling: in a virtual world it ends with the report.
     """
     context = process.context
-    lines = [f"ompy: rank {context.rank} (process {os.getpid()})"]
+    lines = [f"ompy: rank {context.rank}" + (f" (process {pid})" if pid else "")]
     where = _user_line(frame)
     if where:
         lines.append(f"  is at {where}")
