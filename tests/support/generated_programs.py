@@ -91,8 +91,10 @@ same(room, pattern(left, turn, count))
     "tested until there": """\
 room = bytearray(count)
 todo = [comm.Irecv(room, left, turn), comm.Isend(pattern(me, turn, count), right, turn)]
+pause = 0.001
 while not MPI.Request.Testall(todo):
-    time.sleep(0.001)
+    time.sleep(pause)
+    pause = min(1.05 * pause, 1)
 same(room, pattern(left, turn, count))
 """,
     "objects": """\

@@ -46,8 +46,7 @@ FEW: Final = (  # buffers of the NICs: a rank posts all of them at its start, th
 )
 # real seconds that a rank may compute: arbitrary, long enough for a machine with other work
 PATIENCE: Final = "900"
-# virtual time, arbitrary: longer than a kernel repeats itself on a connection (924 s); a program
-# that asks every millisecond whether all is done, and waits for ever, would take an hour otherwise
+# virtual time, arbitrary: longer than a kernel repeats itself on a connection (924 s)
 LIMIT: Final = "1000s"
 WAITS: Final = re.compile(r"^ompy: rank (\d+).*?(?=^ompy: rank |\Z)", re.MULTILINE | re.DOTALL)
 
