@@ -20,38 +20,59 @@ from tools.nightly import STEPS as NIGHTLY
 from tools.steps import Step, sweep, tests
 
 SHARD = 1000  # kill trials; arbitrary: some minutes each
+QUARTERS = 4  # of what takes hours
+
+
+def quarters(name: str, tool: str, *words: str) -> list[Step]:
+    """A sweep that is too long for one sitting, in parts."""
+    return [
+        Step(
+            f"{name}: {part} of {QUARTERS}",
+            ["tools/sweep", tool, "--part", f"{part}/{QUARTERS}", *words],
+        )
+        for part in range(1, QUARTERS + 1)
+    ]
+
+
 LARGER = {  # than the nightly step of that name
-    "hosts, 5 kills of each": Step("hosts, 50 kills of each", ["tools/sweep", "host_kills"]),
-    "GASNet beside load, 40 runs": Step(
-        "GASNet beside load, 500 runs", ["tools/sweep", "gasnet_stalls", "--record"]
+    "hosts, 5 kills of each": [Step("hosts, 50 kills of each", ["tools/sweep", "host_kills"])],
+    "GASNet beside load, 40 runs": quarters(
+        "GASNet beside load, 500 runs", "gasnet_stalls", "--record"
     ),
-    "worlds x 4": replace(  # compiled, as they are installed; each night has them interpreted
-        tests("worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8", **COMPILED),
-        before=BUILD,
-    ),
-    "properties x 4": tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8"),
-    "10,000 worlds of bad wires, the next": Step(
-        "100,000 worlds of bad wires", ["tools/sweep", "lossy", "--jobs", "2"]
-    ),
-    "500 programs under faults, the next": Step(
-        "10,000 programs under faults", ["tools/sweep", "sim", "--jobs", "2"], COMPILED, BUILD
-    ),
-    "3000 GASNet programs, the next": Step(
-        "100,000 GASNet programs", ["tools/sweep", "gasnet", "--jobs", "2"]
-    ),
-    "10,000 worlds of dying rails, the next": Step(
-        "100,000 worlds of dying rails",
-        ["tools/sweep", "bfo", "--worlds", "100000", "--jobs", "2"],
-    ),
-    "ranks that leave, a quarter": Step(
-        "ranks that leave, over each BTL in each way", ["tools/sweep", "leaving_matrix", "--real"]
-    ),
-    "waits for them, a twentieth": Step("waits for them, all", ["tools/sweep", "leaving_matrix"]),
-    "12 cuts of rails": Step("200 cuts of rails", ["tools/sweep", "cable_cuts"]),
-    "mpi4py's suite, 2 ranks": Step("mpi4py's suite", ["tools/sweep", "oracle", "--floor"]),
+    "worlds x 4": [
+        replace(  # compiled, as they are installed; each night has them interpreted
+            tests(
+                "worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8", **COMPILED
+            ),
+            before=BUILD,
+        )
+    ],
+    "properties x 4": [tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8")],
+    "10,000 worlds of bad wires, the next": [
+        Step("100,000 worlds of bad wires", ["tools/sweep", "lossy", "--jobs", "2"])
+    ],
+    "500 programs under faults, the next": [
+        Step("10,000 programs under faults", ["tools/sweep", "sim", "--jobs", "2"], COMPILED, BUILD)
+    ],
+    "3000 GASNet programs, the next": quarters("100,000 GASNet programs", "gasnet", "--jobs", "2"),
+    "10,000 worlds of dying rails, the next": [
+        Step(
+            "100,000 worlds of dying rails",
+            ["tools/sweep", "bfo", "--worlds", "100000", "--jobs", "2"],
+        )
+    ],
+    "ranks that leave, a quarter": [
+        Step(
+            "ranks that leave, over each BTL in each way",
+            ["tools/sweep", "leaving_matrix", "--real"],
+        )
+    ],
+    "waits for them, a twentieth": [Step("waits for them, all", ["tools/sweep", "leaving_matrix"])],
+    "12 cuts of rails": [Step("200 cuts of rails", ["tools/sweep", "cable_cuts"])],
+    "mpi4py's suite, 2 ranks": [Step("mpi4py's suite", ["tools/sweep", "oracle", "--floor"])],
 }
 STEPS = [
-    *(LARGER.get(step.name, step) for step in NIGHTLY),
+    *(one for step in NIGHTLY for one in LARGER.get(step.name, [step])),
     *(
         tests(
             f"kills {first} to {first + SHARD - 1}",

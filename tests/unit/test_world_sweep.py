@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -164,6 +165,42 @@ def test_fewer_worlds_are_written_only_when_asked_for_and_say_so(folder: Path) -
     assert not list((folder / "docs").iterdir())
     world_sweep.main(Worlds().sweep, "Toys.", ["--worlds", "4", "--record"])
     assert "NOT COMPLETE: all are 10" in (folder / "docs" / "toy-sweep.md").read_text()
+
+
+def test_parts_of_several_days_come_to_the_figures_of_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+    figures = folder / "docs" / "toy-sweep.md"
+    for commit, part in (("a", "1/2"), ("b", "2/2"), ("c", "1/2")):
+        monkeypatch.setattr(world_sweep, "commit_name", lambda commit=commit: commit)
+        worlds = Worlds()
+        world_sweep.main(worlds.sweep, "Toys.", ["--part", part])
+        ran.append(worlds.ran)
+        assert ("NOT COMPLETE" in figures.read_text()) == (commit == "a")
+    assert ran == [[*range(5)], [*range(5, 10)], [*range(5)]]
+    text = figures.read_text()
+    assert re.search(r"commits c of \S+ \(worlds 0 to 4\), b of \S+ \(worlds 5 to 9\), ", text)
+    assert text.endswith("| even | 5 | 40 |\n| odd | 5 | 50 |\n| **all** | 10 | 90 |\n")
+
+
+def test_a_part_in_which_a_world_fails_is_not_kept_and_gone_on_with(folder: Path) -> None:
+    with pytest.raises(SystemExit, match="world 9 FAILED"):
+        world_sweep.main(Worlds(bad=9).sweep, "Toys.", ["--part", "2/2"])
+    assert not list((folder / "docs").iterdir())
+    again = Worlds()
+    world_sweep.main(again.sweep, "Toys.", ["--part", "2/2"])
+    assert again.ran == [9], "the shard that was not whole"
+
+
+@pytest.mark.parametrize("part", ["0/2", "3/2", "x", "1/11", "1"])
+def test_what_is_no_part_is_refused(
+    folder: Path, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        world_sweep.main(Worlds().sweep, "Toys.", ["--part", part])
+    assert ended.value.code == 2
+    assert "--part: " in capsys.readouterr().err
 
 
 def test_one_world_is_only_shown(folder: Path) -> None:

@@ -4,6 +4,7 @@
     python tools/sweep gasnet_stalls                 500 runs: one or two hours under load
     python tools/sweep gasnet_stalls --runs 40       the first 40
     python tools/sweep gasnet_stalls --run 17        one again
+    python tools/sweep gasnet_stalls --part 2/4      the second quarter
     python tools/sweep gasnet_stalls --next 40       40 from where the last such run stopped
 
 A run is one of the programs of `tests/support/gasnet_programs.py` on two hosts of two ranks each,
@@ -12,7 +13,8 @@ them `--burners` processes compute at the same priority, and in every second rou
 ranks are stopped for up to a second (SIGSTOP), as a busy machine does it. What is looked for is a
 job that stands still: one that does not end within `--patience` seconds. The first that does, or
 fails, ends this with exit code 1; its whole report is kept in `build/gasnet-stalls/`. Runs of a
-commit that have passed are not done again. `--record` enters the figures in docs/gasnet-tests.md.
+commit that have passed are not done again. `--record` keeps what was run in
+`docs/sweeps/gasnet-stalls.csv` and enters the figures of all that is there in docs/gasnet-tests.md.
 
 Needs what `tools/lab` needs: root, iproute2, sshd.
 """
@@ -20,6 +22,7 @@ Needs what `tools/lab` needs: root, iproute2, sshd.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import re
@@ -40,13 +43,19 @@ from typing import Final, NamedTuple
 from tests.support.gasnet_programs import PROGRAMS
 from tools.lab.laboratory import Laboratory, why_not
 from tools.repository import ROOT, commit_name
+from tools.sweep import parts
 
 RUNS: Final = 500  # arbitrary: what was once tried, with three or four stalls
 PATIENCE: Final = 240  # s; arbitrary: far beyond what a run takes beside all that
 KEPT: Final = ROOT / "build" / "gasnet-stalls"
+DATA: Final = ROOT / "docs" / "sweeps" / "gasnet-stalls.csv"
 DOCUMENT: Final = ROOT / "docs" / "gasnet-tests.md"
 TABLE: Final = "| program | GASNet's | ranks |"  # where the page's tables begin
 OWN: Final = "`python tools/sweep gasnet_stalls`"  # what our paragraph begins with
+COLUMNS: Final = (
+    *("run", "program", "conduit", "messages", "pshm", "stops", "code", "seconds", "stopped"),
+    *("commit", "date"),
+)
 TIMED_OUT: Final = 110  # exit code of ompy-run
 SILENT: Final = -1  # the job says that all is well, and a rank has not said that it did it
 BURNER: Final = "while True: pass"
@@ -200,15 +209,38 @@ def passed_and_not(record: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in record.read_text().splitlines()]
 
 
-def paragraph(found: Sequence[dict[str, object]], commit: str, burners: int) -> str:
+def of(run: dict[str, object], commit: str) -> dict[str, object]:
+    """A run as the data have it."""
+    seconds = f"{float(str(run['seconds'])):.1f}"
+    return {**run, "seconds": seconds, "commit": commit, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+
+
+def keep(found: Sequence[dict[str, object]], commit: str) -> list[dict[str, object]]:
+    """Put runs into the data, each in the place of its earlier one. Returns all that is there."""
+    rows: dict[int, dict[str, object]] = {}
+    if DATA.exists():
+        with DATA.open(newline="") as opened:
+            rows = {int(row["run"]): dict(row) for row in csv.DictReader(opened)}
+    rows |= {int(str(one["run"])): of(one, commit) for one in found}
+    DATA.parent.mkdir(exist_ok=True)
+    with DATA.open("w", newline="") as opened:
+        writer = csv.DictWriter(opened, COLUMNS, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows[run] for run in sorted(rows))
+    return [rows[run] for run in sorted(rows)]
+
+
+def paragraph(found: Sequence[dict[str, object]], burners: int) -> str:
     """The figures, as docs/gasnet-tests.md has them."""
-    counts = Counter(one["code"] for one in found)
+    counts = Counter(int(str(one["code"])) for one in found)
     seconds = sorted(float(str(one["seconds"])) for one in found)
     stops = sum(int(str(one["stopped"])) for one in found)
+    passed = Counter(f"{one['commit']} of {one['date']}" for one in found)
     stalls = counts.pop(TIMED_OUT, 0)
     well = counts.pop(0, 0)
     return (
-        f"{OWN}, {datetime.now(UTC):%Y-%m-%d}, commit {commit}: {len(found)} runs of these "
+        f"{OWN}, commits {', '.join(f'{name} ({runs} runs)' for name, runs in passed.items())}: "
+        f"{len(found)} runs of these "
         f"programs between two laboratory hosts of two ranks each, over every conduit and way of "
         f"messages, beside {burners} processes that compute at the same priority, ranks stopped "
         f"{stops:,} times for up to a second: {well} ended well, {stalls} stood still, "
@@ -230,6 +262,7 @@ def parser() -> argparse.ArgumentParser:
         "tools/sweep", "gasnet_stalls", description=__doc__.partition("\n")[0]
     )
     found.add_argument("--runs", type=int, default=RUNS, help="how many, from the first")
+    found.add_argument("--part", help="only this part of all: 2/4 is the second quarter")
     found.add_argument("--run", type=int, help="only this one")
     found.add_argument("--next", type=int, help="only so many, after those of the last such run")
     found.add_argument("--burners", type=int, default=os.cpu_count() or 1, help="one for each core")
@@ -256,15 +289,17 @@ def main() -> int:
         record, numbers = KEPT / "next.jsonl", [(first + at) % RUNS for at in range(arguments.next)]
         record.unlink(missing_ok=True)
     else:
+        wanted = parts.bounds(arguments.part, RUNS) if arguments.part else range(arguments.runs)
         known = {one["run"] for one in passed_and_not(record)}
-        numbers = [number for number in range(arguments.runs) if number not in known]
+        numbers = [number for number in wanted if number not in known]
     well = run_all(numbers, arguments, record)
     if arguments.next is not None and well:
         turn.write_text(str((numbers[-1] + 1) % RUNS))
-    text = paragraph(passed_and_not(record), commit, arguments.burners)
-    print(text)
-    if arguments.record:
-        enter(text)
+    if found := passed_and_not(record):
+        rows = keep(found, commit) if arguments.record else [of(one, commit) for one in found]
+        print(text := paragraph(rows, arguments.burners))
+        if arguments.record:
+            enter(text)
     return not well
 
 

@@ -8,7 +8,8 @@ sweep that has come to its end are written to `docs/`. After each note stands th
 longest: where one takes a hundred times what the others do, something may look again and again.
 
 A sweep belongs to one commit. `--next N` is for short runs on many days: N worlds from where the
-last such run stopped, whatever the code, and from the first one again after the last.
+last such run stopped, whatever the code, and from the first one again after the last. `--part 2/4`
+is the second quarter, for sweeps that are too long for one sitting: see `parts.py`.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from pathlib import Path
 from typing import Final
 
 from tools.repository import ROOT, commit_name
+from tools.sweep import parts
+from tools.sweep.parts import Sums
 
 KEPT: Final = ROOT / "build" / "sweep"
 
-Sums = dict[str, Counter[str]]  # by class of worlds
 World = tuple[str, Counter[str]]  # its class, and what it counted
 
 
@@ -75,6 +77,11 @@ class WorldSweep:
         """Where they are written."""
         return ROOT / "docs" / f"{self.name}-sweep.md"
 
+    @property
+    def parts(self) -> Path:
+        """Where its parts are kept."""
+        return ROOT / "docs" / "sweeps" / f"{self.name}.json"
+
 
 def stayed_zero(sums: Sums, wanted: Sequence[str], enough: int = 0) -> list[str]:
     """What classes of worlds have not seen of what they are there for.
@@ -99,6 +106,7 @@ def main(what: WorldSweep, description: str, words: Sequence[str] | None = None)
     parser.add_argument("--world", type=int, help="only this one, and show it")
     parser.add_argument("--jobs", type=int, default=1, help="worlds at a time; 1 by default")
     parser.add_argument("--next", type=int, help="only so many, after those of the last such run")
+    parser.add_argument("--part", help="only this part of all: 2/4 is the second quarter")
     parser.add_argument("--keep-going", action="store_true", help="past worlds that fail")
     parser.add_argument("--record", action="store_true", help="write the figures of fewer, too")
     options = parser.parse_args(words)
@@ -111,18 +119,35 @@ def main(what: WorldSweep, description: str, words: Sequence[str] | None = None)
         print(passed(what, sums))
         return
     commit = commit_name()
-    kept = KEPT / f"{what.name}-{commit}.json"
+    numbers = range(options.worlds)
+    if options.part:
+        try:
+            numbers = parts.bounds(options.part, what.worlds)
+        except ValueError as problem:
+            parser.error(f"--part: {problem}")
+    kept = KEPT / f"{what.name}-{commit}{f'-{numbers.start}' if numbers.start else ''}.json"
     seconds, sums, failed = run_all(
-        what, options.worlds, kept, options.jobs, keep_going=options.keep_going
+        what, numbers, kept, options.jobs, keep_going=options.keep_going
     )
     if failed:
         sys.exit(f"FAILED: worlds {', '.join(map(str, failed))}; one again: {what.tool} --world N")
     _check(what, sums)
-    if options.worlds >= what.worlds or options.record:
-        what.figures.write_text(document(what, commit, seconds, sums))
+    if options.part:
+        _enter(what, numbers, commit, seconds, sums)
+    elif options.worlds >= what.worlds or options.record:
+        what.figures.write_text(document(what, f"{today()}, commit {commit}", seconds, sums))
         print(f"written to {what.figures}")
 
     print(passed(what, sums))
+
+
+def _enter(what: WorldSweep, numbers: range, commit: str, seconds: float, sums: Sums) -> None:
+    """Keep a part, and write the figures of all that there are."""
+    part = parts.Part(numbers[0], numbers[-1], commit, today(), seconds, sums)
+    every = parts.enter(what.parts, part)
+    commits = "commits " + ", ".join(map(str, every))
+    what.figures.write_text(document(what, commits, *parts.together(every)))
+    print(f"written to {what.figures}")
 
 
 def _check(what: WorldSweep, sums: Sums) -> None:
@@ -143,13 +168,13 @@ def passed(what: WorldSweep, sums: Sums) -> str:
 
 
 def run_all(
-    what: WorldSweep, worlds: int, kept: Path, jobs: int = 1, *, keep_going: bool = False
+    what: WorldSweep, numbers: range, kept: Path, jobs: int = 1, *, keep_going: bool = False
 ) -> tuple[float, Sums, list[int]]:
     """Run the worlds that have not been run yet.
 
     Args:
         what: is run.
-        worlds: how many, from the first on.
+        numbers: of the worlds.
         kept: the notes.
         jobs: worlds at a time.
         keep_going: past a world that fails.
@@ -159,8 +184,9 @@ def run_all(
     """
     kept.parent.mkdir(parents=True, exist_ok=True)
     first, seconds, sums, failed = resume(kept)
-    while first < worlds:
-        last = min(first + what.shard, worlds)
+    first = max(first, numbers.start)
+    while first < numbers.stop:
+        last = min(first + what.shard, numbers.stop)
         begun = processor_seconds()
         ran = run_shard(what, range(first, last), sums, jobs, keep_going=keep_going)
         seconds += processor_seconds() - begun
@@ -260,8 +286,20 @@ def timed(run: Callable[[int], World], number: int) -> tuple[float, World]:
     return processor_seconds() - begun, counted
 
 
-def document(what: WorldSweep, commit: str, seconds: float, sums: Sums) -> str:
-    """The figures: a row for each class, and one for all."""
+def today() -> str:
+    """The day, UTC."""
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def document(what: WorldSweep, when: str, seconds: float, sums: Sums) -> str:
+    """The figures: a row for each class, and one for all.
+
+    Args:
+        what: was run.
+        when: with which commit, and on which day.
+        seconds: of processor time.
+        sums: what was counted.
+    """
     total = Counter[str]()
     for counts in sums.values():
         total.update(counts)
@@ -269,7 +307,7 @@ def document(what: WorldSweep, commit: str, seconds: float, sums: Sums) -> str:
     lines = [
         what.heading,
         "",
-        f"`{what.tool}`, {datetime.now(UTC):%Y-%m-%d}, commit {commit}, {machine}: "
+        f"`{what.tool}`, {when}, {machine}: "
         f"{total['worlds']:,} worlds in {seconds:,.0f} s of processor time"
         + (f", {total['bytes']:,} bytes in messages." if total["bytes"] else ".")
         + ("" if total["worlds"] >= what.worlds else f" NOT COMPLETE: all are {what.worlds:,}."),
