@@ -1,0 +1,110 @@
+"""The sources as they are compiled: with their declarations, without the words those are made from.
+
+Every line stays where it was, so that tracebacks are right.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+from ompy.cli.building.constants import Constants
+from ompy.cli.building.declaring import Declarations
+from ompy.cli.building.modules import dotted, hot_modules
+from ompy.cli.building.sources import CHECKING, Source, Tree, attributes, mark, methods
+
+
+def prepare(tree: Path, target: Path) -> None:
+    """Write all that Cython reads.
+
+    Args:
+        tree: the folder with the packages; nothing is written there.
+        target: another one.
+
+    Raises:
+        SourceError: a module says what cannot be compiled.
+    """
+    read = Tree(tree)
+    constants = Constants(read)
+    for path in tree.rglob("*.pxd"):
+        _copy(path, tree, target)
+        if path.with_suffix(".py").exists():
+            _copy(path.with_suffix(".py"), tree, target)
+    for path in tree.rglob("__init__.py"):
+        _copy(path, tree, target)
+    for path in hot_modules(tree):
+        if path.with_suffix(".pxd").exists():
+            continue
+        name = dotted(tree, path)
+        declarations = Declarations(read, constants, name).text()
+        made = _copy(path, tree, target)
+        made.write_text(compilable(name, path.read_text()))
+        made.with_suffix(".pxd").write_text(declarations)
+
+
+def _copy(path: Path, tree: Path, target: Path) -> Path:
+    made = target / path.relative_to(tree)
+    made.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, made)
+    return made
+
+
+def compilable(name: str, text: str) -> str:
+    """A module's source without marks and annotated attributes.
+
+    Args:
+        name: of the module.
+        text: its source.
+
+    Returns:
+        As many lines.
+
+    Raises:
+        SyntaxError: it is no Python.
+    """
+    source = Source(name, text)
+    lines = text.splitlines(keepends=True)
+    for function in source.functions.values():
+        _unmark(lines, function)
+    for each in source.classes.values():
+        _unmark(lines, each)
+        for method in methods(each):
+            _unmark(lines, method)
+        _without_attributes(lines, each)
+    return "".join(lines)
+
+
+def _unmark(lines: list[str], node: ast.ClassDef | ast.FunctionDef) -> None:
+    for one in node.decorator_list:
+        if isinstance(one, ast.Name) and one.id == mark(node):
+            _blank(lines, one)
+
+
+def _without_attributes(lines: list[str], node: ast.ClassDef) -> None:
+    """What a class with nothing left in it has is `pass`."""
+    declared = attributes(node)
+    names = [one.target.id for one in declared if isinstance(one.target, ast.Name)]
+    left = len(node.body)
+    for each in node.body:
+        match each:
+            case ast.Assign(targets=[ast.Name(id="__slots__")], value=value):
+                more = [ast.literal_eval(one) for one in getattr(value, "elts", [])[1:]]
+                slots = repr((*names, *more))
+                _blank(lines, each)
+                indent = " " * each.col_offset
+                lines[each.lineno - 1] = f"{indent}__slots__ = {slots}\n"
+            case ast.If(test=ast.Name(id=condition)) if condition == CHECKING:
+                _blank(lines, each)
+                left -= 1
+            case ast.AnnAssign(value=None):
+                _blank(lines, each)
+                left -= 1
+    if not left:
+        last = node.body[-1]
+        lines[last.lineno - 1] = f"{' ' * last.col_offset}pass\n"
+
+
+def _blank(lines: list[str], node: ast.expr | ast.stmt) -> None:
+    for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+        lines[number - 1] = "\n"
