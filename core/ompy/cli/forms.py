@@ -10,10 +10,9 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 
 import ompy
+from ompy.cli.hot import HOT, SHARED
 
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
-# what is compiled into others
-INLINE = ("borrowed", "direct", "elements", "entries", "raw", "vm", "wire")
 SLOWER = "small messages take about ten times as long as compiled, large ones the same"
 
 TYPE_CHECKING = False
@@ -57,13 +56,12 @@ def is_editable() -> bool:
 
 
 def hot_modules() -> Iterator[str]:
-    """Paths of the modules with a declaration for Cython, without their suffix."""
-    for root in _roots():
-        for directory, _, files in os.walk(root):
-            for file in files:
-                stem, suffix = os.path.splitext(file)
-                if suffix == ".pxd" and f"{stem}.py" in files and stem not in INLINE:
-                    yield os.path.join(directory, stem)
+    """Paths of the modules that are compiled, without their suffix."""
+    roots = {os.path.basename(root): os.path.dirname(root) for root in _roots()}
+    for name in HOT:
+        package, *_ = words = name.split(".")
+        if name != SHARED and package in roots:
+            yield os.path.join(roots[package], *words)
 
 
 def _roots() -> Iterator[str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from ompy.cli.building.compiling import build as compile_all
 from ompy.cli.building.compiling import compiler, suffix
-from ompy.cli.building.modules import extension_sources, hot_modules
 
 
 def build(tree: Path, folder: str, optimiser: str = "") -> list[Path]:
@@ -55,10 +54,5 @@ def digest(tree: Path, optimiser: str) -> str:
 
 
 def _read(tree: Path) -> list[Path]:
-    """The files that a build reads, and those of the builder itself."""
-    found = {*hot_modules(tree), *tree.rglob("*.pxd")}
-    for source in extension_sources(tree):
-        found.update(source.parent.glob("*.py"))
-    found.update((tree / "ompy" / "cli" / "building").glob("*.py"))
-    found.add(tree / "ompy" / "cli" / "forms.py")
-    return sorted(found)
+    """The files that a build may read, and those of the builder itself."""
+    return sorted({*tree.rglob("*.py"), *tree.rglob("*.pxd")})

@@ -17,20 +17,22 @@ from pathlib import Path
 from typing import Final
 
 from ompy.cli.building.modules import (
-    SHARED,
     dotted,
     extension_sources,
     hot_modules,
     optimiser_of,
 )
+from ompy.cli.building.preparing import prepare
 from ompy.cli.building.processes import Forks, RefusalError
 from ompy.cli.building.progress import Progress
 from ompy.cli.building.translating import Translator, translate_shared
+from ompy.cli.hot import SHARED
 
 PROBE: Final = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
 KEPT: Final = ("-D", "-f", "-m", "-I", "-pthread")  # of the options Python itself was compiled with
 # an error from GCC 14 on, so everywhere: a method of another signature than its caller thinks
 REFUSED: Final = "-Werror=incompatible-pointer-types"
+PREPARED: Final = "prepared"  # the folder of what Cython reads
 DROPPED: Final = ("-flto", "-fprofile", "-fdebug")  # Python's own business
 
 
@@ -118,7 +120,7 @@ def build(tree: Path, target: Path, optimiser: str = "") -> list[Path]:
 
     Raises:
         ImportError: Cython is missing.
-        TranslationError, WorkFailed: a module does not compile.
+        SourceError, TranslationError, WorkFailed: a module does not compile.
     """
     cores = len(os.sched_getaffinity(0))
     modules = sorted(hot_modules(tree), key=lambda path: -path.stat().st_size)
@@ -141,7 +143,6 @@ def build(tree: Path, target: Path, optimiser: str = "") -> list[Path]:
     ):
         try:
             gc.disable()  # what Cython makes stays; the collector would only touch, and copy, pages
-            os.chdir(tree)
             works = _works(tree, modules, Path(folder), place, optimiser)
             for name in Forks(cores).run(works):
                 progress.step(name)
@@ -172,10 +173,12 @@ def _works(
     for path in extension_sources(tree):
         name = dotted(tree, path).removesuffix("_source")
         yield name, partial(_extension, path, folder, place(name), optimiser or optimiser_of(name))
-    translator = Translator(tree)
+    prepared = folder / PREPARED
+    prepare(tree, prepared)
+    translator = Translator(prepared)
     for path in modules:
         name = dotted(tree, path)
-        write = partial(translator.translate, path)
+        write = partial(translator.translate, prepared / path.relative_to(tree))
         yield name, partial(through_c, write, name, place(name))
 
 

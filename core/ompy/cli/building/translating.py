@@ -13,8 +13,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from ompy.cli.building.modules import SHARED, dotted, hot_modules
+from ompy.cli.building.modules import dotted, hot_modules
 from ompy.cli.building.processes import RefusalError
+from ompy.cli.hot import SHARED
 
 DIRECTIVES: Final = {
     "language_level": 3,
@@ -93,7 +94,7 @@ class Translator:
         """Read the declarations.
 
         Args:
-            tree: the folder with the packages.
+            tree: the folder with what `preparing.py` wrote.
 
         Raises:
             ImportError: Cython is missing.
