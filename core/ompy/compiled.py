@@ -12,7 +12,7 @@ source when it is (`ompy/cli/building/declaring.py`); interpreted, these words d
   what a module imports under `TYPE_CHECKING`; under `DECLARING` it is known, and not imported. A
   variable of which the next line asserts the class, `assert isinstance(found, Known)`, is of that
   class.
-- Whole numbers that are imported, and own ones whose name begins with `_`, are numbers in C.
+- Whole numbers that a module imports, or gives a name once, are numbers in C.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Declarations:
         Raises:
             SourceError: a marked function has what C functions have not.
         """
-        numbers = list(self._numbers())
+        numbers = [f"cdef {kind} {name}" for name, kind in self.numbers().items()]
         classes = [
             line for node in self._source.classes.values() for line in ["", *self._class(node)]
         ]
@@ -103,19 +103,14 @@ class Declarations:
             return False
         return imported.name in source.classes or imported.name in source.functions
 
-    def _numbers(self) -> Iterator[str]:
-        """The constants that are numbers in C."""
-        for here, imported in self._source.imports.items():
-            if imported.under == ALWAYS and not imported.again and imported.name:
-                yield from self._number(here)
-        for name in self._source.constants:
-            if name.startswith("_") and not name.startswith("__"):
-                yield from self._number(name)
-
-    def _number(self, name: str) -> Iterator[str]:
-        value = self._constants.value(self._source.name, name)
-        if value is not None and (kind := c_number(value)):
-            yield f"cdef {kind} {name}"
+    def numbers(self) -> dict[str, str]:
+        """The constants that are numbers in C, own and imported ones, and of which type."""
+        found = {}
+        for name in [*self._source.imports, *self._source.constants]:
+            value = self._constants.value(self._source.name, name)
+            if value is not None and (kind := c_number(value)):
+                found[name] = kind
+        return found
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         base = ""

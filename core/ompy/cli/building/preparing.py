@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from ompy.cli.building.constants import Constants
@@ -37,10 +38,10 @@ def prepare(tree: Path, target: Path) -> None:
         if path.with_suffix(".pxd").exists():
             continue
         name = dotted(tree, path)
-        declarations = Declarations(read, constants, name).text()
+        declarations = Declarations(read, constants, name)
         made = _copy(path, tree, target)
-        made.write_text(compilable(name, path.read_text()))
-        made.with_suffix(".pxd").write_text(declarations)
+        made.write_text(compilable(name, path.read_text(), list(declarations.numbers())))
+        made.with_suffix(".pxd").write_text(declarations.text())
 
 
 def _copy(path: Path, tree: Path, target: Path) -> Path:
@@ -50,15 +51,16 @@ def _copy(path: Path, tree: Path, target: Path) -> Path:
     return made
 
 
-def compilable(name: str, text: str) -> str:
+def compilable(name: str, text: str, numbers: Sequence[str] = ()) -> str:
     """A module's source without marks and annotated attributes.
 
     Args:
         name: of the module.
         text: its source.
+        numbers: its constants that are numbers in C, and so would be unknown to all others.
 
     Returns:
-        As many lines.
+        As many lines, and one that makes the numbers known.
 
     Raises:
         SyntaxError: it is no Python.
@@ -72,7 +74,8 @@ def compilable(name: str, text: str) -> str:
         for method in methods(each):
             _unmark(lines, method)
         _without_attributes(lines, each)
-    return "".join(lines)
+    shown = ", ".join(f"{number}={number}" for number in numbers)
+    return "".join(lines) + (f"globals().update({shown})\n" if shown else "")
 
 
 def _unmark(lines: list[str], node: ast.ClassDef | ast.FunctionDef) -> None:

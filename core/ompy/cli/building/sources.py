@@ -61,10 +61,15 @@ class Source:
         self.classes: dict[str, ast.ClassDef] = {}
         self.functions: dict[str, ast.FunctionDef] = {}
         self.constants: dict[str, ast.expr] = {}
-        self._again: set[str] = set()
+        self._changing: set[str] = set()
         self.tree = ast.parse(text)
         for node in self.tree.body:
             self._read(node, ALWAYS)
+        for inner in ast.walk(self.tree):
+            if isinstance(inner, ast.Global):
+                self._changing.update(inner.names)
+        for name in self._changing & self.constants.keys():
+            del self.constants[name]
 
     def place(self, node: ast.expr | ast.stmt) -> str:
         """Where something is, for people."""
@@ -90,7 +95,7 @@ class Source:
 
     def _constant(self, name: str, value: ast.expr) -> None:
         if name in self.constants:
-            raise SourceError(f"{self.place(value)}: {name} is given a second value")
+            self._changing.add(name)
         self.constants[name] = value
 
 
