@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ompy import raw
+from ompy.compiled import ccall, cclass
 from ompy.data import borrowed
 from ompy.data.receive_memory import POOLED_FROM, receive_memory
 
@@ -25,6 +26,7 @@ from ompy.data.receive_memory import POOLED_FROM, receive_memory
 HUGE_FROM: Final = 1 << 21
 
 
+@cclass
 class Convertor:
     """The bytes of one message. Subclasses say where they are.
 
@@ -34,11 +36,13 @@ class Convertor:
             not contiguous. The fast paths slice it instead of calling `pack` or `unpack`.
     """
 
-    __slots__ = ("_view", "size")
+    _view: memoryview[int] | None
+    size: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self.size = 0
-        self._view: memoryview | None = None
+        self._view = None
 
     @property
     def view(self) -> memoryview | None:
@@ -49,19 +53,23 @@ class Convertor:
     def view(self, view: memoryview | None) -> None:
         self._view = view
 
+    @ccall
     def whole(self) -> memoryview | None:
         """All of the message in one byte view, or None when it is not contiguous."""
         return self._view
 
+    @ccall
     def bind(self, length: int) -> None:
         """Told once, when a receive is matched: a message of `length` bytes is coming."""
 
+    @ccall
     def keep(self, offset: int) -> None:
         """Told in a buffered send: the bytes from `offset` on are still to be sent later.
 
         Those before are sent. `BufferedConvertor` copies the rest; other memory stays anyway.
         """
 
+    @ccall
     def pack(self, offset: int, target: memoryview) -> int:
         """Copy bytes from `offset` on into `target`, until either ends.
 
@@ -74,6 +82,7 @@ class Convertor:
         """
         raise NotImplementedError
 
+    @ccall
     def unpack(self, offset: int, source: memoryview) -> int:
         """Copy `source` to the bytes from `offset` on; what lies beyond `size` is dropped.
 
@@ -82,14 +91,17 @@ class Convertor:
         """
         raise NotImplementedError
 
+    @ccall
     def tail(self) -> memoryview | None:
         """The one piece of memory that the message ends with, if there is one; `view` if all is."""
         return self.whole()
 
+    @ccall
     def pack_at(self, target: memoryview, at: int, count: int) -> None:
         """Copy the first `count` bytes to byte `at` of `target`, where there is room for them."""
         self.pack(0, target[at : at + count])
 
+    @ccall
     def unpack_from(self, source: memoryview, start: int, count: int) -> int:
         """Copy `count` bytes of `source` from byte `start` on to the beginning of the message.
 
@@ -99,6 +111,7 @@ class Convertor:
         return self.unpack(0, source[start : start + count])
 
 
+@cclass
 class ContiguousConvertor(Convertor):
     """A message that is one piece of memory."""
 
@@ -109,6 +122,7 @@ class ContiguousConvertor(Convertor):
         self._view = view
         self.size = len(view)
 
+    @ccall
     def pack(self, offset: int, target: memoryview) -> int:
         """Copy bytes from `offset` on into `target`."""
         view = self.whole()
@@ -117,6 +131,7 @@ class ContiguousConvertor(Convertor):
         target[:count] = view[offset : offset + count]
         return count
 
+    @ccall
     def unpack(self, offset: int, source: memoryview) -> int:
         """Copy `source` to the bytes from `offset` on."""
         view = self.whole()
@@ -127,6 +142,7 @@ class ContiguousConvertor(Convertor):
         view[offset : offset + count] = source[:count]
         return count
 
+    @ccall
     def pack_at(self, target: memoryview, at: int, count: int) -> None:
         """Copy from the beginning."""
         view = self._view
@@ -134,6 +150,7 @@ class ContiguousConvertor(Convertor):
         assert count <= self.size, "there are not so many bytes"
         raw.copy(target, at, view, 0, count)
 
+    @ccall
     def unpack_from(self, source: memoryview, start: int, count: int) -> int:
         """Copy to the beginning."""
         view = self._view
@@ -143,17 +160,18 @@ class ContiguousConvertor(Convertor):
         return count
 
 
+@cclass
 class LentConvertor(ContiguousConvertor):
     """A message in a user's buffer, taken as it is: a view is made when somebody asks for one.
 
     Of small messages nobody does, and compiled a view would be a quarter of their cost.
     """
 
-    __slots__ = ("_lent", "_owner")
-
     _lent: borrowed.Lent
     _owner: Any
+    __slots__ = tuple(__annotations__)
 
+    @ccall
     def whole(self) -> memoryview | None:
         """All of the message."""
         view = self._view
@@ -162,11 +180,13 @@ class LentConvertor(ContiguousConvertor):
             self._view = view
         return view
 
+    @ccall
     def pack_at(self, target: memoryview, at: int, count: int) -> None:
         """Copy from the beginning."""
         assert count <= self.size, "there are not so many bytes"
         borrowed.copy_out(self._lent, target, at, count)
 
+    @ccall
     def unpack_from(self, source: memoryview, start: int, count: int) -> int:
         """Copy to the beginning."""
         count = min(self.size, count)
@@ -182,6 +202,7 @@ class LentConvertor(ContiguousConvertor):
         self._view = None
 
 
+@ccall
 def lent(buffer: Any, writable: bool) -> LentConvertor | None:
     """A convertor of a user's contiguous buffer of numbers; None for whatever else it may be.
 
@@ -189,7 +210,7 @@ def lent(buffer: Any, writable: bool) -> LentConvertor | None:
         buffer: of the user; it stays locked against resizing while the convertor lives.
         writable: a buffer that must not be written to is none.
     """
-    made = LentConvertor.__new__(LentConvertor)
+    made: LentConvertor = LentConvertor.__new__(LentConvertor)
     made._lent = borrowed.borrow(buffer, writable)
     if not borrowed.is_lent(made._lent):
         return None
@@ -199,14 +220,16 @@ def lent(buffer: Any, writable: bool) -> LentConvertor | None:
     return made
 
 
+@ccall
 def contiguous(view: memoryview) -> ContiguousConvertor:
     """A convertor of one piece of memory. Made without `__init__`, as every message needs one."""
-    made = ContiguousConvertor.__new__(ContiguousConvertor)
+    made: ContiguousConvertor = ContiguousConvertor.__new__(ContiguousConvertor)
     made._view = view
     made.size = len(view)
     return made
 
 
+@cclass
 class GrowingConvertor(LentConvertor):
     """Room for one message of any length, made when the message is known.
 
@@ -221,10 +244,12 @@ class GrowingConvertor(LentConvertor):
         self._lent = borrowed.nothing()
         self.size = 0
 
+    @ccall
     def owner(self) -> Any:
         """What the message is in: a `bytearray`, or for long ones a byte view."""
         return self._owner
 
+    @ccall
     def bind(self, length: int) -> None:
         """Have `length` writable bytes."""
         self.size = length
@@ -235,21 +260,25 @@ class GrowingConvertor(LentConvertor):
         self._view = None
 
 
+@cclass
 class GatherConvertor(Convertor):
     """Several pieces of memory sent as one message; send side only."""
 
-    __slots__ = ("_pieces", "_starts")
+    _pieces: list[memoryview[int]]
+    _starts: list[int]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, pieces: Sequence[memoryview]) -> None:
         """Take byte views (format B, contiguous) in the order they are to be sent."""
         self._view = None
         self._pieces = list(pieces)
-        self._starts: list[int] = []
+        self._starts = []
         self.size = 0
         for piece in self._pieces:
             self._starts.append(self.size)
             self.size += len(piece)
 
+    @ccall
     def pack(self, offset: int, target: memoryview) -> int:
         """Copy bytes from `offset` on into `target`, across pieces."""
         done = 0
@@ -263,6 +292,7 @@ class GatherConvertor(Convertor):
             index += 1
         return done
 
+    @ccall
     def tail(self) -> memoryview | None:
         """The last piece."""
         return self._pieces[-1]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ompy.compiled import ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.data.layout import Layout
 
 
+@cclass
 class Message:
     """`count` elements of `layout` in `memory`, the first at byte `origin`.
 
@@ -18,7 +20,11 @@ class Message:
         layout: of an element.
     """
 
-    __slots__ = ("count", "layout", "memory", "origin")
+    count: int
+    layout: Layout
+    memory: memoryview[int]
+    origin: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, memory: memoryview, origin: int, count: int, layout: Layout) -> None:
         self.memory = memory
@@ -31,6 +37,7 @@ class Message:
         """Packed bytes."""
         return self.count * self.layout.size
 
+    @ccall
     def place(self) -> int:
         """Byte of the memory from which on the message lies in one piece; -1 if it does not."""
         layout = self.layout
@@ -40,16 +47,19 @@ class Message:
             return self.origin + layout.single[0]
         return -1
 
+    @ccall
     def convertor(self) -> Convertor:
         """The message's bytes."""
         return self.layout.convertor(self.memory, self.origin, self.count)
 
+    @ccall
     def packed(self) -> bytearray:
         """A packed copy of the message's bytes."""
         copy = bytearray(self.size)
         self.convertor().pack(0, memoryview(copy))
         return copy
 
+    @ccall
     def store(self, packed: memoryview | bytes | bytearray) -> None:
         """Unpack bytes into the message."""
         self.convertor().unpack(0, memoryview(packed))
@@ -59,9 +69,10 @@ class Message:
         return Message(self.memory, self.origin + first * self.layout.extent, count, self.layout)
 
 
+@ccall
 def message_of(memory: memoryview, origin: int, count: int, layout: Layout) -> Message:
     """A message, made without a constructor's cost."""
-    made = Message.__new__(Message)
+    made: Message = Message.__new__(Message)
     made.memory = memory
     made.origin = origin
     made.count = count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from ompy.compiled import ccall, cclass
 from ompy.data import elements
 from ompy.data.layout import Layout
 
@@ -15,6 +16,7 @@ Check = Callable[[Layout], None]
 COMPILED: Final = not __file__.endswith(".py")
 
 
+@cclass
 class Operation:
     """Combines packed elements.
 
@@ -27,7 +29,12 @@ class Operation:
         loops: numbers of `elements.combine` by the layout's format, for those that it has.
     """
 
-    __slots__ = ("_check", "commutative", "kernel", "loops", "name")
+    _check: Callable[[Layout], None] | None
+    commutative: bool
+    kernel: Callable[[memoryview[int], memoryview[int], Layout, int], None]
+    loops: dict[str, int]
+    name: str
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -44,6 +51,7 @@ class Operation:
         self.loops = dict(loops) if loops is not None and COMPILED else {}
         self._check = check
 
+    @ccall
     def check(self, layout: Layout) -> None:
         """See that the operation is defined for a layout, before anything is sent.
 
@@ -55,6 +63,7 @@ class Operation:
         if self._check is not None and layout.format not in self.loops:
             self._check(layout)
 
+    @ccall
     def combine(
         self,
         layout: Layout,

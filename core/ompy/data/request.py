@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ompy.compiled import ccall, cclass
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 
 
+@cclass
 class Waitable:
     """Something that completes once. The engine waits for it by looking at `complete`.
 
@@ -14,12 +16,15 @@ class Waitable:
         complete: set by `finish`, never unset except by a persistent request's restart.
     """
 
-    __slots__ = ("__weakref__", "_callbacks", "complete")
+    _callbacks: list[Callable[[], object]] | None
+    complete: bool
+    __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(self) -> None:
         self.complete = False
-        self._callbacks: list[Callable[[], object]] | None = None
+        self._callbacks = None
 
+    @ccall
     def finish(self) -> None:
         """Complete. Called once, with the rank's lock held; runs the callbacks."""
         self.complete = True
@@ -29,6 +34,7 @@ class Waitable:
             for callback in callbacks:
                 callback()
 
+    @ccall
     def notify(self, callback: Callable[[], object]) -> None:
         """Call `callback` on completion, at once if it is already complete.
 
@@ -42,6 +48,7 @@ class Waitable:
             self._callbacks.append(callback)
 
 
+@cclass
 class Request(Waitable):
     """One point-to-point operation, as the PML completes it.
 
@@ -55,11 +62,19 @@ class Request(Waitable):
         cancelled: true after a successful cancel.
     """
 
-    __slots__ = ("cancelled", "detail", "error", "length", "received", "source", "tag")
+    cancelled: bool
+    detail: str
+    error: int
+    length: int
+    received: int
+    source: int
+    tag: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self.reset()
 
+    @ccall
     def reset(self) -> None:
         """Make it an operation that has not begun."""
         self.complete = False
@@ -72,6 +87,7 @@ class Request(Waitable):
         self.detail = ""
         self.cancelled = False
 
+    @ccall
     def fail(self, error: int, detail: str) -> None:
         """Complete with an error, unless already complete."""
         if not self.complete:

@@ -12,11 +12,16 @@ from random import Random
 from typing import Any
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass
 from ompy.data.request import Waitable
 from ompy.engine.lock import rank_lock
 from ompy.engine.timers import Timer, TimerHeap
 
+if DECLARING:
+    from ompy.engine.lock import RankLock
 
+
+@cclass
 class Poller:
     """Something the engine asks for news: a BTL module, a control connection.
 
@@ -25,6 +30,7 @@ class Poller:
 
     __slots__ = ()
 
+    @ccall
     def poll(self) -> int:
         """Handle what has arrived, a bounded amount of it, without blocking.
 
@@ -33,6 +39,7 @@ class Poller:
         """
         raise NotImplementedError
 
+    @ccall
     def arm(self) -> bool:
         """The rank is about to sleep: make sure that news will wake it.
 
@@ -41,10 +48,12 @@ class Poller:
         """
         return True
 
+    @ccall
     def disarm(self) -> None:
         """The rank is awake again."""
 
 
+@cclass
 class Engine:
     """Drives one rank: polls, keeps time, waits.
 
@@ -54,21 +63,30 @@ class Engine:
         random: the only source of randomness protocols may use.
     """
 
-    __slots__ = ("_pollers", "_polling", "_seldom", "_timers", "has_core", "lock", "random")
+    _pollers: list[Poller]
+    _polling: bool
+    _seldom: list[Poller]
+    _timers: TimerHeap
+    has_core: bool
+    lock: RankLock
+    random: Random
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, random: Random) -> None:
         self.lock = rank_lock()
         self.random = random
         self.has_core = False
-        self._pollers: list[Poller] = []
-        self._seldom: list[Poller] = []
+        self._pollers = []
+        self._seldom = []
         self._polling = False
         self._timers = TimerHeap()
 
+    @ccall
     def now(self) -> int:
         """Nanoseconds on this rank's clock; never runs backwards."""
         raise NotImplementedError
 
+    @ccall
     def add_poller(self, poller: Poller) -> None:
         """Poll `poller` from now on."""
         self._pollers = [*self._pollers, poller]
@@ -79,6 +97,7 @@ class Engine:
         An engine may go on polling it every round. A rank still sleeps only when it agrees.
         """
 
+    @ccall
     def remove_poller(self, poller: Poller) -> None:
         """Stop polling `poller`; harmless if it is not polled."""
         self._pollers = [other for other in self._pollers if other is not poller]
@@ -97,6 +116,7 @@ class Engine:
         """
         return self.call_later(delay, callback)
 
+    @ccall
     def poll_all(self) -> int:
         """Poll each poller once. The caller holds the lock.
 
@@ -105,9 +125,9 @@ class Engine:
         """
         if self._polling:
             return 0
-        events = self.poll_these(self._pollers)
+        events: int = self.poll_these(self._pollers)
         if self._timers.armed:
-            now = self.now()
+            now: int = self.now()
             if now >= self._timers.due:
                 self._polling = True
                 try:
@@ -116,13 +136,15 @@ class Engine:
                     self._polling = False
         return events
 
+    @ccall
     def poll_these(self, pollers: list[Poller]) -> int:
         """Poll some of them once. Returns the events handled, none from inside a poller."""
         if self._polling:
             return 0
         self._polling = True
-        events = 0
+        events: int = 0
         try:
+            poller: Poller
             for poller in pollers:
                 events += poller.poll()
         finally:
@@ -144,6 +166,7 @@ class Engine:
         finally:
             self._polling = polling
 
+    @ccall
     def progress(self) -> int:
         """Let communication advance once, without blocking.
 
@@ -152,6 +175,7 @@ class Engine:
         """
         raise NotImplementedError
 
+    @ccall
     def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
         """Progress until `waitable` is complete.
 
@@ -183,7 +207,8 @@ class Engine:
         """
         return None
 
-    def look_for(self, memory: memoryview, at: int, least: int) -> bool:
+    @ccall
+    def look_for(self, memory: memoryview, at: int, least: U64) -> bool:
         """Look at a word of shared memory for a moment, as long as it is less than `least`.
 
         For what another rank of the host stores very soon: an engine may save what `wait` costs.
@@ -199,6 +224,7 @@ class Engine:
         """
         return raw.word(memory, at) >= least
 
+    @ccall
     def glance(self) -> None:
         """Take in what only a rank that sleeps hears of, such as news of the control plane.
 
@@ -217,15 +243,19 @@ class Engine:
         finally:
             self.remove_poller(watch)
 
+    @ccall
     def arm_pollers(self) -> bool:
         """Tell every poller that the rank is about to sleep; false if one has news."""
+        poller: Poller
         for poller in [*self._pollers, *self._seldom]:  # noqa: SIM110 - a closure would not compile
             if not poller.arm():
                 return False
         return True
 
+    @ccall
     def disarm_pollers(self) -> None:
         """Tell every poller that the rank is awake."""
+        poller: Poller
         for poller in [*self._pollers, *self._seldom]:
             poller.disarm()
 

@@ -13,12 +13,18 @@ import threading
 from typing import Final
 
 from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
 
 
+@cclass
 class RankLock:
     """A re-entrant lock that belongs to a thread."""
 
-    __slots__ = ("_depth", "_gate", "_owner", "_waiting")
+    _depth: int
+    _gate: _thread.LockType
+    _owner: U64
+    _waiting: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self._owner = 0
@@ -27,9 +33,10 @@ class RankLock:
         self._gate = _thread.allocate_lock()
         self._gate.acquire()
 
+    @ccall
     def acquire(self, blocking: bool = True) -> bool:
         """Take it, once more if this thread has it; false when it is another's, unless blocking."""
-        me = raw.thread()
+        me: U64 = raw.thread()
         if self._owner == me:
             self._depth += 1
             return True
@@ -41,6 +48,7 @@ class RankLock:
         self._depth = 1
         return True
 
+    @cfunc
     def _wait(self) -> None:
         """Sleep until its owner gives it back. A signal's handler may raise here."""
         self._waiting += 1
@@ -49,6 +57,7 @@ class RankLock:
         finally:
             self._waiting -= 1
 
+    @ccall
     def release(self) -> None:
         """Give it back, as often as it was taken.
 

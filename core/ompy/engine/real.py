@@ -23,6 +23,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine, Poller
 from ompy.engine.wakeup import Wakeup
@@ -48,6 +49,7 @@ LOOKS_A_ROUND: Final = 4  # arbitrary: a round costs a fraction of what a yield 
 TURN_EVERY: Final = 1000  # empty polls; reference performance.md 3e: no visible cost
 
 
+@cclass
 class RealEngine(Engine):
     """Drives the one rank of this process.
 
@@ -55,26 +57,24 @@ class RealEngine(Engine):
         wakeup: the descriptors that wake the rank when it is parked.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_bell",
-        "_driver",
-        "_glanced",
-        "_glances",
-        "_hub",
-        "_hubless",
-        "_loop_kind",
-        "_made_to_park_after",
-        "_made_to_spin_for",
-        "_nap_at",
-        "_owner",
-        "_park_after",
-        "_readers",
-        "_rounds",
-        "_sleepers",
-        "_spin_for",
-        "wakeup",
-    )
+    _bell: int
+    _driver: object | None
+    _glanced: int
+    _glances: int
+    _hub: Hub | None
+    _hubless: bool
+    _loop_kind: str
+    _made_to_park_after: int
+    _made_to_spin_for: int
+    _nap_at: int
+    _owner: int
+    _park_after: int
+    _readers: LoopReaders | None
+    _rounds: int
+    _sleepers: int
+    _spin_for: int
+    wakeup: Wakeup
+    __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(
         self, ranks_here: int = 1, *, spin_us: int = 50, park_ms: int = 1, loop: str = "auto"
@@ -92,10 +92,10 @@ class RealEngine(Engine):
         self.wakeup = Wakeup()
         self._owner = threading.get_ident()
         self._loop_kind = loop
-        self._hub: Hub | None = None
+        self._hub = None
         self._hubless = False  # the kernel lets no event loop watch what wakes us
-        self._readers: LoopReaders | None = None
-        self._driver: object | None = None
+        self._readers = None
+        self._driver = None
         self._sleepers = 0
         self._rounds = 0
         self._glances = 0  # rounds of those that are polled seldom since the last one
@@ -108,6 +108,7 @@ class RealEngine(Engine):
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.wakeup.add(self._bell, self._silence)
 
+    @ccall
     def now(self) -> int:
         """Nanoseconds of the monotonic clock."""
         return raw.clock()
@@ -122,12 +123,13 @@ class RealEngine(Engine):
         else:
             self.add_poller(poller)
 
+    @ccall
     def progress(self) -> int:
         """Poll once, unless another thread of this rank is polling."""
         if not self.lock.acquire(False):
             return 0
         try:
-            events_handled = self.poll_all()
+            events_handled: int = self.poll_all()
             self._rounds += 1
             if self._rounds >= SELDOM:
                 self._rounds = 0
@@ -138,28 +140,31 @@ class RealEngine(Engine):
             os.eventfd_write(self._bell, 1)
         return events_handled
 
+    @cfunc
     def _poll_seldom(self) -> int:
         """A round of those that are asked seldom; more seldom still, what else wakes a sleeper."""
-        events = self.poll_these(self._seldom) if self._seldom else 0
+        events: int = self.poll_these(self._seldom) if self._seldom else 0
         self._glances += 1
         if self._glances >= GLANCE_EVERY and not self._polling:
             self._glances = 0
             self.wakeup.dispatch(self.wakeup.ready(0))
         return events
 
+    @ccall
     def glance(self) -> None:
         """Take in what only a rank that sleeps hears of, once in `GLANCE_AFTER`."""
-        now = self.now()
+        now: int = self.now()
         if now - self._glanced >= GLANCE_AFTER:
             self._glanced = now
             with self.lock:
                 self.wakeup.dispatch(self.wakeup.ready(0))
 
+    @ccall
     def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
         """Poll, then yield, then park until `waitable` is complete."""
-        deadline = self.now() + timeout if timeout >= 0 else -1
-        idle_since = 0
-        misses = 0
+        deadline: int = self.now() + timeout if timeout >= 0 else -1
+        idle_since: int = 0
+        misses: int = 0
         while not waitable.complete:
             if self.progress():
                 misses = 0
@@ -194,9 +199,10 @@ class RealEngine(Engine):
 
         return stop
 
-    def look_for(self, memory: memoryview, at: int, least: int) -> bool:
+    @ccall
+    def look_for(self, memory: memoryview, at: int, least: U64) -> bool:
         """Look, and give the core away between looks; all is polled now and then."""
-        looks = 0
+        looks: int = 0
         while raw.word(memory, at) < least:
             looks += 1
             if self.has_core:
@@ -211,14 +217,15 @@ class RealEngine(Engine):
                 self.progress()
         return True
 
+    @cfunc
     def _idle(self, waitable: Waitable, misses: int, idle_since: int, deadline: int) -> bool:
         """Spend an empty round. False when the deadline has passed."""
-        now = self.now()
+        now: int = self.now()
         if 0 <= deadline <= now:
             return False
         if self._hub is not None and misses % TURN_EVERY == 0 and self._may_use_hub():
             self._hub.turn()
-        idle = now - idle_since
+        idle: int = now - idle_since
         if idle >= self._park_after:
             self._park(waitable, idle, deadline - now if deadline >= 0 else -1)
         elif self.has_core and now >= self._nap_at:
@@ -230,6 +237,7 @@ class RealEngine(Engine):
             raw.pause(1 if misses < LONG_WAIT else LONG_PAUSE)
         return True
 
+    @cfunc
     def _park(self, waitable: Waitable, idle: int, remaining: int) -> None:
         """Sleep until a descriptor, a timer or the safety nap ends it."""
         with self.lock:

@@ -5,26 +5,33 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
+from ompy.compiled import ccall, cclass
 
+
+@cclass
 class Timer:
     """One call that is due later."""
 
-    __slots__ = ("callback", "deadline")
+    callback: Callable[[], object] | None
+    deadline: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, deadline: int, callback: Callable[[], object]) -> None:
         self.deadline = deadline
-        self.callback: Callable[[], object] | None = callback
+        self.callback = callback
 
     @property
     def pending(self) -> bool:
         """Whether it is still to be called."""
         return self.callback is not None
 
+    @ccall
     def cancel(self) -> None:
         """Never call it; harmless if it was called already."""
         self.callback = None
 
 
+@cclass
 class TimerHeap:
     """Timers of one rank, run in the order of their deadlines, ties in the order of adding.
 
@@ -33,14 +40,19 @@ class TimerHeap:
         due: no timer is due before; an engine that polls compares it with its clock in every round.
     """
 
-    __slots__ = ("_added", "_heap", "armed", "due")
+    _added: int
+    _heap: list[tuple[int, int, Timer]]
+    armed: bool
+    due: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Timer]] = []
+        self._heap = []
         self._added = 0
         self.armed = False
         self.due = 0
 
+    @ccall
     def add(self, deadline: int, callback: Callable[[], object]) -> Timer:
         """Call `callback` at `deadline` (engine clock, nanoseconds)."""
         timer = Timer(deadline, callback)
@@ -50,10 +62,12 @@ class TimerHeap:
         self.armed = True
         return timer
 
+    @ccall
     def pending(self) -> list[Timer]:
         """The timers that are neither due nor cancelled, for whoever looks for leaks."""
         return [timer for _, _, timer in self._heap if timer.callback is not None]
 
+    @ccall
     def next_deadline(self) -> int | None:
         """When the next timer that was not cancelled is due, or None."""
         heap = self._heap
@@ -65,6 +79,7 @@ class TimerHeap:
         self.due = heap[0][0]
         return heap[0][0]
 
+    @ccall
     def run(self, now: int) -> int:
         """Call what is due at `now`. Returns how many were called."""
         called = 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from ompy.compiled import ccall, cclass
 from ompy.frameworks.btl import BtlModule, Endpoint
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion, Component
@@ -24,6 +25,7 @@ DISPLAY_RAILS: Final = {"none": 0, "end": 1, "live": 2}
 API: Final[ApiVersion] = (2, 0)  # reference openmpi.md 0.6: BML 2.0.0
 
 
+@cclass
 class Rail:
     """One module's endpoint to one peer, as the BML weighs it.
 
@@ -34,7 +36,11 @@ class Rail:
         immediate: the module can take header and payload at once (it has a `sendi`).
     """
 
-    __slots__ = ("endpoint", "immediate", "module", "weight")
+    endpoint: Endpoint
+    immediate: bool
+    module: BtlModule
+    weight: float
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, module: BtlModule, endpoint: Endpoint) -> None:
         self.module = module
@@ -45,6 +51,7 @@ class Rail:
         self.immediate = getattr(type(module), "sendi", inherited) is not inherited
 
 
+@cclass
 class RailArray:
     """Rails in order of preference, walked round-robin.
 
@@ -52,12 +59,15 @@ class RailArray:
         rails: the rails.
     """
 
-    __slots__ = ("_next", "rails")
+    _next: int
+    rails: list[Rail]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, rails: Sequence[Rail] = ()) -> None:
         self.rails = list(rails)
         self._next = 0
 
+    @ccall
     def next(self) -> Rail:
         """The next rail in turn. The array is not empty."""
         rails = self.rails
@@ -69,11 +79,13 @@ class RailArray:
         self._next = index + 1
         return rails[index]
 
+    @ccall
     def give_back(self) -> None:
         """The rail that `next` has given was not used: it is the next again."""
         if self._next and len(self.rails) > 1:
             self._next -= 1
 
+    @ccall
     def in_turn(self) -> list[Rail]:
         """All rails, from the next in turn on; the one behind it is the next then."""
         if len(self.rails) < 2:
@@ -82,6 +94,7 @@ class RailArray:
         return self.rails[first:] + self.rails[:first]
 
 
+@cclass
 class BmlEndpoint:
     """A peer as the PML sends to it.
 
@@ -94,16 +107,15 @@ class BmlEndpoint:
         flags: all flags of its rails together.
     """
 
-    __slots__ = (
-        "eager",
-        "flags",
-        "max_send_size",
-        "pipeline_send_length",
-        "proc",
-        "rdma",
-        "send",
-        "send_limit",
-    )
+    eager: RailArray
+    flags: int
+    max_send_size: int
+    pipeline_send_length: int
+    proc: Proc
+    rdma: RailArray
+    send: RailArray
+    send_limit: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, proc: Proc) -> None:
         self.proc = proc

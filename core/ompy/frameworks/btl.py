@@ -59,6 +59,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from ompy.compiled import U64, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.engine.base import Poller
 from ompy.frameworks.btl_limits import COMMON
@@ -131,11 +132,13 @@ TAG_TRANSFER: Final = 0x21  # arbitrary, as the next: put and get by fragments
 TAG_NOTICE: Final = 0x22  # that a path has failed
 
 
+@cclass
 class ReceiveCallback:
     """Receives what peers send under a tag."""
 
     __slots__ = ()
 
+    @ccall
     def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         """A fragment has arrived.
 
@@ -148,11 +151,13 @@ class ReceiveCallback:
         raise NotImplementedError
 
 
+@cclass
 class CompletionCallback:
     """Told when a descriptor is done."""
 
     __slots__ = ()
 
+    @ccall
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
     ) -> None:
@@ -167,37 +172,46 @@ class CompletionCallback:
         raise NotImplementedError
 
 
+@cclass
 class ActiveMessages:
     """The receive callbacks of one rank, by tag."""
 
-    __slots__ = ("handlers",)
+    handlers: list[ReceiveCallback | None]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
-        self.handlers: list[ReceiveCallback | None] = [None] * TAGS
+        self.handlers = [None] * TAGS
 
+    @ccall
     def register(self, tag: int, callback: ReceiveCallback) -> None:
         """From now on `callback` receives what comes under `tag`."""
         self.handlers[tag] = callback
 
 
+@cclass
 class Endpoint:
     """A peer (`proc`) as one module (`module`) reaches it."""
 
-    __slots__ = ("module", "proc")
+    module: BtlModule
+    proc: Proc
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, module: BtlModule, proc: Proc) -> None:
         self.module = module
         self.proc = proc
 
+    @ccall
     def describe(self) -> str:
         """The path, for people."""
         return f"{self.module.name} {self.module.path(self).decode()}".rstrip()
 
+    @ccall
     def ends(self) -> tuple[str, str, str]:
         """Interface it leaves by, its address, and the peer's; all empty without a network."""
         return "", "", ""
 
 
+@cclass
 class Descriptor:
     """One fragment on its way out.
 
@@ -212,37 +226,39 @@ class Descriptor:
         tag: it is sent with; set by `send`.
     """
 
-    __slots__ = (
-        "callback",
-        "context",
-        "flags",
-        "order",
-        "payload",
-        "payload_size",
-        "segment",
-        "tag",
-    )
+    callback: CompletionCallback | None
+    context: object | None
+    flags: int
+    order: int
+    payload: memoryview[int] | None
+    payload_size: int
+    segment: memoryview[int]
+    tag: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, segment: memoryview, flags: int, order: int) -> None:
         self.prepare(segment, flags, order)
 
+    @ccall
     def prepare(self, segment: memoryview, flags: int, order: int) -> None:
         """Set what it begins with, also if used again."""
         self.segment = segment
-        self.payload: memoryview | None = None
+        self.payload = None
         self.payload_size = 0
         self.flags = flags
         self.order = order
-        self.callback: CompletionCallback | None = None
-        self.context: object | None = None
+        self.callback = None
+        self.context = None
         self.tag = 0
 
 
+@cclass
 class ErrorCallback:
     """Told when a module notices that a path is gone."""
 
     __slots__ = ()
 
+    @ccall
     def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
         """A path failed: to `proc`, or of the whole module when that is None.
 
@@ -254,6 +270,7 @@ class ErrorCallback:
         """
         raise NotImplementedError
 
+    @ccall
     def returned(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
         """What was completed and may not have arrived, after `failed`; by default it is lost.
 
@@ -264,10 +281,12 @@ class ErrorCallback:
             fragment: header and payload; valid until this returns.
         """
 
+    @ccall
     def healed(self, module: BtlModule, proc: Proc) -> None:
         """A path that had failed can be used again; by default it is not."""
 
 
+@cclass
 class BtlModule(Poller):
     """One way to reach peers. In-tree and strangers' modules derive from it.
 
@@ -290,29 +309,28 @@ class BtlModule(Poller):
             0 for never. For transports that copy with the caller's processor.
     """
 
-    __slots__ = (
-        "atomic_flags",
-        "bandwidth",
-        "context",
-        "eager_limit",
-        "error_callback",
-        "exclusivity",
-        "flags",
-        "get_alignment",
-        "get_limit",
-        "latency",
-        "local_registration_threshold",
-        "max_send_size",
-        "min_rdma_pipeline_size",
-        "name",
-        "put_alignment",
-        "put_limit",
-        "rdma_pipeline_frag_size",
-        "rdma_pipeline_send_length",
-        "registration_handle_size",
-        "rndv_eager_limit",
-        "split_least",
-    )
+    atomic_flags: int
+    bandwidth: int
+    context: RankContext
+    eager_limit: int
+    error_callback: ErrorCallback | None
+    exclusivity: int
+    flags: int
+    get_alignment: int
+    get_limit: int
+    latency: int
+    local_registration_threshold: int
+    max_send_size: int
+    min_rdma_pipeline_size: int
+    name: str
+    put_alignment: int
+    put_limit: int
+    rdma_pipeline_frag_size: int
+    rdma_pipeline_send_length: int
+    registration_handle_size: int
+    rndv_eager_limit: int
+    split_least: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, name: str, context: RankContext, values: object = None, flags: int = SEND
@@ -338,10 +356,11 @@ class BtlModule(Poller):
         self.get_alignment = self.put_alignment = 1
         self.registration_handle_size = 0
         self.local_registration_threshold = self.split_least = 0
-        self.error_callback: ErrorCallback | None = None
+        self.error_callback = None
         if values is not None:
             apply_common(self, values)
 
+    @ccall
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
         """Say which of `procs` can be reached: an endpoint each, or None.
 
@@ -351,13 +370,16 @@ class BtlModule(Poller):
         own = self.context.me
         return [None if proc is own else self.reach(proc) for proc in procs]
 
+    @ccall
     def reach(self, proc: Proc) -> Endpoint | None:
         """The endpoint for one other rank, the same each time, or None: for `add_procs`."""
         raise NotImplementedError
 
+    @ccall
     def del_procs(self, endpoints: Sequence[Endpoint]) -> None:
         """Give endpoints back."""
 
+    @ccall
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """A descriptor whose segment has `size` bytes, or None when there is none now.
 
@@ -367,13 +389,16 @@ class BtlModule(Poller):
             return None
         return Descriptor(memoryview(bytearray(size)), flags, order)
 
+    @ccall
     def has_room(self, endpoint: Endpoint) -> bool:
         """Whether one more fragment to a peer may be begun: for `alloc`. By default always."""
         return True
 
+    @ccall
     def free(self, descriptor: Descriptor) -> None:
         """Give back a descriptor that was not sent."""
 
+    @ccall
     def prepare_src(
         self,
         endpoint: Endpoint,
@@ -406,26 +431,31 @@ class BtlModule(Poller):
             descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
         return descriptor
 
+    @ccall
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment. See the module's docstring for the results."""
         raise NotImplementedError
 
+    @ccall
     def counters(self) -> dict[str, int]:
         """What it has counted, by name; a transport of its own has `retransmissions`."""
         return {}
 
+    @ccall
     def finish(self, endpoint: Endpoint, descriptor: Descriptor) -> int:
         """For a `send` that is done already: tell who wants to be told, return `COMPLETED`."""
         if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
             descriptor.callback.completed(self, endpoint, descriptor, 0)
         return COMPLETED
 
+    @ccall
     def dispatch(self, endpoint: Endpoint, tag: int, fragment: memoryview) -> None:
         """For `poll`: hand a fragment that has arrived to whoever registered for its tag."""
         handler = self.context.active_messages.handlers[tag]
         assert handler is not None, f"nobody registered for tag {tag}"
         handler.received(self, endpoint, tag, fragment)
 
+    @ccall
     def sendi(
         self,
         endpoint: Endpoint,
@@ -449,11 +479,12 @@ class BtlModule(Poller):
         """
         return NOT_AVAILABLE
 
+    @ccall
     def put(
         self,
         endpoint: Endpoint,
         local: memoryview,
-        remote_address: int,
+        remote_address: U64,
         local_handle: object,
         remote_handle: bytes,
         flags: int,
@@ -477,11 +508,12 @@ class BtlModule(Poller):
         """
         return NOT_AVAILABLE
 
+    @ccall
     def get(
         self,
         endpoint: Endpoint,
         local: memoryview,
-        remote_address: int,
+        remote_address: U64,
         local_handle: object,
         remote_handle: bytes,
         flags: int,
@@ -495,6 +527,7 @@ class BtlModule(Poller):
         """
         return NOT_AVAILABLE
 
+    @ccall
     def atomic(
         self,
         endpoint: Endpoint,
@@ -509,6 +542,7 @@ class BtlModule(Poller):
         """
         return NOT_AVAILABLE
 
+    @ccall
     def path(self, endpoint: Endpoint) -> bytes:
         """Names the path to a peer: the same bytes at both ends, and of no other path.
 
@@ -517,6 +551,7 @@ class BtlModule(Poller):
         """
         return b""
 
+    @ccall
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Register memory for put and get; `bytes()` of the handle goes to the peer.
 
@@ -525,16 +560,20 @@ class BtlModule(Poller):
         """
         raise NotImplementedError
 
+    @ccall
     def deregister_mem(self, handle: object) -> None:
         """Give a registration back."""
 
+    @ccall
     def flush(self, endpoint: Endpoint | None) -> None:
         """Complete outstanding RDMA to `endpoint`, or to all."""
 
+    @ccall
     def register_error(self, callback: ErrorCallback) -> None:
         """Tell `callback` when a path fails."""
         self.error_callback = callback
 
+    @ccall
     def begin_failover(self) -> bool:
         """Keep the failover obligations from now on, whatever that costs. Returns whether it does.
 
@@ -555,6 +594,7 @@ class BtlModule(Poller):
             number: which of the connections, or generations, of that path has.
         """
 
+    @ccall
     def finalize(self) -> None:
         """Deliver what was accepted, then give everything back. May progress meanwhile."""
 

@@ -19,6 +19,7 @@ from operator import index
 from typing import Any, Final
 
 from ompy import raw
+from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 from ompy.frameworks.call_kinds import KIND_BITS, NAMES, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
@@ -48,6 +49,7 @@ _DIGEST: Final = DIGEST
 _WORD: Final = WORD
 
 
+@cclass
 class CallOrder:
     """The collective calls that this rank has begun in one communicator.
 
@@ -57,35 +59,42 @@ class CallOrder:
         digest: of the kinds of all of them, in their order.
     """
 
-    __slots__ = ("_kept", "_past", "digest", "number", "word")
+    _kept: dict[int, int] | None
+    _past: U64View
+    digest: U64
+    number: U64
+    word: U64
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self.number = 0
         self.word = 0
         self.digest = 0
-        self._kept: dict[int, int] | None = None
+        self._kept = None
         self._past = memoryview(bytearray(8 * _REMEMBERED)).cast("Q")
 
-    def begin(self, kind: int, detail: int) -> None:
+    @ccall
+    def begin(self, kind: U64, detail: U64) -> None:
         """The rank makes the next call.
 
         Args:
             kind: number of its name.
             detail: the root, below 65536; 0 where there is none.
         """
-        number = self.number + 1 & NUMBER_MASK
-        word = number << NUMBER_SHIFT | kind << KIND_SHIFT | detail
+        number: U64 = self.number + 1 & NUMBER_MASK
+        word: U64 = number << NUMBER_SHIFT | kind << KIND_SHIFT | detail
         self.number = number
         self.word = word
         self.digest = (self.digest ^ word) * _DIGEST & _WORD
         self._past[number % _REMEMBERED] = word
 
+    @ccall
     def tag(self) -> int:
         """The tag of the last call's messages; 0 when there was none."""
-        word = self.word
+        word: U64 = self.word
         if not word:
             return 0
-        place = (word >> NUMBER_SHIFT & TAG_NUMBER) << TAG_NUMBER_SHIFT
+        place: int = (word >> NUMBER_SHIFT & TAG_NUMBER) << TAG_NUMBER_SHIFT
         place |= (word >> KIND_SHIFT & KIND_MASK) << TAG_KIND_SHIFT
         return -(_TAG_CALLS + place + (word & TAG_DETAIL))
 
@@ -104,6 +113,7 @@ class CallOrder:
         return self._kept.get(number, 0) if self._kept is not None else 0
 
 
+@ccall
 def detail_of(root: Any) -> int:
     """What a word says of a root, as the user gave it: an integer of any type, or a mistake.
 
@@ -111,10 +121,11 @@ def detail_of(root: Any) -> int:
     """
     if root is None:
         return 0
-    number = raw.small(root)
+    number: int = raw.small(root)
     return number if 0 <= number <= _DETAIL_MASK else _whole(root)
 
 
+@cfunc
 def _whole(root: Any) -> int:
     """An integer that is no plain one, or not small, as far as a word has room; else 0."""
     try:

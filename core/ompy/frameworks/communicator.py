@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ompy.compiled import cclass
 from ompy.frameworks.call_order import CallOrder
 from ompy.frameworks.proc import Proc
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.pml import Pml
 
 
+@cclass
 class Communicator:
     """A group of processes with a context id all of them agree on.
 
@@ -30,19 +32,17 @@ class Communicator:
         pml_state: the PML's own.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "coll",
-        "context",
-        "context_id",
-        "name",
-        "order",
-        "pml",
-        "pml_state",
-        "procs",
-        "rank",
-        "size",
-    )
+    coll: SelectedColl | None
+    context: RankContext
+    context_id: int
+    name: str
+    order: CallOrder
+    pml: Pml
+    pml_state: object | None
+    procs: list[Proc]
+    rank: int
+    size: int
+    __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(
         self, context: RankContext, pml: Pml, context_id: int, procs: Sequence[Proc], name: str
@@ -54,6 +54,6 @@ class Communicator:
         self.size = len(self.procs)
         self.rank = self.procs.index(context.me)
         self.name = name
-        self.coll: SelectedColl | None = None
+        self.coll = None
         self.order = CallOrder()
-        self.pml_state: object | None = None
+        self.pml_state = None

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from ompy.compiled import DECLARING, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request
@@ -35,9 +36,11 @@ from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
     from ompy.frameworks.bml import Bml
-    from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.context import RankContext
     from ompy.frameworks.explanation import Explanation
+
+if DECLARING:
+    from ompy.frameworks.communicator import Communicator
 
 # 2.0: reference openmpi.md 0.6, PML 2.0.0 (Open MPI 4.x); 2.1 adds wrappers, and asks nothing
 # new of a component made for 2.0; 2.2 has buffered sends keep what is not sent, by themselves;
@@ -55,6 +58,7 @@ READY: Final = 3
 TAG_WRAPPERS: Final = -100
 
 
+@cclass
 class MatchedMessage:
     """A message taken out of matching by a matched probe, not yet received.
 
@@ -64,26 +68,29 @@ class MatchedMessage:
         length: bytes.
     """
 
-    __slots__ = ("length", "source", "tag")
-
+    length: int
     source: int
     tag: int
-    length: int
+    __slots__ = tuple(__annotations__)
 
 
+@cclass
 class Pml:
     """Point-to-point for one rank."""
 
     __slots__ = ()
 
+    @ccall
     def add_communicator(self, communicator: Communicator) -> None:
         """Begin matching for a communicator; what arrived early is delivered now."""
         raise NotImplementedError
 
+    @ccall
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching for a communicator."""
         raise NotImplementedError
 
+    @ccall
     def isend(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> Request:
@@ -99,6 +106,7 @@ class Pml:
         """
         raise NotImplementedError
 
+    @ccall
     def irecv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
@@ -109,26 +117,32 @@ class Pml:
         """
         raise NotImplementedError
 
+    @ccall
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         """A message that a receive would match now, as a completed request; or None."""
         raise NotImplementedError
 
+    @ccall
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
         """Wait for a message that a receive would match; it stays to be received."""
         raise NotImplementedError
 
+    @ccall
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """Take a message out of matching, or None if there is none."""
         raise NotImplementedError
 
+    @ccall
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """Wait for a message and take it out of matching."""
         raise NotImplementedError
 
+    @ccall
     def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
         """Begin to receive a message taken out of matching."""
         raise NotImplementedError
 
+    @ccall
     def cancel(self, request: Request) -> None:
         """Cancel a receive that is not matched yet; anything else goes on."""
         raise NotImplementedError
@@ -140,24 +154,28 @@ class Pml:
         fails with `ERR_PROC_FAILED`, once all that was sent is taken in.
         """
 
+    @ccall
     def send(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> None:
         """Send, and return when the memory may be reused."""
         self.wait(communicator, self.isend(communicator, convertor, target, tag, mode))
 
+    @ccall
     def isend_waited(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int
     ) -> Request:
         """A standard `isend` of a caller who does nothing but wait for it (since API 2.4)."""
         return self.isend(communicator, convertor, target, tag, STANDARD)
 
+    @ccall
     def recv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
         """Receive; the completed request says what came."""
         return self.wait(communicator, self.irecv(communicator, convertor, source, tag))
 
+    @ccall
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Wait for a request; raises MPIError if it failed."""
         communicator.context.engine.wait(request)
@@ -185,11 +203,13 @@ class Pml:
         """
         return []
 
+    @ccall
     def finalize(self) -> None:
         """Deliver what was accepted and end."""
         raise NotImplementedError
 
 
+@cclass
 class PmlWrapper(Pml):
     """A PML around another one; this one hands every call on.
 
@@ -203,51 +223,62 @@ class PmlWrapper(Pml):
         inner: the PML inside, which may be a wrapper too.
     """
 
-    __slots__ = ("inner",)
+    inner: Pml
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, inner: Pml) -> None:
         self.inner = inner
 
+    @ccall
     def add_communicator(self, communicator: Communicator) -> None:
         """Hand on; `communicator.pml` is the outermost wrapper."""
         self.inner.add_communicator(communicator)
 
+    @ccall
     def remove_communicator(self, communicator: Communicator) -> None:
         """Hand on."""
         self.inner.remove_communicator(communicator)
 
+    @ccall
     def isend(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> Request:
         """Hand on."""
         return self.inner.isend(communicator, convertor, target, tag, mode)
 
+    @ccall
     def irecv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
         """Hand on."""
         return self.inner.irecv(communicator, convertor, source, tag)
 
+    @ccall
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         """Hand on."""
         return self.inner.iprobe(communicator, source, tag)
 
+    @ccall
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
         """Hand on."""
         return self.inner.probe(communicator, source, tag)
 
+    @ccall
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """Hand on."""
         return self.inner.improbe(communicator, source, tag)
 
+    @ccall
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """Hand on."""
         return self.inner.mprobe(communicator, source, tag)
 
+    @ccall
     def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
         """Hand on; `message` has to be the one `inner` gave."""
         return self.inner.imrecv(message, convertor)
 
+    @ccall
     def cancel(self, request: Request) -> None:
         """Hand on."""
         self.inner.cancel(request)
@@ -256,6 +287,7 @@ class PmlWrapper(Pml):
         """Hand on."""
         self.inner.abandon(communicator, tag)
 
+    @ccall
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Hand on."""
         return self.inner.wait(communicator, request)
@@ -270,6 +302,7 @@ class PmlWrapper(Pml):
         """Hand on."""
         return self.inner.waiting()
 
+    @ccall
     def finalize(self) -> None:
         """Hand on. A wrapper with something to say over `inner` says it first."""
         self.inner.finalize()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ompy.compiled import cclass
 
+
+@cclass
 class Proc:
     """One process (peer) of the job.
 
@@ -19,23 +22,21 @@ class Proc:
             be under way (`departures.py`).
     """
 
-    __slots__ = (
-        "__weakref__",
-        "bml_endpoint",
-        "departed",
-        "hostname",
-        "left",
-        "local_rank",
-        "node",
-        "rank",
-    )
+    bml_endpoint: object | None
+    departed: str
+    hostname: str
+    left: str
+    local_rank: int
+    node: int
+    rank: int
+    __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(self, rank: int, node: int, local_rank: int, hostname: str) -> None:
         self.rank = rank
         self.node = node
         self.local_rank = local_rank
         self.hostname = hostname
-        self.bml_endpoint: object | None = None
+        self.bml_endpoint = None
         self.departed = ""
         self.left = ""
 

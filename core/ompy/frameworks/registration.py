@@ -14,6 +14,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy import raw
+from ompy.compiled import U64, ccall, cclass
 from ompy.data.errors import ERR_INTERN, MPIError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _MAGIC: Final = 0x52504D4F  # arbitrary: "OMPR" in little-endian order
 _NOTHING: Final = memoryview(b"")
 
 
+@cclass
 class Registration:
     """One piece of registered memory; `bytes()` of it is the handle for peers.
 
@@ -35,39 +37,44 @@ class Registration:
         identity: its number in the owner's table.
     """
 
-    __slots__ = ("access", "identity", "memory", "wire")
-
-    memory: memoryview
     access: int
-    identity: int
+    identity: U64
+    memory: memoryview
     wire: bytes
+    __slots__ = tuple(__annotations__)
 
     def __bytes__(self) -> bytes:
         return self.wire
 
 
-def identity_of(handle: bytes, rank: int) -> int:
+@ccall
+def identity_of(handle: bytes, rank: U64) -> U64:
     """The identity in a handle that says it is of `rank`, or 0, which nothing has."""
     if len(handle) != _SIZE:
         return 0
-    first: int = raw.word(handle, 0)
+    first: U64 = raw.word(handle, 0)
     return raw.word(handle, 8) if first == _MAGIC | rank << 32 else 0
 
 
+@cclass
 class RegistrationTable:
     """What one module has registered, by identity."""
 
-    __slots__ = ("_entries", "_first_word", "_next")
+    _entries: dict[int, Registration]
+    _first_word: U64
+    _next: U64
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, rank: int) -> None:
         self._first_word = _MAGIC | rank << 32
-        self._entries: dict[int, Registration] = {}
+        self._entries = {}
         self._next = 1
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, memory: memoryview, access: int, low: int = 0, bits: int = 0) -> Registration:
+    @ccall
+    def add(self, memory: memoryview, access: int, low: U64 = 0, bits: int = 0) -> Registration:
         """Register memory.
 
         Args:
@@ -78,7 +85,7 @@ class RegistrationTable:
         """
         identity = self._next << bits | low
         self._next += 1
-        made = Registration.__new__(Registration)
+        made: Registration = Registration.__new__(Registration)
         made.memory = raw.flat(memory)
         made.access = access
         made.identity = identity
@@ -86,24 +93,27 @@ class RegistrationTable:
         self._entries[identity] = made
         return made
 
+    @ccall
     def remove(self, handle: object) -> Registration:
         """Give a registration back.
 
         Raises:
             MPIError: ERR_INTERN, it is none of this table, or was given back already.
         """
-        known = handle if isinstance(handle, Registration) else None
+        known: Registration | None = handle if isinstance(handle, Registration) else None
         if known is None or self._entries.get(known.identity) is not known:
             raise MPIError(ERR_INTERN, f"deregister_mem: {handle!r} is not registered here (now)")
         del self._entries[known.identity]
         known.memory = _NOTHING
         return known
 
-    def get(self, identity: int) -> Registration | None:
+    @ccall
+    def get(self, identity: U64) -> Registration | None:
         """A registration, or None if there is none of that identity now."""
         return self._entries.get(identity)
 
-    def find(self, identity: int, offset: int, size: int, access: int) -> memoryview | None:
+    @ccall
+    def find(self, identity: U64, offset: int, size: int, access: int) -> memoryview | None:
         """The bytes a peer asks for, or None when it may not have them.
 
         Args:

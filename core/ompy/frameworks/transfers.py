@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.frameworks.btl import (
     BAD_PARAM,
     NOT_AVAILABLE,
@@ -15,6 +16,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.registration import identity_of
 
 
+@cclass
 class RdmaModule(BtlModule):
     """Checks limits, alignment and handle of a put or get; `transfer` does it."""
 
@@ -56,21 +58,23 @@ class RdmaModule(BtlModule):
         descriptor = _descriptor(local, flags, order, callback, context)
         return self._begin(REMOTE_READ, endpoint, descriptor, remote_handle, remote_address)
 
+    @cfunc
     def _begin(
         self,
         access: int,
         endpoint: Endpoint,
         descriptor: Descriptor,
         remote_handle: bytes,
-        offset: int,
+        offset: U64,
     ) -> int:
         identity = identity_of(remote_handle, endpoint.proc.rank)
         if not identity:
             return BAD_PARAM
         return self.transfer(access, endpoint, descriptor, identity, offset)
 
+    @ccall
     def transfer(
-        self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int
+        self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: U64, offset: U64
     ) -> int:
         """Move the bytes. Returns, and completes the descriptor, as the contract says.
 
@@ -84,11 +88,13 @@ class RdmaModule(BtlModule):
         raise NotImplementedError
 
 
-def unsuitable(size: int, address: int, limit: int, alignment: int) -> bool:
+@ccall
+def unsuitable(size: int, address: U64, limit: int, alignment: int) -> bool:
     """Whether a put or get of `size` bytes at a remote address is too large or not aligned."""
     return size > limit or (alignment > 1 and bool(size % alignment or address % alignment))
 
 
+@cfunc
 def _descriptor(
     local: memoryview,
     flags: int,
@@ -97,7 +103,7 @@ def _descriptor(
     context: object,
 ) -> Descriptor:
     """What the completion callback is given."""
-    made = Descriptor.__new__(Descriptor)
+    made: Descriptor = Descriptor.__new__(Descriptor)
     made.prepare(local, flags, order)
     made.payload_size = len(local)
     made.callback = callback

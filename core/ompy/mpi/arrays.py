@@ -19,6 +19,7 @@ import sys
 from struct import Struct
 from typing import Any, Final
 
+from ompy.compiled import ccall, cfunc
 from ompy.mpi.access import raw_bytes
 
 MAGIC: Final = b"\x02ompy\xa5\xff"  # arbitrary: begins no pickle, no JSON and no text
@@ -34,6 +35,7 @@ _headers: Final[dict[tuple[Any, ...], bytes]] = {}  # by dtype, shape and order
 _parsed: Final[dict[bytes, tuple[Any, ...]]] = {}  # the other way round
 
 
+@ccall
 def is_array(obj: Any) -> bool:
     """Whether it is an array of NumPy's own class."""
     if not _numpy:
@@ -44,6 +46,7 @@ def is_array(obj: Any) -> bool:
     return obj.__class__ is _numpy["ndarray"] and obj.__class__ not in _numpy["reductions"]
 
 
+@cfunc
 def _find(numpy: Any) -> None:
     import copyreg  # NumPy has imported it
 
@@ -52,6 +55,7 @@ def _find(numpy: Any) -> None:
     _numpy["reductions"] = copyreg.dispatch_table
 
 
+@ccall
 def encoded(array: Any) -> tuple[bytes, memoryview] | None:
     """Header and memory of an array; None when it is to go by pickle."""
     flags, dtype = array.flags, array.dtype
@@ -63,7 +67,7 @@ def encoded(array: Any) -> tuple[bytes, memoryview] | None:
     if dtype.char in "gG" and not dtype.isnative:  # the buffer protocol has no such thing
         return None
     key = (dtype, array.shape, ordered)
-    header = _headers.get(key)
+    header: bytes | None = _headers.get(key)
     if header is None:
         header = _header(dtype.str.encode(), array.shape, b"C" if ordered else b"F")
         if len(_headers) >= HEADERS_MAX:
@@ -72,6 +76,7 @@ def encoded(array: Any) -> tuple[bytes, memoryview] | None:
     return header, raw_bytes(memoryview(array))
 
 
+@cfunc
 def _header(code: bytes, shape: tuple[int, ...], order: bytes) -> bytes:
     rest = Struct(f"<{len(shape)}Q").pack(*shape) + code
     lines = -(-(PREFIX.size + len(rest)) // LINE)
@@ -80,6 +85,7 @@ def _header(code: bytes, shape: tuple[int, ...], order: bytes) -> bytes:
     )
 
 
+@ccall
 def decoded(view: memoryview) -> Any:
     """The array in a message, which it keeps alive; None when the message is no array.
 
@@ -88,8 +94,8 @@ def decoded(view: memoryview) -> Any:
     """
     if len(view) < LINE:
         return None
-    start = view[LINES_AT] * LINE
-    header = bytes(view[:start])
+    start: int = view[LINES_AT] * LINE
+    header: bytes = bytes(view[:start])
     known = _parsed.get(header)
     if known is None:
         if not header.startswith(MAGIC):
@@ -99,15 +105,18 @@ def decoded(view: memoryview) -> Any:
     return _numpy["ndarray"](shape, dtype, view, start, None, order)
 
 
+@cfunc
 def _parse(header: bytes) -> tuple[Any, ...]:
     if not _numpy:
         import numpy as np
 
         _find(np)
+    dimensions: int
+    length: int
     _, _, order, dimensions, length = PREFIX.unpack_from(header)
     extents = Struct(f"<{dimensions}Q")
     shape = extents.unpack_from(header, PREFIX.size)
-    begin = PREFIX.size + extents.size
+    begin: int = PREFIX.size + extents.size
     dtype = _numpy["dtype"](header[begin : begin + length].decode())
     if len(_parsed) >= HEADERS_MAX:
         _parsed.clear()

@@ -12,6 +12,7 @@ from operator import index
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from ompy.compiled import ccall
 from ompy.data.errors import MPIError
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message
@@ -44,6 +45,7 @@ class Call(NamedTuple):
     arguments: tuple[Any, ...] = ()
 
 
+@ccall
 def in_place(spec: Any) -> bool:
     """Whether the data are in the other buffer already; None says so too."""
     return spec is None or isinstance(spec, InPlaceType)
@@ -65,6 +67,7 @@ def many(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Bl
 # --- the common calls, straight; false means that they are for the others below
 
 
+@ccall
 def barrier(state: CommState) -> None:
     """Wait for all members.
 
@@ -78,6 +81,7 @@ def barrier(state: CommState) -> None:
         raise state.raised(problem) from problem.__cause__
 
 
+@ccall
 def broadcast(state: CommState, buf: Any, root: Any) -> bool:
     """Broadcast a contiguous buffer of numbers.
 
@@ -87,7 +91,7 @@ def broadcast(state: CommState, buf: Any, root: Any) -> bool:
     state.communicator.order.begin(BCAST, detail_of(root))
     if type(root) is not int or not 0 <= root < state.size:
         return False
-    both = plain(buf, root != state.communicator.rank)
+    both: Message | None = plain(buf, root != state.communicator.rank)
     if both is None:
         return False
     try:
@@ -97,6 +101,7 @@ def broadcast(state: CommState, buf: Any, root: Any) -> bool:
     return True
 
 
+@ccall
 def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> bool:
     """Reduce contiguous buffers of numbers by a predefined operation; to all if `root` is None.
 
@@ -108,14 +113,14 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     inner = op._inner
     if inner is None or inner.operation is None:
         return False
-    receive = None
+    receive: Message | None = None
     if root is None or root == state.communicator.rank:
         receive = plain(recvbuf, True)
         if receive is None:
             return False
     elif type(root) is not int or not 0 <= root < state.size:
         return False
-    send = None
+    send: Message | None = None
     if receive is None or not in_place(sendbuf):
         send = plain(sendbuf, False)
         if send is None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ompy.compiled import DECLARING, ccall
 from ompy.data.request import Waitable
 from ompy.mpi.requeststate import RequestState
 from ompy.mpi.state import World
@@ -15,12 +16,17 @@ from ompy.mpi.state import World
 if TYPE_CHECKING:
     from ompy.mpi.request import Request
 
+if DECLARING:
+    pass
 
+
+@ccall
 def wait_for(state: RequestState) -> None:
     """Progress until an operation is complete."""
     state.engine.wait(state.operation)
 
 
+@ccall
 def poll(state: RequestState) -> bool:
     """Let communication advance once; whether the operation is complete then."""
     state.engine.progress()

@@ -10,10 +10,12 @@ from __future__ import annotations
 import _thread
 from typing import Any, ClassVar, Final, Self
 
+from ompy.compiled import cclass
 from ompy.data.errors import ERR_ARG
 from ompy.mpi.errors import MPIException
 
 
+@cclass
 class State:
     """What a handle refers to.
 
@@ -21,7 +23,8 @@ class State:
         number: of its handle as an integer; 0 before anybody asked for it.
     """
 
-    __slots__ = ("__weakref__", "number")
+    number: int
+    __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(self) -> None:
         self.number = 0
@@ -57,6 +60,7 @@ _numbers: Final = _Numbers()
 CONSTANTS: Final[dict[str, Handle]] = {}
 
 
+@cclass
 class Handle:
     """Base of all handle classes.
 
@@ -64,11 +68,11 @@ class Handle:
     `_name` the name of a predefined handle and else empty.
     """
 
-    __slots__ = ("__weakref__", "_inner", "_name")
-
-    _kind: ClassVar[str] = ""
     _inner: Any
     _name: str
+    __slots__ = (*__annotations__, "__weakref__")
+
+    _kind: ClassVar[str] = ""
 
     @classmethod
     def _make(cls, other: object = None) -> Self:

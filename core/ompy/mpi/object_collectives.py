@@ -10,6 +10,7 @@ import _thread
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from ompy.compiled import DECLARING, cfunc
 from ompy.data.convertor import GrowingConvertor
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request as Operation
@@ -23,6 +24,12 @@ from ompy.mpi.objects import Pieces, convertor_of, pickle
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.peers import check_root
 from ompy.mpi.state import CommState
+
+if DECLARING:
+    from ompy.data.convertor import Convertor
+    from ompy.data.request import Request as Operation
+    from ompy.engine.base import Engine
+    from ompy.frameworks.communicator import Communicator
 
 
 def lock_table(state: CommState) -> dict[Any, Any]:
@@ -123,48 +130,60 @@ Posted = tuple[Operation, GrowingConvertor, int]
 Sent = tuple[Operation, int]
 
 
+@cfunc
 def _wait_for(state: CommState, operation: Operation, rank: int) -> None:
     """Wait for a message from or to a member; ask which call it is in when that takes long."""
     if not operation.complete:
-        communicator = state.communicator
-        engine = communicator.context.engine
+        communicator: Communicator = state.communicator
+        engine: Engine = communicator.context.engine
         if not engine.wait(operation, PATIENCE):
             inquire(communicator, operation, (rank,))
     if operation.error:
         raise MPIError(operation.error, operation.detail)
 
 
+@cfunc
 def _begin(state: CommState, pieces: Pieces, target: int) -> Sent:
-    comm = state.communicator
-    convertor = convertor_of(pieces)
+    comm: Communicator = state.communicator
+    convertor: Convertor = convertor_of(pieces)
     return state.pml.isend(comm, convertor, target, comm.order.tag(), STANDARD), target
 
 
+@cfunc
 def _send(state: CommState, pieces: Pieces, target: int) -> None:
-    comm = state.communicator
-    convertor = convertor_of(pieces)
+    comm: Communicator = state.communicator
+    convertor: Convertor = convertor_of(pieces)
     _wait_for(state, state.pml.isend_waited(comm, convertor, target, comm.order.tag()), target)
 
 
+@cfunc
 def _post(state: CommState, source: int) -> Posted:
-    comm, convertor = state.communicator, GrowingConvertor()
+    comm: Communicator = state.communicator
+    convertor: GrowingConvertor = GrowingConvertor()
     return state.pml.irecv(comm, convertor, source, comm.order.tag()), convertor, source
 
 
+@cfunc
 def _finish(state: CommState, posted: Posted) -> Any:
     """The memory a message is in."""
+    operation: Operation
+    convertor: GrowingConvertor
     operation, convertor, source = posted
     _wait_for(state, operation, source)
     return convertor.owner()
 
 
+@cfunc
 def _receive(state: CommState, source: int) -> Any:
-    comm, convertor = state.communicator, GrowingConvertor()
+    comm: Communicator = state.communicator
+    convertor: GrowingConvertor = GrowingConvertor()
     _wait_for(state, state.pml.irecv(comm, convertor, source, comm.order.tag()), source)
     return convertor.owner()
 
 
+@cfunc
 def _wait(state: CommState, sent: Sequence[Sent]) -> None:
+    operation: Operation
     for operation, target in sent:
         _wait_for(state, operation, target)
 
@@ -172,11 +191,12 @@ def _wait(state: CommState, sent: Sequence[Sent]) -> None:
 # --- collectives
 
 
+@cfunc
 def _forward(state: CommState, pieces: Pieces | None, root: int) -> Pieces:
     """Bring the root's message to everybody, along a binomial tree."""
-    size = state.size
-    place = (state.communicator.rank - root) % size
-    step = 1
+    size: int = state.size
+    place: int = (state.communicator.rank - root) % size
+    step: int = 1
     while step < size and not place & step:
         step <<= 1
     if place:
@@ -227,9 +247,11 @@ def _scatter(state: CommState, objects: Sequence[Any] | None, root: int) -> Any:
     return pickle.copy(items[rank])
 
 
+@cfunc
 def _swap(state: CommState, messages: Sequence[Pieces], own: Any) -> list[Any]:
     """Message i to member i; what everybody sent here, this member's own object in its place."""
-    rank, size = state.communicator.rank, state.size
+    rank: int = state.communicator.rank
+    size: int = state.size
     posted = [None if source == rank else _post(state, source) for source in range(size)]
     # everybody begins with its right neighbour, so that no member is flooded by all at once
     targets = [(rank + step) % size for step in range(1, size)]
@@ -263,11 +285,13 @@ def _result(value: Any, obj: Any) -> Any:
     return pickle.copy(value) if value is obj else value
 
 
+@cfunc
 def _combine(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     """All objects combined in rank order, at member 0."""
-    rank, size = state.communicator.rank, state.size
+    rank: int = state.communicator.rank
+    size: int = state.size
     value = _operand(obj, op)
-    step = 1
+    step: int = 1
     while step < size:
         if rank & step:
             _send(state, pickle.pieces(value), rank - step)

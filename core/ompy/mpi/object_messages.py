@@ -8,6 +8,7 @@ from operator import index
 from typing import Any, Literal
 
 from ompy import raw
+from ompy.compiled import DECLARING, ccall
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
 from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
 from ompy.data.errors import MPIError
@@ -32,7 +33,12 @@ from ompy.mpi.requeststate import RequestState, nothing
 from ompy.mpi.state import CommState, null_communicator
 from ompy.mpi.status import Status
 
+if DECLARING:
+    from ompy.data.request import Request as Operation
+    from ompy.mpi.objects import Pickle
 
+
+@ccall
 def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
     """Send an object and wait: `Comm.send`.
 
@@ -42,10 +48,10 @@ def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
     state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    target = raw.small(dest)
-    label = raw.small(tag)
+    target: int = raw.small(dest)
+    label: int = raw.small(tag)
     if 0 <= target < state.size and 0 <= label <= TAG_UB:
-        codec = pickle  # under a name of this function it is typed where this is compiled
+        codec: Pickle = pickle  # under a name of this function it is typed where this is compiled
         convertor = convertor_of(codec.pieces(obj))
         try:
             state.pml.send(state.communicator, convertor, target, label, STANDARD)
@@ -57,6 +63,7 @@ def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
         raise wrong_target(state, dest, tag)
 
 
+@ccall
 def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -> Any:
     """Receive an object: `Comm.recv`.
 
@@ -66,17 +73,17 @@ def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -
     state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    origin = raw.small(source)
-    label = raw.small(tag)
+    origin: int = raw.small(source)
+    label: int = raw.small(tag)
     if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
-        convertor = GrowingConvertor()
+        convertor: GrowingConvertor = GrowingConvertor()
         try:
-            done = state.pml.recv(state.communicator, convertor, origin, label)
+            done: Operation = state.pml.recv(state.communicator, convertor, origin, label)
         except MPIError as problem:
             raise state.raised(problem) from problem.__cause__
         if status is not None:
             status._fill(done)
-        codec = pickle
+        codec: Pickle = pickle
         return codec.load(convertor.owner())
     if not both_ints(source, tag):
         return receive_object(comm, int(whole(source)), int(whole(tag)), status)

@@ -21,6 +21,7 @@ from struct import Struct
 from typing import Any, Final
 
 from ompy import raw
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.convertor import Convertor, GatherConvertor, contiguous, lent
 from ompy.mpi import arrays, scalars
 from ompy.mpi.arrays import decoded, encoded, is_array
@@ -40,10 +41,17 @@ HIGHEST: Final = 5  # PEP 574: the protocol that keeps buffers out of the pickle
 Pieces = Sequence[Any]  # a message in one or more buffers
 
 
+@cclass
 class Pickle:
     """How objects become bytes. `MPI.pickle.__init__(dumps, loads)` changes it for all calls."""
 
-    __slots__ = ("_dumps", "_loads", "_module", "_ours", "_protocol", "_threshold")
+    _dumps: Callable[..., Any] | None
+    _loads: Callable[[Any], Any] | None
+    _module: Any
+    _ours: bool
+    _protocol: int | None
+    _threshold: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -54,7 +62,7 @@ class Pickle:
     ) -> None:
         self._dumps = dumps
         self._loads = loads
-        self._module: Any = None
+        self._module = None
         self._ours = False  # objects may go without pickle, or with their buffers beside it
         self.PROTOCOL = protocol
         self.THRESHOLD = threshold
@@ -80,12 +88,14 @@ class Pickle:
     def THRESHOLD(self, value: int | None) -> None:
         self._threshold = _from_environment("THRESHOLD", BESIDE_FROM) if value is None else value
 
+    @ccall
     def dumps(self, obj: Any) -> Any:
         """An object as bytes, all in one piece."""
         if self._dumps is not None:
             return self._dumps(obj) if self._protocol is None else self._dumps(obj, self._protocol)
         return self._c_pickle().dumps(obj, self._protocol)
 
+    @ccall
     def loads(self, data: Any) -> Any:
         """The object of some bytes."""
         if self._loads is not None:
@@ -121,6 +131,7 @@ class Pickle:
             views.clear()  # not on the way out: the end of a user's buffer may be code of his
             raise
 
+    @ccall
     def pieces(self, obj: Any) -> Pieces:
         """An object as a message: one piece, or the pieces of a frame."""
         if not self._ours:
@@ -137,6 +148,7 @@ class Pickle:
         data, views = self._split(obj)
         return _frame(data, views) if views else (data,)
 
+    @ccall
     def load(self, data: Any) -> Any:
         """The object of a received message. Buffers in it are views of the message's memory.
 
@@ -145,7 +157,7 @@ class Pickle:
         """
         if not len(data):
             return None
-        first = raw.first(data)
+        first: int = raw.first(data)
         if first == PICKLED:
             return self.loads(data)
         if first == SCALAR and scalars.is_scalar(data):
@@ -160,10 +172,12 @@ class Pickle:
                 return array if self._loads is None else self._loads(self._pickled(array))
         return self.loads(view)
 
+    @cfunc
     def _pickled(self, array: Any) -> Any:
         """What a sender with the user's functions would have sent."""
         return self._c_pickle().dumps(array, HIGHEST)
 
+    @cfunc
     def _c_pickle(self) -> Any:
         """The module `_pickle`, imported when the first object travels."""
         if self._module is None:
@@ -172,6 +186,7 @@ class Pickle:
             self._module = _pickle
         return self._module
 
+    @cfunc
     def _unframed(self, view: memoryview) -> Any:
         _, size, number = HEADER.unpack_from(view)
         start = HEADER.size + number * PLACE.size
@@ -207,6 +222,7 @@ def joined(pieces: Pieces) -> Any:
     return bytearray().join(pieces)
 
 
+@ccall
 def convertor_of(pieces: Pieces) -> Convertor:
     """The bytes of a message to send."""
     if len(pieces) == 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ompy import raw
+from ompy.compiled import DECLARING, ccall
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
 from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.errors import MPIError
@@ -25,9 +26,13 @@ from ompy.mpi.state import CommState, null_communicator
 from ompy.mpi.status import Status
 from ompy.mpi.unsupported import not_available
 
+if DECLARING:
+    from ompy.data.request import Request as Operation
 
+
+@ccall
 def begin_send(
-    state: CommState, convertor: Convertor, target: int, tag: int, mode: int
+    state: CommState, convertor: Convertor, target: Any, tag: Any, mode: int
 ) -> Operation:
     """Begin to send to a rank that exists.
 
@@ -44,7 +49,8 @@ def begin_send(
         raise state.raised(problem) from problem.__cause__
 
 
-def begin_receive(state: CommState, convertor: Convertor, source: int, tag: int) -> Operation:
+@ccall
+def begin_receive(state: CommState, convertor: Convertor, source: Any, tag: Any) -> Operation:
     """Begin to receive.
 
     Raises:
@@ -57,7 +63,8 @@ def begin_receive(state: CommState, convertor: Convertor, source: int, tag: int)
         raise state.raised(problem) from problem.__cause__
 
 
-def has_target(state: CommState, target: int, tag: int) -> bool:
+@ccall
+def has_target(state: CommState, target: Any, tag: Any) -> bool:
     """Whether there is a rank to send to; false for PROC_NULL.
 
     Raises:
@@ -72,7 +79,8 @@ def has_target(state: CommState, target: int, tag: int) -> bool:
     raise wrong_target(state, target, tag)
 
 
-def has_source(state: CommState, source: int, tag: int) -> bool:
+@ccall
+def has_source(state: CommState, source: Any, tag: Any) -> bool:
     """Whether there is a rank to receive from; false for PROC_NULL.
 
     Raises:
@@ -87,6 +95,7 @@ def has_source(state: CommState, source: int, tag: int) -> bool:
     raise wrong_source(state, source, tag)
 
 
+@ccall
 def send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any) -> None:
     """Send a buffer and wait: `Comm.Send`.
 
@@ -96,8 +105,8 @@ def send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any) -> None:
     state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    target = raw.small(dest)
-    label = raw.small(tag)
+    target: int = raw.small(dest)
+    label: int = raw.small(tag)
     if 0 <= target < state.size and 0 <= label <= TAG_UB:
         try:
             state.pml.send(state.communicator, send_convertor(buf), target, label, STANDARD)
@@ -109,11 +118,13 @@ def send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any) -> None:
         raise wrong_target(state, dest, tag)
 
 
+@ccall
 def both_ints(one: Any, other: Any) -> bool:
     """Whether a rank and a tag are of class int, and not other things that stand for one."""
     return one.__class__ is int and other.__class__ is int
 
 
+@ccall
 def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Status | None) -> None:
     """Receive into a buffer: `Comm.Recv`.
 
@@ -123,11 +134,11 @@ def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Status
     state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    origin = raw.small(source)
-    label = raw.small(tag)
+    origin: int = raw.small(source)
+    label: int = raw.small(tag)
     if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
         try:
-            done = state.pml.recv(state.communicator, recv_convertor(buf), origin, label)
+            done: Operation = state.pml.recv(state.communicator, recv_convertor(buf), origin, label)
         except MPIError as problem:
             raise state.raised(problem) from problem.__cause__
         if status is not None:
@@ -141,6 +152,7 @@ def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Status
         raise wrong_source(state, source, tag)
 
 
+@ccall
 def begin_send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) -> Request:
     """Begin to send a buffer: `Comm.Isend` and its like.
 
@@ -155,6 +167,7 @@ def begin_send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) ->
     return request_of(state, begin_send(state, send_convertor(buf), dest, tag, mode), buf, False)
 
 
+@ccall
 def begin_receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any) -> Request:
     """Begin to receive into a buffer: `Comm.Irecv`.
 

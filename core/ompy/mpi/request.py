@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 from ompy import raw
+from ompy.compiled import DECLARING, ccall
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_IN_STATUS, ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
@@ -22,6 +23,9 @@ from ompy.mpi.requeststate import PersistentState, RequestState, request_state
 from ompy.mpi.state import CommState
 from ompy.mpi.status import Status
 from ompy.mpi.unsupported import not_available
+
+if DECLARING:
+    from ompy.data.request import Request as Operation
 
 
 class Request(Handle):
@@ -291,6 +295,7 @@ class Request(Handle):
     get_status_some = Get_status_some
 
 
+@ccall
 def request_of(comm: CommState, operation: Operation, keep: object, receives: bool) -> Request:
     """A handle of an operation under way.
 
@@ -300,12 +305,13 @@ def request_of(comm: CommState, operation: Operation, keep: object, receives: bo
         keep: what must stay alive until then.
         receives: its status describes a message.
     """
-    made = raw.instance(Handle, Request)
+    made: Request = raw.instance(Handle, Request)
     made._name = ""
     made._inner = request_state(comm, operation, keep, receives)
     return made
 
 
+@ccall
 def settled(requests: Iterable[Request]) -> bool:
     """Wait for requests in turn, as long as they are plain ones and succeed; their handles end.
 

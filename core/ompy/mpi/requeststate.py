@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ompy.compiled import ccall, cclass
 from ompy.data.constants import ANY_TAG, PROC_NULL
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_REQUEST, MPIError
@@ -15,6 +16,7 @@ from ompy.mpi.state import CommState, World
 from ompy.mpi.status import Status
 
 
+@cclass
 class RequestState(State):
     """An operation under way.
 
@@ -27,14 +29,20 @@ class RequestState(State):
         watched: threads that wait for any of several requests are told when it completes.
     """
 
-    __slots__ = ("comm", "keep", "operation", "receives", "watched", "world")
+    comm: CommState | None
+    keep: object
+    operation: Request
+    receives: bool
+    watched: bool
+    world: World | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, comm: CommState | None, operation: Request, keep: object, *, receives: bool = False
     ) -> None:
         self.number = 0
-        self.comm: CommState | None = comm
-        self.world: World | None = None if comm is None else comm.world
+        self.comm = comm
+        self.world = None if comm is None else comm.world
         self.operation = operation
         self.keep = keep
         self.receives = receives
@@ -60,6 +68,7 @@ class RequestState(State):
         """What the handle refers to when this is over."""
         return None
 
+    @ccall
     def result(self, status: Status | None) -> Any:
         """The operation is complete and over: what it received.
 
@@ -74,10 +83,12 @@ class RequestState(State):
             raise MPIException(*_said(problem)) if self.comm is None else self.comm.raised(problem)
         return self.value()
 
+    @ccall
     def value(self) -> Any:
         """The object received, for receives of objects."""
         return None
 
+    @ccall
     def fill(self, status: Status) -> None:
         """Describe the completed operation."""
         operation = self.operation
@@ -106,11 +117,12 @@ class RequestState(State):
         await waiting(self.operation)
 
 
+@ccall
 def request_state(
     comm: CommState, operation: Request, keep: object, receives: bool
 ) -> RequestState:
     """A state of one message. Made without `__init__`, as every such message needs one."""
-    made = RequestState.__new__(RequestState)
+    made: RequestState = RequestState.__new__(RequestState)
     made.number = 0
     made.comm = comm
     made.world = comm.world
@@ -237,6 +249,7 @@ def _said(problem: MPIError) -> tuple[int, str]:
     return problem.code, problem.detail
 
 
+@ccall
 def nothing() -> Request:
     """A completed operation with PROC_NULL."""
     done = Request()

@@ -15,6 +15,7 @@ from struct import Struct
 from typing import Any, Final
 
 from ompy import raw
+from ompy.compiled import ccall, cfunc
 
 MARK: Final = b"\x03ompy\xa5\xff"  # arbitrary: begins no pickle, no JSON and no text
 FIRST: Final = MARK[0]
@@ -37,11 +38,12 @@ _REAL: Final = Struct("<8sd")
 _HEADS: Final = [MARK + bytes((kind,)) for kind in range(_BYTES + 1)]
 
 
+@ccall
 def encoded(obj: Any) -> bytes | None:
     """The message of an object; None when it is to go by pickle."""
     kind = type(obj)
     if kind is int:
-        number = raw.small(obj)
+        number: int = raw.small(obj)
         if number == _BEYOND:
             return None
         return raw.two_words(_MARKED | _INT << _KIND_AT, number & _ONES)
@@ -54,6 +56,7 @@ def encoded(obj: Any) -> bytes | None:
     return _HEADS[_NONE] if obj is None else None
 
 
+@cfunc
 def _text(text: str | bytes) -> bytes | None:
     if len(text) > LONGEST:
         return None
@@ -65,14 +68,16 @@ def _text(text: str | bytes) -> bytes | None:
         return None
 
 
+@ccall
 def is_scalar(data: Any) -> bool:
     """Whether a message (`bytearray`, `bytes` or byte view) is one of these."""
     return len(data) >= SIZE and raw.word(data, 0) & _MARKS == _MARKED
 
 
+@ccall
 def decoded(data: Any) -> Any:
     """The object in a message that is one."""
-    kind = raw.word(data, 0) >> _KIND_AT
+    kind: int = raw.word(data, 0) >> _KIND_AT
     if kind == _INT:
         return raw.signed_word(data, SIZE)
     if kind == _FLOAT:

@@ -13,6 +13,7 @@ from operator import index
 from typing import Any, Final, NamedTuple
 
 from ompy import raw
+from ompy.compiled import ccall, cfunc
 from ompy.data.convertor import Convertor, contiguous, lent
 from ompy.data.errors import ERR_TYPE
 from ompy.data.layout import Layout
@@ -44,6 +45,7 @@ class TypedBlocks(NamedTuple):
 # --- the common forms, straight
 
 
+@ccall
 def send_convertor(spec: Any) -> Convertor:
     """The bytes of a message to send."""
     if isinstance(spec, (list, tuple)):
@@ -53,6 +55,7 @@ def send_convertor(spec: Any) -> Convertor:
     return taken if taken is not None else _convertor(spec, False)
 
 
+@ccall
 def recv_convertor(spec: Any) -> Convertor:
     """The room for a message to receive."""
     if isinstance(spec, (list, tuple)):
@@ -64,6 +67,7 @@ def recv_convertor(spec: Any) -> Convertor:
     return taken if taken is not None else _convertor(spec, True)
 
 
+@ccall
 def plain(buffer: Any, writable: bool) -> Message | None:
     """The message that a contiguous buffer of numbers is, or None for whatever else it may be."""
     try:
@@ -77,9 +81,10 @@ def plain(buffer: Any, writable: bool) -> Message | None:
     return message_of(memory, 0, raw.size(memory) // layout.size, layout)
 
 
+@cfunc
 def _plain_message(spec: Sequence[Any]) -> memoryview | None:
     """The bytes of [buffer, datatype] or [buffer, count, datatype] without gaps, or None."""
-    size = len(spec)
+    size: int = len(spec)
     if size != 2 and (size != 3 or type(spec[1]) is not int):
         return None
     kind = spec[-1]

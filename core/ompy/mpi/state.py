@@ -9,6 +9,7 @@ import sys
 from typing import Any, NoReturn
 
 from ompy import outputs
+from ompy.compiled import ccall, cclass
 from ompy.data.errors import CLASS_TEXT, ERR_COMM, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
@@ -79,6 +80,7 @@ class World:
         raise SystemExit(code % 256)  # a wire-up that lives on in its process
 
 
+@cclass
 class CommState(State):
     """What MPI keeps for a communicator.
 
@@ -98,37 +100,36 @@ class CommState(State):
         hidden: a duplicate for messages of Python packages on top, and its last tag; or None.
     """
 
-    __slots__ = (
-        "api",
-        "attributes",
-        "buffers",
-        "communicator",
-        "errhandler",
-        "hidden",
-        "info",
-        "locks",
-        "pml",
-        "predefined",
-        "size",
-        "topology",
-        "world",
-    )
+    api: Any
+    attributes: dict[int, Any] | None
+    buffers: Any
+    communicator: Communicator
+    errhandler: ErrhandlerState
+    hidden: Any
+    info: dict[str, str] | None
+    locks: dict[Any, Any] | None
+    pml: Pml
+    predefined: bool
+    size: int
+    topology: Any
+    world: World
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, world: World, communicator: Communicator, api: Any) -> None:
         self.number = 0
         self.api = api
         self.world = world
         self.communicator = communicator
-        self.pml: Pml = communicator.pml
+        self.pml = communicator.pml
         self.size = communicator.size
         self.predefined = False
         self.errhandler = world.errors
-        self.attributes: dict[int, Any] | None = None
-        self.info: dict[str, str] | None = None
-        self.topology: Any = None
-        self.buffers: Any = None
-        self.locks: dict[Any, Any] | None = None
-        self.hidden: Any = None
+        self.attributes = None
+        self.info = None
+        self.topology = None
+        self.buffers = None
+        self.locks = None
+        self.hidden = None
 
     @property
     def coll(self) -> SelectedColl:
@@ -137,6 +138,7 @@ class CommState(State):
         assert found is not None, "a communicator is made with its collectives"
         return found
 
+    @ccall
     def raised(self, problem: MPIError) -> MPIException:
         """The exception for a call that failed, after the error handler had its say."""
         handler = self.errhandler
@@ -150,6 +152,7 @@ class CommState(State):
         made.__cause__ = problem.__cause__
         return made
 
+    @ccall
     def fail(self, code: int, detail: str) -> MPIException:
         """The exception for an argument that is wrong, after the error handler had its say."""
         return self.raised(MPIException(code, detail))

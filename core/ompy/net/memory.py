@@ -6,6 +6,7 @@ import ctypes
 import os
 from typing import Final
 
+from ompy.compiled import U64, ccall
 from ompy.net import vm
 from ompy.net.base import LinkError, ProcessCopy, RegionLocks
 from ompy.net.regions import Regions
@@ -60,22 +61,25 @@ class KernelCopy(ProcessCopy):
         transfer(True, process, address, view)
 
 
-def transfer(writes: bool, process: int, address: int, view: memoryview) -> None:
+@ccall
+def transfer(writes: bool, process: int, address: U64, view: memoryview) -> None:
     """Copy all of `view`.
 
     Raises:
         LinkError: the kernel refuses, the process is gone, or the address is not its own.
     """
-    done, total = 0, len(view)
+    done: int = 0
+    total: int = len(view)
     while done < total:
-        moved = vm.move(writes, process, address, view, done)
+        moved: int = vm.move(writes, process, address, view, done)
         if moved <= 0:
             why = os.strerror(-moved)
             raise LinkError(f"copy of {total} bytes with process {process}: {why}")
         done += moved
 
 
-def address_of(view: memoryview) -> int:
+@ccall
+def address_of(view: memoryview) -> U64:
     """Virtual address of the first byte of `view`, see `vm.address_of`."""
     return vm.address_of(view)
 

@@ -17,12 +17,16 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Sequence
 from hashlib import blake2b, sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ompy import raw
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.net.base import LinkError
 from ompy.net.handshake import SealLevel
 from ompy.net.pieces import without
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 RECORD_MAX: Final = 64 * 1024  # bytes; arbitrary: a MAC over it takes long beside all else
 HEAD_TAG_SIZE: Final = 12  # bytes; arbitrary: nobody guesses 96 bits in one try
@@ -67,6 +71,7 @@ def _cipher(key: bytes) -> Any:
     return AESGCM(key)
 
 
+@cclass
 class _Direction:
     """What both ends of one direction share: its keys and the number of the next record.
 
@@ -74,28 +79,34 @@ class _Direction:
         count: records so far.
     """
 
-    __slots__ = ("_body", "_cipher", "_head", "count")
+    _body: Any
+    _cipher: Any
+    _head: Any
+    count: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, key: bytes, level: SealLevel) -> None:
         assert len(key) == _KEY_SIZE
         assert level is not SealLevel.NONE, "nothing is made into records then"
         # hashes that have taken the key; what a record adds goes into copies of them
-        self._head: Any = blake2b(key=key, person=b"ompy head", digest_size=HEAD_TAG_SIZE)
-        self._body: Any = blake2b(key=key, person=b"ompy body", digest_size=TAG_SIZE)
-        self._cipher: Any = None
+        self._head = blake2b(key=key, person=b"ompy head", digest_size=HEAD_TAG_SIZE)
+        self._body = blake2b(key=key, person=b"ompy body", digest_size=TAG_SIZE)
+        self._cipher = None
         if level is SealLevel.ENCRYPT:
             made = blake2b(key=key, person=b"ompy cipher", digest_size=_KEY_SIZE)
             self._cipher = _cipher(made.digest())
         self.count = 0
 
+    @cfunc
     def _head_of(self, size: int) -> bytes:
         """The head of the next record, with a body of `size` bytes."""
-        length = size.to_bytes(LENGTH_SIZE, "little")
+        length: bytes = size.to_bytes(LENGTH_SIZE, "little")
         made = self._head.copy()
         made.update(raw.one_word(self.count) + length)
         digest: bytes = made.digest()
         return length + digest
 
+    @cfunc
     def _tag_of(self, head: bytes, body: bytes | memoryview) -> bytes:
         """The MAC of the next record."""
         made = self._body.copy()
@@ -104,15 +115,18 @@ class _Direction:
         digest: bytes = made.digest()
         return digest
 
+    @cfunc
     def _nonce(self) -> bytes:
         return bytes(NONCE_SIZE - 8) + raw.one_word(self.count)
 
 
+@cclass
 class Sealer(_Direction):
     """Makes records."""
 
     __slots__ = ()
 
+    @ccall
     def seal(self, body: bytes | memoryview) -> tuple[bytes, bytes | memoryview, bytes]:
         """The next record, in three pieces: head, body and tag.
 
@@ -124,7 +138,7 @@ class Sealer(_Direction):
         """
         if self.count >= COUNT_MAX:
             raise SealError(f"{COUNT_MAX} records under one key: a fresh connection is needed")
-        head = self._head_of(len(body))
+        head: bytes = self._head_of(len(body))
         if self._cipher is None:
             tag = self._tag_of(head, body)
         else:
@@ -134,6 +148,7 @@ class Sealer(_Direction):
         return head, body, tag
 
 
+@cclass
 class Opener(_Direction):
     """Finds records in what arrives, and checks them.
 
@@ -141,7 +156,13 @@ class Opener(_Direction):
         plain: what the last record that `next` has found says; valid until `room` is called.
     """
 
-    __slots__ = ("_begin", "_checked", "_end", "_memory", "_why", "plain")
+    _begin: int
+    _checked: bool
+    _end: int
+    _memory: memoryview[int]
+    _why: str
+    plain: memoryview[int] | bytes
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, key: bytes, level: SealLevel) -> None:
         super().__init__(key, level)
@@ -151,27 +172,30 @@ class Opener(_Direction):
         self._end = 0
         self._checked = False  # the head of a record that is not whole
         self._why = ""
-        self.plain: memoryview | bytes = _NO_BYTES
+        self.plain = _NO_BYTES
 
     @property
     def holds(self) -> bool:
         """Whether there are bytes that belong to no record that was found."""
         return self._end > self._begin
 
+    @ccall
     def room(self) -> memoryview:
         """Memory to receive into, never empty. Invalidates `plain`."""
         if self._begin == self._end:
             self._begin = self._end = 0
         elif self._begin > len(self._memory) // 2:
-            held = self._end - self._begin
+            held: int = self._end - self._begin
             self._memory[:held] = self._memory[self._begin : self._end]
             self._begin, self._end = 0, held
         return self._memory[self._end :]
 
+    @ccall
     def received(self, count: int) -> None:
         """`count` bytes were stored in what `room` offered."""
         self._end += count
 
+    @ccall
     def next(self) -> bool:
         """Find the next record that is whole, and take its seal off.
 
@@ -180,12 +204,13 @@ class Opener(_Direction):
         """
         if self._why:
             raise SealError(self._why)
-        held = self._end - self._begin
+        held: int = self._end - self._begin
         if held < HEAD_SIZE:
             return False
-        memory, begin = self._memory, self._begin
-        head = bytes(memory[begin : begin + HEAD_SIZE])
-        size = int.from_bytes(head[:LENGTH_SIZE], "little")
+        memory = self._memory
+        begin: int = self._begin
+        head: bytes = bytes(memory[begin : begin + HEAD_SIZE])
+        size: int = int.from_bytes(head[:LENGTH_SIZE], "little")
         if not 0 < size <= RECORD_MAX:
             raise self._broken("its length is none that is ever sent")
         if held < OVERHEAD + size:
@@ -194,13 +219,14 @@ class Opener(_Direction):
                     raise self._broken("its length has a wrong MAC")
                 self._checked = True
             return False
-        body = begin + HEAD_SIZE
+        body: int = begin + HEAD_SIZE
         self._open(head, memory[body : body + size], body + size)
         self._begin = body + size + TAG_SIZE
         self._checked = False
         self.count += 1
         return True
 
+    @cfunc
     def _open(self, head: bytes, body: memoryview, tag: int) -> None:
         """Check a record, whose tag begins at byte `tag`, and take what it says."""
         if self.count >= COUNT_MAX:
@@ -227,6 +253,7 @@ class Opener(_Direction):
         return SealError(self._why)
 
 
+@cclass
 class Writer:
     """Gives a stream's bytes to a transport as records, however little that takes at a time.
 
@@ -234,13 +261,17 @@ class Writer:
     first: its bytes are here already, and only how many they are is looked at.
     """
 
-    __slots__ = ("_claimed", "_rest", "_sealer", "_transmit")
+    _claimed: int
+    _rest: list[memoryview[int]]
+    _sealer: Sealer
+    _transmit: Callable[[Sequence[memoryview[int]]], int]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, sealer: Sealer, transmit: Callable[[Sequence[memoryview]], int]) -> None:
         """Write through `transmit`, which answers how many bytes it has taken, 0 for none now."""
         self._sealer = sealer
         self._transmit = transmit
-        self._rest: list[memoryview] = []  # of the record that has begun
+        self._rest = []  # of the record that has begun
         self._claimed = 0  # bytes it says
 
     @property
@@ -248,14 +279,15 @@ class Writer:
         """Whether a record has begun that is not out."""
         return self._claimed > 0
 
+    @ccall
     def write(self, pieces: Sequence[memoryview]) -> int:
         """Send as much of `pieces` as the transport takes.
 
         Returns:
             Bytes of `pieces` whose records are out whole.
         """
-        taken = 0
-        left = list(pieces)
+        taken: int = 0
+        left: list[memoryview[int]] = list(pieces)
         while True:
             if self._claimed:
                 if not self._push():
@@ -263,9 +295,10 @@ class Writer:
                 left = without(left, self._claimed)
                 taken += self._claimed
                 self._claimed = 0
-            body = _first(left)
+            body: bytes = _first(left)
             if not body:
                 return taken
+            head: bytes
             head, sealed, tag = self._sealer.seal(body)
             self._claimed = len(body)
             if len(body) < HASHED_FROM:  # one copy costs less than a gathering system call
@@ -273,16 +306,18 @@ class Writer:
             else:
                 self._rest = [memoryview(head), memoryview(sealed), memoryview(tag)]
 
+    @cfunc
     def _push(self) -> bool:
         """Send what is left of a record, while any of it is taken. Whether all of it is out."""
         while self._rest:
-            count = self._transmit(self._rest)
+            count: int = self._transmit(self._rest)
             if not count:
                 return False
             self._rest = without(self._rest, count)
         return True
 
 
+@cfunc
 def _first(pieces: Sequence[memoryview]) -> bytes:
     """A copy of the first bytes, at most a record of them.
 
@@ -290,8 +325,8 @@ def _first(pieces: Sequence[memoryview]) -> bytes:
     """
     if len(pieces) == 1:
         return bytes(pieces[0][:RECORD_MAX])
-    size = 0
-    found = []
+    size: int = 0
+    found: list[memoryview[int]] = []
     for piece in pieces:
         found.append(piece[: RECORD_MAX - size])
         size += len(found[-1])

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.compiled import U64, U64View, ccall, cclass
+
 HEADER_SIZE: Final = 128  # the layout above: one x86 cache line for each counter
 CACHE_LINE: Final = 64  # bytes; x86 and most aarch64
 SLOT_HEADER: Final = 16
@@ -34,6 +36,7 @@ def ring_size(slots: int, slot_size: int) -> int:
     return HEADER_SIZE + slots * slot_size
 
 
+@cclass
 class RingWriter:
     """The producer's end.
 
@@ -41,7 +44,16 @@ class RingWriter:
         room: payload bytes one slot holds.
     """
 
-    __slots__ = ("_base", "_bytes", "_first", "_head", "_size", "_slots", "_tail", "_words", "room")
+    _base: int
+    _bytes: memoryview[int]
+    _first: int
+    _head: U64
+    _size: int
+    _slots: U64
+    _tail: U64
+    _words: U64View
+    room: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, memory: memoryview, base: int, slots: int, slot_size: int) -> None:
         """Take the ring at byte `base` of `memory` (format B)."""
@@ -56,6 +68,7 @@ class RingWriter:
         self._head = self._words[self._base + _HEAD]
         self.room = slot_size - SLOT_HEADER
 
+    @ccall
     def reserve(self) -> int:
         """Byte offset in `memory` of the next slot's payload, or -1 when the ring is full."""
         if self._tail - self._head >= self._slots:
@@ -64,15 +77,17 @@ class RingWriter:
                 return -1
         return self._first + (self._tail % self._slots) * self._size + _SLOT_HEADER
 
-    def publish(self, length: int, tag: int, kind: int, reference: int) -> None:
+    @ccall
+    def publish(self, length: U64, tag: U64, kind: U64, reference: U64) -> None:
         """Hand the slot last reserved to the consumer; its payload is written already."""
-        slot = (self._first + (self._tail % self._slots) * self._size) >> 3
+        slot: int = (self._first + (self._tail % self._slots) * self._size) >> 3
         self._words[slot] = length | (tag << 32) | (kind << 40)
         self._words[slot + 1] = reference
         self._tail += 1
         self._words[self._base + _TAIL] = self._tail
 
 
+@cclass
 class RingReader:
     """The consumer's end.
 
@@ -80,20 +95,19 @@ class RingReader:
     `reference` and the byte offset `payload` describe it, until `release`.
     """
 
-    __slots__ = (
-        "_base",
-        "_first",
-        "_head",
-        "_size",
-        "_slots",
-        "_words",
-        "kind",
-        "length",
-        "payload",
-        "reference",
-        "slot",
-        "tag",
-    )
+    _base: int
+    _first: int
+    _head: U64
+    _size: int
+    _slots: U64
+    _words: U64View
+    kind: int
+    length: U64
+    payload: int
+    reference: U64
+    slot: int
+    tag: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, memory: memoryview, base: int, slots: int, slot_size: int) -> None:
         """Take the ring at byte `base` of `memory` (format B)."""
@@ -106,17 +120,19 @@ class RingReader:
         self._head = self._words[self._base + _HEAD]
         self.length = self.tag = self.kind = self.reference = self.payload = self.slot = 0
 
+    @ccall
     def pending(self) -> bool:
         """Whether a slot has been published and not yet consumed."""
         return self._words[self._base + _TAIL] != self._head
 
+    @ccall
     def peek(self) -> bool:
         """Look at the oldest slot; false when there is none."""
         if self._words[self._base + _TAIL] == self._head:
             return False
         self.slot = self._head % self._slots
-        start = self._first + self.slot * self._size
-        word = self._words[start >> 3]
+        start: int = self._first + self.slot * self._size
+        word: U64 = self._words[start >> 3]
         self.length = word & _LENGTH
         self.tag = (word >> 32) & 0xFF
         self.kind = (word >> 40) & 0xFF
@@ -124,6 +140,7 @@ class RingReader:
         self.payload = start + _SLOT_HEADER
         return True
 
+    @ccall
     def release(self) -> None:
         """Give the slot back to the producer; its bytes may change at once."""
         self._head += 1

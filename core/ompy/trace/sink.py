@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import monotonic_ns
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ompy import raw
+from ompy.compiled import ccall, cclass
 from ompy.trace import entries
+
+if TYPE_CHECKING:
+    from typing import Any
 
 CHUNK: Final = 4096  # events; arbitrary: a few MB of memory, and seldom a write
 RECENT: Final = 64  # entries; arbitrary: what a screen or two can show
@@ -96,6 +100,7 @@ class _Both:
             writer.close(reason)
 
 
+@cclass
 class Trace:
     """One rank's end of the event stream.
 
@@ -109,18 +114,17 @@ class Trace:
         noting: there is a flight recorder, or somebody who listens to it.
     """
 
-    __slots__ = (
-        "_events",
-        "_listeners",
-        "_monotonic",
-        "_noted",
-        "_recent",
-        "_writer",
-        "active",
-        "clock",
-        "noting",
-        "rank",
-    )
+    _events: list[Event]
+    _listeners: list[Callable[[str, int, int, int, int, int], object]]
+    _monotonic: bool
+    _noted: int
+    _recent: Any
+    _writer: EventWriter | None
+    active: bool
+    clock: Callable[[], int]
+    noting: bool
+    rank: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, rank: int, clock: Callable[[], int], recent: int = RECENT) -> None:
         """Make a trace that is off.
@@ -133,11 +137,11 @@ class Trace:
         self.active = False
         self.rank = rank
         self.clock = clock
-        self._events: list[Event] = []
-        self._writer: EventWriter | None = None
+        self._events = []
+        self._writer = None
         self._monotonic = clock is monotonic_ns
         self._recent = entries.ring(recent)
-        self._listeners: list[Listener] = []
+        self._listeners = []
         self._noted = 0
         self.noting = recent > 0
 
@@ -194,12 +198,13 @@ class Trace:
         self._writer = None
         self._events = []
 
+    @ccall
     def note(self, what: str, context: int, peer: int, tag: int, sequence: int, size: int) -> None:
         """Add an entry to the flight recorder, see `Recent`. Call only while `noting`."""
         if self._listeners:
             for listener in self._listeners:
                 listener(what, context, peer, tag, sequence, size)
-        time = raw.clock() if self._monotonic else self.clock()
+        time: int = raw.clock() if self._monotonic else self.clock()
         entries.put(self._recent, self._noted, time, what, context, peer, tag, sequence, size)
         self._noted += 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from ompy.compiled import U64, ccall, cclass
 from ompy.frameworks.btl import Endpoint
 from ompy.frameworks.proc import Proc
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ompy_components.btl.ofi.records import OfiFragment, Operation
 
 
+@cclass
 class OfiEndpoint(Endpoint):
     """One path.
 
@@ -41,24 +43,23 @@ class OfiEndpoint(Endpoint):
         heard: messages and completions that showed that the path works.
     """
 
-    __slots__ = (
-        "abandon_at",
-        "address",
-        "broken",
-        "farewell",
-        "generation",
-        "heard",
-        "kept",
-        "operations",
-        "parted",
-        "path",
-        "place",
-        "posted",
-        "reached",
-        "record",
-        "refused",
-        "window",
-    )
+    abandon_at: int
+    address: U64
+    broken: str
+    farewell: int
+    generation: int
+    heard: int
+    kept: deque[OfiFragment]
+    operations: dict[Operation, None]
+    parted: bool
+    path: KeptPath
+    place: U64
+    posted: dict[OfiFragment, None]
+    reached: bool
+    record: PeerRecord
+    refused: bool
+    window: Window
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, module: BtlModule, proc: Proc, index: int, record: PeerRecord, address: int
@@ -74,20 +75,23 @@ class OfiEndpoint(Endpoint):
         self.broken = ""
         self.farewell = 0
         self.parted = self.reached = self.refused = False
-        self.posted: dict[OfiFragment, None] = {}
-        self.kept: deque[OfiFragment] = deque()
-        self.operations: dict[Operation, None] = {}
+        self.posted = {}
+        self.kept = deque()
+        self.operations = {}
         self.abandon_at = 0
         self.heard = 0
 
+    @ccall
     def describe(self) -> str:
         """The path, for people."""
         return f"ofi {self.record.provider} {self.record.address}".rstrip()
 
+    @ccall
     def usable(self) -> bool:
         """Something can be sent."""
         return not self.broken and not self.proc.departed
 
+    @ccall
     def left(self) -> bool:
         """The peer has said BYE, and everything it sent before that is here."""
         return bool(self.farewell) and self.window.taken == self.farewell
@@ -96,6 +100,7 @@ class OfiEndpoint(Endpoint):
         """A connection that closes without BYE would be a broken path to the peer."""
         return self.reached or bool(self.window.sent or self.window.taken)
 
+    @ccall
     def busy(self) -> bool:
         """Something is to be completed."""
         return bool(self.posted or self.kept or self.operations)

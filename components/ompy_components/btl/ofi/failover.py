@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import ccall, cclass
 from ompy.frameworks.btl import UNREACHABLE
 from ompy.frameworks.nic.fabric import Completion, FabricError
 from ompy.frameworks.path_life import DOWN, TRYING, Stage
@@ -29,6 +30,7 @@ ABANDON: Final = 500 * MS  # arbitrary: far more than a device needs to report w
 _HALF: Final = GENERATIONS // 2
 
 
+@cclass
 class Failover:
     """The broken paths of one module.
 
@@ -37,13 +39,19 @@ class Failover:
         counted: paths broken so far, and healed.
     """
 
-    __slots__ = ("_doomed", "_draining", "_module", "_to_fail", "counted", "unsettled")
+    _doomed: str
+    _draining: dict[OfiEndpoint, None]
+    _module: OfiModule
+    _to_fail: dict[OfiEndpoint, str]
+    counted: dict[str, int]
+    unsettled: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, module: OfiModule) -> None:
         self._module = module
-        self._to_fail: dict[OfiEndpoint, str] = {}
+        self._to_fail = {}
         self._doomed = ""
-        self._draining: dict[OfiEndpoint, None] = {}
+        self._draining = {}
         self.unsettled = False
         self.counted = {"paths_broken": 0, "paths_healed": 0}
 
@@ -168,6 +176,7 @@ class Failover:
         """Something is to be done with the next poll."""
         return bool(self._to_fail or self._doomed)
 
+    @ccall
     def settle(self) -> int:
         """Fail what is to fail, give up what the device does not report. Returns how many."""
         events = 0

@@ -20,6 +20,7 @@ from struct import Struct
 from typing import Final
 
 from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
 from ompy.net.replay import Taken
 from ompy.net.seal import MAC_SIZE, PacketSeal
@@ -54,10 +55,17 @@ _FRAGMENT: Final = int(Kind.FRAGMENT)
 _BYE: Final = int(Kind.BYE)
 
 
+@cclass
 class Header:
     """What stands behind the seal."""
 
-    __slots__ = ("acknowledged", "generation", "kind", "number", "rank", "tag")
+    acknowledged: U64
+    generation: U64
+    kind: U64
+    number: U64
+    rank: U64
+    tag: U64
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, rank: int, number: int, acknowledged: int, generation: int, kind: int, tag: int
@@ -83,6 +91,7 @@ class Replayed(BadMessage):
     """A message of the job that was here before, or is too late to tell."""
 
 
+@cclass
 class Seal:
     """Proves messages and checks the proofs.
 
@@ -93,16 +102,15 @@ class Seal:
         refused: messages that were not proven.
     """
 
-    __slots__ = (
-        "_datagrams",
-        "_expected",
-        "_own",
-        "_place",
-        "_seal",
-        "_tokens",
-        "_whole",
-        "refused",
-    )
+    _datagrams: DatagramSeal
+    _expected: dict[int, bytes]
+    _own: U64
+    _place: U64
+    _seal: PacketSeal
+    _tokens: dict[int, bytes]
+    _whole: bool
+    refused: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, job_key: bytes, rank: int, *, whole: bool, first: int = 0, module: int = 0
@@ -113,17 +121,18 @@ class Seal:
         self._own = rank
         self._place = receiver_of(rank, module)
         self._whole = whole
-        self._tokens: dict[int, bytes] = {}  # by receiver
-        self._expected: dict[int, bytes] = {}  # by sender
+        self._tokens = {}  # by receiver
+        self._expected = {}  # by sender
         self.refused = 0
 
-    def close(self, message: memoryview, to: int, header: Header) -> None:
+    @ccall
+    def close(self, message: memoryview, to: U64, header: Header) -> None:
         """Write header and seal into the first bytes of a message for the module `to` of a peer.
 
         Each time it is sent; `withdraw` when the device has refused it.
         """
-        first = header.rank | header.number << 32
-        second = header.acknowledged | header.generation << 32 | header.kind << 48
+        first: U64 = header.rank | header.number << 32
+        second: U64 = header.acknowledged | header.generation << 32 | header.kind << 48
         words = raw.two_words(first, second | header.tag << 56)
         raw.copy(message, FIRST, words, 0, _WHOLE - FIRST)
         if self._whole:
@@ -134,7 +143,8 @@ class Seal:
             token = self._tokens[to] = self._token(self._own, to)
         raw.copy(message, 0, token, 0, MAC_SIZE)
 
-    def withdraw(self, to: int, kind: int) -> None:
+    @ccall
+    def withdraw(self, to: U64, kind: U64) -> None:
         """The last message of this kind that was closed for the module `to` has not been sent."""
         if self._whole:
             self._datagrams.withdraw(_receiver(to, kind))
@@ -144,7 +154,8 @@ class Seal:
         """Messages of the job that were here before, or too late to tell."""
         return self._datagrams.repeated + self._datagrams.late
 
-    def open(self, message: memoryview, size: int) -> Header:
+    @ccall
+    def open(self, message: memoryview, size: U64) -> Header:
         """The header of a message of the job for us.
 
         Args:
@@ -158,14 +169,14 @@ class Seal:
         if raw.size(message) < _WHOLE:
             self.refused += 1
             raise BadMessage("it is too short")
-        first = raw.word(message, FIRST)
-        second = raw.word(message, SECOND)
-        rank = first & _HALF
-        kind = second >> 48 & 0xFF
+        first: U64 = raw.word(message, FIRST)
+        second: U64 = raw.word(message, SECOND)
+        rank: U64 = first & _HALF
+        kind: U64 = second >> 48 & 0xFF
         if rank >= size or rank == self._own or not self._proves(message, rank, kind):
             self.refused += 1
             raise BadMessage("its seal is not right")
-        made = Header.__new__(Header)
+        made: Header = Header.__new__(Header)
         made.rank = rank
         made.number = first >> 32
         made.acknowledged = second & _HALF
@@ -174,7 +185,8 @@ class Seal:
         made.tag = second >> 56
         return made
 
-    def _proves(self, message: memoryview, rank: int, kind: int) -> bool:
+    @cfunc
+    def _proves(self, message: memoryview, rank: U64, kind: U64) -> bool:
         if self._whole:
             taken = self._datagrams.open(message, _receiver(self._place, kind))
             if taken is Taken.REPEATED or taken is Taken.LATE:
@@ -184,13 +196,14 @@ class Seal:
         if expected is None:
             expected = self._expected[rank] = self._token(rank, self._place)
         # all of it whatever it is, so that the time tells nothing
-        first = raw.word(message, 0) ^ raw.word(expected, 0)
+        first: U64 = raw.word(message, 0) ^ raw.word(expected, 0)
         return not first | raw.word(message, 8) ^ raw.word(expected, 8)
 
     def _token(self, sender: int, receiver: int) -> bytes:
         return self._seal.mac(_RANK.pack(sender), _SALT.pack(receiver, 0))
 
 
-def _receiver(place: int, kind: int) -> bytes:
+@cfunc
+def _receiver(place: U64, kind: U64) -> bytes:
     """Names a module of a rank and one of its two series."""
     return _SALT.pack(place, kind not in (_FRAGMENT, _BYE))

@@ -6,6 +6,7 @@ import errno
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.atomics import SUPPORTS_OWNER, AtomicOp, AtomicOperation, AtomicType
@@ -56,15 +57,29 @@ from ompy_components.btl.ofi.sending import SendEngine
 from ompy_components.btl.ofi.transfers import TransferEngine
 
 if TYPE_CHECKING:
+    from collections import deque
+
+    from ompy.frameworks.nic.base import NicEvent
+    from ompy.frameworks.nic.fabric import FabricDomain, FabricInfo, FabricNic
     from ompy.mca.parameter import Values
+    from ompy.net.base import Interface
 
     from ompy_components.btl.ofi.bring_up import Opened
+    from ompy_components.btl.ofi.contexts import Contexts
+    from ompy_components.btl.ofi.ways import Ways
+
+if DECLARING:
+    from ompy.frameworks.btl import ReceiveCallback
+    from ompy.frameworks.nic.fabric import CompletionQueue
+
+    from ompy_components.btl.ofi.window import Window
 
 DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
 LOOK_FIRST: Final = 20_000  # ns; arbitrary: less than a message takes that wakes nobody
 LOOK_MOST: Final = 1_000_000  # ns; arbitrary: a rank that idles looks a thousand times a second
 
 
+@cclass
 class OfiModule(BtlModule):
     """One domain of one rank.
 
@@ -84,41 +99,40 @@ class OfiModule(BtlModule):
         size: ranks of the job.
     """
 
-    __slots__ = (
-        "_finalized",
-        "_handlers",
-        "_look",
-        "_missing",
-        "_news",
-        "_queues",
-        "_read_max",
-        "_reading",
-        "_rounds",
-        "_several",
-        "_starved",
-        "_timer",
-        "_ways",
-        "atomics",
-        "contexts",
-        "dead",
-        "domain",
-        "endpoints",
-        "failover",
-        "first",
-        "index",
-        "info",
-        "interface",
-        "keeper",
-        "memory",
-        "mode",
-        "nic",
-        "receiving",
-        "sending",
-        "size",
-        "transfers",
-        "two_sided",
-        "words",
-    )
+    _finalized: bool
+    _handlers: list[ReceiveCallback | None]
+    _look: int
+    _missing: bool
+    _news: deque[NicEvent]
+    _queues: list[CompletionQueue]
+    _read_max: int
+    _reading: bool
+    _rounds: int
+    _several: bool
+    _starved: bool
+    _timer: Timer | None
+    _ways: Ways
+    atomics: dict[tuple[AtomicOp, AtomicType], bool]
+    contexts: Contexts
+    dead: str
+    domain: FabricDomain
+    endpoints: dict[int, OfiEndpoint]
+    failover: Failover
+    first: FabricEndpoint
+    index: int
+    info: FabricInfo
+    interface: Interface
+    keeper: PathKeeper
+    memory: MemoryTable
+    mode: BtlMode
+    nic: FabricNic
+    receiving: receiving.ReceiveEngine
+    sending: SendEngine
+    size: U64
+    transfers: TransferEngine
+    two_sided: bool
+    words: Words
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, opened: Opened, values: Values) -> None:
         """Take an open domain into use.
@@ -143,15 +157,15 @@ class OfiModule(BtlModule):
         self._handlers = context.active_messages.handlers
         self.size = context.size
         self.domain = opened.domain
-        self.endpoints: dict[int, OfiEndpoint] = {}
-        self.atomics: dict[tuple[AtomicOp, AtomicType], bool] = {}
+        self.endpoints = {}
+        self.atomics = {}
         self.dead = ""
         self._set_limits()
         self._read_max = min(values.num_cq_read, READ_MAX)  # reference ofi.md A1: no clamp there
         self._reading = self._starved = self._missing = self._finalized = False
         self._rounds = 0
         self._look = LOOK_FIRST
-        self._timer: Timer | None = None
+        self._timer = None
         index, key, now = self.index, context.job_key, context.engine.now()
         seal = Seal(key, context.rank, whole=opened.shared_wire, first=now, module=index)
         pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
@@ -192,6 +206,7 @@ class OfiModule(BtlModule):
         """All endpoints there are."""
         return list(self.endpoints.values())
 
+    @ccall
     def reach(self, proc: Proc) -> OfiEndpoint | None:
         """Every rank with a module for this one: on the same provider, and of the same mode."""
         return self._reach(proc, proven=False)
@@ -221,12 +236,14 @@ class OfiModule(BtlModule):
         self.endpoints[proc.rank] = made
         return made
 
+    @ccall
     def path(self, endpoint: Endpoint) -> bytes:
         """The names of both ends' endpoints, in an order both agree on."""
         assert isinstance(endpoint, OfiEndpoint)
         ends = sorted((self.contexts.name, endpoint.record.name))
         return b"-".join([end.hex().encode() for end in ends])
 
+    @ccall
     def begin_failover(self) -> bool:
         """From now on fragments are complete when the peer has them, and broken paths mended."""
         self.flags |= FAILOVER_SUPPORT
@@ -243,6 +260,7 @@ class OfiModule(BtlModule):
         """The peer has given up a generation of a path."""
         self.keeper.gave_up(proc, path, number)
 
+    @ccall
     def counters(self) -> dict[str, int]:
         """What it has counted."""
         counted = {
@@ -257,11 +275,13 @@ class OfiModule(BtlModule):
 
     # -- sending
 
+    @ccall
     def has_room(self, endpoint: Endpoint) -> bool:
         """Whether the peer has a buffer for one more; where it is gone, `send` says so."""
         assert isinstance(endpoint, OfiEndpoint)
         return not endpoint.window.full() or not endpoint.usable()
 
+    @ccall
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """A fragment with room for our header in front of it."""
         if not self.has_room(endpoint):
@@ -269,11 +289,13 @@ class OfiModule(BtlModule):
             return None
         return fragment_in(self.sending.pool.take(HEADER_SIZE + size), flags, order)
 
+    @ccall
     def free(self, descriptor: Descriptor) -> None:
         """Give the memory back."""
         assert isinstance(descriptor, OfiFragment)
         self.sending.release(descriptor)
 
+    @ccall
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send it; `OUT_OF_RESOURCE` where the peer or the provider has no room now."""
         assert isinstance(endpoint, OfiEndpoint)
@@ -282,6 +304,7 @@ class OfiModule(BtlModule):
             return NOT_AVAILABLE
         return self.sending.offer(endpoint, descriptor, tag)
 
+    @ccall
     def sendi(
         self,
         endpoint: Endpoint,
@@ -296,9 +319,9 @@ class OfiModule(BtlModule):
         assert isinstance(endpoint, OfiEndpoint)
         if not self.two_sided or not endpoint.usable() or endpoint.window.full():
             return NOT_AVAILABLE
-        size = HEADER_SIZE + len(header) + payload_size
+        size: int = HEADER_SIZE + len(header) + payload_size
         flags = flags & ~SEND_ALWAYS_CALLBACK | BTL_OWNERSHIP
-        fragment = fragment_in(self.sending.pool.take(size), flags, order)
+        fragment: OfiFragment = fragment_in(self.sending.pool.take(size), flags, order)
         fragment.immediate = True
         raw.copy(fragment.message, HEADER_SIZE, header, 0, len(header))
         if payload_size:
@@ -310,19 +333,22 @@ class OfiModule(BtlModule):
 
     # -- remote memory
 
+    @ccall
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Register it with the device."""
         return self.memory.add(memory, flags)
 
+    @ccall
     def deregister_mem(self, handle: object) -> None:
         """Take it back from the device."""
         self.memory.remove(handle)
 
+    @ccall
     def put(
         self,
         endpoint: Endpoint,
         local: memoryview,
-        remote_address: int,
+        remote_address: U64,
         local_handle: object,
         remote_handle: bytes,
         flags: int,
@@ -336,16 +362,17 @@ class OfiModule(BtlModule):
         if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
             return NOT_AVAILABLE
         assert isinstance(endpoint, OfiEndpoint)
-        one = operation_on(endpoint, local, flags, order, callback, context)
+        one: Operation = operation_on(endpoint, local, flags, order, callback, context)
         return self.transfers.move(
             REMOTE_WRITE, endpoint, one, remote_address, local_handle, remote_handle
         )
 
+    @ccall
     def get(
         self,
         endpoint: Endpoint,
         local: memoryview,
-        remote_address: int,
+        remote_address: U64,
         local_handle: object,
         remote_handle: bytes,
         flags: int,
@@ -359,11 +386,12 @@ class OfiModule(BtlModule):
         if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
             return NOT_AVAILABLE
         assert isinstance(endpoint, OfiEndpoint)
-        one = operation_on(endpoint, local, flags, order, callback, context)
+        one: Operation = operation_on(endpoint, local, flags, order, callback, context)
         return self.transfers.move(
             REMOTE_READ, endpoint, one, remote_address, local_handle, remote_handle
         )
 
+    @ccall
     def atomic(
         self,
         endpoint: Endpoint,
@@ -378,6 +406,7 @@ class OfiModule(BtlModule):
         assert isinstance(endpoint, OfiEndpoint)
         return self.transfers.change(endpoint, operation, callback, context)
 
+    @ccall
     def flush(self, endpoint: Endpoint | None) -> None:
         """Progress until nothing of put, get and atomics is under way to the peer, or to any."""
         concerned = self.peers()
@@ -389,19 +418,21 @@ class OfiModule(BtlModule):
     def _wait_for_operations(self, concerned: list[OfiEndpoint]) -> None:
         self.context.engine.wait_until(lambda: not any(one.operations for one in concerned))
 
+    @cfunc
     def context_for_next(self) -> FabricEndpoint:
         """The context for the next put, get or atomic."""
         return self.contexts.next() if self._several else self.first
 
     # -- progress
 
+    @ccall
     def poll(self) -> int:
         """Take in what has come, tell what is owed, look after what is broken."""
         if self._finalized:
             return 0
         if self._news:
             self._take_events()
-        events = self.failover.settle() if self.failover.unsettled else 0
+        events: int = self.failover.settle() if self.failover.unsettled else 0
         if not self.dead:
             events += self.read_completions()
             events += self.receiving.deliver()
@@ -411,17 +442,20 @@ class OfiModule(BtlModule):
             self._look = LOOK_FIRST
         return events
 
+    @ccall
     def read_completions(self) -> int:
         """Handle completions; messages among them wait for `poll`. Returns how many."""
         if self._reading or self.dead:
             return 0
         self._reading = True
-        count = 0
+        count: int = 0
         try:
+            queue: CompletionQueue
             for queue in self.contexts.in_order() if self._several else self._queues:
                 if count and queue is not self._queues[0] and self._rounds % DEPARTURES:
                     continue  # another thread's; the first one has what is received
-                found = queue.read(self._read_max)
+                found: list[Completion] = queue.read(self._read_max)
+                completion: Completion
                 for completion in found:
                     self._handle(completion)
                 count += len(found)
@@ -436,6 +470,7 @@ class OfiModule(BtlModule):
             self._reading = False
         return count
 
+    @cfunc
     def _handle(self, completion: Completion) -> None:
         record = completion.context
         if isinstance(record, ReceiveBuffer):
@@ -449,23 +484,26 @@ class OfiModule(BtlModule):
         else:  # no work of ours: what a stranger may have caused breaks nothing
             self.note("UNASKED", errno=completion.error, detail=completion.detail)
 
+    @cfunc
     def _tend(self, idle: bool) -> None:
         """Post receive buffers again, tell peers what was taken."""
         try:
             self.receiving.repost()
         except NicError as problem:
             self.failover.doom(str(problem))
-        sending = self.sending
+        sending: SendEngine = self.sending
         if sending.owing and (sending.pressed or (idle and sending.keeping)):
             self._acknowledge(idle and sending.keeping)
 
+    @cfunc
     def _acknowledge(self, soon: bool) -> None:
         """Tell those peers it is time for, or all that are owed something."""
-        sending = self.sending
+        sending: SendEngine = self.sending
         sending.pressed = False
+        endpoint: OfiEndpoint
         for endpoint in list(sending.owing):
-            window = endpoint.window
-            pressing = bool(endpoint.farewell) or 2 * window.owed() >= window.size
+            window: Window = endpoint.window
+            pressing: bool = bool(endpoint.farewell) or 2 * window.owed() >= window.size
             if (soon or pressing) and not sending.acknowledge(endpoint):
                 sending.pressed = True
 
@@ -476,6 +514,7 @@ class OfiModule(BtlModule):
             elif event.kind in (EventKind.DEVICE_FATAL, EventKind.CQ_ERROR):
                 self.failover.doom(event.reason)
 
+    @cfunc
     def _look_after(self) -> int:
         """Peers that have ended while something for them is under way."""
         self._rounds += 1
@@ -495,15 +534,18 @@ class OfiModule(BtlModule):
             if endpoint.proc.departed and not endpoint.broken and endpoint.busy()
         ]
 
+    @ccall
     def waits_for_room(self) -> None:
         """Somebody was refused and will try again: a rank that sleeps looks again soon."""
         self._starved = True
 
+    @ccall
     def watch_over(self) -> None:
         """Something is under way: look now and then whether anything is heard."""
         if not self.keeper.watching:
             self.keeper.watch_over()
 
+    @ccall
     def arm(self) -> bool:
         """Sleep until the device has news, where it can tell; else for a moment."""
         if self._finalized:
@@ -513,7 +555,7 @@ class OfiModule(BtlModule):
         if self._departed():
             self._missing = True
             return False
-        soon = False
+        soon: bool = False
         if not self.dead:
             soon = self._starved or not self.sending.acknowledge_all() or self.receiving.pressing
             answer = self.contexts.arm()
@@ -552,14 +594,16 @@ class OfiModule(BtlModule):
 
     # -- end
 
+    @ccall
     def finalize(self) -> None:
         """Wait until the peers have everything, part from them, and close."""
         if not self._finalized:
             self._part_and_close()
 
+    @ccall
     def dispatch(self, endpoint: Endpoint, tag: int, fragment: memoryview) -> None:
         """Hand a fragment that has arrived to whoever registered for its tag."""
-        handler = self._handlers[tag]
+        handler: ReceiveCallback | None = self._handlers[tag]
         assert handler is not None, f"nobody registered for tag {tag}"
         handler.received(self, endpoint, tag, fragment)
 

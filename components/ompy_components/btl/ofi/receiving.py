@@ -9,8 +9,9 @@ Source: reference ofi.md A7; the count is ours.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import MPIError
 from ompy.frameworks.btl import TAGS
 from ompy.frameworks.nic.fabric import Completion
@@ -18,7 +19,7 @@ from ompy.frameworks.nic.fabric import Completion
 from ompy_components.btl.ofi.headers import HEADER_SIZE, BadMessage, Header, Kind, Seal
 from ompy_components.btl.ofi.records import ReceiveBuffer
 
-if TYPE_CHECKING:
+if DECLARING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.module import OfiModule
 
@@ -47,6 +48,7 @@ def buffers_needed(window: int, peers: int) -> int:
     return peers * (window + UNNUMBERED)
 
 
+@cclass
 class ReceiveEngine:
     """Of one module.
 
@@ -56,7 +58,13 @@ class ReceiveEngine:
         failed: receives that ended with an error.
     """
 
-    __slots__ = ("_arrived", "_idle", "_module", "_seal", "_stale", "failed")
+    _arrived: deque[ReceiveBuffer]
+    _idle: list[ReceiveBuffer]
+    _module: OfiModule
+    _seal: Seal
+    _stale: int
+    failed: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, module: OfiModule, seal: Seal, count: int, size: int) -> None:
         """Post `count` buffers for messages with up to `size` bytes behind the header.
@@ -66,7 +74,7 @@ class ReceiveEngine:
         """
         self._module = module
         self._seal = seal
-        self._arrived: deque[ReceiveBuffer] = deque()
+        self._arrived = deque()
         self._idle = [ReceiveBuffer(HEADER_SIZE + size) for _ in range(count)]
         self._stale = 0
         self.failed = 0
@@ -87,6 +95,7 @@ class ReceiveEngine:
         """Something is to be done with the next poll."""
         return bool(self._arrived or self._idle)
 
+    @ccall
     def done(self, buffer: ReceiveBuffer, completion: Completion) -> None:
         """A buffer has a message, or never will have one."""
         if completion.error:
@@ -96,37 +105,40 @@ class ReceiveEngine:
             buffer.filled = completion.size
             self._arrived.append(buffer)
 
+    @ccall
     def repost(self) -> None:
         """Post the buffers that have been read. Raises NicError when the device is lost."""
         while self._idle:
-            buffer = self._idle[-1]
+            buffer: ReceiveBuffer = self._idle[-1]
             if not self._module.first.receive(buffer.memory, None, buffer):
                 return
             self._idle.pop()
 
+    @ccall
     def deliver(self) -> int:
         """Hand out what has arrived, a bounded amount of it. Returns how many messages."""
-        count = min(len(self._arrived), ROUND_MAX)
+        count: int = min(len(self._arrived), ROUND_MAX)
         for _ in range(count):
-            buffer = self._arrived.popleft()
+            buffer: ReceiveBuffer = self._arrived.popleft()
             try:
                 self._take(buffer.memory[: buffer.filled])
             finally:
                 self._idle.append(buffer)
         return count
 
+    @cfunc
     def _take(self, message: memoryview) -> None:
-        module = self._module
+        module: OfiModule = self._module
         try:
-            header = self._seal.open(message, module.size)
-            endpoint = module.endpoints.get(header.rank)
+            header: Header = self._seal.open(message, module.size)
+            endpoint: OfiEndpoint | None = module.endpoints.get(header.rank)
             if endpoint is None:
                 endpoint = module.reached_by(module.context.procs[header.rank])
         except (BadMessage, MPIError):
             return  # a stranger, or a rank that has ended
         if endpoint is None:
             return
-        kind = header.kind
+        kind: U64 = header.kind
         if kind != _FRAGMENT and kind in (Kind.HELLO, Kind.GONE):
             module.failover.told(endpoint, header)
             return
@@ -137,16 +149,17 @@ class ReceiveEngine:
             return
         self._hear(endpoint, header, message[HEADER_SIZE:])
 
+    @cfunc
     def _hear(self, endpoint: OfiEndpoint, header: Header, fragment: memoryview) -> None:
         """A message of the generation that is."""
-        module = self._module
+        module: OfiModule = self._module
         endpoint.heard += 1
         try:
             module.sending.acknowledged(endpoint, header.acknowledged)
         except ValueError as problem:
             endpoint.path.broke(f"the peer confuses numbers: {problem}")
             return
-        kind = header.kind
+        kind: U64 = header.kind
         if kind == _ACK:
             return
         if not endpoint.window.accept(header.number):

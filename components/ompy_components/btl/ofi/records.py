@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ompy.compiled import DECLARING, ccall, cclass
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, CompletionCallback, Descriptor
 
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind
 
-if TYPE_CHECKING:
+if DECLARING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
 
 _FRAGMENT: Final = int(Kind.FRAGMENT)
 _KEPT_MAX: Final = 64  # arbitrary: large buffers that wait for their next use
 
 
+@cclass
 class OfiFragment(Descriptor):
     """A message: header and segment in one piece of memory.
 
@@ -30,34 +32,35 @@ class OfiFragment(Descriptor):
         freed: nobody needs it but the device.
     """
 
-    __slots__ = (
-        "acknowledged",
-        "endpoint",
-        "freed",
-        "immediate",
-        "kind",
-        "message",
-        "number",
-        "posted",
-        "told",
-    )
+    acknowledged: bool
+    endpoint: OfiEndpoint | None
+    freed: bool
+    immediate: bool
+    kind: int
+    message: memoryview[int]
+    number: int
+    posted: bool
+    told: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, message: memoryview, flags: int, order: int) -> None:
         self.begin(message, flags, order)
 
+    @ccall
     def begin(self, message: memoryview, flags: int, order: int) -> None:
         """Set what it begins with."""
         self.prepare(message[HEADER_SIZE:], flags, order)
         self.message = message
-        self.endpoint: OfiEndpoint | None = None
+        self.endpoint = None
         self.kind = _FRAGMENT
         self.number = 0
         self.posted = self.acknowledged = self.immediate = self.told = self.freed = False
 
 
+@ccall
 def fragment_in(message: memoryview, flags: int, order: int) -> OfiFragment:
     """A fragment of the PML's in memory for header and segment."""
-    made = OfiFragment.__new__(OfiFragment)
+    made: OfiFragment = OfiFragment.__new__(OfiFragment)
     made.begin(message, flags, order)
     return made
 
@@ -69,6 +72,7 @@ def own_message(kind: Kind) -> OfiFragment:
     return made
 
 
+@cclass
 class Operation(Descriptor):
     """A put, get or atomic. The segment is the local memory.
 
@@ -78,20 +82,25 @@ class Operation(Descriptor):
         told: its completion was.
     """
 
-    __slots__ = ("endpoint", "told", "words")
+    endpoint: OfiEndpoint
+    told: bool
+    words: tuple[memoryview[int], ...]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, endpoint: OfiEndpoint, local: memoryview, flags: int, order: int) -> None:
         self.begin(endpoint, local, flags, order)
 
+    @ccall
     def begin(self, endpoint: OfiEndpoint, local: memoryview, flags: int, order: int) -> None:
         """Set what it begins with."""
         self.prepare(local, flags, order)
         self.endpoint = endpoint
         self.payload_size = len(local)
-        self.words: tuple[memoryview, ...] = ()
+        self.words = ()
         self.told = False
 
 
+@ccall
 def operation_on(
     endpoint: OfiEndpoint,
     local: memoryview,
@@ -101,13 +110,14 @@ def operation_on(
     context: object,
 ) -> Operation:
     """An operation that is about to be posted, and whom to tell when it is done."""
-    made = Operation.__new__(Operation)
+    made: Operation = Operation.__new__(Operation)
     made.begin(endpoint, local, flags, order)
     made.callback = callback
     made.context = context
     return made
 
 
+@cclass
 class ReceiveBuffer:
     """Memory for one message, posted again and again.
 
@@ -116,24 +126,31 @@ class ReceiveBuffer:
         filled: bytes of the message that is in it.
     """
 
-    __slots__ = ("filled", "memory")
+    filled: int
+    memory: memoryview[int]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, size: int) -> None:
         self.memory = memoryview(bytearray(size))
         self.filled = 0
 
 
+@cclass
 class MessagePool:
     """Memory for messages: large pieces are used again, small ones are cheaper to make."""
 
-    __slots__ = ("_free", "_largest", "_small")
+    _free: list[bytearray]
+    _largest: int
+    _small: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, small: int, largest: int) -> None:
         """Pieces of up to `small` bytes are made each time, others have `largest`."""
         self._small = small
         self._largest = largest
-        self._free: list[bytearray] = []
+        self._free = []
 
+    @ccall
     def take(self, size: int) -> memoryview:
         """Memory of `size` bytes."""
         if size <= self._small or size > self._largest:
@@ -141,6 +158,7 @@ class MessagePool:
         whole = self._free.pop() if self._free else bytearray(self._largest)
         return memoryview(whole)[:size]
 
+    @ccall
     def give_back(self, memory: memoryview) -> None:
         """Nobody uses it any more."""
         whole = memory.obj

@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Final
 
 from ompy import raw
+from ompy.compiled import U64, ccall
 from ompy.frameworks.btl import LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE
 from ompy.frameworks.device_memory import DeviceMemoryTable, RegisteredMemory, Remote
 from ompy.frameworks.nic.fabric import Caps, FabricDomain, FabricError, MemoryRegion
@@ -48,14 +49,16 @@ def remote_of(handle: bytes, rank: int) -> Remote | None:
     return Remote(key, base, size, access)
 
 
-def allows(handle: bytes, rank: int, offset: int, size: int, access: int) -> bool:
+@ccall
+def allows(handle: bytes, rank: U64, offset: U64, size: U64, access: int) -> bool:
     """Whether a handle is one of `rank`, and its memory may be used so.
 
     As `remote_of` and `Remote.allows`, without an object: for every put and get.
     """
     if len(handle) != _WHOLE:
         return False
-    rest, whole = raw.word(handle, _REST), raw.word(handle, _SIZE)
+    rest: U64 = raw.word(handle, _REST)
+    whole: U64 = raw.word(handle, _SIZE)
     if rest >> 48 != _MAGIC or rest & _RANK != rank or not rest >> 32 & 0xFFFF & access:
         return False
     return 0 <= offset <= whole and size <= whole - offset

@@ -5,9 +5,10 @@ Source: reference ofi.md A5, A7; the window is ours.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     OUT_OF_RESOURCE,
@@ -20,13 +21,17 @@ from ompy_components.btl.ofi.blame import blame
 from ompy_components.btl.ofi.headers import Header, Kind, Seal
 from ompy_components.btl.ofi.records import MessagePool, OfiFragment, own_message
 
-if TYPE_CHECKING:
+if DECLARING:
+    from ompy.frameworks.nic.fabric import FabricEndpoint
+
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.module import OfiModule
+    from ompy_components.btl.ofi.window import Window
 
 _BYE: Final = int(Kind.BYE)
 
 
+@cclass
 class SendEngine:
     """Of one module.
 
@@ -39,20 +44,19 @@ class SendEngine:
         fragments, injected, acknowledgements: messages sent, by kind.
     """
 
-    __slots__ = (
-        "_inject_size",
-        "_module",
-        "_rank",
-        "_seal",
-        "acknowledgements",
-        "fragments",
-        "injected",
-        "keeping",
-        "outstanding",
-        "owing",
-        "pool",
-        "pressed",
-    )
+    _inject_size: int
+    _module: OfiModule
+    _rank: U64
+    _seal: Seal
+    acknowledgements: int
+    fragments: int
+    injected: int
+    keeping: bool
+    outstanding: int
+    owing: dict[OfiEndpoint, None]
+    pool: MessagePool
+    pressed: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, module: OfiModule, seal: Seal, pool: MessagePool, inject_size: int) -> None:
         """Messages of up to `inject_size` bytes need no completion."""
@@ -63,7 +67,7 @@ class SendEngine:
         self.pool = pool
         self.keeping = self.pressed = False
         self.outstanding = 0
-        self.owing: dict[OfiEndpoint, None] = {}
+        self.owing = {}
         self.fragments = self.injected = self.acknowledgements = 0
 
     def counters(self) -> dict[str, int]:
@@ -76,9 +80,10 @@ class SendEngine:
 
     # -- fragments
 
+    @ccall
     def offer(self, endpoint: OfiEndpoint, fragment: OfiFragment, tag: int) -> int:
         """Send a fragment, or say why not; then it is the caller's as it was."""
-        window = endpoint.window
+        window: Window = endpoint.window
         if not endpoint.usable():
             return UNREACHABLE
         if window.full():
@@ -87,7 +92,7 @@ class SendEngine:
         fragment.tag = tag
         fragment.endpoint = endpoint
         fragment.number = window.next()
-        result = self._post(endpoint, fragment, fragment.number, endpoint.generation)
+        result: int = self._post(endpoint, fragment, fragment.number, endpoint.generation)
         if result < 0:
             fragment.endpoint = None
             return result
@@ -106,6 +111,7 @@ class SendEngine:
             self.release(fragment)
         return result
 
+    @ccall
     def release(self, fragment: OfiFragment) -> None:
         """Nobody but the device needs it any more."""
         if fragment.posted:
@@ -113,12 +119,13 @@ class SendEngine:
         else:
             self.pool.give_back(fragment.message)
 
+    @ccall
     def complete(self, fragment: OfiFragment, status: int) -> None:
         """Tell who wants to be told, once."""
         if fragment.told:
             return
         fragment.told = True
-        endpoint = fragment.endpoint
+        endpoint: OfiEndpoint | None = fragment.endpoint
         assert endpoint is not None, "what was not sent is not completed"
         if fragment.callback is not None:
             fragment.callback.completed(self._module, endpoint, fragment, status)
@@ -156,6 +163,7 @@ class SendEngine:
                 endpoint.kept.append(message)
         return True
 
+    @ccall
     def acknowledge(self, endpoint: OfiEndpoint) -> bool:
         """Tell a peer what has been taken of its fragments. Whether nothing is owed any more."""
         if endpoint.usable() and endpoint.window.owed():
@@ -173,16 +181,18 @@ class SendEngine:
 
     # -- the device
 
+    @cfunc
     def _post(
         self,
         endpoint: OfiEndpoint,
         fragment: OfiFragment,
         number: int,
-        generation: int,
+        generation: U64,
     ) -> int:
         """Hand it to the device. `QUEUED`, or what is wrong: then nothing has changed."""
-        module, window = self._module, endpoint.window
-        header = Header.__new__(Header)
+        module: OfiModule = self._module
+        window: Window = endpoint.window
+        header: Header = Header.__new__(Header)
         header.rank = self._rank
         header.number = number
         header.acknowledged = window.taken
@@ -190,16 +200,16 @@ class SendEngine:
         header.kind = fragment.kind
         header.tag = fragment.tag
         self._seal.close(fragment.message, endpoint.place, header)
-        inject = raw.size(fragment.message) <= self._inject_size and fragment.kind != _BYE
+        inject: bool = raw.size(fragment.message) <= self._inject_size and fragment.kind != _BYE
         fragment.posted = not inject
         if not inject:  # before it is posted: nobody may think that everything is over
             self.outstanding += 1
             endpoint.posted[fragment] = None
-        result = OUT_OF_RESOURCE
+        result: int = OUT_OF_RESOURCE
         try:
-            context = module.first
+            context: FabricEndpoint = module.first
             if inject:
-                taken = context.inject(fragment.message, endpoint.address)
+                taken: bool = context.inject(fragment.message, endpoint.address)
             else:
                 taken = context.send(fragment.message, None, endpoint.address, fragment)
             if taken:
@@ -219,6 +229,7 @@ class SendEngine:
         self._forget(endpoint, fragment)
         return result
 
+    @cfunc
     def _forget(self, endpoint: OfiEndpoint, fragment: OfiFragment) -> None:
         fragment.posted = False
         if fragment in endpoint.posted:
@@ -230,9 +241,10 @@ class SendEngine:
         self._forget(endpoint, fragment)
         fragment.freed = False
 
+    @ccall
     def done(self, fragment: OfiFragment, completion: Completion) -> None:
         """The device has sent it, or could not."""
-        endpoint = fragment.endpoint
+        endpoint: OfiEndpoint | None = fragment.endpoint
         assert endpoint is not None, "what is posted has somewhere to go"
         self._forget(endpoint, fragment)  # unless it was given up before
         if fragment.freed:
@@ -249,16 +261,18 @@ class SendEngine:
 
     # -- what peers say
 
+    @ccall
     def acknowledged(self, endpoint: OfiEndpoint, number: int) -> None:
         """A peer has taken our fragments up to a number.
 
         Raises:
             ValueError: it cannot have.
         """
-        count = endpoint.window.acknowledge(number)
+        count: int = endpoint.window.acknowledge(number)
         if not count or not endpoint.kept:
             return
         taken = [endpoint.kept.popleft() for _ in range(min(count, len(endpoint.kept)))]
+        fragment: OfiFragment
         for fragment in taken:
             fragment.acknowledged = True
         for fragment in taken:

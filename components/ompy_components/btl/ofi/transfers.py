@@ -9,9 +9,10 @@ Source: reference ofi.md A5.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.frameworks.atomics import WIDTH, AtomicOp, AtomicOperation
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -32,13 +33,14 @@ from ompy_components.btl.ofi.blame import Blame, blame
 from ompy_components.btl.ofi.records import Operation, operation_on
 from ompy_components.btl.ofi.registered import BASE, KEY, allows, remote_of
 
-if TYPE_CHECKING:
+if DECLARING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.module import OfiModule
 
 _NOTHING: Final = memoryview(bytearray())
 
 
+@cclass
 class TransferEngine:
     """Of one module.
 
@@ -47,7 +49,14 @@ class TransferEngine:
         puts, gets, atomics: how many were begun.
     """
 
-    __slots__ = ("_module", "_plain", "_threshold", "atomics", "gets", "outstanding", "puts")
+    _module: OfiModule
+    _plain: bool
+    _threshold: int
+    atomics: int
+    gets: int
+    outstanding: int
+    puts: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, module: OfiModule, threshold: int) -> None:
         """With `threshold` operations outstanding a new one reads completions first."""
@@ -61,17 +70,18 @@ class TransferEngine:
         """How many were begun, by kind."""
         return {"puts": self.puts, "gets": self.gets, "atomics": self.atomics}
 
+    @ccall
     def move(
         self,
         access: int,
         endpoint: OfiEndpoint,
         operation: Operation,
-        offset: int,
+        offset: U64,
         local_handle: object,
         remote_handle: bytes,
     ) -> int:
         """Put (`REMOTE_WRITE`) from, or get (`REMOTE_READ`) into, the operation's segment."""
-        size = operation.payload_size
+        size: int = operation.payload_size
         if not size:
             return NOT_AVAILABLE
         if not allows(remote_handle, endpoint.proc.rank, offset, size, access):
@@ -80,14 +90,16 @@ class TransferEngine:
         if local_handle is not None and isinstance(local_handle, RegisteredMemory):
             region = local_handle.region
         descriptor = region.descriptor if region is not None else None
-        at, key = raw.word(remote_handle, BASE) + offset, raw.word(remote_handle, KEY)
+        at: U64 = raw.word(remote_handle, BASE) + offset
+        key: U64 = raw.word(remote_handle, KEY)
         if not self._open(endpoint, operation):
             return UNREACHABLE
-        local, to = operation.segment, endpoint.address
-        context = self._module.context_for_next()
+        local = operation.segment
+        to: U64 = endpoint.address
+        context: FabricEndpoint = self._module.context_for_next()
         try:
             if access == REMOTE_WRITE:
-                taken = context.write(local, descriptor, to, at, key, operation)
+                taken: bool = context.write(local, descriptor, to, at, key, operation)
                 self.puts += taken
             else:
                 taken = context.read(local, descriptor, to, at, key, operation)
@@ -96,6 +108,7 @@ class TransferEngine:
             return self._post_failed(operation, problem)
         return self._posted(operation, taken)
 
+    @ccall
     def change(
         self,
         endpoint: OfiEndpoint,
@@ -113,7 +126,7 @@ class TransferEngine:
         if asked.remote_address % width or (asked.local is not None and len(asked.local) != width):
             return BAD_PARAM
         local = asked.local if asked.local is not None else _NOTHING
-        operation = operation_on(endpoint, local, 0, NO_ORDER, callback, context)
+        operation: Operation = operation_on(endpoint, local, 0, NO_ORDER, callback, context)
         operand = atomic_words.word(kind, asked.operand)
         if asked.op is AtomicOp.CSWAP:
             compare = atomic_words.word(kind, asked.compare)
@@ -125,12 +138,13 @@ class TransferEngine:
         if not self._open(endpoint, operation):
             return UNREACHABLE
         try:
-            taken = _post(asked, there, self._module.context_for_next(), operation)
+            taken: bool = _post(asked, there, self._module.context_for_next(), operation)
         except FabricError as problem:
             return self._post_failed(operation, problem)
         self.atomics += taken
         return self._posted(operation, taken)
 
+    @cfunc
     def _able(self, asked: AtomicOperation) -> bool:
         key = (asked.op, asked.type)
         known = self._module.atomics.get(key)
@@ -140,6 +154,7 @@ class TransferEngine:
             self._module.atomics[key] = known
         return known
 
+    @cfunc
     def _open(self, endpoint: OfiEndpoint, operation: Operation) -> bool:
         """Count it, before it is posted: a flush must not miss it. False: there is no path."""
         if not endpoint.usable():
@@ -153,6 +168,7 @@ class TransferEngine:
         endpoint.reached = True
         return True
 
+    @cfunc
     def _posted(self, operation: Operation, taken: bool) -> int:
         module = self._module
         if taken:
@@ -162,6 +178,7 @@ class TransferEngine:
         module.waits_for_room()
         return OUT_OF_RESOURCE
 
+    @cfunc
     def _post_failed(self, operation: Operation, problem: FabricError) -> int:
         self._forget(operation)
         if blame(problem.errno) is Blame.ARGUMENT:
@@ -169,17 +186,19 @@ class TransferEngine:
         self._module.failover.post_failed(operation.endpoint, problem)
         return UNREACHABLE
 
+    @cfunc
     def _forget(self, operation: Operation) -> None:
         if operation in operation.endpoint.operations:
             del operation.endpoint.operations[operation]
             self.outstanding -= 1
 
+    @ccall
     def done(self, operation: Operation, completion: Completion) -> None:
         """The device says how it ended; one that was given up before is over already."""
-        endpoint = operation.endpoint
+        endpoint: OfiEndpoint = operation.endpoint
         if operation.told:
             return
-        status = 0
+        status: int = 0
         if completion.error:
             fault = blame(completion.error)
             status = BAD_PARAM if fault is Blame.ARGUMENT else UNREACHABLE
@@ -189,12 +208,13 @@ class TransferEngine:
             endpoint.heard += 1
         self.complete(operation, status)
 
+    @ccall
     def complete(self, operation: Operation, status: int) -> None:
         """It is over, as far as we are concerned."""
         if operation.told:
             return
         operation.told = True
-        endpoint = operation.endpoint
+        endpoint: OfiEndpoint = operation.endpoint
         if operation.callback is not None:
             operation.callback.completed(self._module, endpoint, operation, status)
         self._forget(operation)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.compiled import ccall, cclass
+
 from ompy_components.btl.ofi.headers import NUMBERS
 
 _MASK: Final = NUMBERS - 1
 
 
+@cclass
 class Window:
     """Both directions of one generation of a path.
 
@@ -24,32 +27,43 @@ class Window:
         told: what of that the peer has been told.
     """
 
-    __slots__ = ("_beyond", "acknowledged", "sent", "size", "taken", "told")
+    _beyond: set[int]
+    acknowledged: int
+    sent: int
+    size: int
+    taken: int
+    told: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._beyond: set[int] = set()
+        self._beyond = set()
         self.sent = self.acknowledged = self.taken = self.told = 0
 
+    @ccall
     def open(self) -> int:
         """Fragments that were sent and are not acknowledged."""
         return (self.sent - self.acknowledged) & _MASK
 
+    @ccall
     def full(self) -> bool:
         """No fragment may be sent now."""
         return self.open() >= self.size
 
+    @ccall
     def owed(self) -> int:
         """Fragments taken that the peer has not been told of."""
         return (self.taken - self.told) & _MASK
 
+    @ccall
     def next(self) -> int:
         """The number of the next fragment."""
         return (self.sent + 1) & _MASK
 
+    @ccall
     def accept(self, number: int) -> bool:
         """Whether a fragment of the peer is new; then it is taken."""
-        ahead = (number - self.taken) & _MASK
+        ahead: int = (number - self.taken) & _MASK
         if not 0 < ahead <= self.size or number in self._beyond:
             return False
         if ahead > 1:
@@ -57,20 +71,21 @@ class Window:
             return True
         self.taken = number
         while self._beyond:
-            following = (self.taken + 1) & _MASK
+            following: int = (self.taken + 1) & _MASK
             if following not in self._beyond:
                 break
             self._beyond.remove(following)
             self.taken = following
         return True
 
+    @ccall
     def acknowledge(self, number: int) -> int:
         """The peer says up to which it has taken ours. Returns how many more that are.
 
         Raises:
             ValueError: it cannot have taken what was not sent.
         """
-        more = (number - self.acknowledged) & _MASK
+        more: int = (number - self.acknowledged) & _MASK
         if more > _MASK // 2:
             return 0  # an older message, that was overtaken
         if more > self.open():
@@ -78,6 +93,7 @@ class Window:
         self.acknowledged = number
         return more
 
+    @ccall
     def tell(self) -> None:
         """A message went out that says what has been taken."""
         self.told = self.taken

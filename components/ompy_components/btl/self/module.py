@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from ompy import raw
+from ompy.compiled import DECLARING, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -30,9 +31,13 @@ from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
 from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 
+if DECLARING:
+    from ompy.frameworks.btl import ReceiveCallback
+
 DELIVERIES_PER_POLL = 16  # arbitrary: bounded work a poll
 
 
+@cclass
 class SelfModule(RdmaModule):
     """The way of a rank to itself.
 
@@ -40,16 +45,21 @@ class SelfModule(RdmaModule):
         registered: memory for puts and gets.
     """
 
-    __slots__ = ("_endpoint", "_handlers", "_queue", "registered")
+    _endpoint: Endpoint
+    _handlers: list[ReceiveCallback | None]
+    _queue: deque[Descriptor]
+    registered: RegistrationTable
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, context: RankContext, values: Values) -> None:
         super().__init__("self", context, values, SEND | PUT | GET | RDMA_COMPLETION)
         self.registration_handle_size = HANDLE_SIZE
         self._endpoint = Endpoint(self, context.me)
         self._handlers = context.active_messages.handlers
-        self._queue: deque[Descriptor] = deque()
+        self._queue = deque()
         self.registered = RegistrationTable(context.rank)
 
+    @ccall
     def begin_failover(self) -> bool:
         """A path to oneself does not break."""
         self.flags |= FAILOVER_SUPPORT
@@ -65,6 +75,7 @@ class SelfModule(RdmaModule):
         self._queue.append(descriptor)
         return QUEUED
 
+    @ccall
     def sendi(
         self,
         endpoint: Endpoint,
@@ -107,16 +118,17 @@ class SelfModule(RdmaModule):
         """Forget it."""
         self.registered.remove(handle)
 
+    @ccall
     def poll(self) -> int:
         """Deliver what was queued before this call."""
         queue = self._queue
         if not queue:
             return 0
         handlers = self._handlers
-        count = min(len(queue), DELIVERIES_PER_POLL)
+        count: int = min(len(queue), DELIVERIES_PER_POLL)
         for _ in range(count):
-            descriptor = queue.popleft()
-            handler = handlers[descriptor.tag]
+            descriptor: Descriptor = queue.popleft()
+            handler: ReceiveCallback | None = handlers[descriptor.tag]
             assert handler is not None, f"nobody registered for tag {descriptor.tag}"
             handler.received(self, self._endpoint, descriptor.tag, descriptor.segment)
             if descriptor.callback is not None:
@@ -127,6 +139,7 @@ class SelfModule(RdmaModule):
         """Stay awake while something is queued."""
         return not self._queue
 
+    @ccall
     def finalize(self) -> None:
         """Deliver what is queued."""
         self.context.engine.wait_until(self.arm)

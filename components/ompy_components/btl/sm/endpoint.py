@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 
+from ompy.compiled import ccall, cclass
 from ompy.frameworks.btl import BtlModule, Descriptor, Endpoint
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Doorbell
 from ompy.net.ring import RingWriter
 
 
+@cclass
 class SmDescriptor(Descriptor):
     """A fragment in private memory (small) or in a block of the shared pool (large).
 
@@ -18,21 +20,22 @@ class SmDescriptor(Descriptor):
         endpoint: where it was sent.
     """
 
-    __slots__ = ("block", "endpoint")
-
     block: int
     endpoint: SmEndpoint | None
+    __slots__ = tuple(__annotations__)
 
 
+@ccall
 def descriptor_of(segment: memoryview, flags: int, order: int, block: int) -> SmDescriptor:
     """A descriptor that was not sent. No `__init__`: it costs compiled callers the most."""
-    made = SmDescriptor.__new__(SmDescriptor)
+    made: SmDescriptor = SmDescriptor.__new__(SmDescriptor)
     made.prepare(segment, flags, order)
     made.block = block
     made.endpoint = None
     return made
 
 
+@cclass
 class SmEndpoint(Endpoint):
     """The way to one rank of this host.
 
@@ -44,7 +47,13 @@ class SmEndpoint(Endpoint):
         copies: whether the kernel copies with it: 1 or 0, -1 before it was tried.
     """
 
-    __slots__ = ("bell", "copies", "parked", "queue", "table", "writer")
+    bell: Doorbell | None
+    copies: int
+    parked: int
+    queue: deque[SmDescriptor]
+    table: int
+    writer: RingWriter
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, module: BtlModule, proc: Proc, writer: RingWriter, parked: int, table: int
@@ -53,6 +62,6 @@ class SmEndpoint(Endpoint):
         self.writer = writer
         self.parked = parked
         self.table = table
-        self.queue: deque[SmDescriptor] = deque()
-        self.bell: Doorbell | None = None
+        self.queue = deque()
+        self.bell = None
         self.copies = -1

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64View, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -42,6 +43,9 @@ from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor
 from ompy_components.btl.sm.layout import AWAKE, FREE, HUNGRY, PARKED, TAKEN, SharedLayout
 from ompy_components.btl.sm.remote import RemoteMemory
 
+if DECLARING:
+    from ompy.frameworks.btl import ReceiveCallback
+
 # kinds of slots
 INLINE: Final = 0
 BLOCK: Final = 1
@@ -51,6 +55,7 @@ SPARES_MAX: Final = 8  # arbitrary: control messages have few sizes
 QUEUE_MAX: Final = 64  # arbitrary: beyond this the PML keeps what it wants to send
 
 
+@cclass
 class Inbox:
     """The ring from one peer to us.
 
@@ -61,16 +66,20 @@ class Inbox:
             other, and a view is worth keeping: making one takes longer than reading it.
     """
 
-    __slots__ = ("peer", "reader", "views")
+    peer: SmEndpoint
+    reader: RingReader
+    views: list[memoryview[int]]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, peer: SmEndpoint, reader: RingReader, slots: int) -> None:
         self.peer = peer
         self.reader = reader
         self.views = [memoryview(b"")] * slots
 
+    @cfunc
     def payload(self, memory: memoryview) -> memoryview:
         """What the slot just looked at carries."""
-        reader = self.reader
+        reader: RingReader = self.reader
         view = self.views[reader.slot]
         if raw.size(view) != reader.length:
             view = memory[reader.payload : reader.payload + reader.length]
@@ -78,6 +87,7 @@ class Inbox:
         return view
 
 
+@cclass
 class SmModule(RdmaModule):
     """The way to the other ranks of this host.
 
@@ -85,26 +95,25 @@ class SmModule(RdmaModule):
         remote: registered memory, puts and gets.
     """
 
-    __slots__ = (
-        "_block_room",
-        "_block_size",
-        "_endpoints",
-        "_free",
-        "_handlers",
-        "_in_flight",
-        "_inboxes",
-        "_layout",
-        "_local_rank",
-        "_memory",
-        "_own_parked",
-        "_pool",
-        "_spares",
-        "_starved",
-        "_unread",
-        "_waiting",
-        "_words",
-        "remote",
-    )
+    _block_room: int
+    _block_size: int
+    _endpoints: dict[int, SmEndpoint]
+    _free: list[int]
+    _handlers: list[ReceiveCallback | None]
+    _in_flight: list[SmDescriptor]
+    _inboxes: list[Inbox]
+    _layout: SharedLayout
+    _local_rank: int
+    _memory: memoryview[int]
+    _own_parked: int
+    _pool: int
+    _spares: dict[int, SmDescriptor]
+    _starved: bool
+    _unread: list[SmDescriptor]
+    _waiting: int
+    _words: U64View
+    remote: RemoteMemory
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, context: RankContext, values: Values) -> None:
         mechanism = values.single_copy_mechanism
@@ -126,13 +135,13 @@ class SmModule(RdmaModule):
         self._block_size = self._layout.block_size
         self._pool = self._layout.block(self._local_rank, 0)
         self._free = list(range(blocks))
-        self._unread: list[SmDescriptor] = []
-        self._in_flight: list[SmDescriptor] = []
+        self._unread = []
+        self._in_flight = []
         self._waiting = 0
-        self._spares: dict[int, SmDescriptor] = {}  # sent ones in private memory, by size
+        self._spares = {}  # sent ones in private memory, by size
         self._starved = False
-        self._endpoints: dict[int, SmEndpoint] = {}
-        self._inboxes: list[Inbox] = []
+        self._endpoints = {}
+        self._inboxes = []
         for proc in peers:
             if proc is not context.me:
                 self._connect(proc, slots)
@@ -144,6 +153,7 @@ class SmModule(RdmaModule):
         )
         context.network.doorbell(self._local_rank)  # arms it as what wakes this rank
 
+    @cfunc
     def _connect(self, proc: Proc, slots: int) -> None:
         layout, size = self._layout, self._layout.slot_size
         there, here = proc.local_rank, self._local_rank
@@ -153,11 +163,13 @@ class SmModule(RdmaModule):
         reader = RingReader(self._memory, layout.ring(here, there), slots, size)
         self._inboxes.append(Inbox(endpoint, reader, slots))
 
+    @ccall
     def begin_failover(self) -> bool:
         """What is complete lies in memory of this host: the peer has it, or the peer has ended."""
         self.flags |= FAILOVER_SUPPORT
         return True
 
+    @ccall
     def reach(self, proc: Proc) -> SmEndpoint | None:
         """The ranks of this host that use sm too."""
         endpoint = self._endpoints.get(proc.rank)
@@ -165,11 +177,13 @@ class SmModule(RdmaModule):
             return None
         return endpoint
 
+    @ccall
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """Private memory for what fits a slot, else a block."""
         assert isinstance(endpoint, SmEndpoint)
         return self._descriptor(endpoint, size, flags, order)
 
+    @cfunc
     def _descriptor(
         self, endpoint: SmEndpoint, size: int, flags: int, order: int
     ) -> SmDescriptor | None:
@@ -177,7 +191,7 @@ class SmModule(RdmaModule):
             self._starved = True
             return None
         if size <= endpoint.writer.room:
-            spare = self._spares.pop(size, None)
+            spare: SmDescriptor | None = self._spares.pop(size, None)
             if spare is None:
                 return descriptor_of(memoryview(bytearray(size)), flags, order, -1)
             spare.prepare(spare.segment, flags, order)
@@ -188,10 +202,12 @@ class SmModule(RdmaModule):
         start = self._place_of(block) + CACHE_LINE
         return descriptor_of(self._memory[start : start + size], flags, order, block)
 
+    @cfunc
     def _place_of(self, block: int) -> int:
         """Byte offset of a block of this rank."""
         return self._pool + block * self._block_size
 
+    @cfunc
     def _take_block(self) -> int:
         """A block of this rank that nobody uses, or -1.
 
@@ -206,11 +222,13 @@ class SmModule(RdmaModule):
         self._starved = not self._free
         return -1 if self._starved else self._free.pop()
 
+    @cfunc
     def _reclaim(self) -> None:
         """Take back all blocks that `sendi` has sent and nobody will read any more."""
         left: list[SmDescriptor] = []
+        descriptor: SmDescriptor
         for descriptor in self._unread:
-            endpoint = descriptor.endpoint
+            endpoint: SmEndpoint | None = descriptor.endpoint
             assert endpoint is not None, "it was sent"
             if self._is_read(descriptor) or endpoint.proc.departed:
                 self._free.append(descriptor.block)
@@ -218,6 +236,7 @@ class SmModule(RdmaModule):
                 left.append(descriptor)
         self._unread = left
 
+    @ccall
     def free(self, descriptor: Descriptor) -> None:
         """Give an unsent block back."""
         assert isinstance(descriptor, SmDescriptor)
@@ -225,6 +244,7 @@ class SmModule(RdmaModule):
             self._free.append(descriptor.block)
             descriptor.block = -1
 
+    @ccall
     def prepare_src(
         self,
         endpoint: Endpoint,
@@ -243,12 +263,14 @@ class SmModule(RdmaModule):
             descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
         return descriptor
 
+    @ccall
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Put the fragment into the ring, or queue it behind those that found it full."""
         assert isinstance(endpoint, SmEndpoint)
         assert isinstance(descriptor, SmDescriptor)
         return self._send(endpoint, descriptor, tag)
 
+    @cfunc
     def _send(self, endpoint: SmEndpoint, descriptor: SmDescriptor, tag: int) -> int:
         descriptor.tag = tag
         descriptor.endpoint = endpoint
@@ -265,6 +287,7 @@ class SmModule(RdmaModule):
             self._spares[len(descriptor.segment)] = descriptor
         return COMPLETED
 
+    @ccall
     def sendi(
         self,
         endpoint: Endpoint,
@@ -277,13 +300,13 @@ class SmModule(RdmaModule):
     ) -> int:
         """Write header and payload straight into a slot, or a block when they are long."""
         assert isinstance(endpoint, SmEndpoint)
-        there = endpoint
-        writer = there.writer
-        begin = len(header)
-        total = begin + payload_size
+        there: SmEndpoint = endpoint
+        writer: RingWriter = there.writer
+        begin: int = len(header)
+        total: int = begin + payload_size
         if total > self._block_room or (self._waiting and there.queue):
             return NOT_AVAILABLE
-        at = writer.reserve()
+        at: int = writer.reserve()
         if at < 0:
             return NOT_AVAILABLE
         if total > writer.room:
@@ -296,19 +319,20 @@ class SmModule(RdmaModule):
             self._ring(there)
         return COMPLETED
 
+    @cfunc
     def _send_block(
         self, endpoint: SmEndpoint, convertor: Convertor, header: bytes, payload_size: int, tag: int
     ) -> int:
-        block = self._take_block()
+        block: int = self._take_block()
         if block < 0:
             return NOT_AVAILABLE
-        start = self._place_of(block)
-        at = start + CACHE_LINE
-        begin = len(header)
+        start: int = self._place_of(block)
+        at: int = start + CACHE_LINE
+        begin: int = len(header)
         raw.copy(self._memory, at, header, 0, begin)
         convertor.pack_at(self._memory, at + begin, payload_size)
         self._words[start >> 3] = TAKEN
-        descriptor = descriptor_of(self._memory, 0, 0, block)
+        descriptor: SmDescriptor = descriptor_of(self._memory, 0, 0, block)
         descriptor.endpoint = endpoint
         self._unread.append(descriptor)
         endpoint.writer.publish(begin + payload_size, tag, BLOCK, start)
@@ -331,13 +355,14 @@ class SmModule(RdmaModule):
         """Let them no longer."""
         self.remote.deregister(handle)
 
+    @cfunc
     def _push(self, endpoint: SmEndpoint, descriptor: SmDescriptor) -> bool:
-        at = endpoint.writer.reserve()
+        at: int = endpoint.writer.reserve()
         if at < 0:
             return False
-        size = len(descriptor.segment)
+        size: int = len(descriptor.segment)
         if descriptor.block >= 0:
-            start = self._place_of(descriptor.block)
+            start: int = self._place_of(descriptor.block)
             self._words[start >> 3] = TAKEN
             self._in_flight.append(descriptor)
             endpoint.writer.publish(size, descriptor.tag, BLOCK, start)
@@ -348,6 +373,7 @@ class SmModule(RdmaModule):
             self._ring(endpoint)
         return True
 
+    @cfunc
     def _ring(self, endpoint: SmEndpoint) -> None:
         # one ring is enough: whoever comes next finds the word at AWAKE
         self._words[endpoint.parked] = AWAKE
@@ -355,9 +381,11 @@ class SmModule(RdmaModule):
             endpoint.bell = self.context.network.doorbell(endpoint.proc.local_rank)
         endpoint.bell.ring()
 
+    @ccall
     def poll(self) -> int:
         """Take in what has arrived, complete what was read, send what was queued."""
-        events = 0
+        events: int = 0
+        inbox: Inbox
         for inbox in self._inboxes:
             if inbox.reader.pending():
                 events += self._drain(inbox)
@@ -367,15 +395,16 @@ class SmModule(RdmaModule):
             events += self._flush()
         return events
 
+    @cfunc
     def _drain(self, inbox: Inbox) -> int:
-        reader = inbox.reader
-        count = 0
+        reader: RingReader = inbox.reader
+        count: int = 0
         while count < DRAIN_MAX and reader.peek():
-            handler = self._handlers[reader.tag]
+            handler: ReceiveCallback | None = self._handlers[reader.tag]
             assert handler is not None, f"nobody registered for tag {reader.tag}"
             if reader.kind == BLOCK:
-                block = reader.reference >> 3
-                start = reader.reference + CACHE_LINE
+                block: int = reader.reference >> 3
+                start: int = reader.reference + CACHE_LINE
                 data = self._memory[start : start + reader.length]
             else:
                 block = 0
@@ -391,6 +420,7 @@ class SmModule(RdmaModule):
             self._ring(inbox.peer)
         return count
 
+    @cfunc
     def _reap(self) -> int:
         """Complete the fragments whose blocks the peers have read."""
         done = [descriptor for descriptor in self._in_flight if self._is_read(descriptor)]
@@ -407,9 +437,11 @@ class SmModule(RdmaModule):
                 descriptor.callback.completed(self, endpoint, descriptor, 0)
         return len(done)
 
+    @ccall
     def _is_read(self, descriptor: SmDescriptor) -> bool:
         return self._words[self._place_of(descriptor.block) >> 3] == FREE
 
+    @cfunc
     def _flush(self) -> int:
         """Send what found a ring full."""
         count = 0
@@ -424,10 +456,12 @@ class SmModule(RdmaModule):
             self._starved = False
         return count
 
+    @ccall
     def arm(self) -> bool:
         """Say that we sleep, then look once more."""
         hungry = self._waiting or self._in_flight or self._starved
         self._words[self._own_parked] = HUNGRY if hungry else PARKED
+        inbox: Inbox
         for inbox in self._inboxes:
             if inbox.reader.pending():
                 return False
@@ -440,16 +474,19 @@ class SmModule(RdmaModule):
                     return False
         return not (self._waiting and self._room_for_waiting())
 
+    @cfunc
     def _room_for_waiting(self) -> bool:
         for endpoint in self._endpoints.values():
             if endpoint.queue and endpoint.writer.reserve() >= 0:
                 return True
         return False
 
+    @ccall
     def disarm(self) -> None:
         """Say that we are awake."""
         self._words[self._own_parked] = AWAKE
 
+    @ccall
     def finalize(self) -> None:
         """Get what is queued into the rings, and complete everything.
 
@@ -474,12 +511,14 @@ class SmModule(RdmaModule):
             if self._words[endpoint.parked]:
                 self._ring(endpoint)  # it may be waiting for an answer that will not come
 
+    @cfunc
     def _end(self, endpoint: SmEndpoint, descriptor: SmDescriptor, status: int) -> None:
         """Complete a fragment at the end of the module."""
         self.free(descriptor)
         if descriptor.callback is not None:
             descriptor.callback.completed(self, endpoint, descriptor, status)
 
+    @ccall
     def _flushed(self) -> bool:
         for endpoint in self._endpoints.values():
             if endpoint.queue and not endpoint.proc.departed:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ompy import raw
+from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 from ompy.frameworks.btl import (
     BAD_PARAM,
     REMOTE_READ,
@@ -44,11 +45,16 @@ from ompy_components.btl.sm.layout import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ompy.frameworks.context import RankContext
+
     from ompy_components.btl.sm.module import SmModule
 
 NO_SLOT = TABLE_SLOTS - 1  # the low bits of an identity that stands in no slot
 
 
+@cclass
 class RemoteMemory:
     """What this rank has registered, and its way to what its peers have.
 
@@ -56,23 +62,22 @@ class RemoteMemory:
         single_copy: the kernel's copy is used where it works.
     """
 
-    __slots__ = (
-        "_context",
-        "_copy",
-        "_emulation",
-        "_forgets",
-        "_free_slots",
-        "_layout",
-        "_module",
-        "_own_line",
-        "_own_table",
-        "_probe",
-        "_read",
-        "_table",
-        "_words",
-        "_write",
-        "single_copy",
-    )
+    _context: RankContext
+    _copy: ProcessCopy | None
+    _emulation: EmulatedTransfers
+    _forgets: bool
+    _free_slots: list[int]
+    _layout: SharedLayout
+    _module: SmModule
+    _own_line: int
+    _own_table: int
+    _probe: memoryview[int]
+    _read: Callable[[int, int, memoryview[int]], None]
+    _table: RegistrationTable
+    _words: U64View
+    _write: Callable[[int, int, memoryview[int]], None]
+    single_copy: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, module: SmModule, layout: SharedLayout, words: memoryview, *, single_copy: bool
@@ -86,7 +91,7 @@ class RemoteMemory:
         self._table = RegistrationTable(module.context.rank)
         self._emulation = EmulatedTransfers(module, self._table, self._gone)
         self.single_copy = single_copy
-        self._copy: ProcessCopy | None = None
+        self._copy = None
         self._forgets = False
         self._probe = memoryview(bytearray(8))
         self._own_line = layout.parked_word(module.context.me.local_rank)
@@ -100,14 +105,16 @@ class RemoteMemory:
 
     # -- registering
 
+    @ccall
     def register(self, memory: memoryview, access: int) -> Registration:
         """Register memory; peers may copy at once."""
         copy = self._copy or self._open()
         if copy is None or not self._free_slots:
             return self._table.add(memory, access, NO_SLOT, TABLE_BITS)
-        slot = self._free_slots.pop()
-        made = self._table.add(memory, access, slot, TABLE_BITS)
-        words, at = self._words, self._own_table + slot * SLOT_WORDS
+        slot: int = self._free_slots.pop()
+        made: Registration = self._table.add(memory, access, slot, TABLE_BITS)
+        words = self._words
+        at: int = self._own_table + slot * SLOT_WORDS
         words[at + ADDRESS] = copy.address_of(made.memory)
         words[at + SIZE] = len(made.memory)
         words[at + ACCESS] = access
@@ -119,12 +126,13 @@ class RemoteMemory:
         words[at + IDENTITY] = made.identity  # last: from now on it counts
         return made
 
+    @ccall
     def deregister(self, handle: object) -> None:
         """Give a registration back; no peer that looks from now on finds it."""
-        removed = self._table.remove(handle)
-        slot = removed.identity & NO_SLOT
+        removed: Registration = self._table.remove(handle)
+        slot: int = removed.identity & NO_SLOT
         if slot != NO_SLOT and self._copy is not None:
-            at = self._own_table + slot * SLOT_WORDS
+            at: int = self._own_table + slot * SLOT_WORDS
             self._words[at + IDENTITY] = 0
             if self._forgets:
                 self._copy.forget(self._words[at + ADDRESS])
@@ -150,11 +158,12 @@ class RemoteMemory:
 
     # -- moving bytes
 
+    @ccall
     def move(
         self,
         endpoint: SmEndpoint,
         descriptor: Descriptor,
-        identity: int,
+        identity: U64,
         offset: int,
         access: int,
     ) -> int:
@@ -168,8 +177,9 @@ class RemoteMemory:
         kind = PUT_PIECE if access == REMOTE_WRITE else GET_PIECE
         return self._emulation.begin(kind, endpoint, descriptor, identity, offset)
 
+    @cfunc
     def _copy_once(
-        self, endpoint: SmEndpoint, local: memoryview, offset: int, identity: int, access: int
+        self, endpoint: SmEndpoint, local: memoryview, offset: int, identity: U64, access: int
     ) -> int | None:
         """Copy with the peer's registered memory.
 
@@ -177,8 +187,9 @@ class RemoteMemory:
             None when it is done, a bad result, or 0 when the kernel refused after all.
         """
         words = self._words
-        at = endpoint.table + (identity & NO_SLOT) * SLOT_WORDS
-        address, size = words[at + ADDRESS], words[at + SIZE]
+        at: int = endpoint.table + (identity & NO_SLOT) * SLOT_WORDS
+        address: U64 = words[at + ADDRESS]
+        size: int = words[at + SIZE]
         if words[at + IDENTITY] != identity or not words[at + ACCESS] & access:
             return BAD_PARAM
         if offset < 0 or offset + len(local) > size:
@@ -196,13 +207,15 @@ class RemoteMemory:
             return 0
         return None
 
+    @cfunc
     def _copy_mapped(
         self, process: int, at: int, local: memoryview, offset: int, access: int
     ) -> bool:
         """Copy with registered memory of a region; false when it cannot be mapped."""
         words = self._words
         number = words[at + REGION]
-        begin, size = words[at + OFFSET] + offset, len(local)
+        begin: int = words[at + OFFSET] + offset
+        size: int = len(local)
         assert self._copy is not None, "the peer was probed"
         try:
             memory = self._copy.map(process, words[at + DESCRIPTOR], number)
@@ -218,6 +231,7 @@ class RemoteMemory:
             raw.copy(memory, begin, local, 0, size)
         return True
 
+    @cfunc
     def _may_copy(self, endpoint: SmEndpoint) -> bool:
         """Whether the kernel lets this rank copy with the peer; tried the first time."""
         if endpoint.copies < 0:

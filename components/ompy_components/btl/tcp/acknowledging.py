@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.engine.base import Poller
 from ompy.frameworks.btl import QUEUED, RETURNABLE, UNHURRIED, UNREACHABLE, Descriptor
 from ompy.net.base import Stream
@@ -32,11 +33,15 @@ from ompy_components.btl.tcp.framing import (
 )
 
 if TYPE_CHECKING:
-    from ompy.engine.base import Engine
+    from typing import Any
+
     from ompy.frameworks.proc import Proc
 
     from ompy_components.btl.tcp.guard import Guard
     from ompy_components.btl.tcp.module import TcpModule
+
+if DECLARING:
+    from ompy.engine.base import Engine
 
 Entry = Descriptor | bytes  # what is kept: of a frame of `sendi` there are only the bytes
 
@@ -44,6 +49,7 @@ FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many fr
 KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
 
 
+@cclass
 class AcknowledgingReader(FrameReader):
     """A reader that takes acknowledgements out of the stream, and counts what it hands out.
 
@@ -55,7 +61,14 @@ class AcknowledgingReader(FrameReader):
         wanted: the sender waits for the acknowledgement of one of them; whoever says it clears it.
     """
 
-    __slots__ = ("_asks", "_counted", "acknowledged", "closed", "taken", "taken_bytes", "wanted")
+    _asks: bool
+    _counted: bool
+    acknowledged: int
+    closed: bool
+    taken: int
+    taken_bytes: int
+    wanted: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, largest: int) -> None:
         super().__init__(largest)
@@ -64,10 +77,12 @@ class AcknowledgingReader(FrameReader):
         self._asks = False  # the frame does whose header was seen last
         self._counted = False  # what that header acknowledges, while its frame is not whole
 
+    @ccall
     def presses(self) -> bool:
         """Whether the sender waits; not while a put comes in, whose answer will carry it."""
         return self.wanted and not (self._landing and self.kind == PUT)
 
+    @ccall
     def next(self) -> bool:
         """As in the base; frames ACK are not among what it finds.
 
@@ -77,16 +92,16 @@ class AcknowledgingReader(FrameReader):
         if self.closed:
             return False
         while self._end - self._begin >= FRAME_SIZE:
-            word = raw.word(self._memory, self._begin)  # the fields of FRAME
+            word: U64 = raw.word(self._memory, self._begin)  # the fields of FRAME
             if word & 65535 == ACK << 8:
                 self.acknowledged += word >> 32
                 self._begin += FRAME_SIZE
                 continue
             if not self._counted:
-                counted = word >> 16 & 65535
+                counted: U64 = word >> 16 & 65535
                 self.acknowledged += counted & COUNT_MAX
                 self._asks = counted >= ASKS
-            uncounting = word & 65535 | word >> 32 << 32
+            uncounting: U64 = word & 65535 | word >> 32 << 32
             self._counted = not self._framed(uncounting, self._end - self._begin)
             if self._counted:
                 return False
@@ -98,6 +113,7 @@ class AcknowledgingReader(FrameReader):
         return FrameReader.next(self)  # what has landed
 
 
+@cclass
 class Acknowledger(Poller):
     """Sends the acknowledgements that no frame has carried.
 
@@ -108,7 +124,12 @@ class Acknowledger(Poller):
         kept_max: bytes that are kept for one peer at most.
     """
 
-    __slots__ = ("_engine", "bytes_max", "delay", "kept_max", "owing")
+    _engine: Engine
+    bytes_max: int
+    delay: int
+    kept_max: int
+    owing: Fifo
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, engine: Engine, delay: int, bytes_max: int, kept_max: int) -> None:
         self._engine = engine
@@ -117,9 +138,10 @@ class Acknowledger(Poller):
         self.bytes_max = bytes_max
         self.kept_max = kept_max
 
+    @ccall
     def poll(self) -> int:
         """Send those whose time has come. None is sent in the round that has made it due."""
-        paid = 0
+        paid: int = 0
         for _ in range(self.owing.count):
             endpoint: FailoverEndpoint = self.owing.popleft()
             if endpoint.pay():
@@ -128,19 +150,23 @@ class Acknowledger(Poller):
                 self.owing.append(endpoint)
         return paid
 
+    @cfunc
     def now(self) -> int:
         """The rank's clock, ns."""
         return self._engine.now()
 
+    @ccall
     def arm(self) -> bool:
         """Before the rank sleeps everything is said that its peers may wait for."""
-        owing = self.owing.take_all()
+        owing: list[Any] = self.owing.take_all()
+        endpoint: FailoverEndpoint
         for endpoint in owing:
             endpoint.owes = False
             endpoint.acknowledge()
         return not owing  # saying it may have broken a path, and whoever heard of that has work
 
 
+@cclass
 class FailoverEndpoint(TcpEndpoint):
     """A peer whose connection keeps the failover obligations.
 
@@ -157,57 +183,58 @@ class FailoverEndpoint(TcpEndpoint):
             something is in the queue: the one that is being sent.
     """
 
-    __slots__ = (
-        "_acknowledger",
-        "_counting",
-        "_due",
-        "_guard",
-        "_told",
-        "_told_bytes",
-        "acked",
-        "bulk",
-        "kept",
-        "kept_bytes",
-        "leaving",
-        "news",
-        "owes",
-        "watched",
-    )
+    _acknowledger: Acknowledger
+    _counting: AcknowledgingReader | None
+    _due: int
+    _guard: Guard
+    _told: int
+    _told_bytes: int
+    acked: int
+    bulk: deque[list[memoryview[int]]]
+    kept: Fifo
+    kept_bytes: int
+    leaving: bool
+    news: int
+    owes: bool
+    watched: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, module: TcpModule, proc: Proc, guard: Guard) -> None:
         super().__init__(module, proc, None)
         self._guard = guard
         self._acknowledger = guard.acknowledger
-        self.bulk: deque[list[memoryview]] = deque()
+        self.bulk = deque()
         self.kept = Fifo()
         self.kept_bytes = self.acked = self.news = 0
         self.leaving = self.owes = self.watched = False
-        self._counting: AcknowledgingReader | None = None  # the reader, by its own name
+        self._counting = None  # the reader, by its own name
         self._due = 0  # when an ACK has to go; 0 while nobody has looked at the clock
         self._told = self._told_bytes = 0  # of what the reader has handed out
 
     # -- sending
 
+    @ccall
     def send(self, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment, or queue it; it is complete when the peer has taken it."""
         if self.leaving or (not self.up and self._unreachable()):
             return UNREACHABLE
         descriptor.tag = tag
         payload = descriptor.payload
-        size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
+        size: int = len(descriptor.segment) + (len(payload) if payload is not None else 0)
         if descriptor.flags & RETURNABLE and size < JOIN_MAX:
-            header = frame_word(tag, DATA, self._count(), size)
-            joined = b"".join((header, descriptor.segment, payload or b""))
+            header: bytes = frame_word(tag, DATA, self._count(), size)
+            joined: bytes = b"".join((header, descriptor.segment, payload or b""))
             if not self._put_out([memoryview(joined)], joined, size):
                 return UNREACHABLE
             return self._owner.finish(self, descriptor)
         # the message's request waits for it
-        asks = 0 if not descriptor.payload_size or descriptor.flags & UNHURRIED else ASKS
+        asks: int = 0 if not descriptor.payload_size or descriptor.flags & UNHURRIED else ASKS
         header = frame_word(tag, DATA, self._count() | asks, size)
         if not self._put_out(self._framed(header, descriptor, size), descriptor, size):
             return UNREACHABLE
         return QUEUED
 
+    @cfunc
     def _put_out(self, pieces: list[memoryview], entry: Entry, size: int) -> bool:
         """Send a frame, or queue what the stream does not take, and keep it; false: it broke."""
         if self.up and not self.queue:
@@ -219,12 +246,13 @@ class FailoverEndpoint(TcpEndpoint):
             self._enqueue(Outgoing(pieces, None))
         return True
 
+    @ccall
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
         if not self.up or self.queue or self.leaving or not self.has_window():
             return False
-        size = len(header) + len(payload)
-        joined = b"".join((frame_word(tag, DATA, self._count(), size), header, payload))
+        size: int = len(header) + len(payload)
+        joined: bytes = b"".join((frame_word(tag, DATA, self._count(), size), header, payload))
         self._owner.warm = self
         return self._put_out([memoryview(joined)], joined, size)
 
@@ -235,6 +263,7 @@ class FailoverEndpoint(TcpEndpoint):
         if pieces and (self.up or not self.lost()):
             self._enqueue(Outgoing(pieces, None))
 
+    @ccall
     def carry(self) -> int:
         """The fragments that the next frame acknowledges, unless it has to wait behind puts."""
         return 0 if self.bulk else self._count()
@@ -252,36 +281,42 @@ class FailoverEndpoint(TcpEndpoint):
         self.bulk.extend(frames)
         self._more_bulk()
 
+    @cfunc
     def _more_bulk(self) -> None:
         """Begin frames of puts while nothing else waits and the stream takes them."""
         while self.bulk and not self.queue and self.up:
-            left = self._write(self.bulk.popleft())
+            left: list[memoryview[int]] = self._write(self.bulk.popleft())
             if left and self.up:
                 self._enqueue(Outgoing(left, None))
 
+    @cfunc
     def _flush(self) -> int:
         """Send what is queued while the stream takes it, puts last. Returns frames completed."""
         # compiled, `super()` does not find a C function
-        done = TcpEndpoint._flush(self)  # noqa: SLF001
+        done: int = TcpEndpoint._flush(self)  # noqa: SLF001
         if self.bulk and not self.queue:
             self._more_bulk()
             done += 1
         return done
 
+    @ccall
     def lost(self) -> bool:
         """Nothing can be sent any more, or not now."""
         return self.leaving or (not self.up and self._unreachable())
 
+    @ccall
     def has_window(self) -> bool:
         """One more fragment may be kept."""
         return self.kept_bytes < self._acknowledger.kept_max
 
+    @cfunc
     def _keep(self, entry: Entry, size: int) -> None:
         self.kept.append(entry)
         self.kept_bytes += size + KEPT_OVERHEAD
         if not self.watched:
             self.expect()
 
+    @ccall
     def expect(self) -> None:
         """An answer of the peer is due: look now and then whether it comes."""
         if not self.watched:
@@ -295,33 +330,36 @@ class FailoverEndpoint(TcpEndpoint):
 
     # -- acknowledging
 
+    @cfunc
     def _count(self) -> int:
         """How many fragments the next frame acknowledges; they count as told."""
-        reader = self._counting
+        reader: AcknowledgingReader | None = self._counting
         if reader is None or not self.up:
             return 0
-        owed = min(reader.taken - self._told, COUNT_MAX)
+        owed: int = min(reader.taken - self._told, COUNT_MAX)
         if owed:
             self._told += owed
             self._told_bytes = reader.taken_bytes
             reader.wanted = False
         return owed
 
+    @ccall
     def acknowledge(self) -> None:
         """Say what has been taken, in a frame of its own."""
-        reader = self._counting
+        reader: AcknowledgingReader | None = self._counting
         if reader is None or not self.up:
             return
-        owed = reader.taken - self._told
+        owed: int = reader.taken - self._told
         if owed:
             self._told = reader.taken
             self._told_bytes = reader.taken_bytes
             reader.wanted = False
             self.transmit([memoryview(frame_word(0, ACK, 0, owed))])
 
+    @cfunc
     def pay(self) -> bool:
         """Acknowledge if it is time. Whether nothing is owed any more."""
-        reader = self._counting
+        reader: AcknowledgingReader | None = self._counting
         if reader is not None and self.up and reader.taken != self._told:
             if not self._due:
                 self._due = self._acknowledger.now() + self._acknowledger.delay
@@ -332,21 +370,22 @@ class FailoverEndpoint(TcpEndpoint):
         self.owes = False
         return True
 
+    @cfunc
     def _receive(self) -> int:
         """Read what is here; then look at what was acknowledged, and at what is owed."""
         # compiled, `super()` does not find a C function
-        events = TcpEndpoint._receive(self)  # noqa: SLF001
+        events: int = TcpEndpoint._receive(self)  # noqa: SLF001
         if not events:
             return 0
         self.news += 1
-        reader = self._counting
+        reader: AcknowledgingReader | None = self._counting
         if not self.up or reader is None:
             return events
         if reader.acknowledged:
             self._take_acknowledgements(reader)
-        owed = reader.taken - self._told
+        owed: int = reader.taken - self._told
         if owed and self.up:
-            much = reader.taken_bytes - self._told_bytes >= self._acknowledger.bytes_max
+            much: bool = reader.taken_bytes - self._told_bytes >= self._acknowledger.bytes_max
             if much or owed >= FRAMES_MAX:
                 self.acknowledge()
             elif not self.owes:
@@ -357,9 +396,10 @@ class FailoverEndpoint(TcpEndpoint):
             self._peer_left()
         return events
 
+    @cfunc
     def _take_acknowledgements(self, reader: AcknowledgingReader) -> None:
         """Complete what the peer has taken."""
-        count = reader.acknowledged
+        count: int = reader.acknowledged
         reader.acknowledged = 0
         if count > self.kept.count:
             reader.closed = True
@@ -369,18 +409,21 @@ class FailoverEndpoint(TcpEndpoint):
         if count == 1:
             self._complete(self.kept.popleft())
             return
-        done = [self.kept.popleft() for _ in range(count)]  # a completion may break the path
+        done: list[Any] = [
+            self.kept.popleft() for _ in range(count)
+        ]  # a completion may break the path
         for entry in done:
             self._complete(entry)
 
+    @cfunc
     def _complete(self, entry: Entry) -> None:
         """The peer has taken it."""
         if isinstance(entry, bytes):
             self.kept_bytes -= len(entry) - FRAME_SIZE + KEPT_OVERHEAD
             return
-        descriptor = entry
+        descriptor: Descriptor = entry
         payload = descriptor.payload
-        size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
+        size: int = len(descriptor.segment) + (len(payload) if payload is not None else 0)
         self.kept_bytes -= size + KEPT_OVERHEAD
         if descriptor.callback is not None:
             descriptor.callback.completed(self.module, self, descriptor, 0)

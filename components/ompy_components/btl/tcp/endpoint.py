@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.frameworks.btl import (
     COMPLETED,
     QUEUED,
@@ -29,12 +30,14 @@ from ompy_components.btl.tcp.remote import RemoteMemory
 if TYPE_CHECKING:
     from ompy.frameworks.path_keeper import KeptPath
 
+if DECLARING:
     from ompy_components.btl.tcp.module import TcpModule
 
 READS_PER_POLL: Final = 4  # arbitrary: bounded work a poll, so that no peer starves the others
 MEETS: Final = IN_USE | TRYING  # where a path has a connection, or may soon have
 
 
+@cclass
 class Outgoing:
     """A frame that the kernel has not taken whole.
 
@@ -43,13 +46,16 @@ class Outgoing:
         descriptor: completed when all is taken; None for frames nobody waits for.
     """
 
-    __slots__ = ("descriptor", "pieces")
+    descriptor: Descriptor | None
+    pieces: list[memoryview[int]]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, pieces: list[memoryview], descriptor: Descriptor | None) -> None:
         self.pieces = pieces
         self.descriptor = descriptor
 
 
+@cclass
 class TcpEndpoint(Endpoint):
     """The way to one peer over one interface.
 
@@ -63,30 +69,29 @@ class TcpEndpoint(Endpoint):
         remote: its puts and gets, and the peer's.
     """
 
-    __slots__ = (
-        "_owner",
-        "_reader",
-        "_silent_since",
-        "_stream",
-        "address",
-        "landing",
-        "path",
-        "queue",
-        "remote",
-        "said_bye",
-        "up",
-    )
+    _owner: TcpModule
+    _reader: FrameReader | None
+    _silent_since: int
+    _stream: Stream | None
+    address: Address | None
+    landing: set[RemoteMemory]
+    path: KeptPath
+    queue: deque[Outgoing]
+    remote: RemoteMemory
+    said_bye: bool
+    up: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, module: TcpModule, proc: Proc, address: Address | None) -> None:
         super().__init__(module, proc)
         self._owner = module
-        self._stream: Stream | None = None
-        self._reader: FrameReader | None = None
+        self._stream = None
+        self._reader = None
         self._silent_since = 0  # ns; 0 while all is acknowledged
         self.path: KeptPath
         self.up = self.said_bye = False
         self.address = address
-        self.queue: deque[Outgoing] = deque()
+        self.queue = deque()
         self.landing = module.landing
         self.remote = RemoteMemory(self, module.registered)
 
@@ -95,6 +100,7 @@ class TcpEndpoint(Endpoint):
         own, there = self._owner.interface, self.address
         return f"tcp {own.name} {own.address} - {there.host if there else 'no address'}"
 
+    @ccall
     def ends(self) -> tuple[str, str, str]:
         """Interface and addresses."""
         own, there = self._owner.interface, self.address
@@ -120,14 +126,17 @@ class TcpEndpoint(Endpoint):
 
     # -- sending
 
+    @ccall
     def send(self, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment, or queue it; opens the connection if there is none."""
         if not self.up and self._unreachable():
             return UNREACHABLE
         descriptor.tag = tag
         payload = descriptor.payload
-        size = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        pieces = self._framed(frame_word(tag, DATA, 0, size), descriptor, size)
+        size: int = len(descriptor.segment) + (len(payload) if payload is not None else 0)
+        pieces: list[memoryview[int]] = self._framed(
+            frame_word(tag, DATA, 0, size), descriptor, size
+        )
         if self.up and not self.queue:
             pieces = self._write(pieces)
             if not self.up:
@@ -139,23 +148,25 @@ class TcpEndpoint(Endpoint):
         self._enqueue(Outgoing(pieces, descriptor))
         return QUEUED
 
+    @cfunc
     def _framed(self, header: bytes, descriptor: Descriptor, size: int) -> list[memoryview]:
         """What a fragment of `size` bytes is on the wire, in pieces; a small one is copied."""
         payload = descriptor.payload
         if size < JOIN_MAX:
             return [memoryview(b"".join((header, descriptor.segment, payload or b"")))]
-        pieces = [memoryview(header), descriptor.segment]
+        pieces: list[memoryview[int]] = [memoryview(header), descriptor.segment]
         if payload is not None:
             pieces.append(payload)
         return pieces
 
+    @ccall
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
         if not self.up or self.queue:
             return False
         frame = frame_word(tag, DATA, 0, len(header) + len(payload))
         self._owner.warm = self
-        left = self._write([memoryview(b"".join((frame, header, payload)))])
+        left: list[memoryview[int]] = self._write([memoryview(b"".join((frame, header, payload)))])
         if left and self.up:
             self._enqueue(Outgoing(left, None))
         return self.up
@@ -176,20 +187,25 @@ class TcpEndpoint(Endpoint):
         """Bytes of a put that go in one frame; 0 for all."""
         return 0
 
+    @ccall
     def carry(self) -> int:
         """What the next frame's header says beside what the frame is: nothing here."""
         return 0
 
+    @ccall
     def lost(self) -> bool:
         """Nothing can be sent any more, or not now."""
         return not self.up and self._unreachable()
 
+    @cfunc
     def _unreachable(self) -> bool:
         return bool(self.path.broken) or self.path.life.parting
 
+    @ccall
     def expect(self) -> None:
         """The peer is to answer a put or get: nobody looks whether it does."""
 
+    @ccall
     def has_window(self) -> bool:
         """One more fragment may be sent: nothing is kept here."""
         return True
@@ -206,22 +222,24 @@ class TcpEndpoint(Endpoint):
         else:
             self.open()
 
+    @cfunc
     def _write(self, pieces: list[memoryview]) -> list[memoryview]:
         """Offer `pieces` to the stream. Returns what it did not take; fails the path on errors."""
         assert self._stream is not None
         try:
-            taken = self._stream.send(pieces)
+            taken: int = self._stream.send(pieces)
         except LinkError as problem:
             self.lose(f"{self.describe()}: {problem}")
             return pieces
         return without(pieces, taken)
 
+    @cfunc
     def _flush(self) -> int:
         """Send what is queued while the stream takes it. Returns frames completed."""
-        done = 0
+        done: int = 0
         while self.queue and self.up:
-            outgoing = self.queue[0]
-            offered = outgoing.pieces
+            outgoing: Outgoing = self.queue[0]
+            offered: list[memoryview[int]] = outgoing.pieces
             outgoing.pieces = self._write(offered)
             if not self.up or outgoing.pieces is offered:
                 break
@@ -230,7 +248,7 @@ class TcpEndpoint(Endpoint):
             self.queue.popleft()
             self._owner.queued -= 1
             done += 1
-            descriptor = outgoing.descriptor
+            descriptor: Descriptor | None = outgoing.descriptor
             if descriptor is not None and descriptor.callback is not None:
                 descriptor.callback.completed(self.module, self, descriptor, 0)
         if not self.queue and self.up:
@@ -260,32 +278,36 @@ class TcpEndpoint(Endpoint):
 
     # -- receiving
 
+    @ccall
     def glance(self) -> int:
         """Try to send what is queued, and to receive. Returns events handled."""
         if not self.up:
             return 0
-        events = self._flush() if self.queue else 0
+        events: int = self._flush() if self.queue else 0
         return events + self._receive() if self.up else events
 
+    @ccall
     def ready(self, readable: bool, writable: bool) -> int:
         """The stream can be used. Returns events handled."""
-        events = 0
+        events: int = 0
         if writable and self.up:
             events += self._flush()
         if readable and self.up:
             events += self._receive()
         return events
 
+    @cfunc
     def _receive(self) -> int:
         """Read what is here, a bounded amount, and hand the fragments out."""
-        stream, reader = self._stream, self._reader
+        stream = self._stream
+        reader: FrameReader | None = self._reader
         assert stream is not None
         assert reader is not None
-        events = 0
+        events: int = 0
         try:
             for _ in range(READS_PER_POLL):
                 room = reader.room()
-                count = stream.receive_into(room)
+                count: int = stream.receive_into(room)
                 if count == WOULD_BLOCK:
                     break
                 if count == 0:
@@ -381,6 +403,7 @@ class TcpEndpoint(Endpoint):
             self._stream.close()
             self._stream = None
 
+    @cfunc
     def _want_write(self, wanted: bool) -> None:
         if self._stream is not None:
             self._owner.readiness.want_write(self._stream, wanted=wanted)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ompy.compiled import ccall, cclass, cfunc
+
 _ROOM: Final = 64  # arbitrary: entries there is room for at first, a power of two
 
 
+@cclass
 class Fifo:
     """Entries, oldest first: a ring that doubles when it is full.
 
@@ -20,10 +23,14 @@ class Fifo:
         count: how many there are.
     """
 
-    __slots__ = ("_first", "_mask", "_ring", "count")
+    _first: int
+    _mask: int
+    _ring: list[Any]
+    count: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
-        self._ring: list[Any] = [None] * _ROOM
+        self._ring = [None] * _ROOM
         self._mask = _ROOM - 1
         self._first = 0
         self.count = 0
@@ -31,6 +38,7 @@ class Fifo:
     def __len__(self) -> int:
         return self.count
 
+    @ccall
     def append(self, entry: object) -> None:
         """Add the newest."""
         if self.count > self._mask:
@@ -38,6 +46,7 @@ class Fifo:
         self._ring[(self._first + self.count) & self._mask] = entry
         self.count += 1
 
+    @cfunc
     def _grow(self) -> None:
         """Twice the places; the oldest entry lies in the first."""
         ring, first = self._ring, self._first
@@ -45,15 +54,17 @@ class Fifo:
         self._mask = len(self._ring) - 1
         self._first = 0
 
+    @ccall
     def popleft(self) -> Any:
         """Take the oldest. There is one."""
-        first = self._first
+        first: int = self._first
         entry = self._ring[first]
         self._ring[first] = None
         self._first = (first + 1) & self._mask
         self.count -= 1
         return entry
 
+    @ccall
     def take_all(self) -> list[Any]:
         """Take all there are."""
         return [self.popleft() for _ in range(self.count)]

@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Final
 
 from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.net.base import LinkError
 
 FRAME: Final = Struct("<BBHI")
@@ -47,7 +48,8 @@ COUNT_MAX: Final = 0x7FFF  # the header has the 15 bits below for it
 assert COUNT_MAX < ASKS
 
 
-def frame_word(tag: int, kind: int, taken: int, size: int) -> bytes:
+@ccall
+def frame_word(tag: U64, kind: U64, taken: U64, size: U64) -> bytes:
     """A frame's header, as `FRAME` has it, made of a word.
 
     Args:
@@ -64,6 +66,7 @@ PART: Final = 1  # status of a PUT: more of the same operation follows, and that
 LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)
 
 
+@cclass
 class FrameReader:
     """Cuts a stream of bytes into frames.
 
@@ -74,20 +77,19 @@ class FrameReader:
         left: bytes of a PUT or GOT that have not landed.
     """
 
-    __slots__ = (
-        "_begin",
-        "_end",
-        "_first",
-        "_landing",
-        "_largest",
-        "_memory",
-        "_needed",
-        "_target",
-        "fragment",
-        "kind",
-        "left",
-        "tag",
-    )
+    _begin: int
+    _end: int
+    _first: memoryview[int]
+    _landing: bool
+    _largest: int
+    _memory: memoryview[int]
+    _needed: int
+    _target: memoryview[int] | None
+    fragment: memoryview[int]
+    kind: int
+    left: int
+    tag: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, largest: int) -> None:
         """Accept fragments of up to `largest` bytes."""
@@ -102,8 +104,9 @@ class FrameReader:
         self.fragment = self._memory[:0]
         self._landing = False  # then nothing is held: _begin == _end
         self.left = 0
-        self._target: memoryview | None = None  # where; None drops them
+        self._target = None  # where; None drops them
 
+    @ccall
     def room(self) -> memoryview:
         """Memory to receive into. Invalidates `fragment`."""
         if self._begin == self._end:
@@ -112,12 +115,13 @@ class FrameReader:
             self._begin = self._end = 0
             return self._first
         elif self._begin > len(self._memory) // 2:
-            held = self._end - self._begin
+            held: int = self._end - self._begin
             self._memory[:held] = self._memory[self._begin : self._end]
             self._begin, self._end = 0, held
         # the rest of what has begun; behind it as little as where nothing has
         return self._memory[self._end : self._begin + self._needed + FIRST_READ]
 
+    @ccall
     def received(self, count: int) -> None:
         """`count` bytes were stored in what `room` offered."""
         if self._landing:
@@ -127,22 +131,27 @@ class FrameReader:
         else:
             self._end += count
 
+    @ccall
     def next(self) -> bool:
         """Find the next whole frame, or the beginning or the end of a PUT or GOT.
 
         Raises:
             LinkError: a header that no peer of ours writes.
         """
-        held = self._end - self._begin
+        held: int = self._end - self._begin
         if held < FRAME_SIZE:
             self._needed = FRAME_SIZE
             return self._landing and self.left == 0 and self._landed()
         return self._framed(raw.word(self._memory, self._begin), held)
 
-    def _framed(self, word: int, held: int) -> bool:
+    @cfunc
+    def _framed(self, word: U64, held: int) -> bool:
         """Find the frame that begins with the header `word`, if it is whole in `held` bytes."""
         # the fields of FRAME
-        tag, kind, reserved, size = word & 255, word >> 8 & 255, word >> 16 & 65535, word >> 32
+        tag: int = word & 255
+        kind: int = word >> 8 & 255
+        reserved: int = word >> 16 & 65535
+        size: int = word >> 32
         if kind > BYE and not reserved and self._is_remote(kind, size):
             return self._next_remote(kind, size, held)
         if size > self._largest or kind > BYE or reserved:
@@ -152,16 +161,18 @@ class FrameReader:
         if held < FRAME_SIZE + size:
             self._needed = FRAME_SIZE + size
             return False
-        start = self._begin + FRAME_SIZE
+        start: int = self._begin + FRAME_SIZE
         self.tag = tag
         self.kind = kind
         self.fragment = self._memory[start : start + size]
         self._begin = start + size
         return True
 
+    @cfunc
     def _is_remote(self, kind: int, size: int) -> bool:
         return (kind <= DONE and size == REMOTE_SIZE) or (kind in WITH_BYTES and size > REMOTE_SIZE)
 
+    @cfunc
     def _next_remote(self, kind: int, size: int, held: int) -> bool:
         if held < FRAME_SIZE + REMOTE_SIZE:
             self._needed = FRAME_SIZE + REMOTE_SIZE
@@ -174,6 +185,7 @@ class FrameReader:
         self.left = size - REMOTE_SIZE
         return True
 
+    @ccall
     def land(self, target: memoryview | None) -> bool:
         """Say where the bytes of the PUT or GOT that `next` found go.
 
@@ -196,10 +208,12 @@ class FrameReader:
         self._landing = self.left > 0
         return not self._landing
 
+    @ccall
     def drop(self) -> None:
         """Drop what has not landed yet."""
         self._target = None
 
+    @cfunc
     def _landed(self) -> bool:
         self._landing = False
         self._target = None

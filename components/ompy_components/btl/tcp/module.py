@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import DECLARING, U64, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
@@ -53,8 +54,13 @@ from ompy_components.btl.tcp.path import TcpPath, connections
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
+    from ompy.net.base import Listener, Readiness
+
     from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
     from ompy_components.btl.tcp.guard import Guard
+
+if DECLARING:
+    from ompy.frameworks.btl import ReceiveCallback
 
 # what a module can do; `btl_tcp_flags` says what it is used for
 CAPABLE: Final = (
@@ -120,6 +126,7 @@ class Door:
         return self._owner.admit()
 
 
+@cclass
 class TcpModule(RdmaModule):
     """The way to every rank over one interface.
 
@@ -136,31 +143,30 @@ class TcpModule(RdmaModule):
         keeper: of the paths.
     """
 
-    __slots__ = (
-        "_connect_tries",
-        "_endpoints",
-        "_free_list_max",
-        "_half_open_max",
-        "_handlers",
-        "_linger",
-        "_looking",
-        "_probes",
-        "_rounds",
-        "_values",
-        "_visitors",
-        "_watched",
-        "guard",
-        "handshake_timeout",
-        "interface",
-        "keeper",
-        "landing",
-        "listener",
-        "queued",
-        "readiness",
-        "registered",
-        "silence",
-        "warm",
-    )
+    _connect_tries: int
+    _endpoints: dict[int, TcpEndpoint]
+    _free_list_max: int
+    _half_open_max: int
+    _handlers: list[ReceiveCallback | None]
+    _linger: int
+    _looking: Timer | None
+    _probes: Probes
+    _rounds: int
+    _values: Values
+    _visitors: list[Visitor]
+    _watched: int
+    guard: Guard | None
+    handshake_timeout: int
+    interface: Interface
+    keeper: PathKeeper
+    landing: set[RemoteMemory]
+    listener: Listener
+    queued: int
+    readiness: Readiness
+    registered: RegistrationTable
+    silence: int
+    warm: TcpEndpoint | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, context: RankContext, values: Values, interface: Interface, probes: Probes
@@ -170,27 +176,27 @@ class TcpModule(RdmaModule):
         if interface.bandwidth:
             self.bandwidth = interface.bandwidth
         self.registered = RegistrationTable(context.rank)
-        self.landing: set[RemoteMemory] = set()
+        self.landing = set()
         self.interface = interface
         self._probes = probes
         self.queued = 0
         self.handshake_timeout = values.handshake_timeout_ms * MS
-        self._connect_tries: int = values.connect_tries
+        self._connect_tries = values.connect_tries
         self.silence = values.silence_ms * MS
-        self._looking: Timer | None = None
+        self._looking = None
         self._half_open_max = values.half_open_max
         self._free_list_max = values.free_list_max
         self._linger = values.linger_ms * MS
         self._handlers = context.active_messages.handlers
-        self._endpoints: dict[int, TcpEndpoint] = {}
-        self._visitors: list[Visitor] = []
+        self._endpoints = {}
+        self._visitors = []
         first, count = values.port_min_v4, values.port_range_v4
         ports = range(first, min(first + count, 65536)) if first else (0,)
         self._watched = 0
         self._rounds = 0
-        self.warm: TcpEndpoint | None = None
+        self.warm = None
         self._values = values
-        self.guard: Guard | None = None
+        self.guard = None
         self.keeper = self._keeper(0)
         self.listener = context.network.listen(interface.address, ports)
         self.readiness = context.network.readiness()
@@ -198,6 +204,7 @@ class TcpModule(RdmaModule):
         if self.flags & FAILOVER_SUPPORT:
             self._acknowledge()
 
+    @ccall
     def begin_failover(self) -> bool:
         """Acknowledge from now on."""
         self._acknowledge()
@@ -224,7 +231,8 @@ class TcpModule(RdmaModule):
         """The peers there are, of a module that fails over."""
         return list(self._endpoints.values())  # type: ignore[arg-type]
 
-    def reach(self, proc: Proc) -> TcpEndpoint | None:
+    @ccall
+    def reach(self, proc: Proc) -> Endpoint | None:
         """Every rank that published an address for this interface."""
         endpoint = self._endpoint(proc)
         if endpoint.address is None:
@@ -234,6 +242,7 @@ class TcpModule(RdmaModule):
             endpoint.address = found.get(siblings.index(self))
         return endpoint if endpoint.address is not None else None
 
+    @ccall
     def path(self, endpoint: Endpoint) -> bytes:
         """The addresses that both ends listen at, in an order that is the same at both."""
         assert isinstance(endpoint, TcpEndpoint)
@@ -256,6 +265,7 @@ class TcpModule(RdmaModule):
             self._endpoints[proc.rank] = made
         return self._endpoints[proc.rank]
 
+    @ccall
     def has_room(self, endpoint: Endpoint) -> bool:
         """While fewer fragments wait than there may be, and fewer are kept for the peer."""
         if 0 <= self._free_list_max <= self.queued:
@@ -263,9 +273,10 @@ class TcpModule(RdmaModule):
         if self.guard is None:
             return True
         assert isinstance(endpoint, TcpEndpoint)
-        there = endpoint
+        there: TcpEndpoint = endpoint
         return there.has_window()
 
+    @ccall
     def prepare_src(
         self,
         endpoint: Endpoint,
@@ -279,7 +290,7 @@ class TcpModule(RdmaModule):
         """Refer to contiguous payload in place; copy any other."""
         size = min(size, convertor.size - offset, self.max_send_size - reserve)
         view = convertor.whole()
-        inplace = view is not None and size > 0
+        inplace: bool = view is not None and size > 0
         descriptor = self.alloc(endpoint, order, reserve if inplace else reserve + size, flags)
         if descriptor is None:
             return None
@@ -291,11 +302,13 @@ class TcpModule(RdmaModule):
             descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
         return descriptor
 
+    @ccall
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send over the connection."""
         assert isinstance(endpoint, TcpEndpoint)
         return endpoint.send(descriptor, tag)
 
+    @ccall
     def sendi(
         self,
         endpoint: Endpoint,
@@ -321,18 +334,21 @@ class TcpModule(RdmaModule):
         endpoint.open()
         return NOT_AVAILABLE
 
+    @ccall
     def transfer(
-        self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int
+        self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: U64, offset: U64
     ) -> int:
         """Send it into the peer's memory, or ask for it; complete when the peer has answered."""
         assert isinstance(endpoint, TcpEndpoint)
         move = endpoint.remote.put if access == REMOTE_WRITE else endpoint.remote.get
         return move(identity, offset, descriptor)
 
+    @ccall
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Let peers reach the memory."""
         return self.registered.add(memory, flags)
 
+    @ccall
     def deregister_mem(self, handle: object) -> None:
         """Let them no longer, and drop what is still coming for it."""
         registration = self.registered.remove(handle)
@@ -350,6 +366,7 @@ class TcpModule(RdmaModule):
         self.readiness.remove(stream)
         self._watched -= 1
 
+    @ccall
     def poll(self) -> int:
         """Serve the socket that is likely to be ready, and now and then every one that is."""
         if self.warm is not None:
@@ -358,19 +375,21 @@ class TcpModule(RdmaModule):
                 return self.warm.glance()
         elif not self._watched:
             self.context.engine.poll_seldom(self, seldom=True)
-        events = 0
+        events: int = 0
         for ready in self.readiness.poll():
             owner = ready.owner
             events += owner.ready(ready.readable, ready.writable)  # type: ignore[attr-defined]
         return events
 
+    @ccall
     def arm(self) -> bool:
         """Sleep only when no socket is ready."""
         return not self.readiness.poll()
 
+    @ccall
     def deliver(self, endpoint: TcpEndpoint, tag: int, fragment: memoryview) -> None:
         """Hand a fragment to whoever registered for its tag."""
-        handler = self._handlers[tag]
+        handler: ReceiveCallback | None = self._handlers[tag]
         assert handler is not None, f"nobody registered for tag {tag}"
         handler.received(self, endpoint, tag, fragment)
 
@@ -474,6 +493,7 @@ class TcpModule(RdmaModule):
 
     # -- the end
 
+    @ccall
     def finalize(self) -> None:
         """Send everything queued, say BYE to every peer, and wait a little for theirs."""
         engine = self.context.engine

@@ -26,12 +26,17 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.patience import PATIENCE, differ, inquire
 from ompy.net.base import Doorbell
+
+if DECLARING:
+    from ompy.engine.base import Engine
+    from ompy.frameworks.call_order import CallOrder
 
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 LINE_WORDS: Final = LINE // 8
@@ -55,6 +60,7 @@ ALL_SHOWN: Final = 1
 ALL_DONE: Final = 2
 
 
+@ccall
 def lines_of(words: int) -> int:
     """Bytes of the cache lines that so many words take."""
     return -(-words // LINE_WORDS) * LINE
@@ -66,11 +72,13 @@ def board_size(ranks: int, depth: int, fragment: int) -> int:
     return words + (ranks + 1) * depth * slot_size(fragment)
 
 
+@ccall
 def slot_size(fragment: int) -> int:
     """Bytes of a slot."""
     return -(-fragment // LINE) * LINE
 
 
+@cclass
 class Board(Poller):
     """A member's view of the memory; it waits in the engine until the others have come so far.
 
@@ -81,30 +89,29 @@ class Board(Poller):
         area: bytes of all slots of one.
     """
 
-    __slots__ = (
-        "_bells",
-        "_communicator",
-        "_engine",
-        "_goal",
-        "_headers",
-        "_idle",
-        "_line",
-        "_lines",
-        "_lost",
-        "_number",
-        "_order",
-        "_own",
-        "_results",
-        "_safe",
-        "_slot",
-        "_waits",
-        "_words",
-        "area",
-        "depth",
-        "memory",
-        "rank",
-        "ranks",
-    )
+    _bells: dict[int, Doorbell]
+    _communicator: Communicator
+    _engine: Engine
+    _goal: int
+    _headers: int
+    _idle: bool
+    _line: int
+    _lines: int
+    _lost: int
+    _number: U64
+    _order: CallOrder
+    _own: int
+    _results: int
+    _safe: int
+    _slot: int
+    _waits: Waitable
+    _words: U64View
+    area: int
+    depth: int
+    memory: memoryview[int]
+    rank: int
+    ranks: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, communicator: Communicator, memory: memoryview, depth: int, fragment: int
@@ -131,36 +138,44 @@ class Board(Poller):
         self._goal = RESULT
         self._number = 0
         self._lost = -1
-        self._bells: dict[int, Doorbell] = {}
+        self._bells = {}
 
     # --- where things are, in bytes
 
+    @ccall
     def header(self, number: int) -> int:
         """Where the header of a fragment's result begins."""
         return self._headers + number % self.depth * LINE
 
+    @ccall
     def result(self, number: int) -> int:
         """Where the slot of a fragment's result begins."""
         return self._results + number % self.depth * self._slot
 
+    @ccall
     def slot(self, rank: int, number: int) -> int:
         """Where a member's slot of a fragment begins."""
         return self._results + (1 + rank) * self.area + number % self.depth * self._slot
 
+    @ccall
     def all_results(self) -> int:
         """Where the slots of results begin: `area` bytes."""
         return self._results
 
+    @ccall
     def all_slots(self, rank: int) -> int:
         """Where a member's slots begin: `area` bytes."""
         return self._results + (1 + rank) * self.area
 
     # --- what members say
 
-    def agree(self, number: int, total: int) -> bool:
+    @ccall
+    def agree(self, number: int, total: U64) -> bool:
         """Whether all members have shown a fragment of a message of so many bytes."""
-        words, at = self._words, self._lines + TOTALS + number % self.depth * PER_SLOT
-        call = self._order.word
+        words = self._words
+        at: int = self._lines + TOTALS + number % self.depth * PER_SLOT
+        call: U64 = self._order.word
+        rank: int
         for rank in range(self.ranks):
             if words[at + 1] != call:
                 raise self._other_call(rank, words[at + 1])
@@ -169,15 +184,19 @@ class Board(Poller):
             at += self._line
         return True
 
-    def join(self, number: int) -> bool:
+    @ccall
+    def join(self, number: U64) -> bool:
         """See that those who have shown a fragment are in this call. Whether that is everybody.
 
         Raises:
             MPIError: ERR_OTHER, a member makes another call.
         """
-        words, at = self._words, self._lines
-        slot = TOTALS + number % self.depth * PER_SLOT + 1
-        call, shown = self._order.word, True
+        words = self._words
+        at: int = self._lines
+        slot: int = TOTALS + number % self.depth * PER_SLOT + 1
+        call: U64 = self._order.word
+        shown: bool = True
+        rank: int
         for rank in range(self.ranks):
             if words[at + SHOWN] < number:
                 shown = False
@@ -186,72 +205,87 @@ class Board(Poller):
             at += self._line
         return shown
 
-    def lead(self, number: int) -> None:
+    @ccall
+    def lead(self, number: U64) -> None:
         """See that nobody has shown a fragment that others wait for this member to begin.
 
         Raises:
             MPIError: ERR_OTHER, a member makes another call.
         """
-        words, at = self._words, self._lines
+        words = self._words
+        at: int = self._lines
+        rank: int
         for rank in range(self.ranks):
             if words[at + SHOWN] >= number and rank != self.rank:
                 self.join(number)
             at += self._line
 
+    @ccall
     def total(self, number: int) -> int:
         """Bytes of the message that a result is of."""
         return self._words[(self.header(number) >> 3) + TOTAL]
 
+    @ccall
     def fill(self, number: int, total: int) -> None:
         """Say that a result is there, of a message of so many bytes."""
-        words, at = self._words, self.header(number) >> 3
+        words = self._words
+        at: int = self.header(number) >> 3
         words[at + TOTAL] = total
         words[at + CALL] = self._order.word
         words[at + NUMBER] = number
 
+    @ccall
     def check_result(self, number: int) -> None:
         """See that a result is of this call.
 
         Raises:
             MPIError: ERR_OTHER, it is another's.
         """
-        call = self._words[(self.header(number) >> 3) + CALL]
+        call: U64 = self._words[(self.header(number) >> 3) + CALL]
         if call != self._order.word:
             raise self._other_call(-1, call)
 
+    @ccall
     def show(self, number: int, total: int) -> None:
         """Say that this member's slot has the fragment, of a message of so many bytes."""
-        words, at = self._words, self._own
-        slot = at + TOTALS + number % self.depth * PER_SLOT
+        words = self._words
+        at: int = self._own
+        slot: int = at + TOTALS + number % self.depth * PER_SLOT
         words[slot] = total
         words[slot + 1] = self._order.word
         words[at + SHOWN] = number
         raw.fence()  # of two that show at a time, one at least sees both
 
+    @ccall
     def finish(self, number: int) -> None:
         """Say that this member is done with all slots of a fragment."""
         self._words[self._own + DONE] = number
         self._wake(HUNGRY)
 
-    def has_result(self, number: int) -> bool:
+    @ccall
+    def has_result(self, number: U64) -> bool:
         """Whether the result of a fragment is there."""
         return self._words[(self.header(number) >> 3) + NUMBER] == number
 
-    def all_shown(self, number: int) -> bool:
+    @ccall
+    def all_shown(self, number: U64) -> bool:
         """Whether all members have shown a fragment."""
-        words, at = self._words, self._lines + SHOWN
+        words = self._words
+        at: int = self._lines + SHOWN
         for _ in range(self.ranks):
             if words[at] < number:
                 return False
             at += self._line
         return True
 
+    @ccall
     def all_done(self, number: int) -> bool:
         """Whether all members are done with a fragment."""
         if number <= self._safe:
             return True
-        words, at = self._words, self._lines + DONE
-        least = words[self._own + DONE]
+        words = self._words
+        at: int = self._lines + DONE
+        least: int = words[self._own + DONE]
         for _ in range(self.ranks):
             least = min(least, words[at])
             at += self._line
@@ -260,42 +294,50 @@ class Board(Poller):
 
     # --- waiting
 
+    @ccall
     def wait_for_room(self, number: int) -> None:
         """Return when the slots of a fragment may be written."""
         self.wait_until_done(number - self.depth)
 
+    @ccall
     def wait_until_done(self, number: int) -> None:
         """Return when all members are done with a fragment."""
         if self.all_done(number):
             return
+        rank: int
         for rank in range(self.ranks):
             if rank != self.rank and not self._look(rank, DONE, number):
                 break
         if not self.all_done(number):
             self._wait(ALL_DONE, number)
 
+    @ccall
     def wait_for_all(self, number: int) -> None:
         """Return when all members have shown a fragment; who sees it first wakes the others."""
         if self.all_shown(number):
             self._wake(ASLEEP)
             return
+        rank: int
         for rank in range(self.ranks):
             if rank != self.rank and not self._look(rank, SHOWN, number):
                 break
         if not self.all_shown(number):
             self._wait(ALL_SHOWN, number)
 
+    @ccall
     def wait_for_result(self, number: int) -> None:
         """Return when a result is there, or all that it is made of."""
-        at = self.header(number) + NUMBER * 8
+        at: int = self.header(number) + NUMBER * 8
         if not self._engine.look_for(self.memory, at, number):
             self._wait(RESULT, number)
 
+    @cfunc
     def _look(self, rank: int, which: int, number: int) -> bool:
         """Look for a moment whether a member has come so far."""
-        at = (self._lines + rank * self._line + which) * 8
+        at: int = (self._lines + rank * self._line + which) * 8
         return self._engine.look_for(self.memory, at, number)
 
+    @cfunc
     def _wait(self, goal: int, number: int) -> None:
         """Let the engine wait.
 
@@ -304,9 +346,10 @@ class Board(Poller):
                 another call.
         """
         self._goal, self._number, self._lost = goal, number, -1
+        waits: Waitable
         waits = self._waits = Waitable()
         self._idle = False
-        engine = self._engine
+        engine: Engine = self._engine
         with engine.lock:
             engine.add_poller(self)
         try:
@@ -322,6 +365,7 @@ class Board(Poller):
         if self._lost >= 0:
             raise self._failure()
 
+    @cfunc
     def _holds(self) -> bool:
         if self._goal == RESULT:
             return self.has_result(self._number)
@@ -329,6 +373,7 @@ class Board(Poller):
             return self.all_shown(self._number)
         return self.all_done(self._number)
 
+    @ccall
     def poll(self) -> int:
         """End the waiting when what is waited for has come, or never will."""
         if self._idle or self._waits.complete:
@@ -338,6 +383,7 @@ class Board(Poller):
         self._waits.finish()
         return 1
 
+    @ccall
     def arm(self) -> bool:
         """Say that this member sleeps, then look once more, also for those that have ended."""
         self._words[PARKED + self.rank] = HUNGRY if self._goal == ALL_DONE else ASLEEP
@@ -353,29 +399,34 @@ class Board(Poller):
         self._lost = self._find_lost()
         return self._lost < 0
 
+    @ccall
     def disarm(self) -> None:
         """Say that this member is awake."""
         self._words[PARKED + self.rank] = AWAKE
 
+    @cfunc
     def _find_lost(self) -> int:
         """A member that has left before it came so far; -1 if there is none."""
         which = DONE if self._goal == ALL_DONE else SHOWN
         for rank, proc in enumerate(self._communicator.procs):
-            at = self._lines + rank * self._line + which
+            at: int = self._lines + rank * self._line + which
             if proc.left and self._words[at] < self._number:
                 return rank
         return -1
 
+    @cfunc
     def _behind(self) -> list[int]:
         """The members that have not come as far as is waited for."""
         which = DONE if self._goal == ALL_DONE else SHOWN
         lines = range(self._lines + which, self._lines + self.ranks * self._line, self._line)
         return [rank for rank, at in enumerate(lines) if self._words[at] < self._number]
 
-    def _other_call(self, rank: int, word: int) -> MPIError:
+    @cfunc
+    def _other_call(self, rank: int, word: U64) -> MPIError:
         """The error of members that make different calls."""
         return differ(self._communicator, rank, word)
 
+    @cfunc
     def _failure(self) -> MPIError:
         name, proc = self._communicator.name, self._communicator.procs[self._lost]
         return MPIError(
@@ -384,17 +435,21 @@ class Board(Poller):
 
     # --- waking
 
+    @ccall
     def wake(self) -> None:
         """Wake who waits for what this member has shown or made."""
         self._wake(ASLEEP)
 
-    def _wake(self, state: int) -> None:
+    @cfunc
+    def _wake(self, state: U64) -> None:
         words = self._words
+        rank: int
         for rank in range(self.ranks):
             if words[PARKED + rank] == state and rank != self.rank:
                 words[PARKED + rank] = AWAKE
                 self._ring(rank)
 
+    @cfunc
     def _ring(self, rank: int) -> None:
         with self._engine.lock:
             bell = self._bells.get(rank)
@@ -404,18 +459,22 @@ class Board(Poller):
                 self._bells[rank] = bell
             bell.ring()
 
+    @ccall
     def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
         """Bytes of `view` from `start` on to byte `at` of the memory."""
         raw.copy(self.memory, at, view, start, size)
 
+    @ccall
     def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
         """Bytes of the memory from `at` on to byte `start` of `view`."""
         raw.copy(view, start, self.memory, at, size)
 
+    @ccall
     def move(self, at: int, start: int, size: int) -> None:
         """Bytes of the memory from `start` on to byte `at` of it."""
         raw.copy(self.memory, at, self.memory, start, size)
 
+    @ccall
     def bytes_of(self, at: int, size: int) -> memoryview:
         """Bytes of the memory."""
         return self.memory[at : at + size]

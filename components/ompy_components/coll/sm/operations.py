@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.convertor import allocate
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
@@ -26,6 +27,7 @@ BLOCK: Final = 8192
 UNIT: Final = 64
 
 
+@cclass
 class Operations:
     """What one member does in each operation; all members call the same in the same order.
 
@@ -33,7 +35,11 @@ class Operations:
         board: what they share.
     """
 
-    __slots__ = ("_fragment", "_number", "_window", "board")
+    _fragment: int
+    _number: int
+    _window: int
+    board: Board
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, board: Board, fragment: int, window: int) -> None:
         """Begin with a board where nothing was shown.
@@ -48,11 +54,12 @@ class Operations:
         self._window = min(window, board.area)
         self._number = 0  # of the last fragment of the last operation
 
+    @ccall
     def barrier(self) -> None:
         """All show an empty fragment."""
-        board = self.board
+        board: Board = self.board
         self._number += 1
-        number = self._number
+        number: int = self._number
         board.wait_for_room(number)
         board.show(number, 0)
         if not board.join(number):
@@ -67,6 +74,7 @@ class Operations:
 
     # --- broadcast
 
+    @ccall
     def bcast(self, message: Message, root: int) -> None:
         """The root shows its data; how much there is, it says with the first fragment.
 
@@ -78,15 +86,18 @@ class Operations:
         else:
             self._receive(message, root)
 
+    @cfunc
     def _send(self, message: Message) -> None:
-        board, total, start = self.board, message.count * message.layout.size, message.place()
-        done = 0
+        board: Board = self.board
+        total: int = message.count * message.layout.size
+        start: int = message.place()
+        done: int = 0
         while True:
             self._number += 1
-            number = self._number
+            number: int = self._number
             board.wait_for_room(number)
-            part = min(self._fragment, total - done)
-            slot = board.slot(board.rank, number)
+            part: int = min(self._fragment, total - done)
+            slot: int = board.slot(board.rank, number)
             if part and start >= 0:
                 board.copy_in(slot, message.memory, start + done, part)
             elif part:
@@ -100,18 +111,21 @@ class Operations:
             if done >= total:
                 return
 
+    @cfunc
     def _receive(self, message: Message, root: int) -> None:
-        board, room, start = self.board, message.count * message.layout.size, message.place()
-        done = 0
+        board: Board = self.board
+        room: int = message.count * message.layout.size
+        start: int = message.place()
+        done: int = 0
         while True:
             self._number += 1
-            number = self._number
+            number: int = self._number
             board.wait_for_result(number)
             board.check_result(number)
-            total = board.total(number)
-            part = min(self._fragment, total - done)
-            kept = min(part, room - done)
-            slot = board.slot(root, number)
+            total: int = board.total(number)
+            part: int = min(self._fragment, total - done)
+            kept: int = min(part, room - done)
+            slot: int = board.slot(root, number)
             if kept > 0 and start >= 0:
                 board.copy_out(slot, message.memory, start + done, kept)
             elif kept > 0:
@@ -126,19 +140,22 @@ class Operations:
 
     # --- reductions
 
+    @ccall
     def reduce(
         self, send: Message | None, receive: Message | None, operation: Operation, root: int
     ) -> None:
         """All show their data; the root combines a little, all combine much."""
-        given = send if send is not None else receive
+        given: Message | None = send if send is not None else receive
         assert given is not None, "every member has data"
         operation.check(given.layout)
+        start: int
         data, start = _packed(given)
-        size = given.count * given.layout.size
+        size: int = given.count * given.layout.size
         if self.board.rank != root:
             self._give(data, start, size, given.layout, operation)
             return
         assert receive is not None, "the root has room"
+        to: int
         room, to = _room(receive)
         if size > self._fragment:
             self._share_out(data, start, room, to, size, given.layout, operation)
@@ -146,13 +163,15 @@ class Operations:
             self._collect(data, start, room, to, size, given.layout, operation)
         _settle(receive, room)
 
+    @ccall
     def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """All show their data; the last one combines a little, all combine much."""
-        given = send if send is not None else receive
+        given: Message = send if send is not None else receive
         layout = given.layout
         operation.check(layout)
-        size = given.count * layout.size
-        start, to = given.place(), receive.place()
+        size: int = given.count * layout.size
+        start: int = given.place()
+        to: int = receive.place()
         data, room = given.memory, receive.memory
         if start < 0:
             data, start = memoryview(given.packed()), 0
@@ -168,21 +187,23 @@ class Operations:
         if to < 0:
             receive.store(room)
 
+    @cfunc
     def _show(self, data: memoryview, start: int, size: int) -> None:
         """Show all of a small message."""
-        board = self.board
+        board: Board = self.board
         self._number += 1
-        number = self._number
+        number: int = self._number
         board.wait_for_room(number)
         if size:
             board.copy_in(board.slot(board.rank, number), data, start, size)
         board.show(number, size)
 
+    @cfunc
     def _give(
         self, data: memoryview, start: int, size: int, layout: Layout, operation: Operation
     ) -> None:
         """Take part in a reduction whose result is another's."""
-        board = self.board
+        board: Board = self.board
         if size > self._fragment:
             self._share_out(data, start, None, 0, size, layout, operation)
             return
@@ -191,6 +212,7 @@ class Operations:
             board.wake()
         board.finish(self._number)
 
+    @cfunc
     def _collect(
         self,
         data: memoryview,
@@ -204,57 +226,64 @@ class Operations:
         """Show a small message, wait for the others', and combine them."""
         self._show(data, start, size)
         self.board.wait_for_all(self._number)
-        fits = self._combine(room, to, size, layout, operation)
+        fits: bool = self._combine(room, to, size, layout, operation)
         self.board.finish(self._number)
         if not fits:
             raise _disagreement()
 
+    @cfunc
     def _make(
         self, room: memoryview, to: int, size: int, layout: Layout, operation: Operation
     ) -> None:
         """Make the result of a small message for all."""
-        board, number = self.board, self._number
+        board: Board = self.board
+        number: int = self._number
         if board.has_result(number):
             return
-        fits = self._combine(room, to, size, layout, operation)
+        fits: bool = self._combine(room, to, size, layout, operation)
         if fits and size:
             board.copy_in(board.result(number), room, to, size)
         board.fill(number, size if fits else WRONG)
         board.wake()
 
+    @cfunc
     def _take(
         self, room: memoryview, to: int, size: int, layout: Layout, operation: Operation
     ) -> None:
         """Wait for the result of a small message, and read it."""
-        board, number = self.board, self._number
+        board: Board = self.board
+        number: int = self._number
         if not board.has_result(number):
             board.wait_for_result(number)
             if not board.has_result(number):
                 self._make(room, to, size, layout, operation)
         board.check_result(number)
-        fits = board.total(number) == size
+        fits: bool = board.total(number) == size
         if fits and size:
             board.copy_out(board.result(number), room, to, size)
         board.finish(number)
         if not fits:
             raise _disagreement()
 
+    @cfunc
     def _combine(
         self, room: memoryview, to: int, size: int, layout: Layout, operation: Operation
     ) -> bool:
         """All members' data, in rank order, into `room`; false if they are of other sizes."""
-        board, number = self.board, self._number
+        board: Board = self.board
+        number: int = self._number
         if not board.agree(number, size):
             return False
         if size:
-            rank = board.ranks - 1
+            rank: int = board.ranks - 1
             board.copy_out(board.slot(rank, number), room, to, size)
             while rank:
                 rank -= 1
-                slot = board.slot(rank, number)
+                slot: int = board.slot(rank, number)
                 operation.combine(layout, board.memory, slot, room, to, size)
         return True
 
+    @cfunc
     def _share_out(
         self,
         data: memoryview,
@@ -271,12 +300,14 @@ class Operations:
         Nobody writes into his slots before all have combined, nor a part of the next result
         before all have shown the next window, and so have read this one.
         """
-        board, before = self.board, self._number
-        window = max(self._window // layout.size, 1) * layout.size
-        number, done = before, 0
+        board: Board = self.board
+        before: int = self._number
+        window: int = max(self._window // layout.size, 1) * layout.size
+        number: int = before
+        done: int = 0
         board.wait_until_done(before)
         while done < size:
-            part = min(window, size - done)
+            part: int = min(window, size - done)
             board.copy_in(board.all_slots(board.rank), data, start + done, part)
             number += 1
             board.show(number, size)
@@ -296,26 +327,28 @@ class Operations:
         self._number = max(number, before + board.depth)
         board.finish(self._number)
 
+    @cfunc
     def _combine_part(self, size: int, layout: Layout, operation: Operation) -> None:
         """This member's part of a window: whole elements, and cache lines of its own."""
-        board = self.board
-        unit = layout.size * UNIT
-        share = -(-size // (board.ranks * unit)) * unit
-        at = board.rank * share
-        end = min(at + share, size)
-        block = max(BLOCK // unit, 1) * unit
+        board: Board = self.board
+        unit: int = layout.size * UNIT
+        share: int = -(-size // (board.ranks * unit)) * unit
+        at: int = board.rank * share
+        end: int = min(at + share, size)
+        block: int = max(BLOCK // unit, 1) * unit
         while at < end:
-            part = min(block, end - at)
-            rank = board.ranks - 1
-            result = board.all_results() + at
+            part: int = min(block, end - at)
+            rank: int = board.ranks - 1
+            result: int = board.all_results() + at
             board.move(result, board.all_slots(rank) + at, part)
             while rank:
                 rank -= 1
-                slot = board.all_slots(rank) + at
+                slot: int = board.all_slots(rank) + at
                 operation.combine(layout, board.memory, slot, board.memory, result, part)
             at += part
 
 
+@cfunc
 def _packed(message: Message) -> tuple[memoryview, int]:
     """Memory with the message's packed bytes, to be read only, and where they begin."""
     start = message.place()
@@ -324,6 +357,7 @@ def _packed(message: Message) -> tuple[memoryview, int]:
     return memoryview(message.packed()), 0
 
 
+@cfunc
 def _room(message: Message) -> tuple[memoryview, int]:
     """Memory for the packed bytes of a message, and where they begin."""
     start = message.place()
@@ -332,11 +366,13 @@ def _room(message: Message) -> tuple[memoryview, int]:
     return allocate(message.size), 0
 
 
+@cfunc
 def _settle(message: Message, room: memoryview) -> None:
     """Bring the bytes to where they are wanted."""
     if message.place() < 0:
         message.store(room)
 
 
+@cfunc
 def _disagreement() -> MPIError:
     return MPIError(ERR_TRUNCATE, "the members give different amounts of data to one reduction")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricError
 from ompy.net.base import LinkError
 
@@ -19,7 +20,8 @@ from ompy_components.nic.libfabric.contexts import Contexts, Work
 from ompy_components.nic.libfabric.direct import EAGAIN
 
 if TYPE_CHECKING:
-    from ompy_components.nic.libfabric.domain import LibfabricDomain
+    from ompy_components.nic.libfabric.domain import LibfabricDomain, LibfabricRegion
+    from ompy_components.nic.libfabric.library import Library
 
 ENTRY: Final = 24  # bytes; libfabric: struct fi_cq_msg_entry
 LENGTH: Final = 16  # bytes; libfabric: where in it the length is
@@ -32,6 +34,7 @@ USUAL: Final = 64  # entries read at once; reference ofi.md A1: num_cq_read
 ERROR_ROOM: Final = 256  # bytes; arbitrary: longer than any libfabric's fi_cq_err_entry
 
 
+@cclass
 class LibfabricQueue(CompletionQueue):
     """One completion queue.
 
@@ -41,29 +44,28 @@ class LibfabricQueue(CompletionQueue):
         own: completions of work for which the provider has none.
     """
 
-    __slots__ = (
-        "_bytes",
-        "_closing",
-        "_descriptor",
-        "_domain",
-        "_entries",
-        "_error",
-        "_library",
-        "_place",
-        "_read",
-        "_readerr",
-        "_room",
-        "_strerror",
-        "_where",
-        "contexts",
-        "fid",
-        "own",
-    )
+    _bytes: memoryview[int]
+    _closing: list[LibfabricRegion]
+    _descriptor: int
+    _domain: LibfabricDomain
+    _entries: Any
+    _error: Any
+    _library: Library
+    _place: U64
+    _read: U64
+    _readerr: Any
+    _room: int
+    _strerror: Any
+    _where: U64
+    contexts: Contexts
+    fid: Any
+    own: list[Completion]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, domain: LibfabricDomain, depth: int) -> None:
         library = domain.library
         self.contexts = Contexts(library.ffi)
-        self.own: list[Completion] = []
+        self.own = []
         self._domain = domain
         self._closing = domain.closing
         self._library = library
@@ -80,7 +82,7 @@ class LibfabricQueue(CompletionQueue):
 
     def _open(self, depth: int) -> None:
         """With a descriptor for sleeping where the provider gives one, else without."""
-        waits = (WAIT_FD, WAIT_NONE) if self._domain.may_wait else (WAIT_NONE,)
+        waits = [WAIT_FD, WAIT_NONE] if self._domain.may_wait else [WAIT_NONE]
         for wait in waits:
             try:
                 self._open_with(depth, wait)
@@ -103,7 +105,7 @@ class LibfabricQueue(CompletionQueue):
         opens = self._library.slot(domain.ops, "cq_open")
         result = opens(domain, attributes, made, ffi.NULL)
         self._library.check(result, f"a completion queue of {self._domain.name}")
-        self.fid: Any = made[0]
+        self.fid = made[0]
 
     def _find_descriptor(self) -> None:
         ffi = self._library.ffi
@@ -115,14 +117,16 @@ class LibfabricQueue(CompletionQueue):
             return
         self._descriptor = number[0]
 
+    @ccall
     def read(self, most: int) -> list[Completion]:
         """What is done; makes the provider move things."""
         if most > self._room:
             self._make_room(most)
         if self.own:
+            done: list[Completion]
             done, self.own = self.own[:most], self.own[most:]
             return done
-        count = direct.completions(self._read, self._place, self._where, most)
+        count: int = direct.completions(self._read, self._place, self._where, most)
         if count > 0:
             return self._taken(count)
         if count == -EAGAIN or not count:
@@ -133,19 +137,21 @@ class LibfabricQueue(CompletionQueue):
 
     def _make_room(self, most: int) -> None:
         ffi = self._library.ffi
-        self._entries: Any = ffi.new("struct fi_cq_msg_entry[]", most)
+        self._entries = ffi.new("struct fi_cq_msg_entry[]", most)
         self._bytes = memoryview(ffi.buffer(self._entries)).cast("B")
         self._where = direct.place(ffi, self._entries)
         self._room = most
 
+    @cfunc
     def _taken(self, count: int) -> list[Completion]:
-        contexts = self.contexts
+        contexts: Contexts = self.contexts
         done: list[Completion] = []
+        index: int
         for index in range(count):
-            at = index * ENTRY
+            at: int = index * ENTRY
             work: Work | None = contexts.held.pop(raw.word(self._bytes, at), None)
             if work is not None:
-                made = Completion.__new__(Completion)
+                made: Completion = Completion.__new__(Completion)
                 made.size = raw.word(self._bytes, at + LENGTH) if work.receives else 0
                 made.error = 0
                 made.detail = ""

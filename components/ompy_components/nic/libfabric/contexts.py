@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ompy.compiled import U64, cclass, cfunc
+
 SLOT: Final = 64  # bytes; libfabric: sizeof(struct fi_context2), eight pointers
 BLOCK: Final = 256  # slots; arbitrary: as many as a queue has work entries, or a quarter of them
 
 
+@cclass
 class Work:
     """One slot, and what is under way in it.
 
@@ -28,16 +31,22 @@ class Work:
         receives: its completion tells a size.
     """
 
-    __slots__ = ("address", "context", "lent", "receives", "region")
+    address: U64
+    context: object
+    lent: object
+    receives: bool
+    region: object
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, address: int) -> None:
         self.address = address
-        self.context: object = None
-        self.lent: object = None
-        self.region: object = None
+        self.context = None
+        self.lent = None
+        self.region = None
         self.receives = False
 
 
+@cclass
 class Contexts:
     """Slots for the work that reports to one completion queue.
 
@@ -46,14 +55,19 @@ class Contexts:
         held: those whose work is under way, by address.
     """
 
-    __slots__ = ("_blocks", "_ffi", "free", "held")
+    _blocks: list[Any]
+    _ffi: Any
+    free: list[Work]
+    held: dict[int, Work]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ffi: Any) -> None:
-        self.free: list[Work] = []
-        self.held: dict[int, Work] = {}
+        self.free = []
+        self.held = {}
         self._ffi = ffi
-        self._blocks: list[Any] = []
+        self._blocks = []
 
+    @cfunc
     def take(self) -> Work:
         """A slot for work that is about to be posted."""
         if not self.free:
@@ -68,6 +82,7 @@ class Contexts:
         start += -start % SLOT
         self.free.extend([Work(at) for at in range(start, start + BLOCK * SLOT, SLOT)])
 
+    @cfunc
     def posted(
         self, work: Work, context: object, lent: object, region: object, receives: bool
     ) -> None:
@@ -78,6 +93,7 @@ class Contexts:
         work.receives = receives
         self.held[work.address] = work
 
+    @cfunc
     def ended(self, work: Work) -> object:
         """The provider has given the slot of `held` back. Returns the work's context."""
         context = work.context

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.frameworks.nic.fabric import (
     AtomicCall,
     Caps,
@@ -28,7 +29,12 @@ from ompy_components.nic.libfabric.contexts import Work
 from ompy_components.nic.libfabric.direct import EAGAIN, ENOSYS
 
 if TYPE_CHECKING:
+
     from ompy_components.nic.libfabric.domain import LibfabricDomain
+    from ompy_components.nic.libfabric.library import Library
+
+if DECLARING:
+    from ompy_components.nic.libfabric.contexts import Contexts
 
 ENOMEM: Final = 12  # Linux
 ENABLE: Final = 6  # libfabric: FI_ENABLE, a command of fi_control
@@ -71,6 +77,7 @@ def _missing(*_: object) -> int:
     return -ENOSYS
 
 
+@cclass
 class LibfabricEndpoint(FabricEndpoint):
     """An endpoint, or a transmit and a receive context of a scalable one.
 
@@ -78,26 +85,25 @@ class LibfabricEndpoint(FabricEndpoint):
         fid: libfabric's object; of the two contexts the one that transmits.
     """
 
-    __slots__ = (
-        "_contexts",
-        "_domain",
-        "_ffi",
-        "_fi_atomic",
-        "_fi_compare",
-        "_fi_fetch",
-        "_fi_inject",
-        "_fi_read",
-        "_fi_recv",
-        "_fi_send",
-        "_fi_write",
-        "_library",
-        "_queue",
-        "_receiver",
-        "_rx",
-        "_sender",
-        "_whole",
-        "fid",
-    )
+    _contexts: Contexts
+    _domain: LibfabricDomain
+    _ffi: Any
+    _fi_atomic: Any
+    _fi_compare: Any
+    _fi_fetch: Any
+    _fi_inject: U64
+    _fi_read: U64
+    _fi_recv: U64
+    _fi_send: U64
+    _fi_write: U64
+    _library: Library
+    _queue: LibfabricQueue
+    _receiver: U64
+    _rx: Any
+    _sender: U64
+    _whole: LibfabricScalable | None
+    fid: Any
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -114,8 +120,8 @@ class LibfabricEndpoint(FabricEndpoint):
         self._contexts = queue.contexts
         self._ffi = domain.library.ffi
         self._whole = whole
-        self.fid: Any = None
-        self._rx: Any = None
+        self.fid = None
+        self._rx = None
         domain.opened.add(self)  # what is made before an error is closed with the domain
         if whole is None:
             made = _made(domain, domain.fid, "endpoint", "an endpoint", domain.native)
@@ -146,6 +152,7 @@ class LibfabricEndpoint(FabricEndpoint):
         self._fi_fetch = library.often("atomic", tx.atomic, "readwrite") or _missing
         self._fi_compare = library.often("atomic", tx.atomic, "compwrite") or _missing
 
+    @cfunc
     def _refused(self, work: Work, result: int, what: str, lent: tuple[Any, ...]) -> bool:
         """False when it can be tried again.
 
@@ -159,24 +166,27 @@ class LibfabricEndpoint(FabricEndpoint):
             direct.take_back(self._ffi, one)
         raise self._library.error(result, f"{what} over {self._domain.name}")
 
+    @cfunc
     def _is_full(self, result: int) -> bool:
         return result == -EAGAIN
 
-    def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
+    @ccall
+    def send(self, memory: memoryview, descriptor: Any, to: U64, context: object) -> bool:
         """fi_send."""
         lent = direct.lend(self._ffi, memory)
-        number = 0 if descriptor is None else descriptor.number
-        work = self._contexts.take()
-        result = direct.send(self._fi_send, self._sender, lent, number, to, work.address)
+        number: U64 = 0 if descriptor is None else descriptor.number
+        work: Work = self._contexts.take()
+        result: int = direct.send(self._fi_send, self._sender, lent, number, to, work.address)
         if result:
             return self._refused(work, result, "fi_send", (lent,))
         self._contexts.posted(work, context, lent, descriptor, False)
         return True
 
-    def inject(self, memory: memoryview, to: int) -> bool:
+    @ccall
+    def inject(self, memory: memoryview, to: U64) -> bool:
         """fi_inject."""
         lent = direct.lend(self._ffi, memory)
-        result = direct.inject(self._fi_inject, self._sender, lent, to)
+        result: int = direct.inject(self._fi_inject, self._sender, lent, to)
         if not result:
             return True
         if result == -EAGAIN:
@@ -184,71 +194,75 @@ class LibfabricEndpoint(FabricEndpoint):
         direct.take_back(self._ffi, lent)
         raise self._library.error(result, f"fi_inject over {self._domain.name}")
 
+    @ccall
     def receive(self, memory: memoryview, descriptor: Any, context: object) -> bool:
         """fi_recv."""
         lent = direct.lend_writable(self._ffi, memory)
-        number = 0 if descriptor is None else descriptor.number
-        work = self._contexts.take()
-        at = work.address
-        result = direct.receive(self._fi_recv, self._receiver, lent, number, ANYBODY, at)
+        number: U64 = 0 if descriptor is None else descriptor.number
+        work: Work = self._contexts.take()
+        at: U64 = work.address
+        result: int = direct.receive(self._fi_recv, self._receiver, lent, number, ANYBODY, at)
         if result:
             return self._refused(work, result, "fi_recv", (lent,))
         self._contexts.posted(work, context, lent, descriptor, True)
         return True
 
+    @ccall
     def write(
         self,
         memory: memoryview,
         descriptor: Any,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         context: object,
     ) -> bool:
         """fi_write."""
         lent = direct.lend(self._ffi, memory)
-        number = 0 if descriptor is None else descriptor.number
-        work = self._contexts.take()
-        at = work.address
-        result = direct.move(self._fi_write, self._sender, lent, number, to, address, key, at)
+        number: U64 = 0 if descriptor is None else descriptor.number
+        work: Work = self._contexts.take()
+        at: U64 = work.address
+        result: int = direct.move(self._fi_write, self._sender, lent, number, to, address, key, at)
         if result:
             return self._refused(work, result, "fi_write", (lent,))
         self._contexts.posted(work, context, lent, descriptor, False)
         return True
 
+    @ccall
     def read(
         self,
         memory: memoryview,
         descriptor: Any,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         context: object,
     ) -> bool:
         """fi_read."""
         lent = direct.lend_writable(self._ffi, memory)
-        number = 0 if descriptor is None else descriptor.number
-        work = self._contexts.take()
-        at = work.address
-        result = direct.move(self._fi_read, self._sender, lent, number, to, address, key, at)
+        number: U64 = 0 if descriptor is None else descriptor.number
+        work: Work = self._contexts.take()
+        at: U64 = work.address
+        result: int = direct.move(self._fi_read, self._sender, lent, number, to, address, key, at)
         if result:
             return self._refused(work, result, "fi_read", (lent,))
         self._contexts.posted(work, context, lent, descriptor, False)
         return True
 
+    @ccall
     def atomic(
         self,
         operand: memoryview,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         datatype: Datatype,
         op: Op,
         context: object,
     ) -> bool:
         """fi_atomic, of one word."""
         buffer = self._ffi.from_buffer(operand)
-        work = self._contexts.take()
+        work: Work = self._contexts.take()
         at = work.address
         result = self._fi_atomic(self.fid, buffer, 1, 0, to, address, key, datatype, op, at)
         if result:
@@ -256,14 +270,15 @@ class LibfabricEndpoint(FabricEndpoint):
         self._contexts.posted(work, context, buffer, None, False)
         return True
 
+    @ccall
     def fetch_atomic(
         self,
         operand: memoryview,
         result: memoryview,
         descriptor: Any,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         datatype: Datatype,
         op: Op,
         context: object,
@@ -272,7 +287,7 @@ class LibfabricEndpoint(FabricEndpoint):
         buffer = self._ffi.from_buffer(operand)
         old = self._ffi.from_buffer(result, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
-        work = self._contexts.take()
+        work: Work = self._contexts.take()
         place = (to, address, key, datatype, op, work.address)
         refusal = self._fi_fetch(self.fid, buffer, 1, 0, old, number, *place)
         if refusal:
@@ -280,15 +295,16 @@ class LibfabricEndpoint(FabricEndpoint):
         self._contexts.posted(work, context, (buffer, old), descriptor, False)
         return True
 
+    @ccall
     def compare_atomic(
         self,
         operand: memoryview,
         compare: memoryview,
         result: memoryview,
         descriptor: Any,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         datatype: Datatype,
         op: Op,
         context: object,
@@ -298,7 +314,7 @@ class LibfabricEndpoint(FabricEndpoint):
         with_it = self._ffi.from_buffer(compare)
         old = self._ffi.from_buffer(result, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
-        work = self._contexts.take()
+        work: Work = self._contexts.take()
         place = (to, address, key, datatype, op, work.address)
         refusal = self._fi_compare(self.fid, buffer, 1, 0, with_it, 0, old, number, *place)
         if refusal:
@@ -329,6 +345,7 @@ class LibfabricEndpoint(FabricEndpoint):
             self._library.close(tx.fid, f"an endpoint of {self._domain.name}")
 
 
+@cclass
 class ShmEndpoint(LibfabricEndpoint):
     """An endpoint of the provider `shm`.
 
@@ -343,10 +360,12 @@ class ShmEndpoint(LibfabricEndpoint):
 
     __slots__ = ()
 
+    @cfunc
     def _is_full(self, result: int) -> bool:
         return result in (-EAGAIN, -ENOMEM)
 
-    def send(self, memory: memoryview, descriptor: Any, to: int, context: object) -> bool:
+    @ccall
+    def send(self, memory: memoryview, descriptor: Any, to: U64, context: object) -> bool:
         """fi_send, or fi_inject where there is nothing to send."""
         if len(memory):
             # compiled, `super()` does not find a C function

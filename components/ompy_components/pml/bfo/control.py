@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ompy.compiled import DECLARING, ccall, cclass
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import BtlModule, CompletionCallback, Descriptor, Endpoint
 
@@ -17,15 +18,21 @@ from ompy_components.pml.ob1.control import Control
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
 
+if DECLARING:
+    from ompy_components.pml.bfo.rails import Rails
 
+
+@cclass
 class ControlDone(CompletionCallback):
     """Completions of control messages. What one was stands in its bytes."""
 
-    __slots__ = ("bfo",)
+    bfo: Bfo
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo) -> None:
         self.bfo = bfo
 
+    @ccall
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
     ) -> None:
@@ -35,16 +42,20 @@ class ControlDone(CompletionCallback):
             self.bfo.recovery.later(partial(self.bfo.control_lost, endpoint.proc, tag, message))
 
 
+@cclass
 class BfoControl(Control):
     """Sends control messages for one rank."""
 
-    __slots__ = ("_rails", "bfo")
+    _rails: Rails
+    bfo: Bfo
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo) -> None:
         super().__init__(bfo, ControlDone(bfo), SENT)
         self.bfo = bfo
         self._rails = bfo.rails
 
+    @ccall
     def attempt(self, rail: Rail, message: bytes, tag: int) -> bool:
         """Send over this rail, unless it is lost; false when there is no room now."""
         if self._rails.is_lost(rail.endpoint.proc, rail.module):
@@ -53,6 +64,7 @@ class BfoControl(Control):
             return True
         return Control.attempt(self, rail, message, tag)
 
+    @ccall
     def refused(self, rail: Rail, message: bytes, tag: int) -> None:
         """A rail does not take a message: it is no rail any more."""
         self.bfo.rails.refused(rail)

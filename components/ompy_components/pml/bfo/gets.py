@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ompy.compiled import DECLARING, ccall, cclass
 from ompy.frameworks.btl import BtlModule, Descriptor, Endpoint
 
 from ompy_components.pml.ob1.fragment import RemoteMemory
@@ -20,11 +21,18 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
     from ompy_components.pml.bfo.receiving import BfoReceiving
 
+if DECLARING:
+    from ompy_components.pml.bfo.rails import Rails
 
+
+@cclass
 class BfoGets(Gets):
     """Gets for one rank."""
 
-    __slots__ = ("bfo", "rails", "receiving")
+    bfo: Bfo
+    rails: Rails
+    receiving: BfoReceiving
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo, receiving: BfoReceiving, puts: PutRequests) -> None:
         super().__init__(bfo, receiving, puts)
@@ -32,6 +40,7 @@ class BfoGets(Gets):
         self.rails = bfo.rails
         self.receiving = receiving
 
+    @ccall
     def begin(self, request: RecvRequest, remote: RemoteMemory) -> None:
         """Start to read; what waits for room is for this generation only."""
         if not self.proceed(request, remote):
@@ -42,6 +51,7 @@ class BfoGets(Gets):
         stopped = request.id != number or request in self.receiving.dancing
         return stopped or self.proceed(request, remote)
 
+    @ccall
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
     ) -> None:
@@ -50,8 +60,8 @@ class BfoGets(Gets):
         assert isinstance(fragment, Read)
         request = fragment.request
         assert isinstance(request, RecvRequest)
-        stopped = request in self.receiving.dancing
-        lost = status < 0 and self.rails.is_lost(endpoint.proc, module)
+        stopped: bool = request in self.receiving.dancing
+        lost: bool = status < 0 and self.rails.is_lost(endpoint.proc, module)
         if request.complete or not (stopped or lost):
             Gets.completed(self, module, endpoint, descriptor, status)
             return

@@ -11,6 +11,7 @@ from struct import Struct
 from typing import Final
 
 from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.btl import TAG_PML
 
@@ -74,16 +75,19 @@ def following(generation: int) -> int:
     return (generation + 1) % GENERATIONS
 
 
+@ccall
 def newer(one: int, other: int) -> bool:
     """Whether restart sequence number `one` was given later than `other`."""
     return 0 < (one - other) % GENERATIONS < GENERATIONS // 2
 
 
+@ccall
 def is_behind(sequence: int, expected: int) -> bool:
     """Whether a message's turn has been, the next one's number being `expected`."""
     return 0 < (expected - sequence) % SEQUENCES <= SEQUENCES // 2
 
 
+@ccall
 def is_first_try(data: memoryview) -> bool:
     """Whether a RNDV or RGET is not a restarted one, as far as it is one at all."""
     return raw.size(data) < RNDV_SIZE or not raw.word(data, 0) & _RESTART
@@ -113,6 +117,7 @@ def first_try(size: int, data: memoryview) -> tuple[memoryview, int, int]:
     return memoryview(bytes(plain)), receive_id, generation
 
 
+@cclass
 class Fin:
     """What a FIN says.
 
@@ -125,49 +130,41 @@ class Fin:
         offset: of the piece in the message.
     """
 
-    __slots__ = (
-        "context_id",
-        "flags",
-        "fragment",
-        "generation",
-        "offset",
-        "sequence",
-        "size",
-        "source",
-    )
-
-    flags: int
     context_id: int
-    source: int
+    flags: int
+    fragment: U64
+    generation: U64
+    offset: U64
     sequence: int
-    generation: int
     size: int
-    fragment: int
-    offset: int
+    source: int
+    __slots__ = tuple(__annotations__)
 
 
+@ccall
 def fin_words(
-    flags: int,
-    context_id: int,
+    flags: U64,
+    context_id: U64,
     source: int,
-    sequence: int,
-    generation: int,
+    sequence: U64,
+    generation: U64,
     size: int,
-    fragment: int,
-    offset: int,
+    fragment: U64,
+    offset: U64,
 ) -> bytes:
     """A FIN, as `FIN_HEADER` has it; the arguments are the attributes of `Fin`."""
-    kind = FIN
-    first = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
+    kind: int = FIN
+    first: U64 = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
     return raw.five_words(first, sequence | generation << 32, size, fragment, offset)
 
 
+@ccall
 def parse_fin(data: memoryview) -> Fin:
     """What a FIN says. Raises MPIError ERR_INTERN when it is none."""
     _check(FIN, _FIN_SIZE, data)
-    first = raw.word(data, 0)
-    second = raw.word(data, 8)
-    fin = Fin.__new__(Fin)
+    first: U64 = raw.word(data, 0)
+    second: U64 = raw.word(data, 8)
+    fin: Fin = Fin.__new__(Fin)
     fin.flags = first >> 8 & 0xFF
     fin.context_id = first >> 16 & 0xFFFF
     fin.source = as_signed(first >> 32)
@@ -231,10 +228,11 @@ def _fields(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:
     return header.unpack_from(data)[1:]
 
 
+@cfunc
 def _check(tag: int, size: int, data: memoryview) -> None:
     """See that `data` begins with a header of type `tag`."""
     if raw.size(data) < size:
         raise MPIError(ERR_INTERN, f"bfo: {len(data)} bytes are less than a header of {size}")
-    kind = raw.word(data, 0) & 0xFF
+    kind: int = raw.word(data, 0) & 0xFF
     if kind != tag:
         raise MPIError(ERR_INTERN, f"bfo: a fragment under tag {tag} has a header of type {kind}")

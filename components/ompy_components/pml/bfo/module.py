@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ompy.compiled import DECLARING, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_ARG, MPIError
 from ompy.data.request import Request
@@ -43,8 +44,12 @@ from ompy_components.pml.ob1.matching import Message
 from ompy_components.pml.ob1.module import Ob1
 
 if TYPE_CHECKING:
-    from ompy_components.pml.ob1.control import Control
     from ompy_components.pml.ob1.explaining import Explaining
+
+if DECLARING:
+    from ompy.engine.base import Engine
+
+    from ompy_components.pml.ob1.control import Control
     from ompy_components.pml.ob1.rdma import Rdma
 
 
@@ -70,6 +75,7 @@ class Steps(ReceiveCallback):
             bfo.farewells.add((step.source, step.sequence))
 
 
+@cclass
 class Bfo(Ob1):
     """The PML of one rank.
 
@@ -83,23 +89,23 @@ class Bfo(Ob1):
         parted: all ranks have everything that they wait for: nothing is sent again any more.
     """
 
-    __slots__ = (
-        "_freed",
-        "bml",
-        "context",
-        "counters",
-        "engine",
-        "farewells",
-        "lost",
-        "parted",
-        "rails",
-        "recovery",
-    )
+    _freed: dict[int, Communicator]
+    bml: Bml
+    context: RankContext
+    counters: dict[str, int]
+    engine: Engine
+    farewells: set[tuple[int, int]]
+    lost: dict[int, str]
+    parted: bool
+    rails: Rails
+    recovery: Recovery
+    __slots__ = tuple(__annotations__)
 
-    sending: BfoSending
-    receiving: BfoReceiving
-    rdma: BfoRdma
-    control: BfoControl
+    if TYPE_CHECKING:
+        sending: BfoSending
+        receiving: BfoReceiving
+        rdma: BfoRdma
+        control: BfoControl
 
     def __init__(self, context: RankContext, bml: Bml, values: Values) -> None:
         self.context = context
@@ -107,11 +113,11 @@ class Bfo(Ob1):
         self.engine = context.engine
         self.recovery = Recovery(context.engine)
         self.rails = Rails(self)
-        self.lost: dict[int, str] = {}
-        self.farewells: set[tuple[int, int]] = set()
-        self.counters: dict[str, int] = {}
+        self.lost = {}
+        self.farewells = set()
+        self.counters = {}
         self.parted = False
-        self._freed: dict[int, Communicator] = {}
+        self._freed = {}
         for module in context.btls:
             module.begin_failover()
         context.fails_over = True
@@ -122,18 +128,23 @@ class Bfo(Ob1):
 
     # -- ob1's parts
 
+    @ccall
     def _make_control(self) -> Control:
         return BfoControl(self)
 
+    @ccall
     def _make_rdma(self, values: Values) -> Rdma:
         return BfoRdma(self, values)
 
+    @ccall
     def _make_sending(self, values: Values) -> BfoSending:
         return BfoSending(self, values)
 
+    @ccall
     def _make_receiving(self, values: Values) -> BfoReceiving:
         return BfoReceiving(self, values)
 
+    @ccall
     def _make_errors(self) -> ErrorCallback:
         return self.rails
 
@@ -142,6 +153,7 @@ class Bfo(Ob1):
 
         return BfoExplaining(self, endpoint)
 
+    @ccall
     def check_limits(self, module: BtlModule) -> None:
         """As ob1; some headers are longer here."""
         Ob1.check_limits(self, module)
@@ -230,20 +242,24 @@ class Bfo(Ob1):
         """Whether a communicator's messages have all been received."""
         return context_id in self._freed
 
+    @ccall
     def add_communicator(self, communicator: Communicator) -> None:
         """Begin matching."""
         self._freed.pop(communicator.context_id, None)
         Ob1.add_communicator(self, communicator)
 
+    @ccall
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching; who sends something again is told that it was received."""
         Ob1.remove_communicator(self, communicator)
         self._freed[communicator.context_id] = communicator
 
+    @ccall
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """Take a message that is here."""
         return self._noted(Ob1.improbe(self, communicator, source, tag))
 
+    @ccall
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """Take the first message that fits."""
         message = Ob1.mprobe(self, communicator, source, tag)
@@ -255,6 +271,7 @@ class Bfo(Ob1):
             self.receiving.probed[message.fragment] = message
         return message
 
+    @ccall
     def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
         """Receive a message that was taken."""
         assert isinstance(message, Message), "the message came from another PML"
@@ -273,6 +290,7 @@ class Bfo(Ob1):
         self.sending.rail_back(proc)
         self.receiving.rail_back(proc)
 
+    @ccall
     def fail_peer(self, proc: Proc | None, reason: str) -> None:
         """No rail leads to `proc` any more: what waits for it fails, and what will wait."""
         for gone in [proc] if proc is not None else self.context.procs:
@@ -287,6 +305,7 @@ class Bfo(Ob1):
 
     # -- the end
 
+    @ccall
     def finalize(self) -> None:
         """Part from the others when all have come: until then somebody may need an answer.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import DECLARING, ccall, cclass
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.frameworks.btl import REMOTE_WRITE, BtlModule, Endpoint
@@ -36,10 +37,14 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
     from ompy_components.pml.bfo.receiving import BfoReceiving
 
+if DECLARING:
+    from ompy_components.pml.bfo.rails import Rails
+
 LATE_MAX: Final = 8  # arbitrary: twice the pieces that are under way by default
 KEPT: Final = 64  # times remembered of pieces; arbitrary: more are looked through
 
 
+@cclass
 class Paces:
     """How large a piece may be on each rail, after how long the last ones took.
 
@@ -48,7 +53,11 @@ class Paces:
     many times in a row has smaller ones. Once says nothing: a rank that is held up is no slow rail.
     """
 
-    __slots__ = ("_late", "_least", "_sizes", "aim")
+    _late: dict[Endpoint, int]
+    _least: int
+    _sizes: dict[Endpoint, int]
+    aim: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, aim: int, least: int) -> None:
         """Begin.
@@ -59,16 +68,19 @@ class Paces:
         """
         self.aim = aim
         self._least = least
-        self._sizes: dict[Endpoint, int] = {}
-        self._late: dict[Endpoint, int] = {}
+        self._sizes = {}
+        self._late = {}
 
+    @ccall
     def size(self, rail: Rail) -> int:
         """Bytes of the next piece over a rail."""
         return self._sizes.get(rail.endpoint, self._least)
 
+    @ccall
     def took(self, rail: Rail, size: int, time: int) -> None:
         """A piece of `size` bytes has taken `time` ns."""
-        now, late = self.size(rail), 0
+        now: int = self.size(rail)
+        late: int = 0
         if time > self.aim:
             late = self._late.get(rail.endpoint, 0) + 1
             if late == LATE_MAX:
@@ -78,10 +90,17 @@ class Paces:
         self._sizes[rail.endpoint], self._late[rail.endpoint] = now, late
 
 
+@cclass
 class BfoPutRequests(PutRequests):
     """Asks for pieces, for one rank."""
 
-    __slots__ = ("_asked", "_most_rails", "bfo", "paces", "rails", "receiving")
+    _asked: dict[int, int]
+    _most_rails: int
+    bfo: Bfo
+    paces: Paces
+    rails: Rails
+    receiving: BfoReceiving
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo, receiving: BfoReceiving, values: Values) -> None:
         super().__init__(bfo, receiving, values.recv_pipeline_depth)
@@ -90,19 +109,21 @@ class BfoPutRequests(PutRequests):
         self.rails = bfo.rails
         self.paces = Paces(values.piece_ms * MS, values.piece_least)
         self._most_rails = values.max_rdma_per_request
-        self._asked: dict[int, int] = {}
+        self._asked = {}
 
     # -- short pieces
 
+    @ccall
     def limit(self, share: Share) -> int:
         """Bytes of the next piece at most; 0 for any number."""
-        limit = PutRequests.limit(self, share)
-        rail = share.rail
+        limit: int = PutRequests.limit(self, share)
+        rail: Rail = share.rail
         if not self.paces.aim or not self.rails.several(rail.endpoint.proc):
             return limit
-        size = self.paces.size(rail)
+        size: int = self.paces.size(rail)
         return min(limit, size) if limit else size
 
+    @ccall
     def asked(self, fragment: Wanted) -> None:
         """A piece was asked for: how long it takes decides on the next ones."""
         if self.rails.several(fragment.rail.endpoint.proc):
@@ -111,6 +132,7 @@ class BfoPutRequests(PutRequests):
                 self._asked = {n: at for n, at in self._asked.items() if rdma.expected(n)}
             self._asked[fragment.id] = self.bfo.engine.now()
 
+    @ccall
     def finished(self, fragment: Wanted, size: int) -> None:
         """A FIN: the piece is here, or it will come as FRAGs."""
         if self._asked:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.frameworks.btl import NOT_AVAILABLE, BtlModule, Descriptor, Endpoint
 
 from ompy_components.pml.ob1.headers import PUT, PUT_SIZE, check
@@ -21,32 +22,43 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
     from ompy_components.pml.bfo.sending import BfoSending
 
+if DECLARING:
+    from ompy_components.pml.bfo.rails import Rails
+
 
 _UNDER_WAY: Final = RdmaState.UNDER_WAY  # every put asks for it
 
 
+@cclass
 class BfoPutWrites(PutWrites):
     """Puts for one rank. A `Write` has the id of its request's generation for its own."""
 
-    __slots__ = ("_flying", "_seen", "bfo", "rails", "sending")
+    _flying: dict[Write, None]
+    _seen: dict[int, set[int]]
+    bfo: Bfo
+    rails: Rails
+    sending: BfoSending
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo, sending: BfoSending) -> None:
         super().__init__(bfo, sending)
         self.bfo = bfo
         self.rails = bfo.rails
         self.sending = sending
-        self._flying: dict[Write, None] = {}
-        self._seen: dict[int, set[int]] = {}  # the receiver's ids of pieces, by request
+        self._flying = {}
+        self._seen = {}  # the receiver's ids of pieces, by request
 
     def under_way(self, request: SendRequest) -> bool:
         """Whether a BTL has a put of this message."""
         return any(write.request is request for write in self._flying)
 
+    @ccall
     def arrived(self, module: BtlModule, endpoint: Endpoint, data: memoryview) -> None:
         """A PUT; one that comes a second time, because a rail was lost, changes nothing."""
         if not self.rails.several(endpoint.proc) or self._is_new(data):
             PutWrites.arrived(self, module, endpoint, data)
 
+    @cfunc
     def _is_new(self, data: memoryview) -> bool:
         check(PUT, PUT_SIZE, data)
         send_id, number = raw.word(data, 8), raw.word(data, 16)
@@ -63,6 +75,7 @@ class BfoPutWrites(PutWrites):
         seen.add(number)
         return True
 
+    @ccall
     def start(self, fragment: Write) -> bool:
         """Put, unless the message has been stopped meanwhile; false when there is no room now."""
         request = fragment.request
@@ -77,11 +90,12 @@ class BfoPutWrites(PutWrites):
             self.fall_back(fragment, NOT_AVAILABLE)
             return True
         self._flying[fragment] = None
-        done = PutWrites.start(self, fragment)
+        done: bool = PutWrites.start(self, fragment)
         if fragment.state is not _UNDER_WAY:
             self._flying.pop(fragment, None)
         return done
 
+    @ccall
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
     ) -> None:

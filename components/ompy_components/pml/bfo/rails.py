@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ompy.compiled import ccall, cclass
 from ompy.data.errors import MPIError
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
@@ -24,28 +25,35 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
 
 
+@cclass
 class Rails(ErrorCallback):
     """The rails of one rank: what the BTLs say of them."""
 
-    __slots__ = ("_latest", "_lost", "bfo")
+    _latest: dict[int, RailEvent]
+    _lost: dict[tuple[int, BtlModule], RailEvent]
+    bfo: Bfo
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo) -> None:
         self.bfo = bfo
-        self._lost: dict[tuple[int, BtlModule], RailEvent] = {}
-        self._latest: dict[int, RailEvent] = {}
+        self._lost = {}
+        self._latest = {}
 
+    @ccall
     def is_lost(self, proc: Proc, module: BtlModule) -> bool:
         """Whether a path cannot be used now."""
         return bool(self._lost) and (proc.rank, module) in self._lost
 
+    @ccall
     def several(self, proc: Proc) -> bool:
         """Whether there is more than one rail to a peer, or was until one was lost."""
         made = proc.bml_endpoint
-        endpoint = made if isinstance(made, BmlEndpoint) else None
+        endpoint: BmlEndpoint | None = made if isinstance(made, BmlEndpoint) else None
         if endpoint is not None and len(endpoint.send.rails) > 1:
             return True
         return bool(self._lost) and proc.rank in [rank for rank, _ in self._lost]
 
+    @ccall
     def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
         """A path failed: to `proc`, or to everybody. The rail is taken out at once."""
         for peer in [proc] if proc is not None else self._reached(module):
@@ -54,11 +62,13 @@ class Rails(ErrorCallback):
             else:
                 self.lose(module, peer, reason)
 
+    @ccall
     def returned(self, module: BtlModule, proc: Proc, tag: int, fragment: memoryview) -> None:
         """What `sendi` took and may not have arrived: MATCH."""
         again = partial(self.bfo.sending.returned, proc, bytes(fragment))
         self.bfo.recovery.later(again)
 
+    @ccall
     def healed(self, module: BtlModule, proc: Proc) -> None:
         """A path can be used again."""
         event = self._lost.pop((proc.rank, module), None)
@@ -129,6 +139,7 @@ class Rails(ErrorCallback):
             and any(rail.module is module for rail in proc.bml_endpoint.send.rails)
         ]
 
+    @ccall
     def note_bytes(self, proc: Proc, count: int) -> None:
         """So many bytes that were sent, or may have been, go again."""
         event = self._latest.get(proc.rank)

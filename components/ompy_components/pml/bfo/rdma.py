@@ -5,9 +5,9 @@ Source: seed bfo (7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.request import Request
 from ompy.frameworks.btl import UNREACHABLE
 
@@ -30,45 +30,55 @@ class Restart(Protocol):
     generation: int
 
 
+@cclass
 class BfoRdma(Rdma):
     """The common half of put and get for one rank."""
 
-    __slots__ = ("_told", "bfo")
+    _told: dict[int, set[int]]
+    bfo: Bfo
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
         # offsets that FINs have told of, of offers that take more than one
-        self._told: dict[int, set[int]] = {}
+        self._told = {}
 
-    def send_fin(self, fragment: RdmaFragment, fragment_id: int, size: int) -> None:
+    @ccall
+    def send_fin(self, fragment: RdmaFragment, fragment_id: U64, size: int) -> None:
         """Tell the peer about its fragment, behind the put on the same rail."""
         self._control.send_on(fragment.rail, self._fin(0, fragment, fragment_id, size), FIN)
 
-    def send_lost(self, fragment: RdmaFragment, fragment_id: int) -> None:
+    @ccall
+    def send_lost(self, fragment: RdmaFragment, fragment_id: U64) -> None:
         """Tell the peer, over any rail, that a put was lost: it is to ask anew."""
         endpoint = self.bfo.endpoint(fragment.rail.endpoint.proc)
         fin = self._fin(FLAG_LOST, fragment, fragment_id, UNREACHABLE)
         self._control.send(endpoint, fin, FIN)
 
-    def _fin(self, flags: int, fragment: RdmaFragment, fragment_id: int, size: int) -> bytes:
-        request, at = fragment.request, fragment.offset
+    @cfunc
+    def _fin(self, flags: int, fragment: RdmaFragment, fragment_id: U64, size: int) -> bytes:
+        request: Request = fragment.request
+        at: int = fragment.offset
         if isinstance(request, SendRequest):
-            sent = request
-            generation = _generation(self.bfo.sending.restarts, sent)
-            context_id, own, number = sent.context_id, sent.own_rank, sent.sequence
+            sent: SendRequest = request
+            generation: U64 = _generation(self.bfo.sending.restarts, sent)
+            context_id: int = sent.context_id
+            own: int = sent.own_rank
+            number: int = sent.sequence
         else:
             assert isinstance(request, RecvRequest)
-            posted = request
+            posted: RecvRequest = request
             generation = _generation(self.bfo.receiving.restarts, posted)
             context_id, own = posted.communicator.context_id, posted.communicator.rank
             number = posted.sequence
         return fin_words(flags, context_id, own, number, generation, size, fragment_id, at)
 
+    @ccall
     def fin_arrived(self, data: memoryview) -> None:
         """A FIN, unless it is of an older generation or was told already."""
-        fin = parse_fin(data)
-        expected = self.expected(fin.fragment)
+        fin: Fin = parse_fin(data)
+        expected: Expected | None = self.expected(fin.fragment)
         if expected is None or not self._is_new(expected, fin):
             self.bfo.dropped(FIN, fin.fragment)
             return
@@ -77,14 +87,16 @@ class BfoRdma(Rdma):
         else:
             expected.finished(fin.size)
 
+    @ccall
     def forget(self, expected: Expected) -> None:
         """No FIN will name it any more."""
         Rdma.forget(self, expected)
         if self._told:
             self._told.pop(expected.id, None)
 
+    @cfunc
     def _is_new(self, expected: Expected, fin: Fin) -> bool:
-        request = expected.request
+        request: Request = expected.request
         if not _is_of(fin, request):
             return False
         if isinstance(expected, Offer) and isinstance(request, SendRequest):
@@ -97,20 +109,23 @@ class BfoRdma(Rdma):
         return True
 
 
+@cfunc
 def _is_of(fin: Fin, request: Request) -> bool:
     """Whether a FIN is about the message that its peer knows by this request."""
     if isinstance(request, SendRequest):
-        sent = request
-        context_id, number = sent.context_id, sent.sequence
+        sent: SendRequest = request
+        context_id: int = sent.context_id
+        number: int = sent.sequence
     else:
         assert isinstance(request, RecvRequest)
-        posted = request
+        posted: RecvRequest = request
         context_id, number = posted.communicator.context_id, posted.sequence
     about = fin.context_id == context_id and fin.sequence == number
     return about and fin.source == request.source
 
 
-def _generation(restarts: Mapping[Any, Restart], request: Request) -> int:
+@cfunc
+def _generation(restarts: dict[Any, Any], request: Request) -> U64:
     """A message's restart sequence number."""
-    restart = restarts.get(request) if restarts else None
+    restart: Restart | None = restarts.get(request) if restarts else None
     return restart.generation if restart is not None else 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import U64, ccall, cclass
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
@@ -59,6 +60,7 @@ class ReceiveRestart:
         self.state = ReceiverState.FLOWING
 
 
+@cclass
 class BfoReceiving(Receiving):
     """The receiver's half of bfo for one rank.
 
@@ -69,23 +71,30 @@ class BfoReceiving(Receiving):
         probed: messages that a matched probe took and nobody has received yet.
     """
 
-    __slots__ = ("_generations", "bfo", "dancing", "probed", "puts", "restarts")
+    _generations: dict[tuple[int, int, int], int]
+    bfo: Bfo
+    dancing: dict[RecvRequest, None]
+    probed: dict[Fragment, Message]
+    puts: BfoPutRequests
+    restarts: dict[RecvRequest, ReceiveRestart]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
-        self.restarts: dict[RecvRequest, ReceiveRestart] = {}
-        self.dancing: dict[RecvRequest, None] = {}
-        self.probed: dict[Fragment, Message] = {}
+        self.restarts = {}
+        self.dancing = {}
+        self.probed = {}
         # restart sequence numbers of messages that came by a restart, by context, source and the
         # sender's request, which is never the same again
-        self._generations: dict[tuple[int, int, int], int] = {}
+        self._generations = {}
         self.puts = BfoPutRequests(bfo, self, values)
         self.rendezvous.puts = self.puts
         self.rendezvous.gets = BfoGets(bfo, self, self.puts)
 
     # -- what arrives
 
+    @ccall
     def rndv_arrived(self, data: memoryview) -> None:
         """A RNDV: a first try is ob1's."""
         if is_first_try(data):
@@ -94,6 +103,7 @@ class BfoReceiving(Receiving):
         plain, _, generation = first_try(RNDV_SIZE, data)
         self._restart_arrived(_context_of(data), self.rndv_fragment(plain), generation)
 
+    @ccall
     def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
         """A RGET: a first try is ob1's."""
         if is_first_try(data):
@@ -102,6 +112,7 @@ class BfoReceiving(Receiving):
         plain, _, generation = first_try(RGET_SIZE, data)
         self._restart_arrived(_context_of(data), self.rget_fragment(module, plain), generation)
 
+    @ccall
     def out_of_turn(self, queue: PeerQueue, fragment: Fragment) -> None:
         """A message with another number than the next: early, or here a second time."""
         sequence = fragment.sequence
@@ -110,7 +121,8 @@ class BfoReceiving(Receiving):
         else:
             Receiving.out_of_turn(self, queue, fragment)
 
-    def unknown(self, tag: int, number: int) -> None:
+    @ccall
+    def unknown(self, tag: int, number: U64) -> None:
         """A fragment for an older generation, or for a receive that is complete."""
         self.bfo.dropped(tag, number)
 
@@ -214,6 +226,7 @@ class BfoReceiving(Receiving):
             if request.communicator.procs[request.source] is proc:
                 self.puts.rails_changed(request, self.bfo.endpoint(proc))
 
+    @ccall
     def fail_peer(self, proc: Proc, reason: str) -> None:
         """No path leads to `proc` any more."""
         for request in list(self.dancing):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
 from ompy.frameworks.bml import Rail
@@ -56,23 +57,28 @@ class SendRestart:
         self.state = SenderState.FLOWING
 
 
+@cclass
 class BfoRendezvousSend(RendezvousSend):
     """Begins rendezvous; those that are restarted say so."""
 
-    __slots__ = ("restarts",)
+    restarts: dict[SendRequest, SendRestart]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo, sending: BfoSending) -> None:
         super().__init__(bfo, sending)
         self.restarts = sending.restarts
 
+    @ccall
     def rndv_header(self, request: SendRequest, flags: int) -> bytes:
         """The header of a RNDV."""
         return self._marked(request, RendezvousSend.rndv_header(self, request, flags))
 
+    @ccall
     def rget_header(self, request: SendRequest) -> bytes:
         """The header of a RGET."""
         return self._marked(request, RendezvousSend.rget_header(self, request))
 
+    @cfunc
     def _marked(self, request: SendRequest, header: bytes) -> bytes:
         restart = self.restarts.get(request) if self.restarts else None
         if restart is None:
@@ -80,6 +86,7 @@ class BfoRendezvousSend(RendezvousSend):
         return restarted(header, restart.peer, restart.generation)
 
 
+@cclass
 class BfoSending(Sending):
     """The sender's half of bfo for one rank.
 
@@ -88,26 +95,33 @@ class BfoSending(Sending):
         dancing: those of which nothing new is begun, by the id that the dance names.
     """
 
-    __slots__ = ("_most", "bfo", "dancing", "restarts")
+    _most: int
+    bfo: Bfo
+    dancing: dict[int, SendRequest]
+    restarts: dict[SendRequest, SendRestart]
+    __slots__ = tuple(__annotations__)
 
-    puts: BfoPutWrites
+    if TYPE_CHECKING:
+        puts: BfoPutWrites
 
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
-        self.restarts: dict[SendRequest, SendRestart] = {}
-        self.dancing: dict[int, SendRequest] = {}
+        self.restarts = {}
+        self.dancing = {}
         self._most = values.restarts_max
         self.rendezvous = BfoRendezvousSend(bfo, self)
         self.puts = BfoPutWrites(bfo, self)
 
     # -- what ob1 asks
 
+    @ccall
     def fragment_failed(self, request: SendRequest, descriptor: Descriptor, status: int) -> None:
         """A BTL has completed a fragment with an error."""
         tag, payload = descriptor.tag, descriptor.payload_size
         self.bfo.recovery.later(partial(self.lost, request, request.id, tag, payload))
 
+    @ccall
     def path_failed(self, request: SendRequest, rail: Rail) -> None:
         """A BTL refuses a fragment: it was never under way."""
         begins = request.id and request.state is SendState.STARTED
@@ -116,6 +130,7 @@ class BfoSending(Sending):
         self.bfo.rails.refused(rail)
         self.bfo.recovery.later(partial(self._refused, request, request.id))
 
+    @ccall
     def given_up(self, request: SendRequest) -> bool:
         """Fail a message that found no room if no path leads to its peer any more."""
         if request.endpoint.eager.rails:
@@ -123,14 +138,17 @@ class BfoSending(Sending):
         self.no_path(request)
         return True
 
+    @ccall
     def keep_rest(self, request: SendRequest, sent: int) -> None:
         """Have all of a buffered message kept: a restart begins with its first byte."""
         request.convertor.keep(0)
 
-    def unknown(self, tag: int, number: int) -> None:
+    @ccall
+    def unknown(self, tag: int, number: U64) -> None:
         """An answer to an older generation, or to a message that is complete."""
         self.bfo.dropped(tag, number)
 
+    @ccall
     def finish_if_delivered(self, request: SendRequest) -> None:
         """Complete the request; one that dances has one fragment less under way."""
         if self.dancing and request.id in self.dancing:
@@ -142,6 +160,7 @@ class BfoSending(Sending):
         """Only the ACK of the last time is missing; what dances begins anew."""
         return request.id not in self.dancing and Sending.lacks_its_answer(self, request)
 
+    @ccall
     def is_among(self, request: SendRequest, numbers: set[int]) -> bool:
         """Whether a peer means this message, which it may know by an older generation's id."""
         if request.id in numbers:
@@ -149,6 +168,7 @@ class BfoSending(Sending):
         restart = self.restarts.get(request)
         return restart is not None and not numbers.isdisjoint(restart.ids)
 
+    @ccall
     def fail_peer(self, proc: Proc, reason: str) -> None:
         """No path leads to `proc` any more."""
         for request in list(self.restarts):

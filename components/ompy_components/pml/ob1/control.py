@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -20,13 +21,24 @@ from ompy.frameworks.btl import (
 from ompy_components.pml.ob1.headers import SENT, place
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.frameworks.btl import BtlModule, Descriptor
+    from ompy.trace.sink import Trace
 
+
+@cclass
 class Control:
     """Sends control messages for one rank."""
 
-    __slots__ = ("_callback", "_names", "_ob1", "_trace")
+    _callback: CompletionCallback | None
+    _names: Mapping[int, str]
+    _ob1: Ob1
+    _trace: Trace
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -46,23 +58,26 @@ class Control:
         self._callback = callback
         self._names = names
 
+    @ccall
     def send(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> None:
         """Send over whichever eager rail has room."""
         if not self._try_any(endpoint, message, tag):
             self._ob1.pending.packet(partial(self._try_any, endpoint, message, tag), endpoint)
 
+    @ccall
     def send_on(self, rail: Rail, message: bytes, tag: int) -> None:
         """Send over this rail: its BTL knows the registration, or has to keep the order."""
         if not self.attempt(rail, message, tag):
             self._ob1.pending.packet(partial(self.attempt, rail, message, tag), rail.endpoint)
 
+    @ccall
     def _try_any(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> bool:
         """True when it went out, or when no path is left: then nobody waits for it any more."""
-        room_later = False
+        room_later: bool = False
         rail: Rail | None = None
         for _ in endpoint.eager.rails:
             rail = endpoint.eager.next()
-            result = self._put_out(rail, message, tag)
+            result: int = self._put_out(rail, message, tag)
             if result >= 0:
                 return True
             room_later = room_later or result == OUT_OF_RESOURCE
@@ -70,19 +85,22 @@ class Control:
             self.refused(rail, message, tag)
         return not room_later
 
+    @ccall
     def attempt(self, rail: Rail, message: bytes, tag: int) -> bool:
         """Send over this rail; false when there is no room now."""
-        result = self._put_out(rail, message, tag)
+        result: int = self._put_out(rail, message, tag)
         if result < 0 and result != OUT_OF_RESOURCE:
             self.refused(rail, message, tag)
         return result != OUT_OF_RESOURCE
 
+    @ccall
     def refused(self, rail: Rail, message: bytes, tag: int) -> None:
         """No rail for a message takes it, this one being the last: nobody waits for it any more."""
 
+    @cfunc
     def _put_out(self, rail: Rail, message: bytes, tag: int) -> int:
-        module = rail.module
-        descriptor = module.alloc(
+        module: BtlModule = rail.module
+        descriptor: Descriptor | None = module.alloc(
             rail.endpoint, NO_ORDER, len(message), PRIORITY | BTL_OWNERSHIP | SIGNAL
         )
         if descriptor is None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.frameworks.pml import BUFFERED
 from ompy.frameworks.proc import Proc
@@ -44,6 +45,7 @@ _MOST: Final = PAYLOAD_MOST
 _NO_LIMIT: Final = 1 << 62  # arbitrary: more than is ever sent
 
 
+@cclass
 class PeerFlow:
     """What one process may be sent, and what it is to be told.
 
@@ -64,33 +66,33 @@ class PeerFlow:
         orphans: messages that had no communicator when they came.
     """
 
-    __slots__ = (
-        "back",
-        "back_next",
-        "back_step",
-        "orphans",
-        "polled",
-        "proc",
-        "sent",
-        "sent_max",
-        "spent",
-        "spent_max",
-        "taken",
-        "taken_next",
-        "taken_step",
-        "waiting",
-    )
+    back: int
+    back_next: int
+    back_step: int
+    orphans: int
+    polled: bool
+    proc: Proc
+    sent: int
+    sent_max: int
+    spent: int
+    spent_max: int
+    taken: int
+    taken_next: int
+    taken_step: int
+    waiting: deque[SendRequest]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, proc: Proc) -> None:
         self.proc = proc
         self.sent = self.spent = 0
         self.sent_max = self.spent_max = 0
-        self.waiting: deque[SendRequest] = deque()
+        self.waiting = deque()
         self.polled = False
         self.taken = self.back = self.orphans = 0
         self.taken_next = self.back_next = self.taken_step = self.back_step = 0
 
 
+@cclass
 class Flow:
     """The flow of one rank's messages.
 
@@ -99,17 +101,22 @@ class Flow:
         window: messages that a sender may be ahead.
     """
 
-    __slots__ = ("_bytes", "_ob1", "peers", "window")
+    _bytes: int
+    _ob1: Ob1
+    peers: dict[Proc, PeerFlow]
+    window: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
-        self.window: int = values.message_window
-        self._bytes: int = values.unexpected_bytes or _NO_LIMIT
-        self.peers: dict[Proc, PeerFlow] = {}
+        self.window = values.message_window
+        self._bytes = values.unexpected_bytes or _NO_LIMIT
+        self.peers = {}
 
+    @ccall
     def peer(self, proc: Proc) -> PeerFlow:
         """The flow to and from a process, made on first use."""
-        peer = self.peers.get(proc)
+        peer: PeerFlow | None = self.peers.get(proc)
         if peer is None:
             peer = self.peers[proc] = PeerFlow(proc)
             peer.sent_max, peer.spent_max = self.window, self._bytes
@@ -117,6 +124,7 @@ class Flow:
             peer.taken_next, peer.back_next = peer.taken_step, peer.back_step
         return peer
 
+    @cfunc
     def _pace(self, peer: PeerFlow, window: int) -> None:
         """Settle how often a sender is told that may be so many messages ahead."""
         window = min(window, self.window)
@@ -126,15 +134,17 @@ class Flow:
 
     # -- the sender
 
+    @ccall
     def charge(self, peer: PeerFlow, request: SendRequest) -> None:
         """Count a message that goes out; one that there is no credit for goes without payload."""
-        size = request.convertor.size
-        cost = _COST + (size if size < _MOST else _MOST)
+        size: int = request.convertor.size
+        cost: int = _COST + (size if size < _MOST else _MOST)
         if peer.spent + cost > peer.spent_max:
             request.bare = True
             cost = _COST
         peer.spent += cost
 
+    @ccall
     def hold(self, peer: PeerFlow, request: SendRequest) -> None:
         """Keep a message until the receiver has taken others."""
         if request.mode == BUFFERED:
@@ -146,13 +156,14 @@ class Flow:
             self._ob1.pending.start(partial(self._advance, peer), peer)
             self._tell(peer, FLAG_ASK)
 
+    @ccall
     def credit_arrived(self, proc: Proc, data: memoryview) -> None:
         """CREDIT: the receiver has taken messages, and given back bytes; or it asks how many."""
         check(CREDIT, CREDIT_SIZE, data)
-        peer = self.peer(proc)
-        sent_max = raw.word(data, 8) + self.window
+        peer: PeerFlow = self.peer(proc)
+        sent_max: int = raw.word(data, 8) + self.window
         peer.sent_max = max(peer.sent_max, sent_max)
-        spent_max = raw.word(data, 16) + self._bytes
+        spent_max: int = raw.word(data, 16) + self._bytes
         peer.spent_max = max(peer.spent_max, spent_max)
         if raw.word(data, 0) >> 8 & FLAG_ASK:
             self._pace(peer, raw.word(data, 0) >> 32)
@@ -160,11 +171,12 @@ class Flow:
         if peer.waiting:
             self._release(peer)
 
+    @cfunc
     def _release(self, peer: PeerFlow) -> None:
         """Send what the window has room for now."""
         waiting, sending = peer.waiting, self._ob1.sending
         while waiting and peer.sent - len(waiting) < peer.sent_max:
-            request = waiting.popleft()
+            request: SendRequest = waiting.popleft()
             self.charge(peer, request)
             if not sending.start(request):
                 self._ob1.pending.start(partial(sending.start, request), request.endpoint)
@@ -186,24 +198,28 @@ class Flow:
 
     # -- the receiver
 
+    @ccall
     def give_back(self, peer: PeerFlow, fragment: Fragment) -> None:
         """A message was delivered, or will never be."""
         peer.back += cost_of(fragment)
         if peer.back >= peer.back_next:
             self.tell(peer)
 
+    @ccall
     def orphan_came(self, proc: Proc) -> None:
         """A message had no communicator yet: it counts as taken, or others would wait for it."""
-        peer = self.peer(proc)
+        peer: PeerFlow = self.peer(proc)
         peer.orphans += 1
         peer.taken += 1
         if peer.taken >= peer.taken_next:
             self.tell(peer)
 
+    @ccall
     def tell(self, peer: PeerFlow) -> None:
         """Tell a sender how far this rank is."""
         self._tell(peer, 0)
 
+    @cfunc
     def _tell(self, peer: PeerFlow, flags: int) -> None:
         peer.taken_next = peer.taken + peer.taken_step
         peer.back_next = peer.back + peer.back_step
@@ -217,9 +233,10 @@ class Flow:
         self._ob1.control.send(endpoint, message, CREDIT)
 
 
+@ccall
 def cost_of(fragment: Fragment) -> int:
     """Bytes that the sender has counted of a message."""
     if fragment.flags & FLAG_BARE:
         return _COST
-    length = fragment.length
+    length: int = fragment.length
     return _COST + (length if length < _MOST else _MOST)

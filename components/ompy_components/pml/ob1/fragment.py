@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ompy.compiled import U64, ccall, cclass
 from ompy.frameworks.btl import BtlModule
 
 
+@cclass
 class RemoteMemory:
     """What a RGET says of the sender's memory.
 
@@ -16,15 +18,15 @@ class RemoteMemory:
         others: names of other rails, each with the handle there.
     """
 
-    __slots__ = ("address", "fragment_id", "handle", "module", "others")
-
-    module: BtlModule
-    fragment_id: int
     address: int
+    fragment_id: U64
     handle: bytes
+    module: BtlModule
     others: list[tuple[bytes, bytes]]
+    __slots__ = tuple(__annotations__)
 
 
+@cclass
 class Fragment:
     """A message that arrived before its receive, with its first bytes.
 
@@ -42,39 +44,27 @@ class Fragment:
         after_of_tag: the next one there with the same tag; set where there is an index.
     """
 
-    __slots__ = (
-        "after",
-        "after_of_tag",
-        "before",
-        "flags",
-        "kind",
-        "length",
-        "payload",
-        "remote",
-        "sender_request",
-        "sequence",
-        "source",
-        "tag",
-    )
-
-    kind: int
-    flags: int
-    source: int
-    tag: int
-    sequence: int
-    length: int
-    sender_request: int
-    payload: bytes | memoryview
-    remote: RemoteMemory | None
-    before: Fragment | None
     after: Fragment | None
     after_of_tag: Fragment | None
+    before: Fragment | None
+    flags: int
+    kind: int
+    length: int
+    payload: bytes | memoryview
+    remote: RemoteMemory | None
+    sender_request: U64
+    sequence: int
+    source: int
+    tag: int
+    __slots__ = tuple(__annotations__)
 
+    @ccall
     def keep(self) -> None:
         """Have the payload outlive the BTL's memory that it arrived in."""
         self.payload = bytes(self.payload)
 
 
+@ccall
 def fragment_of(
     kind: int,
     flags: int,
@@ -82,11 +72,11 @@ def fragment_of(
     tag: int,
     sequence: int,
     length: int,
-    sender_request: int,
+    sender_request: U64,
     payload: bytes | memoryview,
 ) -> Fragment:
     """A fragment without remote memory. No `__init__`: it costs compiled callers the most."""
-    made = Fragment.__new__(Fragment)
+    made: Fragment = Fragment.__new__(Fragment)
     made.kind = kind
     made.flags = flags
     made.source = source

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ompy.compiled import U64, ccall, cclass
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import Descriptor
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ompy_components.pml.ob1.streaming import Streaming
 
 
+@cclass
 class SenderHalf:
     """The sender's half of a PML, as its parts see it.
 
@@ -28,16 +30,17 @@ class SenderHalf:
         puts: does the puts that receivers ask for.
     """
 
-    __slots__ = ("puts", "requests", "streaming")
-
+    puts: PutWrites
     requests: dict[int, SendRequest]
     streaming: Streaming
-    puts: PutWrites
+    __slots__ = tuple(__annotations__)
 
+    @ccall
     def open_rendezvous(self, request: SendRequest) -> None:
         """Put a request into the table that peers answer to, unless it is there."""
         raise NotImplementedError
 
+    @ccall
     def send_fragment(
         self, rail: Rail, request: SendRequest, descriptor: Descriptor, tag: int
     ) -> int:
@@ -48,35 +51,43 @@ class SenderHalf:
         """
         raise NotImplementedError
 
+    @ccall
     def finish_if_delivered(self, request: SendRequest) -> None:
         """Complete the request when it was answered and every byte is there."""
         raise NotImplementedError
 
+    @ccall
     def given_up(self, request: SendRequest) -> bool:
         """Fail a message that found no room if its peer has ended."""
         raise NotImplementedError
 
+    @ccall
     def path_failed(self, request: SendRequest, rail: Rail) -> None:
         """A BTL says that it does not reach the peer."""
         raise NotImplementedError
 
+    @ccall
     def no_path(self, request: SendRequest) -> None:
         """There is no rail left to send over."""
         raise NotImplementedError
 
-    def unknown(self, tag: int, number: int) -> None:
+    @ccall
+    def unknown(self, tag: int, number: U64) -> None:
         """A peer answers to a send that is not waiting for it."""
         raise NotImplementedError
 
+    @ccall
     def keep_rest(self, request: SendRequest, sent: int) -> None:
         """The first `sent` bytes of a buffered message are on their way: have the rest kept."""
         raise NotImplementedError
 
+    @ccall
     def frag_header(self, request: SendRequest, offset: int) -> bytes:
         """The header of a FRAG."""
         raise NotImplementedError
 
 
+@cclass
 class ReceiverHalf:
     """The receiver's half of a PML, as its parts see it.
 
@@ -84,14 +95,15 @@ class ReceiverHalf:
         requests: matched receives of which more is to come, by id.
     """
 
-    __slots__ = ("requests",)
-
     requests: dict[int, RecvRequest]
+    __slots__ = tuple(__annotations__)
 
+    @ccall
     def finish_if_here(self, request: RecvRequest) -> None:
         """Complete the request when all bytes of the message have arrived."""
         raise NotImplementedError
 
+    @ccall
     def ask_for_fragments(self, request: RecvRequest, offset: int, size: int) -> None:
         """Have the sender send these bytes as FRAGs, whatever else is under way."""
         raise NotImplementedError

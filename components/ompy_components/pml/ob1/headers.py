@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Final
 
 from ompy import raw
+from ompy.compiled import U64, ccall
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.btl import TAG_PML, Descriptor
 
@@ -107,56 +108,62 @@ _LOW: Final = 0xFFFFFFFF  # reference openmpi.md 3.4: rank and tag have 32 bits
 # takes. The structs above say the same, and the tests compare them.
 
 
-def match_words(flags: int, context_id: int, source: int, tag: int, sequence: int) -> bytes:
+@ccall
+def match_words(flags: U64, context_id: U64, source: int, tag: int, sequence: U64) -> bytes:
     """A MATCH header."""
-    kind = MATCH
-    first = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
+    kind: int = MATCH
+    first: U64 = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
     return raw.two_words(first, tag & _LOW | sequence << 32)
 
 
+@ccall
 def rget_words(
-    flags: int,
-    context_id: int,
+    flags: U64,
+    context_id: U64,
     source: int,
     tag: int,
-    sequence: int,
-    length: int,
-    send_id: int,
-    fragment_id: int,
+    sequence: U64,
+    length: U64,
+    send_id: U64,
+    fragment_id: U64,
     address: int,
 ) -> bytes:
     """A RGET header."""
-    kind = RGET
-    first = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
-    second = tag & _LOW | sequence << 32
+    kind: int = RGET
+    first: U64 = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
+    second: U64 = tag & _LOW | sequence << 32
     return raw.six_words(first, second, length, send_id, fragment_id, address)
 
 
+@ccall
 def put_words(
-    flags: int,
-    send_id: int,
-    fragment_id: int,
-    receive_id: int,
-    offset: int,
-    address: int,
-    size: int,
+    flags: U64,
+    send_id: U64,
+    fragment_id: U64,
+    receive_id: U64,
+    offset: U64,
+    address: U64,
+    size: U64,
 ) -> bytes:
     """A PUT header."""
     first = PUT | flags << 8
     return raw.seven_words(first, send_id, fragment_id, receive_id, offset, address, size)
 
 
-def fin_words(size: int, fragment_id: int) -> bytes:
+@ccall
+def fin_words(size: int, fragment_id: U64) -> bytes:
     """A FIN."""
     return raw.three_words(FIN, size, fragment_id)
 
 
-def credit_words(flags: int, window: int, taken: int, back: int) -> bytes:
+@ccall
+def credit_words(flags: U64, window: U64, taken: int, back: U64) -> bytes:
     """A CREDIT."""
-    first = CREDIT | flags << 8 | window << 32
+    first: U64 = CREDIT | flags << 8 | window << 32
     return raw.three_words(first, taken, back)
 
 
+@ccall
 def as_signed(low: int) -> int:
     """The number that the lower 32 bits of a word stand for."""
     low &= _LOW
@@ -169,6 +176,7 @@ SEQUENCE_MASK: Final = 0xFFFFFFFF
 SEQUENCES: Final = SEQUENCE_MASK + 1
 
 
+@ccall
 def parse(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:
     """The fields of a header at the start of `data`.
 
@@ -180,6 +188,7 @@ def parse(header: Struct, tag: int, data: memoryview) -> tuple[int, ...]:
     return header.unpack_from(data)
 
 
+@ccall
 def check(tag: int, size: int, data: memoryview) -> None:
     """See that `data` begins with a header of type `tag`.
 
@@ -198,10 +207,11 @@ def check(tag: int, size: int, data: memoryview) -> None:
         )
 
 
+@ccall
 def place(descriptor: Descriptor, header: bytes) -> None:
     """Write a header where a fragment begins."""
     segment: memoryview = descriptor.segment
-    size = len(header)
+    size: int = len(header)
     assert size <= raw.size(segment), "a BTL gave less memory than it was asked for"
     raw.copy(segment, 0, header, 0, size)
 
@@ -214,6 +224,7 @@ def pack_registrations(registrations: Sequence[tuple[bytes, bytes]]) -> bytes:
     return b"".join(parts)
 
 
+@ccall
 def parse_registrations(data: bytes) -> list[tuple[bytes, bytes]]:
     """What `pack_registrations` made.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import Convertor
 from ompy.data.request import Request
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
 _POSTED: Final = ReceiveState.POSTED  # every message asks for it
 
 
+@cclass
 class Message(MatchedMessage):
     """A fragment taken out of matching by a matched probe."""
 
-    __slots__ = ("communicator", "fragment")
+    communicator: Communicator
+    fragment: Fragment
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, communicator: Communicator, fragment: Fragment) -> None:
         self.communicator = communicator
@@ -47,6 +51,7 @@ class Message(MatchedMessage):
         self.length = fragment.length
 
 
+@cclass
 class RecvRequest(Request):
     """A posted receive.
 
@@ -68,31 +73,26 @@ class RecvRequest(Request):
         sequence: of the message, once matched.
     """
 
-    __slots__ = (
-        "after",
-        "after_of_tag",
-        "arrived",
-        "before",
-        "before_of_tag",
-        "communicator",
-        "convertor",
-        "id",
-        "incoming",
-        "peer_request",
-        "posted",
-        "protocol",
-        "queued",
-        "sequence",
-        "state",
-        "wanted_source",
-        "wanted_tag",
-    )
-
-    before: RecvRequest | None
     after: RecvRequest | None
-    before_of_tag: RecvRequest | None
     after_of_tag: RecvRequest | None
+    arrived: int
+    before: RecvRequest | None
+    before_of_tag: RecvRequest | None
+    communicator: Communicator
+    convertor: Convertor
+    id: U64
+    incoming: Incoming | None
+    peer_request: U64
+    posted: U64
+    protocol: Protocol | None
+    queued: bool
+    sequence: int
+    state: ReceiveState
+    wanted_source: int
+    wanted_tag: int
+    __slots__ = tuple(__annotations__)
 
+    @cfunc
     def prepare(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> None:
@@ -109,12 +109,13 @@ class RecvRequest(Request):
         self.id = 0
         self.sequence = 0
 
-    def open_rendezvous(self, id: int, peer_request: int) -> None:  # noqa: A002 - its name
+    @ccall
+    def open_rendezvous(self, id: U64, peer_request: U64) -> None:  # noqa: A002 - its name
         """Get ready for what comes behind the first fragment, under `id`."""
         self.id = id
         self.peer_request = peer_request
-        self.protocol: Protocol | None = None
-        self.incoming: Incoming | None = None
+        self.protocol = None
+        self.incoming = None
 
     def story(self) -> str:
         """What is known of it, for messages to people."""
@@ -132,15 +133,17 @@ class RecvRequest(Request):
         return f"receive from {source} with {tag_text(self.wanted_tag)} in {self.communicator.name}"
 
 
+@ccall
 def receive_request(
     communicator: Communicator, convertor: Convertor, source: int, tag: int
 ) -> RecvRequest:
     """A receive to be posted. Made without `__init__`, which costs compiled callers the most."""
-    made = RecvRequest.__new__(RecvRequest)
+    made: RecvRequest = RecvRequest.__new__(RecvRequest)
     made.prepare(communicator, convertor, source, tag)
     return made
 
 
+@cclass
 class ReceiveQueue:
     """Posted receives that nothing has matched, in the order of posting.
 
@@ -148,21 +151,27 @@ class ReceiveQueue:
     none is found or removed in more than a step.
     """
 
-    __slots__ = ("_count", "_first", "_firsts", "_last", "_lasts")
+    _count: int
+    _first: RecvRequest | None
+    _firsts: dict[int, RecvRequest] | None
+    _last: RecvRequest | None
+    _lasts: dict[int, RecvRequest] | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self._count = 0
-        self._first: RecvRequest | None = None
-        self._last: RecvRequest | None = None
+        self._first = None
+        self._last = None
         # the first and the last that want each tag, once there were more than `SCANNED`
-        self._firsts: dict[int, RecvRequest] | None = None
-        self._lasts: dict[int, RecvRequest] | None = None
+        self._firsts = None
+        self._lasts = None
 
+    @ccall
     def append(self, request: RecvRequest) -> None:
         """Put one behind all others."""
         request.queued = True
         self._count += 1
-        last = self._last
+        last: RecvRequest | None = self._last
         self._last = request
         if last is None:  # mostly there is no other: its neighbours are not looked at
             self._first = request
@@ -177,25 +186,28 @@ class ReceiveQueue:
         elif self._count > SCANNED:
             self._index_all()
 
+    @ccall
     def find(self, tag: int) -> RecvRequest | None:
         """The first that takes a message with `tag`; it stays."""
         if self._firsts is not None:
             return self._indexed(tag)
-        request = self._first
+        request: RecvRequest | None = self._first
         while request is not None and not fits(request.wanted_tag, tag):
             request = request.after if request is not self._last else None
         return request
 
+    @cfunc
     def _indexed(self, tag: int) -> RecvRequest | None:
         assert self._firsts is not None
-        exact = self._firsts.get(tag)
+        exact: RecvRequest | None = self._firsts.get(tag)
         if not fits(ANY_TAG, tag):
             return exact
-        wild = self._firsts.get(ANY_TAG)
+        wild: RecvRequest | None = self._firsts.get(ANY_TAG)
         if exact is None or (wild is not None and wild.posted < exact.posted):
             return wild
         return exact
 
+    @ccall
     def remove(self, request: RecvRequest) -> bool:
         """Take one out; false when it is in none, having been matched."""
         if not request.queued:
@@ -210,9 +222,11 @@ class ReceiveQueue:
             self._unindex(request)
         return True
 
+    @cfunc
     def _unlink(self, request: RecvRequest) -> None:
         """Take one out of several."""
-        before, after = request.before, request.after
+        before: RecvRequest | None = request.before
+        after: RecvRequest | None = request.after
         if before is None:
             self._first = after
         else:
@@ -223,27 +237,31 @@ class ReceiveQueue:
             after.before = before
         request.before = request.after = None  # no circle keeps it
 
+    @ccall
     def members(self) -> list[RecvRequest]:
         """All of them."""
         found = []
-        request = self._first
+        request: RecvRequest | None = self._first
         while request is not None:
             found.append(request)
             request = request.after if request is not self._last else None
         return found
 
+    @cfunc
     def _index_all(self) -> None:
         self._firsts, self._lasts = {}, {}
-        request = self._first
+        request: RecvRequest | None = self._first
         while request is not None:
             self._index(request)
             request = request.after if request is not self._last else None
 
+    @cfunc
     def _index(self, request: RecvRequest) -> None:
-        firsts, lasts = self._firsts, self._lasts
+        firsts: dict[int, RecvRequest] | None = self._firsts
+        lasts: dict[int, RecvRequest] | None = self._lasts
         assert firsts is not None
         assert lasts is not None
-        last = lasts.get(request.wanted_tag)
+        last: RecvRequest | None = lasts.get(request.wanted_tag)
         request.before_of_tag = last
         request.after_of_tag = None
         if last is None:
@@ -252,12 +270,15 @@ class ReceiveQueue:
             last.after_of_tag = request
         lasts[request.wanted_tag] = request
 
+    @cfunc
     def _unindex(self, request: RecvRequest) -> None:
-        firsts, lasts = self._firsts, self._lasts
+        firsts: dict[int, RecvRequest] | None = self._firsts
+        lasts: dict[int, RecvRequest] | None = self._lasts
         assert firsts is not None
         assert lasts is not None
         tag = request.wanted_tag
-        before, after = request.before_of_tag, request.after_of_tag
+        before: RecvRequest | None = request.before_of_tag
+        after: RecvRequest | None = request.after_of_tag
         if before is not None:
             before.after_of_tag = after
         elif after is not None:
@@ -275,6 +296,7 @@ class ReceiveQueue:
             self._firsts = self._lasts = None
 
 
+@cclass
 class PeerQueue:
     """What one source has to do with one communicator.
 
@@ -287,7 +309,13 @@ class PeerQueue:
         early: messages that arrived ahead of their order, by sequence number.
     """
 
-    __slots__ = ("early", "expected", "flow", "posted", "sent", "unexpected")
+    early: dict[int, Fragment]
+    expected: int
+    flow: PeerFlow
+    posted: ReceiveQueue
+    sent: int
+    unexpected: UnexpectedQueue
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, flow: PeerFlow) -> None:
         self.flow = flow
@@ -295,18 +323,21 @@ class PeerQueue:
         self.sent = 0
         self.posted = ReceiveQueue()
         self.unexpected = UnexpectedQueue()
-        self.early: dict[int, Fragment] = {}
+        self.early = {}
 
+    @ccall
     def next_sequence(self) -> int:
         """The sequence number of the next message to this rank."""
         self.sent = (self.sent + 1) & SEQUENCE_MASK
         return self.sent
 
+    @ccall
     def held(self) -> list[Fragment]:
         """What has come from it and was not received."""
         return [*self.unexpected.members(), *self.early.values()]
 
 
+@cclass
 class Matching:
     """Matching state of one communicator.
 
@@ -315,31 +346,40 @@ class Matching:
         wild: receives from ANY_SOURCE, in the order of posting.
     """
 
-    __slots__ = ("_flow", "_last_probed", "_peers", "_posted", "communicator", "wild")
+    _flow: Flow
+    _last_probed: int
+    _peers: list[PeerQueue | None]
+    _posted: U64
+    communicator: Communicator
+    wild: ReceiveQueue
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, communicator: Communicator, flow: Flow) -> None:
         self.communicator = communicator
         self._flow = flow
         self.wild = ReceiveQueue()
-        self._peers: list[PeerQueue | None] = [None] * communicator.size
+        self._peers = [None] * communicator.size
         self._posted = 0
         self._last_probed = -1
 
+    @ccall
     def peer(self, rank: int) -> PeerQueue:
         """The queue of a rank, made on first use."""
-        queue = self._peers[rank]
+        queue: PeerQueue | None = self._peers[rank]
         if queue is None:
             queue = PeerQueue(self._flow.peer(self.communicator.procs[rank]))
             self._peers[rank] = queue
         return queue
 
+    @ccall
     def known_peer(self, rank: int) -> PeerQueue | None:
         """The queue of a rank that was heard of, sent to or waited for."""
         return self._peers[rank]
 
+    @ccall
     def waits_for(self, rank: int) -> bool:
         """Whether a receive is posted that names a rank."""
-        queue = self._peers[rank]
+        queue: PeerQueue | None = self._peers[rank]
         return queue is not None and len(queue.posted.members()) > 0
 
     def posted_with(self, rank: int, tag: int) -> list[RecvRequest]:
@@ -359,13 +399,14 @@ class Matching:
             found += queue.held()
         return found
 
+    @ccall
     def post(self, request: RecvRequest) -> Fragment | None:
         """Match a receive with an unexpected message, or queue it.
 
         Returns:
             The message, no longer unexpected; or None when the receive was queued.
         """
-        fragment = self.take(request.wanted_source, request.wanted_tag)
+        fragment: Fragment | None = self.take(request.wanted_source, request.wanted_tag)
         if fragment is not None:
             return fragment
         self._posted += 1
@@ -376,10 +417,11 @@ class Matching:
             self.peer(request.wanted_source).posted.append(request)
         return None
 
+    @ccall
     def claim(self, queue: PeerQueue, tag: int) -> RecvRequest | None:
         """Take the receive that a message of this source with this tag goes to, or None."""
-        specific = queue.posted.find(tag)
-        wild = self.wild.find(tag)
+        specific: RecvRequest | None = queue.posted.find(tag)
+        wild: RecvRequest | None = self.wild.find(tag)
         if specific is not None and (wild is None or specific.posted < wild.posted):
             queue.posted.remove(specific)
             return specific
@@ -387,20 +429,24 @@ class Matching:
             self.wild.remove(wild)
         return wild
 
+    @ccall
     def peek(self, source: int, tag: int) -> Fragment | None:
         """The unexpected message a receive would get; it stays where it is."""
         return self._find(source, tag, False)
 
+    @ccall
     def take(self, source: int, tag: int) -> Fragment | None:
         """The unexpected message a receive would get, taken out."""
         return self._find(source, tag, True)
 
+    @ccall
     def cancel(self, request: RecvRequest) -> bool:
         """Take a receive out of the queues; false when it is matched already."""
         if request.wanted_source == ANY_SOURCE:
             return self.wild.remove(request)
         return self.peer(request.wanted_source).posted.remove(request)
 
+    @ccall
     def forget_source(self, proc: Proc) -> list[RecvRequest]:
         """Take out every receive that names `proc` as its source."""
         gone: list[RecvRequest] = []
@@ -412,25 +458,28 @@ class Matching:
                     gone.append(request)
         return gone
 
+    @cfunc
     def _find(self, source: int, tag: int, remove: bool) -> Fragment | None:
         if source != ANY_SOURCE:
-            queue = self._peers[source]
+            queue: PeerQueue | None = self._peers[source]
             if queue is None or not queue.unexpected.count:
                 return None
             return _unexpected(queue, tag, remove)
         # round-robin from the source behind the last one found, so that none starves
-        size = len(self._peers)
+        size: int = len(self._peers)
+        step: int
         for step in range(1, size + 1):
-            rank = (self._last_probed + step) % size
+            rank: int = (self._last_probed + step) % size
             queue = self._peers[rank]
             if queue is not None and queue.unexpected.count:
-                fragment = _unexpected(queue, tag, remove)
+                fragment: Fragment | None = _unexpected(queue, tag, remove)
                 if fragment is not None:
                     self._last_probed = rank
                     return fragment
         return None
 
 
+@ccall
 def fits(wanted: int, tag: int) -> bool:
     """Whether a receive for tag `wanted` takes a message with `tag`.
 
@@ -439,8 +488,9 @@ def fits(wanted: int, tag: int) -> bool:
     return wanted == tag or (wanted == ANY_TAG and tag >= 0)
 
 
+@cfunc
 def _unexpected(queue: PeerQueue, tag: int, remove: bool) -> Fragment | None:
-    fragment = queue.unexpected.find(tag)
+    fragment: Fragment | None = queue.unexpected.find(tag)
     if fragment is not None and remove:
         queue.unexpected.remove(fragment)
     return fragment

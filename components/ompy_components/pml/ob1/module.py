@@ -23,6 +23,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_ARG, ERR_INTERN, MPIError
 from ompy.data.request import Request
@@ -70,15 +71,26 @@ if TYPE_CHECKING:
 
     from ompy_components.pml.ob1.explaining import Explaining
 
+if DECLARING:
+    from ompy.engine.base import Engine
+    from ompy.engine.lock import RankLock
+    from ompy.trace.sink import Trace
+
 HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN, CREDIT)
 # for the flight recorder; what begins a message is noted where its header is read
 ARRIVED = {tag: f"< {NAMES[tag]}" for tag in (ACK, FRAG, PUT, FIN, CREDIT)}
 
 
+@cclass
 class Arrivals(ReceiveCallback):
     """Dispatches fragments by their header type."""
 
-    __slots__ = ("_flow", "_rdma", "_receiving", "_sending", "_trace")
+    _flow: Flow
+    _rdma: Rdma
+    _receiving: Receiving
+    _sending: Sending
+    _trace: Trace
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1) -> None:
         self._trace = ob1.trace
@@ -87,6 +99,7 @@ class Arrivals(ReceiveCallback):
         self._rdma = ob1.rdma
         self._flow = ob1.flow
 
+    @ccall
     def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         """Hand a fragment to the protocol it belongs to."""
         if tag == MATCH:
@@ -96,6 +109,7 @@ class Arrivals(ReceiveCallback):
         if self._receiving.orphaned:
             self._orphan(endpoint)
 
+    @cfunc
     def _other(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
         if tag in ARRIVED and self._trace.noting:
             self._trace.note(ARRIVED[tag], -1, endpoint.proc.rank, 0, 0, len(data))
@@ -116,26 +130,31 @@ class Arrivals(ReceiveCallback):
         else:
             raise MPIError(ERR_INTERN, f"ob1: a fragment of unknown type {tag}")
 
+    @cfunc
     def _orphan(self, endpoint: Endpoint) -> None:
         """What has just come is of a communicator that is not here yet."""
         self._receiving.orphaned = False
         self._flow.orphan_came(endpoint.proc)
 
 
+@cclass
 class PathErrors(ErrorCallback):
     """A path failed. ob1 has no other one to try: what waits for the peer fails."""
 
-    __slots__ = ("_ob1",)
+    _ob1: Ob1
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1) -> None:
         self._ob1 = ob1
 
+    @ccall
     def failed(self, module: BtlModule, flags: int, proc: Proc | None, reason: str) -> None:
         """Fail the requests of a peer, or of all of them."""
         if flags & ERROR_FATAL:
             self._ob1.fail_peer(proc, f"BTL {module.name} lost its path: {reason}")
 
 
+@cclass
 class Ob1(Pml):
     """The PML of one rank.
 
@@ -153,23 +172,22 @@ class Ob1(Pml):
         trace: where events go.
     """
 
-    __slots__ = (
-        "_bml",
-        "_context",
-        "_engine",
-        "_lock",
-        "control",
-        "flow",
-        "gave_up",
-        "gone",
-        "leaving",
-        "pending",
-        "rdma",
-        "receiving",
-        "sending",
-        "steps",
-        "trace",
-    )
+    _bml: Bml
+    _context: RankContext
+    _engine: Engine
+    _lock: RankLock
+    control: Control
+    flow: Flow
+    gave_up: bool
+    gone: Gone
+    leaving: Leaving
+    pending: PendingQueue
+    rdma: Rdma
+    receiving: Receiving
+    sending: Sending
+    steps: StepTrace
+    trace: Trace
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, context: RankContext, bml: Bml, values: Values) -> None:
         self._context = context
@@ -197,21 +215,27 @@ class Ob1(Pml):
             self.check_limits(module)
             module.register_error(errors)
 
+    @ccall
     def _make_control(self) -> Control:
         return Control(self)
 
+    @ccall
     def _make_rdma(self, values: Values) -> Rdma:
         return Rdma(self, values)
 
+    @ccall
     def _make_errors(self) -> ErrorCallback:
         return PathErrors(self)
 
+    @ccall
     def _make_sending(self, values: Values) -> Sending:
         return Sending(self, values)
 
+    @ccall
     def _make_receiving(self, values: Values) -> Receiving:
         return Receiving(self, values)
 
+    @ccall
     def check_limits(self, module: BtlModule) -> None:
         """Every header must fit where fragments are short (reference openmpi.md 3.10.1)."""
         least = min(module.eager_limit, module.max_send_size)
@@ -223,22 +247,26 @@ class Ob1(Pml):
                 f"{needed} bytes, the largest header of pml ob1; the lower is {least}",
             )
 
+    @ccall
     def endpoint(self, proc: Proc) -> BmlEndpoint:
         """The rails to a peer."""
         made = proc.bml_endpoint
         return made if isinstance(made, BmlEndpoint) else self._bml.endpoint(proc)
 
+    @ccall
     def matching(self, communicator: Communicator) -> Matching:
         """A communicator's matching state."""
         state = communicator.pml_state
         assert isinstance(state, Matching), f"{communicator.name} was never added"
         return state
 
+    @ccall
     def matchings(self) -> list[Matching]:
         """The matching state of every communicator."""
         return list(self.receiving.matchings.values())
 
-    def unknown(self, tag: int, number: int, what: str) -> None:
+    @ccall
+    def unknown(self, tag: int, number: U64, what: str) -> None:
         """Something came for a message that is not waiting for it.
 
         Args:
@@ -255,6 +283,7 @@ class Ob1(Pml):
         if self.trace.active:
             self.note("DROPPED", header=NAMES[tag], number=number)
 
+    @ccall
     def fail_peer(self, proc: Proc | None, reason: str) -> None:
         """Fail what waits for `proc`, or for all others when that is None, and what will wait.
 
@@ -270,6 +299,7 @@ class Ob1(Pml):
                 self.gone.lost(gone, reason)
         self._context.path_lost(proc, reason)
 
+    @ccall
     def forget_rails(self, proc: Proc) -> None:
         """Send nothing more to a peer: it would come over one rail without what another lost.
 
@@ -280,6 +310,7 @@ class Ob1(Pml):
             for rail in [*made.send.rails, *made.rdma.rails]:
                 self._bml.remove_rail(proc, rail.module)
 
+    @ccall
     def somebody_left(self) -> None:
         """From now on what begins has to be looked at."""
         self.sending.leavers = self.receiving.leavers = True
@@ -288,6 +319,7 @@ class Ob1(Pml):
         """Record a trace event; call only while the trace is active."""
         self.trace.record("pml.ob1", name, **fields)
 
+    @ccall
     def add_communicator(self, communicator: Communicator) -> None:
         """Begin matching; fragments that came early are matched now."""
         with self._lock:
@@ -298,6 +330,7 @@ class Ob1(Pml):
             self.receiving.matchings[communicator.context_id] = matching
             self.receiving.adopt(matching)
 
+    @ccall
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching."""
         with self._lock:
@@ -306,6 +339,7 @@ class Ob1(Pml):
             self.gone.abandoned.forget(communicator.context_id)
             communicator.pml_state = None
 
+    @ccall
     def isend(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> Request:
@@ -317,6 +351,7 @@ class Ob1(Pml):
         finally:
             lock.release()
 
+    @ccall
     def send(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> None:
@@ -325,11 +360,14 @@ class Ob1(Pml):
         lock = self._lock
         lock.acquire()
         try:
-            request = self.sending.begin(communicator, convertor, target, tag, mode, has_core)
+            request: Request = self.sending.begin(
+                communicator, convertor, target, tag, mode, has_core
+            )
         finally:
             lock.release()
         self.wait(communicator, request)
 
+    @ccall
     def isend_waited(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int
     ) -> Request:
@@ -342,11 +380,12 @@ class Ob1(Pml):
         finally:
             lock.release()
 
+    @ccall
     def irecv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
         """Begin to receive."""
-        request = receive_request(communicator, convertor, source, tag)
+        request: RecvRequest = receive_request(communicator, convertor, source, tag)
         lock = self._lock
         lock.acquire()
         try:
@@ -355,6 +394,7 @@ class Ob1(Pml):
             lock.release()
         return request
 
+    @ccall
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         """Look; if nothing fits, poll once and look again (reference openmpi.md 3.2.7)."""
         found = self._peek(communicator, source, tag)
@@ -365,6 +405,7 @@ class Ob1(Pml):
                 self._engine.glance()  # whoever looks again and again hears of departures, too
         return found
 
+    @ccall
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
         """Look until something fits."""
         found = self._peek(communicator, source, tag)
@@ -376,12 +417,14 @@ class Ob1(Pml):
                 self.gone.refuse(communicator, source, tag)
         return found
 
+    @ccall
     def has(self, communicator: Communicator, source: int, tag: int) -> bool:
         """Whether a probe has found something, or never will."""
         if self.matching(communicator).peek(source, tag) is not None:
             return True
         return self.gone.in_vain(communicator, source)
 
+    @cfunc
     def _peek(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         with self._lock:
             fragment = self.matching(communicator).peek(source, tag)
@@ -394,6 +437,7 @@ class Ob1(Pml):
         found.finish()
         return found
 
+    @ccall
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """Take a message that is here; if none fits, poll once and look again."""
         message = self._take(communicator, source, tag)
@@ -404,6 +448,7 @@ class Ob1(Pml):
                 self._engine.glance()
         return message
 
+    @ccall
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """Take the first message that fits."""
         message = self._take(communicator, source, tag)
@@ -414,11 +459,13 @@ class Ob1(Pml):
                 self.gone.refuse(communicator, source, tag)
         return message
 
+    @cfunc
     def _take(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         with self._lock:
             fragment = self.matching(communicator).take(source, tag)
         return Message(communicator, fragment) if fragment is not None else None
 
+    @ccall
     def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
         """Receive a message that was taken."""
         assert isinstance(message, Message), "the message came from another PML"
@@ -435,12 +482,14 @@ class Ob1(Pml):
         with self._lock:
             self.gone.abandoned.say(communicator, tag)
 
+    @ccall
     def cancel(self, request: Request) -> None:
         """Cancel a receive that is not matched; sends go on (reference openmpi.md 3.2.9)."""
         if isinstance(request, RecvRequest):
             with self._lock:
                 self.receiving.cancel(request)
 
+    @ccall
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Wait for a request; raises MPIError when it failed."""
         if not request.complete:
@@ -470,6 +519,7 @@ class Ob1(Pml):
 
         return waiting(self)
 
+    @ccall
     def finalize(self) -> None:
         """Say that this rank leaves, and send what is pending."""
         if self._context.leaves:
@@ -477,15 +527,18 @@ class Ob1(Pml):
         self.send_pending()
         self.gone.end()
 
+    @ccall
     def send_pending(self) -> None:
         """Send what found no room."""
         if len(self.pending):
             self._engine.wait_until(self._nothing_pending)
 
+    @ccall
     def say_leave(self) -> None:
         """Say LEAVE to those that this rank has talked to, and have the others told."""
         with self._lock:
             self._context.wireup.leaving(self.leaving.say())
 
+    @ccall
     def _nothing_pending(self) -> bool:
         return not len(self.pending)

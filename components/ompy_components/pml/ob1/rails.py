@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
 from ompy.frameworks.btl import PUT, BtlModule
 
@@ -16,6 +17,7 @@ from ompy_components.pml.ob1.selection import suits_direct
 WEIGHT_LEAST: Final = 0.5
 
 
+@cclass
 class Share:
     """One rail's part of a message.
 
@@ -26,7 +28,11 @@ class Share:
         remote: the peer's registration, to get with; empty where there is none.
     """
 
-    __slots__ = ("handle", "left", "rail", "remote")
+    handle: object | None
+    left: int
+    rail: Rail
+    remote: bytes
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, rail: Rail, left: int, handle: object | None = None) -> None:
         self.rail = rail
@@ -35,9 +41,10 @@ class Share:
         self.remote = b""
 
 
+@ccall
 def share_of(rail: Rail, left: int, handle: object | None) -> Share:
     """A share, made without `__init__`, which costs compiled callers the most."""
-    made = Share.__new__(Share)
+    made: Share = Share.__new__(Share)
     made.rail = rail
     made.left = left
     made.handle = handle
@@ -56,14 +63,17 @@ def named_rail(array: RailArray, name: bytes) -> Rail | None:
     return rails[0] if len(rails) == 1 else None
 
 
+@ccall
 def find_rail(array: RailArray, module: BtlModule) -> Rail | None:
     """The rail of a module, or None when the peer's array has lost it."""
+    rail: Rail
     for rail in array.rails:
         if rail.module is module:
             return rail
     return None
 
 
+@ccall
 def heaviest_first(rails: list[Rail]) -> list[Rail]:
     """Rails in the order they are given their parts: light ones must not take all of a rest."""
     return sorted(rails, key=_by_weight) if len(rails) > 1 else rails
@@ -82,6 +92,7 @@ def _by_weight(rail: Rail) -> float:
     return -rail.weight
 
 
+@ccall
 def share_out(rails: list[Rail], length: int, alignment: int = 1) -> list[int]:
     """Bytes for each rail by weight.
 
@@ -92,12 +103,12 @@ def share_out(rails: list[Rail], length: int, alignment: int = 1) -> list[int]:
     """
     if len(rails) == 1:
         return [length]
-    total = sum([rail.weight for rail in rails])
-    left = length
+    total: float = sum([rail.weight for rail in rails])
+    left: int = length
     parts: list[int] = []
     for rail in rails:
         if left <= rail.module.eager_limit or total <= 0:
-            part = left  # not worth a second rail
+            part: int = left  # not worth a second rail
         else:
             part = min(left, int(length * rail.weight / total))
         if alignment > 1:
@@ -108,22 +119,27 @@ def share_out(rails: list[Rail], length: int, alignment: int = 1) -> list[int]:
     return parts
 
 
+@ccall
 def get_alignment(shares: list[Share]) -> int:
     """What pieces got over any of these rails have to be aligned to."""
-    most = 1
+    most: int = 1
+    share: Share
     for share in shares:
         most = max(most, share.rail.module.get_alignment)
     return most
 
 
+@ccall
 def put_alignment(shares: list[Share]) -> int:
     """What pieces put over any of these rails have to be aligned to."""
-    most = 1
+    most: int = 1
+    share: Share
     for share in shares:
         most = max(most, share.rail.module.put_alignment)
     return most
 
 
+@ccall
 def next_share(shares: list[Share], alignment: int, full: list[Share]) -> Share | None:
     """The share to take the next piece from; None when all are used up or have no room.
 
@@ -137,14 +153,15 @@ def next_share(shares: list[Share], alignment: int, full: list[Share]) -> Share 
         full: shares whose rails have no room now.
     """
     if len(shares) == 1:  # what nearly every message has: nothing to weigh
-        only = shares[0]
+        only: Share = shares[0]
         return None if not only.left or only in full else only
     found: Share | None = None
-    most = -1.0
+    most: float = -1.0
+    share: Share
     for share in shares:
         if not share.left or share in full:
             continue
-        due = share.left / share.rail.weight if share.rail.weight else float(share.left)
+        due: float = share.left / share.rail.weight if share.rail.weight else float(share.left)
         if share.left < alignment:
             due = 0.0
         if due > most:
@@ -152,6 +169,7 @@ def next_share(shares: list[Share], alignment: int, full: list[Share]) -> Share 
     return found
 
 
+@ccall
 def piece_of(left: int, limit: int, alignment: int) -> int:
     """Bytes of the next piece: at most `limit` (0: any number), aligned when there are enough."""
     size = min(left, limit) if limit else left
@@ -160,6 +178,7 @@ def piece_of(left: int, limit: int, alignment: int) -> int:
     return size
 
 
+@cclass
 class RdmaRails:
     """Chooses rails for put and get.
 
@@ -167,13 +186,17 @@ class RdmaRails:
         leave_pinned: registrations are kept, so that registering whole messages is cheap.
     """
 
-    __slots__ = ("_most", "_use_all", "leave_pinned")
+    _most: int
+    _use_all: bool
+    leave_pinned: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, most: int, use_all: bool, leave_pinned: bool) -> None:
         self._most = most
         self._use_all = use_all
         self.leave_pinned = leave_pinned
 
+    @ccall
     def direct(self, endpoint: BmlEndpoint, size: int, need: int) -> list[Rail]:
         """Rails that move a whole message of `size` bytes; none when others do it better.
 
@@ -183,10 +206,11 @@ class RdmaRails:
             need: flags of which a rail must have one.
         """
         rails: list[Rail] = []
-        weight = 0.0
+        weight: float = 0.0
+        rail: Rail
         for rail in self._usable(endpoint, need):
             module = rail.module
-            least = module.min_rdma_pipeline_size
+            least: int = module.min_rdma_pipeline_size
             if len(rails) < self._most and suits_direct(
                 module.flags, least, self.leave_pinned, size
             ):
@@ -194,13 +218,16 @@ class RdmaRails:
                 weight += rail.weight
         return rails if self.leave_pinned or weight >= WEIGHT_LEAST else []
 
+    @ccall
     def pipeline(self, endpoint: BmlEndpoint) -> list[Rail]:
         """Rails that move parts of a message by put."""
         return self._usable(endpoint, PUT)[: self._most]
 
+    @cfunc
     def _usable(self, endpoint: BmlEndpoint, need: int) -> list[Rail]:
         """Rails of the peer that can do one of `need`, from the next in turn on."""
         usable: list[Rail] = []
+        rail: Rail
         for rail in endpoint.rdma.in_turn():
             module = rail.module
             if module.flags & need and (self._use_all or find_rail(endpoint.eager, module)):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass
 from ompy.data.errors import MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import Rail
@@ -30,11 +31,17 @@ from ompy_components.pml.ob1.states import (
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.trace.sink import Trace
+
+    from ompy_components.pml.ob1.control import Control
+
 
 _PLANNED: Final = RdmaState.PLANNED  # every fragment asks for it
 _FIN: Final = SendEvent.FIN
 
 
+@cclass
 class Expected:
     """Something a FIN tells of.
 
@@ -43,11 +50,11 @@ class Expected:
         request: it belongs to.
     """
 
-    __slots__ = ("id", "request")
-
-    id: int
+    id: U64
     request: Request
+    __slots__ = tuple(__annotations__)
 
+    @ccall
     def finished(self, size: int) -> None:
         """A FIN arrived.
 
@@ -57,6 +64,7 @@ class Expected:
         raise NotImplementedError
 
 
+@cclass
 class RdmaFragment(Expected):
     """Bytes of a message that one put or get moves.
 
@@ -67,8 +75,14 @@ class RdmaFragment(Expected):
         state: of it.
     """
 
-    __slots__ = ("handle", "offset", "rail", "size", "state")
+    handle: object | None
+    offset: int
+    rail: Rail
+    size: int
+    state: RdmaState
+    __slots__ = tuple(__annotations__)
 
+    @ccall
     def plan(self, request: Request, rail: Rail, offset: int, size: int) -> None:
         """Set what it begins with."""
         self.id = 0
@@ -76,9 +90,10 @@ class RdmaFragment(Expected):
         self.rail = rail
         self.offset = offset
         self.size = size
-        self.handle: object | None = None
+        self.handle = None
         self.state = _PLANNED
 
+    @ccall
     def advance(self, event: RdmaEvent) -> None:
         """The state after `event`; an event that cannot be is an error with the story."""
         self.state = next_rdma_state(self.state, event, self)
@@ -89,6 +104,7 @@ class RdmaFragment(Expected):
         return f"bytes {self.offset} to {end} over {self.rail.module.name} of {self.request}"
 
 
+@cclass
 class Offer(Expected):
     """A whole message that its receiver may get; every get ends with a FIN.
 
@@ -96,10 +112,10 @@ class Offer(Expected):
         rdma: that made it.
     """
 
-    __slots__ = ("rdma",)
-
     rdma: Rdma
+    __slots__ = tuple(__annotations__)
 
+    @ccall
     def finished(self, size: int) -> None:
         """RDMA Direct Get, steps F and G."""
         request = self.request
@@ -107,6 +123,7 @@ class Offer(Expected):
         self.rdma.got(request, size)
 
 
+@ccall
 def wire_of(handle: object) -> bytes:
     """What `bytes()` makes of a registration, without the search for how where it is ours."""
     if isinstance(handle, Registration):
@@ -114,6 +131,7 @@ def wire_of(handle: object) -> bytes:
     return bytes(handle)  # type: ignore[call-overload, no-any-return]
 
 
+@cclass
 class Rdma:
     """The common half of put and get for one rank.
 
@@ -122,16 +140,21 @@ class Rdma:
         sender: the half that messages are completed by; it sets it.
     """
 
-    __slots__ = ("_control", "_expected", "_next_id", "_ob1", "_trace", "rails", "sender")
-
+    _control: Control
+    _expected: dict[int, Expected]
+    _next_id: U64
+    _ob1: Ob1
+    _trace: Trace
+    rails: RdmaRails
     sender: SenderHalf
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
         self._control = ob1.control
         self._trace = ob1.trace
         self._next_id = 0
-        self._expected: dict[int, Expected] = {}
+        self._expected = {}
         self.rails = RdmaRails(
             values.max_rdma_per_request, values.use_all_rdma, values.leave_pinned == "1"
         )
@@ -140,44 +163,51 @@ class Rdma:
         """FINs that may still come, for tests that look for leaks."""
         return len(self._expected)
 
-    def expect(self, expected: Expected) -> int:
+    @ccall
+    def expect(self, expected: Expected) -> U64:
         """Give an id that a FIN will name."""
         self._next_id += 1
         expected.id = self._next_id
         self._expected[expected.id] = expected
         return expected.id
 
-    def expected(self, number: int) -> Expected | None:
+    @ccall
+    def expected(self, number: U64) -> Expected | None:
         """What a FIN with this id tells of; None when nothing waits for one."""
         return self._expected.get(number)
 
+    @ccall
     def expected_of(self, request: Request) -> list[Expected]:
         """All that FINs are to tell of a request."""
         return [one for one in self._expected.values() if one.request is request]
 
+    @ccall
     def forget(self, expected: Expected) -> None:
         """No FIN will name it any more."""
         self._expected.pop(expected.id, None)
 
-    def offer(self, request: SendRequest) -> int:
+    @ccall
+    def offer(self, request: SendRequest) -> U64:
         """Let the receiver get a message; the id is for its FINs.
 
         A RGET that found no room was not sent: its offer is made anew.
         """
         self.withdraw(request)
-        offer = Offer.__new__(Offer)
+        offer: Offer = Offer.__new__(Offer)
         offer.rdma = self
         offer.request = request
         request.offer = offer
         return self.expect(offer)
 
+    @ccall
     def withdraw(self, request: SendRequest) -> None:
         """No part of a message will be got any more."""
-        offer = request.offer
+        offer: Offer | None = request.offer
         if offer is not None:
             request.offer = None
             self.forget(offer)
 
+    @ccall
     def drop(self, request: Request) -> None:
         """A request has failed: no FIN is expected for it any more."""
         if isinstance(request, SendRequest):
@@ -187,21 +217,24 @@ class Rdma:
             if isinstance(expected, RdmaFragment):
                 self.release_one(expected)
 
+    @ccall
     def fin_arrived(self, data: memoryview) -> None:
         """A FIN: bytes were moved, or could not be."""
         check(FIN, FIN_SIZE, data)
-        size = raw.signed_word(data, 8)
-        fragment_id = raw.word(data, 16)
-        expected = self._expected.get(fragment_id)
+        size: int = raw.signed_word(data, 8)
+        fragment_id: U64 = raw.word(data, 16)
+        expected: Expected | None = self._expected.get(fragment_id)
         if expected is None:
             self._ob1.unknown(FIN, fragment_id, "RDMA fragment")
         else:
             expected.finished(size)
 
-    def send_fin(self, fragment: RdmaFragment, fragment_id: int, size: int) -> None:
+    @ccall
+    def send_fin(self, fragment: RdmaFragment, fragment_id: U64, size: int) -> None:
         """Tell the peer about its fragment, behind the put on the same rail."""
         self._control.send_on(fragment.rail, fin_words(size, fragment_id), FIN)
 
+    @ccall
     def got(self, request: SendRequest, size: int) -> None:
         """The receiver has read `size` bytes of a message offered to it."""
         request.state = next_send_state(request.state, _FIN, request)
@@ -210,6 +243,7 @@ class Rdma:
         request.delivered += size
         self.sender.finish_if_delivered(request)
 
+    @ccall
     def register(self, rail: Rail, memory: memoryview, access: int) -> object | None:
         """A registration for put and get over a rail; None when there is no room for it."""
         try:
@@ -217,23 +251,28 @@ class Rdma:
         except MPIError:
             return None
 
+    @ccall
     def register_all(self, rails: Sequence[Rail], memory: memoryview, access: int) -> list[Share]:
         """Shares of the rails that could register the memory, with nothing to carry yet."""
         shares: list[Share] = []
+        rail: Rail
         for rail in rails:
             handle = self.register(rail, memory, access)
             if handle is not None:
                 shares.append(share_of(rail, 0, handle))
         return shares
 
+    @ccall
     def release(self, shares: list[Share]) -> None:
         """Give registrations back."""
+        share: Share
         for share in shares:
             if share.handle is not None:
                 share.rail.module.deregister_mem(share.handle)
                 share.handle = None
         shares.clear()
 
+    @ccall
     def release_one(self, fragment: RdmaFragment) -> None:
         """Give a fragment's own registration back."""
         if fragment.handle is not None:

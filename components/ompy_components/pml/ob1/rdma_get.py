@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
     COMPLETED,
@@ -36,21 +37,34 @@ from ompy_components.pml.ob1.steps import READ
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.trace.sink import Trace
+
+    from ompy_components.pml.ob1.rdma import Rdma
+    from ompy_components.pml.ob1.rdma_put import Incoming
+
 # members of enums are found by a call; every message asks for these
 _STARTED: Final = RdmaEvent.STARTED
 _MOVED: Final = RdmaEvent.MOVED
 
 
+@cclass
 class Read(RdmaFragment):
     """A piece that this rank reads."""
 
     __slots__ = ()
 
 
+@cclass
 class Gets(CompletionCallback):
     """The receiver's half of get for one rank."""
 
-    __slots__ = ("_ob1", "_puts", "_rdma", "_receiver", "_trace")
+    _ob1: Ob1
+    _puts: PutRequests
+    _rdma: Rdma
+    _receiver: ReceiverHalf
+    _trace: Trace
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, receiver: ReceiverHalf, puts: PutRequests) -> None:
         self._ob1 = ob1
@@ -59,18 +73,19 @@ class Gets(CompletionCallback):
         self._rdma = ob1.rdma
         self._trace = ob1.trace
 
+    @ccall
     def proceed(self, request: RecvRequest, remote: RemoteMemory) -> bool:
         """Start to read all that is left (step C); false when no rail has room now."""
-        incoming = request.incoming
+        incoming: Incoming | None = request.incoming
         assert incoming is not None
-        alignment = get_alignment(incoming.shares)
+        alignment: int = get_alignment(incoming.shares)
         full: list[Share] = []
-        share = next_share(incoming.shares, alignment, full)
+        share: Share | None = next_share(incoming.shares, alignment, full)
         while share is not None and not request.complete:
-            module = share.rail.module
-            size = piece_of(share.left, module.get_limit, module.get_alignment)
-            offset = incoming.offset
-            result = self._get(request, share, remote, offset, size)
+            module: BtlModule = share.rail.module
+            size: int = piece_of(share.left, module.get_limit, module.get_alignment)
+            offset: int = incoming.offset
+            result: int = self._get(request, share, remote, offset, size)
             if result == OUT_OF_RESOURCE:
                 full.append(share)
             else:
@@ -81,25 +96,28 @@ class Gets(CompletionCallback):
             share = next_share(incoming.shares, alignment, full)
         return request.complete or not full
 
+    @ccall
     def begin(self, request: RecvRequest, remote: RemoteMemory) -> None:
         """Start to read; the pending queue goes on when there is no room."""
         if not self.proceed(request, remote):
             room_on = remote.module
             self._ob1.pending.rdma(partial(self.proceed, request, remote), room_on)
 
+    @cfunc
     def _get(
         self, request: RecvRequest, share: Share, remote: RemoteMemory, offset: int, size: int
     ) -> int:
-        incoming = request.incoming
+        incoming: Incoming | None = request.incoming
         assert incoming is not None
-        fragment = Read.__new__(Read)
+        fragment: Read = Read.__new__(Read)
         fragment.plan(request, share.rail, offset, size)
         fragment.advance(_STARTED)
         fragment.id = remote.fragment_id  # the sender's: a FIN back names it
         incoming.outstanding += 1
         began = self._trace.clock() if self._trace.active else 0
-        rail, view = share.rail, incoming.view
-        result = rail.module.get(
+        rail: Rail = share.rail
+        view = incoming.view
+        result: int = rail.module.get(
             rail.endpoint,
             view if size == len(view) else view[offset : offset + size],
             remote.address + offset,
@@ -121,6 +139,7 @@ class Gets(CompletionCallback):
             self._done(fragment, 0)
         return result
 
+    @ccall
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
     ) -> None:
@@ -129,13 +148,14 @@ class Gets(CompletionCallback):
         assert isinstance(fragment, Read)
         self._done(fragment, status)
 
+    @cfunc
     def _done(self, fragment: Read, status: int) -> None:
         """Step D: tell the sender, and complete the receive when all is here."""
         request = fragment.request
         assert isinstance(request, RecvRequest)
         if request.complete:
             return  # its peer is lost
-        incoming = request.incoming
+        incoming: Incoming | None = request.incoming
         assert incoming is not None
         incoming.outstanding -= 1
         if status < 0:
@@ -150,17 +170,18 @@ class Gets(CompletionCallback):
         request.received += fragment.size
         self._receiver.finish_if_here(request)
 
+    @cfunc
     def _otherwise(
         self, request: RecvRequest, share: Share, offset: int, size: int, result: int
     ) -> None:
         """What cannot be got is asked for: by PUT when it is only not available, or as FRAGs."""
         rail: Rail = share.rail
-        module = rail.module
+        module: BtlModule = rail.module
         if result != NOT_AVAILABLE or not module.flags & CAN_PUT:
             self._receiver.ask_for_fragments(request, offset, size)
             return
-        end = offset + size
+        end: int = offset + size
         while offset < end:
-            piece = piece_of(end - offset, module.put_limit, module.put_alignment)
+            piece: int = piece_of(end - offset, module.put_limit, module.put_alignment)
             self._puts.ask(request, share, offset, piece)
             offset += piece

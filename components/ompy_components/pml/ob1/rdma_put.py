@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
@@ -42,6 +43,12 @@ from ompy_components.pml.ob1.steps import WRITE
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.trace.sink import Trace
+
+    from ompy_components.pml.ob1.control import Control
+    from ompy_components.pml.ob1.rdma import Rdma
+
 # members of enums are found by a call; every message asks for these
 _ASKED: Final = RdmaEvent.ASKED
 _STARTED: Final = RdmaEvent.STARTED
@@ -50,6 +57,7 @@ _PUT: Final = SendEvent.PUT
 _PUT_ACK: Final = SendEvent.PUT_ACK
 
 
+@cclass
 class Incoming:
     """What a receive gets by RDMA.
 
@@ -62,19 +70,19 @@ class Incoming:
         acknowledge: the next PUT acknowledges the RNDV.
     """
 
-    __slots__ = ("acknowledge", "offset", "outstanding", "send_id", "shares", "view")
-
-    send_id: int
-    view: memoryview
-    shares: list[Share]
+    acknowledge: bool
     offset: int
     outstanding: int
-    acknowledge: bool
+    send_id: U64
+    shares: list[Share]
+    view: memoryview
+    __slots__ = tuple(__annotations__)
 
 
-def incoming_by_rdma(send_id: int, view: memoryview, shares: list[Share], offset: int) -> Incoming:
+@ccall
+def incoming_by_rdma(send_id: U64, view: memoryview, shares: list[Share], offset: int) -> Incoming:
     """What a receive gets by RDMA, from byte `offset` on."""
-    made = Incoming.__new__(Incoming)
+    made: Incoming = Incoming.__new__(Incoming)
     made.send_id = send_id
     made.view = view
     made.shares = shares
@@ -84,22 +92,30 @@ def incoming_by_rdma(send_id: int, view: memoryview, shares: list[Share], offset
     return made
 
 
+@cclass
 class Wanted(RdmaFragment):
     """A piece that the sender was asked to put."""
 
-    __slots__ = ("puts",)
-
     puts: PutRequests
+    __slots__ = tuple(__annotations__)
 
+    @ccall
     def finished(self, size: int) -> None:
         """Steps H and I."""
         self.puts.finished(self, size)
 
 
+@cclass
 class PutRequests:
     """The receiver's half of put for one rank."""
 
-    __slots__ = ("_control", "_depth", "_ob1", "_rdma", "_receiver", "_trace")
+    _control: Control
+    _depth: int
+    _ob1: Ob1
+    _rdma: Rdma
+    _receiver: ReceiverHalf
+    _trace: Trace
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, receiver: ReceiverHalf, depth: int) -> None:
         self._ob1 = ob1
@@ -109,18 +125,19 @@ class PutRequests:
         self._trace = ob1.trace
         self._depth = depth
 
+    @ccall
     def schedule(self, request: RecvRequest) -> None:
         """Ask for pieces while fewer than the pipeline's depth are under way (step C).
 
         Memory that cannot be registered while nothing is under way is asked for as FRAGs.
         """
-        incoming = request.incoming
+        incoming: Incoming | None = request.incoming
         assert incoming is not None
         while incoming.outstanding < self._depth:
-            share = self._next_share(incoming)
+            share: Share | None = self._next_share(incoming)
             if share is None:
                 return
-            size = piece_of(share.left, self.limit(share), share.rail.module.put_alignment)
+            size: int = piece_of(share.left, self.limit(share), share.rail.module.put_alignment)
             if not self.ask(request, share, incoming.offset, size):
                 if incoming.outstanding:
                     return  # the next FIN gives room
@@ -128,37 +145,42 @@ class PutRequests:
             share.left -= size
             incoming.offset += size
 
+    @ccall
     def limit(self, share: Share) -> int:
         """Bytes of the next piece over a rail at most; 0 for any number."""
-        module = share.rail.module
-        limit = module.put_limit
+        module: BtlModule = share.rail.module
+        limit: int = module.put_limit
         if share.handle is None and module.rdma_pipeline_frag_size:
-            frag_size = module.rdma_pipeline_frag_size
+            frag_size: int = module.rdma_pipeline_frag_size
             limit = min(limit, frag_size) if limit else frag_size
         return limit
 
+    @cfunc
     def _next_share(self, incoming: Incoming) -> Share | None:
         return next_share(incoming.shares, put_alignment(incoming.shares), [])
 
+    @ccall
     def ask(self, request: RecvRequest, share: Share, offset: int, size: int) -> bool:
         """Ask for one piece over a rail; false when its memory could not be registered."""
-        incoming, rail = request.incoming, share.rail
+        incoming: Incoming | None = request.incoming
+        rail: Rail = share.rail
         assert incoming is not None
-        fragment = Wanted.__new__(Wanted)
+        fragment: Wanted = Wanted.__new__(Wanted)
         fragment.plan(request, rail, offset, size)
         fragment.puts = self
-        address, handle = offset, share.handle
+        address: U64 = offset
+        handle = share.handle
         if handle is None:
             memory = incoming.view[offset : offset + size]
             address, handle = 0, self._rdma.register(rail, memory, REMOTE_WRITE)
             if handle is None:
                 return False
             fragment.handle = handle
-        flags = FLAG_ACK if incoming.acknowledge else 0
+        flags: int = FLAG_ACK if incoming.acknowledge else 0
         incoming.acknowledge = False
         incoming.outstanding += 1
         fragment.advance(_ASKED)
-        number = self._rdma.expect(fragment)
+        number: U64 = self._rdma.expect(fragment)
         self.asked(fragment)
         header = put_words(flags, incoming.send_id, number, request.id, offset, address, size)
         if self._trace.active:
@@ -166,9 +188,11 @@ class PutRequests:
         self._control.send_on(rail, header + wire_of(handle), PUT)
         return True
 
+    @ccall
     def asked(self, fragment: Wanted) -> None:
         """A piece has its id, and is about to be asked for."""
 
+    @ccall
     def finished(self, fragment: Wanted, size: int) -> None:
         """A FIN: the piece is here, or it will come as FRAGs."""
         request = fragment.request
@@ -182,7 +206,7 @@ class PutRequests:
             self._ob1.steps.receiver(
                 request, "FIN", protocol=put, offset=fragment.offset, size=size
             )
-        incoming = request.incoming
+        incoming: Incoming | None = request.incoming
         assert incoming is not None
         incoming.outstanding -= 1
         if size >= 0:
@@ -192,6 +216,7 @@ class PutRequests:
         self._receiver.finish_if_here(request)
 
 
+@cclass
 class Write(RdmaFragment):
     """A piece that the receiver asked for.
 
@@ -201,17 +226,21 @@ class Write(RdmaFragment):
         remote_handle: of that memory.
     """
 
-    __slots__ = ("address", "peer_fragment", "remote_handle")
-
-    peer_fragment: int
-    address: int
+    address: U64
+    peer_fragment: U64
     remote_handle: bytes
+    __slots__ = tuple(__annotations__)
 
 
+@cclass
 class PutWrites(CompletionCallback):
     """The sender's half of put for one rank."""
 
-    __slots__ = ("_ob1", "_rdma", "_sending", "_trace")
+    _ob1: Ob1
+    _rdma: Rdma
+    _sending: SenderHalf
+    _trace: Trace
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, sending: SenderHalf) -> None:
         self._ob1 = ob1
@@ -219,13 +248,14 @@ class PutWrites(CompletionCallback):
         self._trace = ob1.trace
         self._sending = sending
 
+    @ccall
     def arrived(self, module: BtlModule, endpoint: Endpoint, data: memoryview) -> None:
         """A PUT: the receiver wants a piece written, over the rail its message came over."""
         check(PUT, PUT_SIZE, data)
-        send_id = raw.word(data, 8)
-        offset = raw.word(data, 32)
-        size = raw.word(data, 48)
-        request = self._sending.requests.get(send_id)
+        send_id: U64 = raw.word(data, 8)
+        offset: int = raw.word(data, 32)
+        size: int = raw.word(data, 48)
+        request: SendRequest | None = self._sending.requests.get(send_id)
         if request is None:
             self._sending.unknown(PUT, send_id)
             return
@@ -239,8 +269,8 @@ class PutWrites(CompletionCallback):
                 ERR_INTERN,
                 f"ob1: PUT asks for bytes {offset} to {offset + size}: {request.story()}",
             )
-        rail = find_rail(request.endpoint.rdma, module)
-        fragment = Write.__new__(Write)
+        rail: Rail | None = find_rail(request.endpoint.rdma, module)
+        fragment: Write = Write.__new__(Write)
         fragment.plan(request, rail or Rail(module, endpoint), offset, size)
         fragment.peer_fragment = raw.word(data, 16)
         fragment.address = raw.word(data, 40)
@@ -250,6 +280,7 @@ class PutWrites(CompletionCallback):
         elif not self.start(fragment):
             self._ob1.pending.rdma(partial(self.start, fragment), fragment.rail.endpoint)
 
+    @ccall
     def start(self, fragment: Write) -> bool:
         """Put, or fall back; false when the BTL has no room now."""
         request = fragment.request
@@ -257,9 +288,10 @@ class PutWrites(CompletionCallback):
         if request.complete:  # it failed while this waited for room
             self._rdma.release_one(fragment)
             return True
-        rail, view = fragment.rail, request.convertor.tail()
+        rail: Rail = fragment.rail
+        view = request.convertor.tail()
         assert view is not None, "a PUT answers a message whose memory was offered"
-        first = fragment.offset - (request.convertor.size - len(view))
+        first: int = fragment.offset - (request.convertor.size - len(view))
         local = view[first : first + fragment.size]
         handle = fragment.handle or _registration(request, rail)
         needed = fragment.size > rail.module.local_registration_threshold
@@ -270,7 +302,7 @@ class PutWrites(CompletionCallback):
             return True
         fragment.advance(_STARTED)
         began = self._trace.clock() if self._trace.active else 0
-        result = rail.module.put(
+        result: int = rail.module.put(
             rail.endpoint,
             local,
             fragment.address,
@@ -297,6 +329,7 @@ class PutWrites(CompletionCallback):
             self._done(fragment, min(result, 0))
         return True
 
+    @ccall
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
     ) -> None:
@@ -305,6 +338,7 @@ class PutWrites(CompletionCallback):
         assert isinstance(fragment, Write)
         self._done(fragment, status)
 
+    @cfunc
     def _done(self, fragment: Write, status: int) -> None:
         request = fragment.request
         assert isinstance(request, SendRequest)
@@ -321,6 +355,7 @@ class PutWrites(CompletionCallback):
         request.delivered += fragment.size
         self._sending.finish_if_delivered(request)
 
+    @ccall
     def fall_back(self, fragment: Write, status: int) -> None:
         """Tell the receiver that the piece comes as FRAGs, and send them (3.6.2)."""
         request = fragment.request
@@ -334,8 +369,10 @@ class PutWrites(CompletionCallback):
         self._sending.finish_if_delivered(request)
 
 
+@cfunc
 def _registration(request: SendRequest, rail: Rail) -> object | None:
     """The registration of the whole message with a rail's module, if step A made one."""
+    share: Share
     for share in request.registered:
         if share.rail.module is rail.module:
             return share.handle

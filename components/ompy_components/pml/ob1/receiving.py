@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, SUCCESS, MPIError
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
@@ -45,11 +46,19 @@ from ompy_components.pml.ob1.steps import COMPLETE
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.data.convertor import Convertor
+    from ompy.trace.sink import Trace
+
+    from ompy_components.pml.ob1.flow import Flow, PeerFlow
+    from ompy_components.pml.ob1.rdma import Rdma
+
 # members of enums are found by a call; every message asks for these
 _MATCHED: Final = ReceiveEvent.MATCHED
 _ALL_HERE: Final = ReceiveEvent.ALL_HERE
 
 
+@cclass
 class Receiving(ReceiverHalf):
     """The receiver's half of ob1 for one rank.
 
@@ -61,19 +70,18 @@ class Receiving(ReceiverHalf):
         rendezvous: decides what becomes of a RNDV or RGET.
     """
 
-    __slots__ = (
-        "_flow",
-        "_next_id",
-        "_ob1",
-        "_rdma",
-        "_recent",
-        "_trace",
-        "leavers",
-        "matchings",
-        "orphaned",
-        "orphans",
-        "rendezvous",
-    )
+    _flow: Flow
+    _next_id: U64
+    _ob1: Ob1
+    _rdma: Rdma
+    _recent: Matching | None
+    _trace: Trace
+    leavers: bool
+    matchings: dict[int, Matching]
+    orphaned: bool
+    orphans: dict[int, list[Fragment]]
+    rendezvous: RendezvousReceive
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
@@ -84,16 +92,17 @@ class Receiving(ReceiverHalf):
         self._next_id = 0
         self.leavers = False
         self.requests = {}
-        self.matchings: dict[int, Matching] = {}
-        self._recent: Matching | None = None  # the one looked for last
-        self.orphans: dict[int, list[Fragment]] = {}
+        self.matchings = {}
+        self._recent = None  # the one looked for last
+        self.orphans = {}
         self.orphaned = False
 
+    @ccall
     def post(self, request: RecvRequest) -> None:
         """Match a receive with a message that is here, or queue it."""
         matching = request.communicator.pml_state
         assert isinstance(matching, Matching), f"{request.communicator.name} was never added"
-        fragment = matching.post(request)
+        fragment: Fragment | None = matching.post(request)
         if fragment is not None:
             self._flow.give_back(matching.peer(fragment.source).flow, fragment)
             self.deliver(request, fragment)
@@ -103,45 +112,50 @@ class Receiving(ReceiverHalf):
         if self._trace.active:
             self._ob1.steps.posted(request)
 
+    @cfunc
     def _matching(self, context_id: int) -> Matching | None:
         """A communicator's matching state; None while there is no such communicator here."""
-        matching = self._recent
+        matching: Matching | None = self._recent
         if matching is None or matching.communicator.context_id != context_id:
             matching = self.matchings.get(context_id)
             self._recent = matching
         return matching
 
+    @ccall
     def forget(self, context_id: int) -> None:
         """A communicator has gone. What nobody has received of it will not be."""
-        matching = self.matchings.pop(context_id, None)
+        matching: Matching | None = self.matchings.pop(context_id, None)
+        queue: PeerQueue
         for queue in matching.peers() if matching is not None else ():
             queue.flow.taken += len(queue.early)
+            fragment: Fragment
             for fragment in queue.held():
                 self._flow.give_back(queue.flow, fragment)
         self._recent = None
 
+    @ccall
     def match_arrived(self, data: memoryview) -> None:
         """A MATCH fragment: a whole eager message."""
         check(MATCH, MATCH_SIZE, data)
-        length = raw.size(data) - MATCH_SIZE
-        first = raw.word(data, 0)
-        second = raw.word(data, 8)
-        context_id = first >> 16 & 0xFFFF
-        source = as_signed(first >> 32)
-        tag = as_signed(second)
-        sequence = second >> 32 & SEQUENCE_MASK
+        length: int = raw.size(data) - MATCH_SIZE
+        first: U64 = raw.word(data, 0)
+        second: U64 = raw.word(data, 8)
+        context_id: int = first >> 16 & 0xFFFF
+        source: int = as_signed(first >> 32)
+        tag: int = as_signed(second)
+        sequence: int = second >> 32 & SEQUENCE_MASK
         if self._trace.noting:
             self._trace.note("< MATCH", context_id, source, tag, sequence, length)
         if self._trace.active:
             self._note_arrived(MATCH, context_id, source, tag, sequence, length)
-        matching = self._matching(context_id)
+        matching: Matching | None = self._matching(context_id)
         if matching is not None:
-            queue = matching.peer(source)
+            queue: PeerQueue = matching.peer(source)
             if sequence == queue.expected and not queue.early:
                 queue.expected = (sequence + 1) & SEQUENCE_MASK
-                flow = queue.flow
+                flow: PeerFlow = queue.flow
                 flow.taken += 1
-                request = matching.claim(queue, tag)
+                request: RecvRequest | None = matching.claim(queue, tag)
                 if request is not None:
                     request.sequence = sequence
                     flow.back += (length if length < PAYLOAD_MOST else PAYLOAD_MOST) + MESSAGE_COST
@@ -153,10 +167,12 @@ class Receiving(ReceiverHalf):
                 return
         self._arrived(matching, context_id, _whole(first >> 8 & 0xFF, source, tag, sequence, data))
 
+    @ccall
     def rndv_arrived(self, data: memoryview) -> None:
         """A RNDV fragment: the beginning of a message."""
         self.arrived(raw.word(data, 0) >> 16 & 0xFFFF, self.rndv_fragment(data))
 
+    @ccall
     def rndv_fragment(self, data: memoryview) -> Fragment:
         """What a RNDV says."""
         fields = parse(RNDV_HEADER, RNDV, data)
@@ -168,40 +184,46 @@ class Receiving(ReceiverHalf):
         payload = data[RNDV_SIZE:]
         return fragment_of(RNDV, flags, source, tag, sequence, length, send_id, payload)
 
+    @ccall
     def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
         """A RGET: a message that may be read from the sender's memory."""
-        fragment = self.rget_fragment(module, data)
+        fragment: Fragment = self.rget_fragment(module, data)
         self.arrived(raw.word(data, 0) >> 16 & 0xFFFF, fragment)
 
+    @ccall
     def rget_fragment(self, module: BtlModule, data: memoryview) -> Fragment:
         """What a RGET says."""
         check(RGET, RGET_SIZE, data)
-        first = raw.word(data, 0)
-        second = raw.word(data, 8)
-        context_id = first >> 16 & 0xFFFF
-        source = as_signed(first >> 32)
-        tag = as_signed(second)
-        sequence = second >> 32 & SEQUENCE_MASK
-        length = raw.word(data, 16)
+        first: U64 = raw.word(data, 0)
+        second: U64 = raw.word(data, 8)
+        context_id: int = first >> 16 & 0xFFFF
+        source: int = as_signed(first >> 32)
+        tag: int = as_signed(second)
+        sequence: int = second >> 32 & SEQUENCE_MASK
+        length: int = raw.word(data, 16)
         if self._trace.noting:
             self._trace.note("< RGET", context_id, source, tag, sequence, length)
         if self._trace.active:
             self._note_arrived(
                 RGET, context_id, source, tag, sequence, max(-raw.signed_word(data, 40), 0)
             )
-        send_id = raw.word(data, 24)
-        remote = _remote(module, data)
+        send_id: U64 = raw.word(data, 24)
+        remote: RemoteMemory = _remote(module, data)
         # the message's first bytes may lie at the end
         payload = data[remote.address :] if remote.address < 0 else b""
-        flags = first >> 8 & 0xFF
-        fragment = fragment_of(RGET, flags, source, tag, sequence, length, send_id, payload)
+        flags: int = first >> 8 & 0xFF
+        fragment: Fragment = fragment_of(
+            RGET, flags, source, tag, sequence, length, send_id, payload
+        )
         fragment.remote = remote
         return fragment
 
+    @ccall
     def arrived(self, context_id: int, fragment: Fragment) -> None:
         """Take in the first fragment of a message."""
         self._arrived(self._matching(context_id), context_id, fragment)
 
+    @cfunc
     def _arrived(self, matching: Matching | None, context_id: int, fragment: Fragment) -> None:
         """Match a fragment when it is its turn, and those that waited for it."""
         if matching is None:
@@ -209,7 +231,7 @@ class Receiving(ReceiverHalf):
             self.orphans.setdefault(context_id, []).append(fragment)
             self.orphaned = True
             return
-        queue = matching.peer(fragment.source)
+        queue: PeerQueue = matching.peer(fragment.source)
         if fragment.sequence != queue.expected:
             self.out_of_turn(queue, fragment)
             return
@@ -220,6 +242,7 @@ class Receiving(ReceiverHalf):
             self._match(matching, queue, following)
             following = queue.early.pop(queue.expected, None)
 
+    @ccall
     def out_of_turn(self, queue: PeerQueue, fragment: Fragment) -> None:
         """A message with another number than the next: others of its sender have to come first.
 
@@ -227,21 +250,23 @@ class Receiving(ReceiverHalf):
             MPIError: ERR_INTERN, it was here before, or its sender may not be so far. Rails lose
                 and double nothing.
         """
-        sequence = fragment.sequence
-        ahead = (sequence - queue.expected) & SEQUENCE_MASK
+        sequence: int = fragment.sequence
+        ahead: int = (sequence - queue.expected) & SEQUENCE_MASK
         if sequence in queue.early or ahead >= self._flow.window + queue.flow.orphans:
             raise MPIError(ERR_INTERN, _impossible(queue, fragment))
         fragment.keep()
         queue.early[sequence] = fragment
 
+    @cfunc
     def _match(self, matching: Matching, queue: PeerQueue, fragment: Fragment) -> None:
-        request = matching.claim(queue, fragment.tag)
+        request: RecvRequest | None = matching.claim(queue, fragment.tag)
         if request is None:
             self._wait(queue, fragment)
         else:
             self._flow.give_back(queue.flow, fragment)
             self.deliver(request, fragment)
 
+    @cfunc
     def _wait(self, queue: PeerQueue, fragment: Fragment) -> None:
         """Keep a message that no receive was posted for."""
         fragment.keep()
@@ -249,16 +274,19 @@ class Receiving(ReceiverHalf):
         if queue.flow.taken >= queue.flow.taken_next:
             self._flow.tell(queue.flow)
 
+    @ccall
     def adopt(self, matching: Matching) -> None:
         """A communicator was made: take in what arrived for it before."""
         waiting = self.orphans.pop(matching.communicator.context_id, [])
+        fragment: Fragment
         for fragment in waiting:
-            queue = matching.peer(fragment.source)
+            queue: PeerQueue = matching.peer(fragment.source)
             queue.flow.taken -= 1  # they were counted when they came
         # each sender's in order, or the last of many would seem too far ahead
         for fragment in sorted(waiting, key=_place):
             self._arrived(matching, matching.communicator.context_id, fragment)
 
+    @ccall
     def deliver(self, request: RecvRequest, fragment: Fragment) -> None:
         """Give a matched fragment to its receive."""
         payload = memoryview(fragment.payload)
@@ -268,15 +296,16 @@ class Receiving(ReceiverHalf):
         else:
             self._rendezvous(request, fragment, payload)
 
+    @cfunc
     def _eager(
         self, request: RecvRequest, source: int, tag: int, data: memoryview, start: int
     ) -> None:
         """Eager Send, steps B and C: unpack what begins at byte `start`, and complete."""
         request.source = source
         request.tag = tag
-        length = raw.size(data) - start
+        length: int = raw.size(data) - start
         request.length = length
-        convertor = request.convertor
+        convertor: Convertor = request.convertor
         convertor.bind(length)
         request.received = convertor.unpack_from(data, start, length) if length else 0
         if length > convertor.size:
@@ -286,6 +315,7 @@ class Receiving(ReceiverHalf):
             self._ob1.steps.receiver(request, COMPLETE, protocol=EAGER_ALLOCATED)
         request.finish()
 
+    @cfunc
     def _rendezvous(self, request: RecvRequest, fragment: Fragment, payload: memoryview) -> None:
         """Unpack the first bytes, and answer (step C of every rendezvous)."""
         request.source = fragment.source
@@ -307,12 +337,13 @@ class Receiving(ReceiverHalf):
         if not request.complete:  # a get may be done already
             self.finish_if_here(request)
 
+    @ccall
     def fragment_arrived(self, data: memoryview) -> None:
         """Step G: a FRAG goes to its offset, in whatever order it comes."""
         check(FRAG, FRAG_SIZE, data)
-        offset = raw.word(data, 8)
-        receive_id = raw.word(data, 24)
-        request = self.requests.get(receive_id)
+        offset: int = raw.word(data, 8)
+        receive_id: U64 = raw.word(data, 24)
+        request: RecvRequest | None = self.requests.get(receive_id)
         if request is None:
             self.unknown(FRAG, receive_id)
             return
@@ -323,7 +354,8 @@ class Receiving(ReceiverHalf):
         request.arrived += len(payload)
         self.finish_if_here(request)
 
-    def unknown(self, tag: int, number: int) -> None:
+    @ccall
+    def unknown(self, tag: int, number: U64) -> None:
         """A sender goes on with a receive that is not waiting."""
         self._ob1.unknown(tag, number, "receive")
 
@@ -331,6 +363,7 @@ class Receiving(ReceiverHalf):
         """What RDMA could not bring."""
         self.rendezvous.ask_for_fragments(request, offset, size)
 
+    @ccall
     def finish_if_here(self, request: RecvRequest) -> None:
         """The request is complete when all bytes of the message have arrived (3.2.5).
 
@@ -351,6 +384,7 @@ class Receiving(ReceiverHalf):
             self._ob1.steps.receiver(request, COMPLETE)
         request.finish()
 
+    @cfunc
     def _truncated(self, request: RecvRequest) -> None:
         request.error = ERR_TRUNCATE
         request.detail = (
@@ -359,6 +393,7 @@ class Receiving(ReceiverHalf):
             f"{request.convertor.size} bytes"
         )
 
+    @ccall
     def cancel(self, request: RecvRequest) -> None:
         """Cancel a receive that is not matched.
 
@@ -377,6 +412,7 @@ class Receiving(ReceiverHalf):
         if not failed:
             request.finish()
 
+    @ccall
     def fail_peer(self, proc: Proc, reason: str) -> None:
         """No path leads to `proc` any more: fail receives that can come from nobody else."""
         for request in list(self.requests.values()):
@@ -390,6 +426,7 @@ class Receiving(ReceiverHalf):
             for request in matching.forget_source(proc):
                 request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
 
+    @cfunc
     def _note_arrived(
         self, kind: int, context_id: int, source: int, tag: int, sequence: int, size: int
     ) -> None:
@@ -404,15 +441,16 @@ class Receiving(ReceiverHalf):
         )
 
 
+@cfunc
 def _remote(module: BtlModule, data: memoryview) -> RemoteMemory:
     """What a RGET says of the sender's memory."""
-    made = RemoteMemory.__new__(RemoteMemory)
+    made: RemoteMemory = RemoteMemory.__new__(RemoteMemory)
     made.module = module
     made.fragment_id = raw.word(data, 32)
     made.address = raw.signed_word(data, 40)
-    size = module.registration_handle_size
-    begin = RGET_SIZE + size
-    end = raw.size(data) + min(made.address, 0)
+    size: int = module.registration_handle_size
+    begin: int = RGET_SIZE + size
+    end: int = raw.size(data) + min(made.address, 0)
     if end < begin:
         raise MPIError(ERR_INTERN, f"ob1: a RGET ends {begin - end} bytes too early")
     made.handle = raw.part(data, RGET_SIZE, size)
@@ -441,6 +479,7 @@ def _impossible(queue: PeerQueue, fragment: Fragment) -> str:
     )
 
 
+@cfunc
 def _whole(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
     """A MATCH fragment that its receive was not asked for at once."""
     payload = data[MATCH_SIZE:]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import GET, LOCAL_WRITE, REMOTE_WRITE
 from ompy.frameworks.btl import PUT as CAN_PUT
@@ -57,9 +58,18 @@ from ompy_components.pml.ob1.selection import (
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.frameworks.btl import BtlModule
+    from ompy.frameworks.proc import Proc
+    from ompy.trace.sink import Trace
+
+    from ompy_components.pml.ob1.control import Control
+    from ompy_components.pml.ob1.rdma import Rdma
+
 PAGE: Final = 4096  # x86 and most aarch64; no page is written by two ranks at once
 
 
+@cclass
 class RendezvousReceive:
     """Answers rendezvous for one rank.
 
@@ -68,7 +78,13 @@ class RendezvousReceive:
         gets: reads.
     """
 
-    __slots__ = ("_control", "_ob1", "_rdma", "_trace", "gets", "puts")
+    _control: Control
+    _ob1: Ob1
+    _rdma: Rdma
+    _trace: Trace
+    gets: Gets
+    puts: PutRequests
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, receiver: ReceiverHalf, values: Values) -> None:
         self._ob1 = ob1
@@ -78,9 +94,10 @@ class RendezvousReceive:
         self.puts = PutRequests(ob1, receiver, values.recv_pipeline_depth)
         self.gets = Gets(ob1, receiver, self.puts)
 
+    @ccall
     def answer(self, request: RecvRequest, fragment: Fragment) -> None:
         """Answer the first fragment of a message of which more is to come."""
-        endpoint = self._endpoint(request)
+        endpoint: BmlEndpoint = self._endpoint(request)
         view = request.convertor.whole()
         if view is None or request.length > request.convertor.size:
             self._send_receive(request, fragment)
@@ -93,29 +110,34 @@ class RendezvousReceive:
         ):
             self._send_receive(request, fragment)
 
+    @cfunc
     def _endpoint(self, request: RecvRequest) -> BmlEndpoint:
         """The rails to the sender."""
-        proc = request.communicator.procs[request.source]
+        proc: Proc = request.communicator.procs[request.source]
         made = proc.bml_endpoint
         return made if isinstance(made, BmlEndpoint) else self._ob1.endpoint(proc)
 
+    @ccall
     def ask_for_fragments(self, request: RecvRequest, offset: int, size: int) -> None:
         """ACK: the sender is to send these bytes as FRAGs, whatever else is under way."""
-        incoming = request.incoming
+        incoming: Incoming | None = request.incoming
         assert incoming is not None
         incoming.acknowledge = False
         self._acknowledge(request, incoming.send_id, offset, size, 0)
 
+    @ccall
     def acknowledge_all(self, request: RecvRequest, fragment: Fragment) -> None:
         """ACK for a RNDV that had everything in it."""
         self._decided(request, SEND_RECEIVE_PIPELINE, fragment)
         self._acknowledge(request, fragment.sender_request, request.arrived, 0, FLAG_NORDMA)
 
+    @cfunc
     def _send_receive(self, request: RecvRequest, fragment: Fragment) -> None:
         """Send/Receive Pipeline, step C."""
         self._decided(request, SEND_RECEIVE_PIPELINE, fragment)
         self._acknowledge(request, fragment.sender_request, request.arrived, 0, FLAG_NORDMA)
 
+    @cfunc
     def _direct_put(
         self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint, view: memoryview
     ) -> bool:
@@ -131,6 +153,7 @@ class RendezvousReceive:
         self._put(request, fragment, shares, request.length, view)
         return True
 
+    @cfunc
     def _pipeline(
         self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint, view: memoryview
     ) -> bool:
@@ -138,7 +161,7 @@ class RendezvousReceive:
         rails = heaviest_first(self._rdma.rails.pipeline(endpoint))
         if not rails or request.length <= endpoint.send_limit:
             return False
-        end = max(request.length - endpoint.pipeline_send_length, request.arrived)
+        end: int = max(request.length - endpoint.pipeline_send_length, request.arrived)
         if end == request.arrived:
             return False  # nothing is left between what came and the tail
         self._decided(request, RDMA_PIPELINE, fragment)
@@ -147,6 +170,7 @@ class RendezvousReceive:
         self._put(request, fragment, [share_of(rail, 0, None) for rail in rails], end, view)
         return True
 
+    @cfunc
     def _put(
         self,
         request: RecvRequest,
@@ -157,11 +181,14 @@ class RendezvousReceive:
     ) -> None:
         """Have the bytes from those that are here to `end` put; the first PUT answers alone."""
         _give_parts(shares, end - request.arrived, put_alignment(shares))
-        incoming = incoming_by_rdma(fragment.sender_request, view, shares, request.arrived)
+        incoming: Incoming = incoming_by_rdma(
+            fragment.sender_request, view, shares, request.arrived
+        )
         incoming.acknowledge = end == request.length
         request.incoming = incoming
         self.puts.schedule(request)
 
+    @cfunc
     def _get(
         self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint, view: memoryview
     ) -> None:
@@ -175,16 +202,17 @@ class RendezvousReceive:
         self._decided(request, RDMA_DIRECT_GET, fragment)
         arrived = request.arrived
         _give_parts(shares, request.length - arrived, get_alignment(shares))
-        incoming = incoming_by_rdma(fragment.sender_request, view, shares, arrived)
+        incoming: Incoming = incoming_by_rdma(fragment.sender_request, view, shares, arrived)
         request.incoming = incoming
         if fragment.flags & FLAG_WAITS and len(shares) == 1:
             self._split(request, incoming, shares[0])
         self.gets.begin(request, remote)
 
+    @cfunc
     def _split(self, request: RecvRequest, incoming: Incoming, share: Share) -> None:
         """Have the upper half put by the sender, which waits, while this rank gets the lower."""
-        module = share.rail.module
-        half = request.length // 2 // PAGE * PAGE
+        module: BtlModule = share.rail.module
+        half: int = request.length // 2 // PAGE * PAGE
         if not 0 < module.split_least <= request.length or half > module.put_limit:
             return
         assert half <= share.left, "what came with the RGET is less than half"
@@ -193,6 +221,7 @@ class RendezvousReceive:
         if aligned and can_put and self.puts.ask(request, share, request.length - half, half):
             share.left -= half
 
+    @cfunc
     def _shares_to_get(
         self, endpoint: BmlEndpoint, remote: RemoteMemory, view: memoryview
     ) -> list[Share]:
@@ -203,6 +232,7 @@ class RendezvousReceive:
             self._add_share(shares, named_rail(endpoint.rdma, name), handle, view)
         return shares_by_weight(shares)
 
+    @cfunc
     def _add_share(
         self, shares: list[Share], rail: Rail | None, remote: bytes, view: memoryview
     ) -> None:
@@ -213,17 +243,19 @@ class RendezvousReceive:
             registered = self._rdma.register(rail, view, LOCAL_WRITE | REMOTE_WRITE)
             if registered is None:
                 return
-        share = share_of(rail, 0, registered)
+        share: Share = share_of(rail, 0, registered)
         share.remote = remote
         shares.append(share)
 
+    @cfunc
     def _decided(self, request: RecvRequest, protocol: Protocol, fragment: Fragment) -> None:
         request.protocol = protocol
         if self._trace.active:
             self._ob1.steps.decided(request, protocol, fragment)
 
+    @cfunc
     def _acknowledge(
-        self, request: RecvRequest, send_id: int, offset: int, size: int, flags: int
+        self, request: RecvRequest, send_id: U64, offset: int, size: int, flags: int
     ) -> None:
         endpoint = self._endpoint(request)
         if self._trace.active:
@@ -233,6 +265,7 @@ class RendezvousReceive:
         )
 
 
+@cfunc
 def _give_parts(shares: list[Share], length: int, alignment: int) -> None:
     """Say which share carries how many of `length` bytes."""
     if len(shares) == 1:

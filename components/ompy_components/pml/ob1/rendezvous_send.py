@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -54,6 +55,13 @@ from ompy_components.pml.ob1.sendrequest import SendRequest
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.data.convertor import Convertor
+    from ompy.frameworks.btl import BtlModule
+    from ompy.trace.sink import Trace
+
+    from ompy_components.pml.ob1.rdma import Rdma
+
 # what the RNDV says of the sender's memory; seed ob1, step A of each protocol
 FLAGS = {
     RDMA_DIRECT_PUT: FLAG_CONTIG | FLAG_PIN | FLAG_SIGNAL,
@@ -68,10 +76,15 @@ PIECES_BEFORE: Final = 2048  # arbitrary: half an eager fragment of sm, the regi
 PIECE_LEAST: Final = 1 << 16  # arbitrary: below, a copy in and out costs no more
 
 
+@cclass
 class RendezvousSend:
     """Begins rendezvous for one rank."""
 
-    __slots__ = ("_ob1", "_rdma", "_sending", "_trace")
+    _ob1: Ob1
+    _rdma: Rdma
+    _sending: SenderHalf
+    _trace: Trace
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, sending: SenderHalf) -> None:
         self._ob1 = ob1
@@ -79,6 +92,7 @@ class RendezvousSend:
         self._trace = ob1.trace
         self._sending = sending
 
+    @ccall
     def start(self, rail: Rail, request: SendRequest, protocol: Protocol | None) -> int:
         """Send the first fragment; the result is the BTL's.
 
@@ -97,6 +111,7 @@ class RendezvousSend:
             return self._rget(request)
         return self._rndv(rail, request, protocol)
 
+    @cfunc
     def _protocol(self, request: SendRequest) -> Protocol:
         """Choose, and register the message with the rails of direct RDMA.
 
@@ -109,10 +124,11 @@ class RendezvousSend:
             self._register(request, view, GET | CAN_PUT)
         flags = 0
         if request.registered:
-            first = request.registered[0]
+            first: Share = request.registered[0]
             flags = first.rail.module.flags
         return choose_large(request.mode, True, flags)
 
+    @cfunc
     def _protocol_of_pieces(self, request: SendRequest) -> Protocol:
         """A message that is not one piece of memory, but may end with a large one.
 
@@ -122,7 +138,7 @@ class RendezvousSend:
         tail = request.convertor.tail()
         wanted = request.mode != BUFFERED and not request.bare
         if tail is not None and wanted and not request.registered:
-            before = request.convertor.size - len(tail)
+            before: int = request.convertor.size - len(tail)
             if before <= PIECES_BEFORE and len(tail) >= PIECE_LEAST:
                 self._register(request, tail, GET)
         registered = request.registered
@@ -131,19 +147,21 @@ class RendezvousSend:
         self._rdma.release(registered)
         return choose_large(request.mode, False, 0)
 
+    @cfunc
     def _register(self, request: SendRequest, memory: memoryview, wanted: int) -> None:
         rdma = self._rdma
         rails = heaviest_first(rdma.rails.direct(request.endpoint, len(memory), wanted))
         request.registered = rdma.register_all(rails, memory, REMOTE_READ)
 
+    @cfunc
     def _rndv(self, rail: Rail, request: SendRequest, protocol: Protocol) -> int:
-        module = rail.module
-        convertor = request.convertor
+        module: BtlModule = rail.module
+        convertor: Convertor = request.convertor
         limit = module.eager_limit - UNION_SIZE
-        size = first_payload(convertor.size, limit, module.rndv_eager_limit)
+        size: int = first_payload(convertor.size, limit, module.rndv_eager_limit)
         flags = PRIORITY | BTL_OWNERSHIP | SIGNAL
-        header = self.rndv_header(request, FLAGS[protocol])
-        reserve = len(header)
+        header: bytes = self.rndv_header(request, FLAGS[protocol])
+        reserve: int = len(header)
         descriptor: Descriptor | None
         if protocol is RDMA_DIRECT_PUT or request.bare:
             descriptor = module.alloc(rail.endpoint, NO_ORDER, reserve, PRIORITY | BTL_OWNERSHIP)
@@ -158,13 +176,14 @@ class RendezvousSend:
             )
         if descriptor is None:
             return OUT_OF_RESOURCE
-        sent = descriptor.payload_size
+        sent: int = descriptor.payload_size
         place(descriptor, header)
-        result = self._sending.send_fragment(rail, request, descriptor, RNDV)
+        result: int = self._sending.send_fragment(rail, request, descriptor, RNDV)
         if result >= 0 and protocol is BUFFERED_PIPELINE:
             self._sending.keep_rest(request, sent)
         return result
 
+    @cfunc
     def _rget(self, request: SendRequest) -> int:
         """RDMA Direct Get, step A: the message carries all registrations.
 
@@ -172,14 +191,14 @@ class RendezvousSend:
         are named. What does not fit an eager fragment is left out. Bytes of the message that are
         before the registered memory come last.
         """
-        share = request.registered[0]
-        rail = share.rail
-        before = before_memory(request)
-        data = self.rget_header(request) + wire_of(share.handle)
+        share: Share = request.registered[0]
+        rail: Rail = share.rail
+        before: int = before_memory(request)
+        data: bytes = self.rget_header(request) + wire_of(share.handle)
         if len(request.registered) > 1:
             data += _others(request.registered[1:], rail.module.eager_limit - len(data) - before)
-        end = len(data) + before
-        descriptor = rail.module.alloc(
+        end: int = len(data) + before
+        descriptor: Descriptor | None = rail.module.alloc(
             rail.endpoint, NO_ORDER, end, PRIORITY | BTL_OWNERSHIP | SIGNAL
         )
         if descriptor is None:
@@ -190,6 +209,7 @@ class RendezvousSend:
             descriptor.payload_size = before
         return self._sending.send_fragment(rail, request, descriptor, RGET)
 
+    @ccall
     def rndv_header(self, request: SendRequest, flags: int) -> bytes:
         """The header of a RNDV."""
         return RNDV_HEADER.pack(
@@ -203,9 +223,10 @@ class RendezvousSend:
             request.id,
         )
 
+    @ccall
     def rget_header(self, request: SendRequest) -> bytes:
         """The header of a RGET."""
-        flags = RGET_FLAGS | FLAG_WAITS if request.blocking else RGET_FLAGS
+        flags: int = RGET_FLAGS | FLAG_WAITS if request.blocking else RGET_FLAGS
         return rget_words(
             flags | FLAG_BARE if request.bare else flags,
             request.context_id,
@@ -219,17 +240,20 @@ class RendezvousSend:
         )
 
 
+@ccall
 def before_memory(request: SendRequest) -> int:
     """Bytes of a message before the piece of memory that it ends with."""
     tail = request.convertor.tail()
     return 0 if tail is None else request.convertor.size - len(tail)
 
 
+@cfunc
 def _others(shares: list[Share], room: int) -> bytes:
     """The registrations of the other rails that get, as many as fit."""
-    data = b""
+    data: bytes = b""
+    share: Share
     for share in shares:
-        record = pack_registrations([(name_of(share.rail), wire_of(share.handle))])
+        record: bytes = pack_registrations([(name_of(share.rail), wire_of(share.handle))])
         if len(data) + len(record) <= room and share.rail.module.flags & GET:
             data += record
     return data

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from ompy.compiled import ccall
 from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 
@@ -38,6 +39,7 @@ RDMA_PIPELINE: Final = Protocol.RDMA_PIPELINE
 BUFFERED_PIPELINE: Final = Protocol.BUFFERED_PIPELINE
 
 
+@ccall
 def choose(
     mode: int,
     size: int,
@@ -68,6 +70,7 @@ def choose(
     return EAGER_IMMEDIATE if can_send_immediate else EAGER_ALLOCATED
 
 
+@ccall
 def choose_bare(mode: int, size: int, eager_payload_max: int) -> Protocol | None:
     """The protocol of a message whose first fragment may carry none of it.
 
@@ -79,6 +82,7 @@ def choose_bare(mode: int, size: int, eager_payload_max: int) -> Protocol | None
     return SEND_RECEIVE_PIPELINE if size <= eager_payload_max else None
 
 
+@ccall
 def first_payload(size: int, eager_payload_max: int, rndv_eager_limit: int) -> int:
     """Bytes of a message that its RNDV carries.
 
@@ -93,6 +97,7 @@ def first_payload(size: int, eager_payload_max: int, rndv_eager_limit: int) -> i
     return size if size <= eager_payload_max else min(eager_payload_max, rndv_eager_limit)
 
 
+@ccall
 def choose_large(mode: int, contiguous: bool, direct_flags: int) -> Protocol:
     """The protocol of a message that does not fit one fragment.
 
@@ -111,6 +116,7 @@ def choose_large(mode: int, contiguous: bool, direct_flags: int) -> Protocol:
     return RDMA_DIRECT_GET if direct_flags & GET else RDMA_DIRECT_PUT
 
 
+@ccall
 def suits_direct(flags: int, min_rdma_pipeline_size: int, leave_pinned: bool, size: int) -> bool:
     """Whether a rail moves a whole message of `size` bytes by RDMA, rather than in a pipeline.
 

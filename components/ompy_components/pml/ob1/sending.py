@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
 from ompy.data.request import Request
@@ -65,6 +66,13 @@ from ompy_components.pml.ob1.streaming import Streaming
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.trace.sink import Trace
+
+    from ompy_components.pml.ob1.flow import PeerFlow
+    from ompy_components.pml.ob1.matching import PeerQueue
+    from ompy_components.pml.ob1.rdma import Rdma
+
 
 _STREAMING: Final = SendState.STREAMING  # every message asks for it
 _RNDV_SENT: Final = SendEvent.RNDV_SENT
@@ -72,14 +80,17 @@ _RGET_SENT: Final = SendEvent.RGET_SENT
 _DELIVERED: Final = SendEvent.DELIVERED
 
 
+@cclass
 class FragmentDone(CompletionCallback):
     """Completions of MATCH, RNDV, RGET and FRAG."""
 
-    __slots__ = ("_sending",)
+    _sending: Sending
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, sending: Sending) -> None:
         self._sending = sending
 
+    @ccall
     def completed(
         self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
     ) -> None:
@@ -89,6 +100,7 @@ class FragmentDone(CompletionCallback):
         self._sending.fragment_done(request, descriptor, status)
 
 
+@cclass
 class Sending(SenderHalf):
     """The sender's half of ob1 for one rank.
 
@@ -97,17 +109,16 @@ class Sending(SenderHalf):
         rendezvous: begins messages that do not fit one fragment.
     """
 
-    __slots__ = (
-        "_done",
-        "_gone",
-        "_immediate_flags",
-        "_next_id",
-        "_ob1",
-        "_rdma",
-        "_trace",
-        "leavers",
-        "rendezvous",
-    )
+    _done: FragmentDone
+    _gone: Request
+    _immediate_flags: int
+    _next_id: U64
+    _ob1: Ob1
+    _rdma: Rdma
+    _trace: Trace
+    leavers: bool
+    rendezvous: RendezvousSend
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
         self._ob1 = ob1
@@ -123,8 +134,9 @@ class Sending(SenderHalf):
         self.requests = {}
         self.streaming = Streaming(ob1, self, values.send_pipeline_depth, values.max_send_per_range)
         self.puts = PutWrites(ob1, self)
-        self.rendezvous: RendezvousSend = RendezvousSend(ob1, self)
+        self.rendezvous = RendezvousSend(ob1, self)
 
+    @ccall
     def begin(
         self,
         communicator: Communicator,
@@ -147,21 +159,21 @@ class Sending(SenderHalf):
         Returns:
             Its request. What went out at once has none: all such messages share a complete one.
         """
-        proc = communicator.procs[target]
+        proc: Proc = communicator.procs[target]
         made = proc.bml_endpoint
-        endpoint = made if isinstance(made, BmlEndpoint) else self._ob1.endpoint(proc)
+        endpoint: BmlEndpoint = made if isinstance(made, BmlEndpoint) else self._ob1.endpoint(proc)
         matching = communicator.pml_state
         assert isinstance(matching, Matching), f"{communicator.name} was never added"
-        queue = matching.peer(target)
-        sequence = queue.next_sequence()
-        flow = queue.flow
+        queue: PeerQueue = matching.peer(target)
+        sequence: int = queue.next_sequence()
+        flow: PeerFlow = queue.flow
         flow.sent += 1
-        cost = convertor.size + MESSAGE_COST
+        cost: int = convertor.size + MESSAGE_COST
         if self._trace.noting:
             context_id = communicator.context_id
             self._trace.note("> send", context_id, target, tag, sequence, convertor.size)
-        room = flow.sent <= flow.sent_max
-        credit = flow.spent + cost <= flow.spent_max
+        room: bool = flow.sent <= flow.sent_max
+        credit: bool = flow.spent + cost <= flow.spent_max
         if (
             room
             and credit
@@ -170,7 +182,9 @@ class Sending(SenderHalf):
         ):
             flow.spent += cost
             return self._gone
-        request = send_request(communicator, convertor, endpoint, target, tag, mode, sequence)
+        request: SendRequest = send_request(
+            communicator, convertor, endpoint, target, tag, mode, sequence
+        )
         request.blocking = blocking
         if not room:
             self._ob1.flow.hold(flow, request)
@@ -182,6 +196,7 @@ class Sending(SenderHalf):
             self._ob1.pending.start(partial(self.start, request), endpoint)
         return request
 
+    @cfunc
     def _at_once(
         self,
         endpoint: BmlEndpoint,
@@ -199,27 +214,28 @@ class Sending(SenderHalf):
         """
         if not endpoint.eager.rails:
             return False
-        rail = endpoint.eager.next()
-        module = rail.module
-        size = convertor.size
-        inplace = bool(module.flags & SEND_INPLACE)
-        eager_payload = module.eager_limit - UNION_SIZE
+        rail: Rail = endpoint.eager.next()
+        module: BtlModule = rail.module
+        size: int = convertor.size
+        inplace: bool = bool(module.flags & SEND_INPLACE)
+        eager_payload: int = module.eager_limit - UNION_SIZE
         if choose(mode, size, eager_payload, rail.immediate, inplace) is not EAGER_IMMEDIATE:
             endpoint.eager.give_back()
             return False
-        header = self.match_header(communicator.context_id, communicator.rank, tag, sequence)
-        flags = self._immediate_flags
+        header: bytes = self.match_header(communicator.context_id, communicator.rank, tag, sequence)
+        flags: int = self._immediate_flags
         there = rail.endpoint
         if module.sendi(there, convertor, header, size, NO_ORDER, flags, MATCH) >= 0:
             return True
         endpoint.eager.give_back()
         return False
 
+    @ccall
     def start(self, request: SendRequest) -> bool:
         """Send the first fragment over one of the eager rails; false when none has room."""
         for _ in request.endpoint.eager.rails:
-            rail = request.endpoint.eager.next()
-            result = self._start_on(rail, request)
+            rail: Rail = request.endpoint.eager.next()
+            result: int = self._start_on(rail, request)
             if result >= 0:
                 return True
             if result != OUT_OF_RESOURCE:
@@ -235,11 +251,12 @@ class Sending(SenderHalf):
         self.give_up(request, ERR_PROC_FAILED, f"{proc}: {proc.departed}: {request.story()}")
         return True
 
+    @cfunc
     def _start_on(self, rail: Rail, request: SendRequest) -> int:
-        module = rail.module
-        size = request.convertor.size
-        inplace = bool(module.flags & SEND_INPLACE)  # what is in pieces `prepare_src` packs
-        eager_payload = module.eager_limit - UNION_SIZE
+        module: BtlModule = rail.module
+        size: int = request.convertor.size
+        inplace: bool = bool(module.flags & SEND_INPLACE)  # what is in pieces `prepare_src` packs
+        eager_payload: int = module.eager_limit - UNION_SIZE
         if request.bare:
             return self.rendezvous.start(
                 rail, request, choose_bare(request.mode, size, eager_payload)
@@ -255,11 +272,12 @@ class Sending(SenderHalf):
             return self._allocated(rail, request)
         return self.rendezvous.start(rail, request, protocol)
 
+    @cfunc
     def _immediate(self, rail: Rail, request: SendRequest) -> bool:
         """Eager Send (Immediate), step A: header and payload in one call."""
-        size = request.convertor.size
+        size: int = request.convertor.size
         began = self._trace.clock() if self._trace.active else 0
-        result = rail.module.sendi(
+        result: int = rail.module.sendi(
             rail.endpoint,
             request.convertor,
             self._header_of(request),
@@ -283,6 +301,7 @@ class Sending(SenderHalf):
         request.finish()
         return True
 
+    @cfunc
     def _prepared(self, rail: Rail, request: SendRequest) -> int:
         """Eager Send (Prepared), step A: the payload is sent from the user's memory."""
         size = request.convertor.size
@@ -307,6 +326,7 @@ class Sending(SenderHalf):
         place(descriptor, self._header_of(request))
         return self.send_fragment(rail, request, descriptor, MATCH)
 
+    @cfunc
     def _allocated(self, rail: Rail, request: SendRequest) -> int:
         """Eager Send (Allocated), step A: the payload is packed into the BTL's memory."""
         size = request.convertor.size
@@ -332,6 +352,7 @@ class Sending(SenderHalf):
             if self.leavers:
                 self._ob1.gone.begun(request.endpoint.proc)
 
+    @cfunc
     def _close_rendezvous(self, request: SendRequest) -> None:
         """A rail with a lower eager limit had no room, and this one takes it whole."""
         del self.requests[request.id]
@@ -339,6 +360,7 @@ class Sending(SenderHalf):
         self._rdma.release(request.registered)
         request.id = 0
 
+    @ccall
     def send_fragment(
         self, rail: Rail, request: SendRequest, descriptor: Descriptor, tag: int
     ) -> int:
@@ -349,10 +371,10 @@ class Sending(SenderHalf):
         """
         descriptor.callback = self._done
         descriptor.context = request
-        payload = descriptor.payload_size
+        payload: int = descriptor.payload_size
         request.in_flight += 1
         began = self._trace.clock() if self._trace.active else 0
-        result = rail.module.send(rail.endpoint, descriptor, tag)
+        result: int = rail.module.send(rail.endpoint, descriptor, tag)
         if result < 0:
             request.in_flight -= 1
             rail.module.free(descriptor)
@@ -369,6 +391,7 @@ class Sending(SenderHalf):
             self._account(request, tag, payload)
         return result
 
+    @ccall
     def fragment_done(self, request: SendRequest, descriptor: Descriptor, status: int) -> None:
         """A BTL has completed a fragment."""
         if status < 0:
@@ -377,12 +400,14 @@ class Sending(SenderHalf):
             return
         self._account(request, descriptor.tag, descriptor.payload_size)
 
+    @ccall
     def fragment_failed(self, request: SendRequest, descriptor: Descriptor, status: int) -> None:
         """A BTL has completed a fragment with an error: nobody sends it again."""
         detail = f"the BTL lost a fragment ({status}): {request.story()}"
         error = ERR_PROC_FAILED if status == UNREACHABLE else ERR_OTHER
         self.give_up(request, error, detail)
 
+    @cfunc
     def _account(self, request: SendRequest, tag: int, payload: int) -> None:
         request.in_flight -= 1
         request.delivered += payload
@@ -426,12 +451,14 @@ class Sending(SenderHalf):
         request.state = next_send_state(request.state, SendEvent.ACK, request)
         self.finish_if_delivered(request)
 
+    @ccall
     def fail_peer(self, proc: Proc, reason: str) -> None:
         """No path leads to `proc` any more: fail what waits for it."""
         for request in list(self.requests.values()):
             if request.endpoint.proc is proc:
                 self.give_up(request, ERR_PROC_FAILED, f"{reason}: {request.story()}")
 
+    @ccall
     def is_among(self, request: SendRequest, numbers: set[int]) -> bool:
         """Whether a peer that names requests by their ids means this one."""
         return request.id in numbers
@@ -448,14 +475,17 @@ class Sending(SenderHalf):
         detail = f"no BTL reaches {request.endpoint.proc} any more: {request.story()}"
         self.give_up(request, ERR_PROC_FAILED, detail)
 
-    def unknown(self, tag: int, number: int) -> None:
+    @ccall
+    def unknown(self, tag: int, number: U64) -> None:
         """A peer answers to a send that is not waiting for it."""
         self._ob1.unknown(tag, number, "send")
 
+    @ccall
     def keep_rest(self, request: SendRequest, sent: int) -> None:
         """Have the bytes of a buffered message kept that are not on their way."""
         request.convertor.keep(sent)
 
+    @ccall
     def give_up(self, request: SendRequest, error: int, detail: str) -> None:
         """Fail a message and forget it."""
         self._ob1.gave_up = True
@@ -466,10 +496,12 @@ class Sending(SenderHalf):
             self._ob1.rdma.release(request.registered)
         request.fail(error, detail)
 
+    @cfunc
     def _header_of(self, request: SendRequest) -> bytes:
         rank, tag = request.own_rank, request.tag
         return self.match_header(request.context_id, rank, tag, request.sequence)
 
+    @ccall
     def match_header(self, context_id: int, rank: int, tag: int, sequence: int) -> bytes:
         """The header of an eager message."""
         return match_words(0, context_id, rank, tag, sequence)

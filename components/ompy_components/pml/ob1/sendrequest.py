@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.data.request import Request
 from ompy.frameworks.bml import BmlEndpoint
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _STARTED: Final = SendState.STARTED
 
 
+@cclass
 class SendRequest(Request):
     """A message on its way out.
 
@@ -48,29 +50,29 @@ class SendRequest(Request):
         bare: its first fragment has no payload, the receiver holds too much already.
     """
 
-    __slots__ = (
-        "answering",
-        "bare",
-        "blocking",
-        "context_id",
-        "convertor",
-        "delivered",
-        "endpoint",
-        "id",
-        "in_flight",
-        "mode",
-        "offer",
-        "own_rank",
-        "peer_request",
-        "protocol",
-        "ranges",
-        "registered",
-        "scheduling",
-        "sequence",
-        "state",
-        "waiting",
-    )
+    answering: bool
+    bare: bool
+    blocking: bool
+    context_id: int
+    convertor: Convertor
+    delivered: int
+    endpoint: BmlEndpoint
+    id: U64
+    in_flight: int
+    mode: int
+    offer: Offer | None
+    own_rank: int
+    peer_request: U64
+    protocol: Protocol | None
+    ranges: list[SendRange]
+    registered: list[Share]
+    scheduling: bool
+    sequence: int
+    state: SendState
+    waiting: bool
+    __slots__ = tuple(__annotations__)
 
+    @cfunc
     def prepare(
         self,
         communicator: Communicator,
@@ -97,15 +99,16 @@ class SendRequest(Request):
         self.in_flight = 0
         self.delivered = 0
 
-    def open_rendezvous(self, id: int) -> None:  # noqa: A002 - the attribute's name
+    @ccall
+    def open_rendezvous(self, id: U64) -> None:  # noqa: A002 - the attribute's name
         """Get ready for answers to `id`. The first try has set it, a later one finds it so."""
         self.id = id
-        self.protocol: Protocol | None = None
-        self.offer: Offer | None = None
+        self.protocol = None
+        self.offer = None
         self.peer_request = 0
         self.state = _STARTED
-        self.ranges: list[SendRange] = []
-        self.registered: list[Share] = []
+        self.ranges = []
+        self.registered = []
         self.answering = False
         self.scheduling = False
         self.waiting = False
@@ -126,6 +129,7 @@ class SendRequest(Request):
         )
 
 
+@ccall
 def send_request(
     communicator: Communicator,
     convertor: Convertor,
@@ -136,6 +140,6 @@ def send_request(
     sequence: int,
 ) -> SendRequest:
     """A message to be sent. Made without `__init__`, which costs compiled callers the most."""
-    made = SendRequest.__new__(SendRequest)
+    made: SendRequest = SendRequest.__new__(SendRequest)
     made.prepare(communicator, convertor, endpoint, target, tag, mode, sequence)
     return made

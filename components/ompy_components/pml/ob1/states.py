@@ -21,6 +21,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Protocol, TypeVar
 
+from ompy.compiled import ccall
 from ompy.data.errors import ERR_INTERN, MPIError
 
 E = TypeVar("E", bound=Enum)
@@ -150,27 +151,30 @@ RDMA_TABLE: Final = {
 }
 
 
+@ccall
 def next_send_state(state: SendState, event: SendEvent, whose: Storied) -> SendState:
     """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
-    table = SEND_TABLE
+    table: dict[tuple[SendState, SendEvent], SendState] = SEND_TABLE
     following = table.get((state, event))
     if following is None:
         raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")
     return following
 
 
+@ccall
 def next_receive_state(state: ReceiveState, event: ReceiveEvent, whose: Storied) -> ReceiveState:
     """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
-    table = RECEIVE_TABLE
+    table: dict[tuple[ReceiveState, ReceiveEvent], ReceiveState] = RECEIVE_TABLE
     following = table.get((state, event))
     if following is None:
         raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")
     return following
 
 
+@ccall
 def next_rdma_state(state: RdmaState, event: RdmaEvent, whose: Storied) -> RdmaState:
     """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
-    table = RDMA_TABLE
+    table: dict[tuple[RdmaState, RdmaEvent], RdmaState] = RDMA_TABLE
     following = table.get((state, event))
     if following is None:
         raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")

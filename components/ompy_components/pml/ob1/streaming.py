@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -38,11 +39,15 @@ from ompy_components.pml.ob1.steps import FRAG_FIRST
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
+if DECLARING:
+    from ompy.trace.sink import Trace
+
 _FRAG_FLAGS: Final = BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK | SIGNAL
 # members of enums are found by a call; every message asks for these
 _ACK: Final = SendEvent.ACK
 
 
+@cclass
 class SendRange:
     """A piece of a message, shared out over rails.
 
@@ -52,7 +57,10 @@ class SendRange:
         flags: of its descriptors.
     """
 
-    __slots__ = ("flags", "offset", "shares")
+    flags: int
+    offset: int
+    shares: list[Share]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, offset: int, shares: list[Share], flags: int) -> None:
         self.offset = offset
@@ -60,10 +68,16 @@ class SendRange:
         self.flags = flags
 
 
+@cclass
 class Streaming:
     """Sends FRAGs for one rank."""
 
-    __slots__ = ("_depth", "_ob1", "_rails_max", "_sending", "_trace")
+    _depth: int
+    _ob1: Ob1
+    _rails_max: int
+    _sending: SenderHalf
+    _trace: Trace
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, sending: SenderHalf, depth: int, rails_max: int) -> None:
         self._ob1 = ob1
@@ -77,6 +91,7 @@ class Streaming:
         """FRAGs of one message under way at a time, and rails of one range."""
         return self._depth, self._rails_max
 
+    @ccall
     def acknowledged(self, data: memoryview) -> None:
         """The receiver answers a RNDV or RGET with what it wants as FRAGs."""
         _, flags, send_id, receive_id, offset, size = parse(ACK_HEADER, ACK, data)
@@ -98,18 +113,20 @@ class Streaming:
         request.answering = False
         self._sending.finish_if_delivered(request)
 
+    @cfunc
     def _puts_outlast(self, request: SendRequest, offset: int, end: int) -> bool:
         """Whether what lies before these FRAGs is put over the same rail, and ends after them.
 
         They must all be under way at once: none has to be complete for the next to go.
         """
-        rails = request.endpoint.send.rails
+        rails: list[Rail] = request.endpoint.send.rails
         if len(rails) != 1:
             return False
         rail: Rail = rails[0]
         put = offset > rail.module.rndv_eager_limit  # more than the RNDV can have brought
         return put and end - offset <= self._depth * (rail.module.max_send_size - FRAG_SIZE)
 
+    @ccall
     def add_range(self, request: SendRequest, offset: int, length: int, flags: int = 0) -> None:
         """Bytes to be sent as FRAGs, over the send rails by weight (reference openmpi.md 3.5.3).
 
@@ -129,6 +146,7 @@ class Streaming:
         shares = [Share(rail, part) for rail, part in zip(rails, parts, strict=True)]
         request.ranges.append(SendRange(offset, shares, _FRAG_FLAGS | flags))
 
+    @ccall
     def schedule(self, request: SendRequest) -> None:
         """Send FRAGs while fewer than the pipeline's depth are under way.
 
@@ -138,6 +156,7 @@ class Streaming:
             request.waiting = True
             self._ob1.pending.fragment(partial(self.resume, request), request.endpoint)
 
+    @ccall
     def resume(self, request: SendRequest) -> bool:
         """A try of the pending queue: true when it need not keep the request."""
         if not self._stream(request):
@@ -146,6 +165,7 @@ class Streaming:
         self._sending.finish_if_delivered(request)
         return True
 
+    @cfunc
     def _stream(self, request: SendRequest) -> bool:
         """Send what may be sent now; false when a BTL had no room for it."""
         if request.scheduling:
@@ -159,9 +179,10 @@ class Streaming:
             request.scheduling = False
         return True
 
+    @cfunc
     def _send_next(self, request: SendRequest) -> bool:
         """Send one FRAG of the first range over the next rail that has room."""
-        piece = request.ranges[0]
+        piece: SendRange = request.ranges[0]
         full: list[Share] = []
         share = next_share(piece.shares, 1, full)
         while share is not None:
@@ -176,6 +197,7 @@ class Streaming:
             share = next_share(piece.shares, 1, full)
         return False
 
+    @cfunc
     def _send_fragment(self, rail: Rail, request: SendRequest, piece: SendRange, left: int) -> int:
         """Send up to `left` bytes of `piece` as one FRAG. Returns bytes taken, 0 for no room."""
         module, offset = rail.module, piece.offset

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.constants import ANY_TAG
 
 from ompy_components.pml.ob1.fragment import Fragment
@@ -18,6 +19,7 @@ SCANNED: Final = 8  # arbitrary: looking through so many costs about what an ind
 _SCANNED: Final = SCANNED
 
 
+@cclass
 class Line:
     """Messages in order, found by their tag.
 
@@ -26,19 +28,25 @@ class Line:
         first: of them, or None.
     """
 
-    __slots__ = ("_firsts", "_last", "_lasts", "count", "first")
+    _firsts: dict[int, Fragment] | None
+    _last: Fragment | None
+    _lasts: dict[int, Fragment] | None
+    count: int
+    first: Fragment | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self.count = 0
-        self.first: Fragment | None = None
-        self._last: Fragment | None = None
+        self.first = None
+        self._last = None
         # the first and the last of each tag, once there were more than `SCANNED`
-        self._firsts: dict[int, Fragment] | None = None
-        self._lasts: dict[int, Fragment] | None = None
+        self._firsts = None
+        self._lasts = None
 
+    @cfunc
     def append(self, fragment: Fragment) -> None:
         """Put one behind all others."""
-        last = self._last
+        last: Fragment | None = self._last
         fragment.before = last
         fragment.after = None
         if last is None:
@@ -52,18 +60,21 @@ class Line:
         elif self.count > _SCANNED:
             self._index_all()
 
+    @cfunc
     def find(self, tag: int) -> Fragment | None:
         """The first with this tag; it stays."""
         if self._firsts is not None:
             return self._firsts.get(tag)
-        fragment = self.first
+        fragment: Fragment | None = self.first
         while fragment is not None and fragment.tag != tag:
             fragment = fragment.after
         return fragment
 
+    @cfunc
     def remove(self, fragment: Fragment) -> None:
         """Take out one that is the first of its tag."""
-        before, after = fragment.before, fragment.after
+        before: Fragment | None = fragment.before
+        after: Fragment | None = fragment.after
         if before is None:
             self.first = after
         else:
@@ -77,18 +88,21 @@ class Line:
         if self._firsts is not None:
             self._unindex(fragment)
 
+    @cfunc
     def _index_all(self) -> None:
         self._firsts, self._lasts = {}, {}
-        fragment = self.first
+        fragment: Fragment | None = self.first
         while fragment is not None:
             self._index(fragment)
             fragment = fragment.after
 
+    @cfunc
     def _index(self, fragment: Fragment) -> None:
-        firsts, lasts = self._firsts, self._lasts
+        firsts: dict[int, Fragment] | None = self._firsts
+        lasts: dict[int, Fragment] | None = self._lasts
         assert firsts is not None
         assert lasts is not None
-        last = lasts.get(fragment.tag)
+        last: Fragment | None = lasts.get(fragment.tag)
         if last is None:
             firsts[fragment.tag] = fragment
         else:
@@ -96,12 +110,14 @@ class Line:
         lasts[fragment.tag] = fragment
         fragment.after_of_tag = None
 
+    @cfunc
     def _unindex(self, fragment: Fragment) -> None:
-        firsts, lasts = self._firsts, self._lasts
+        firsts: dict[int, Fragment] | None = self._firsts
+        lasts: dict[int, Fragment] | None = self._lasts
         assert firsts is not None
         assert lasts is not None
         assert firsts[fragment.tag] is fragment, "messages of one tag are taken in order"
-        following = fragment.after_of_tag
+        following: Fragment | None = fragment.after_of_tag
         if following is not None:
             firsts[fragment.tag] = following
             fragment.after_of_tag = None
@@ -112,6 +128,7 @@ class Line:
             self._firsts = self._lasts = None
 
 
+@cclass
 class UnexpectedQueue:
     """What one source has sent in one communicator, and nobody has received.
 
@@ -121,29 +138,35 @@ class UnexpectedQueue:
         count: of them.
     """
 
-    __slots__ = ("_internal", "_users", "count")
+    _internal: Line
+    _users: Line
+    count: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self.count = 0
         self._users = Line()
         self._internal = Line()
 
+    @ccall
     def append(self, fragment: Fragment) -> None:
         """Put one behind all others."""
-        line = self._users if fragment.tag >= 0 else self._internal
+        line: Line = self._users if fragment.tag >= 0 else self._internal
         line.append(fragment)
         self.count += 1
 
+    @ccall
     def find(self, wanted: int) -> Fragment | None:
         """The first that a receive for tag `wanted` takes, or None; it stays."""
         if wanted == ANY_TAG:
             return self._users.first
-        line = self._users if wanted >= 0 else self._internal
+        line: Line = self._users if wanted >= 0 else self._internal
         return line.find(wanted)
 
+    @ccall
     def remove(self, fragment: Fragment) -> None:
         """Take out one that `find` gave."""
-        line = self._users if fragment.tag >= 0 else self._internal
+        line: Line = self._users if fragment.tag >= 0 else self._internal
         line.remove(fragment)
         self.count -= 1
 

@@ -65,22 +65,22 @@ class Constants:
         return None if value is None else self._computed(module, value)
 
     def _computed(self, module: str, node: ast.expr) -> int | None:
+        found: int | None = None
         match node:
             case ast.Constant(value=int(number)) if not isinstance(number, bool):
-                return number
+                found = number
             case ast.Name(id=name):
-                return self.value(module, name)
+                found = self.value(module, name)
             case ast.UnaryOp(op=op, operand=inner) if type(op) in UNARY:
-                number = self._computed(module, inner)
-                return None if number is None else UNARY[type(op)](number)
+                operand = self._computed(module, inner)
+                found = None if operand is None else UNARY[type(op)](operand)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATIONS:
                 one, other = self._computed(module, left), self._computed(module, right)
-                if one is None or other is None:
-                    return None
-                return OPERATIONS[type(op)](one, other)
+                if one is not None and other is not None:
+                    found = OPERATIONS[type(op)](one, other)
             case ast.Attribute(value=ast.Name(id=name), attr="size"):
-                return self._size(module, name)
-        return None
+                found = self._size(module, name)
+        return found
 
     def _size(self, module: str, name: str) -> int | None:
         """That of a `struct.Struct`, whose format is written out."""

@@ -15,7 +15,6 @@ from typing import Final
 
 from ompy.cli.building.constants import Constants, c_number
 from ompy.cli.building.sources import (
-    ALWAYS,
     CHECKING,
     Function,
     Imported,
@@ -32,6 +31,8 @@ OBJECT: Final = "object"
 NUMBERS: Final = {"int": "long long", "U64": "unsigned long long", "bool": "bint"}
 BUILTINS: Final = frozenset(("bytearray", "bytes", "dict", "list", "set", "tuple"))
 VIEWS: Final = {"U64View": "unsigned long long[::1]"}
+PLAIN: Final = {**NUMBERS, **VIEWS, **{name: name for name in BUILTINS}}
+NEVER_NONE: Final = frozenset((*NUMBERS.values(), *VIEWS.values()))
 # what a function returns that raises; other values of a number could be meant, so that one is asked
 RAISES: Final = {
     "bint": " except -1",
@@ -114,11 +115,11 @@ class Declarations:
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         base = ""
-        for each in node.bases:
-            if not isinstance(each, ast.Name) or self._class_name(each.id) is None:
+        for parent in node.bases:
+            if not isinstance(parent, ast.Name) or self._class_name(parent.id) is None:
                 place = self._source.place(node)
-                raise SourceError(f"{place}: {ast.unparse(each)} is no compiled class")
-            base = f"({each.id})"
+                raise SourceError(f"{place}: {ast.unparse(parent)} is no compiled class")
+            base = f"({parent.id})"
         yield f"cdef class {node.name}{base}:"
         body = [*self._attributes(node)]
         for each in methods(node):
@@ -130,8 +131,8 @@ class Declarations:
             if not isinstance(each.target, ast.Name):
                 raise SourceError(f"{self._source.place(each)}: not an attribute's name")
             kind = self._type(each.annotation)
-            # others may have them as they have those of interpreted classes; views they would copy
-            public = "" if kind in VIEWS.values() else "public "
+            # others have them as they have those of interpreted classes, but for what is no object
+            public = "" if kind in VIEWS.values() or "." in kind else "public "
             yield f"    cdef {public}{kind} {each.target.id}"
         yield from (f"    cdef {OBJECT} {name}" for name in _more_slots(node))
 
@@ -192,20 +193,25 @@ class Declarations:
     def _type(self, node: ast.expr) -> str:
         """An annotation in C."""
         match node:
-            case ast.Name(id=name) if name in NUMBERS:
-                return NUMBERS[name]
-            case ast.Name(id=name) if name in VIEWS:
-                return VIEWS[name]
-            case ast.Name(id=name) if name in BUILTINS:
-                return name
             case ast.Name(id=name):
-                return self._class_name(name) or OBJECT
+                return PLAIN.get(name) or self._class_name(name) or OBJECT
             case ast.Subscript(value=ast.Name(id=name)) if name in BUILTINS:
                 return name
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if self._is_struct(
+                module, name
+            ):
+                return f"{module}.{name}"
             case ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None)):
                 kind = self._type(inner)
-                return OBJECT if kind in NUMBERS.values() or kind in VIEWS.values() else kind
+                return OBJECT if kind in NEVER_NONE else kind
         return OBJECT
+
+    def _is_struct(self, module: str, name: str) -> bool:
+        """Whether a name of an imported module is a C structure, which only its functions know."""
+        found = self._source.imports.get(module)
+        if found is None or found.name not in INLINE:
+            return False
+        return f"struct {name} " in self._tree.written(f"{found.module}.{found.name}")
 
     def _class_name(self, name: str) -> str | None:
         """The name under which a compiled class is known here."""

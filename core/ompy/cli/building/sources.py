@@ -68,8 +68,8 @@ class Source:
         for inner in ast.walk(self.tree):
             if isinstance(inner, ast.Global):
                 self._changing.update(inner.names)
-        for name in self._changing & self.constants.keys():
-            del self.constants[name]
+        for changed in self._changing & self.constants.keys():
+            del self.constants[changed]
 
     def place(self, node: ast.expr | ast.stmt) -> str:
         """Where something is, for people."""

@@ -42,6 +42,7 @@ from collections.abc import Sequence
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
+from ompy.compiled import U64, ccall, cclass
 from ompy.frameworks.nic.base import Nic, NicError
 from ompy.net.base import Link
 
@@ -207,6 +208,7 @@ class FabricInfo(NamedTuple):
     exposed: str = ""
 
 
+@cclass
 class Completion:
     """One piece of work that is done.
 
@@ -217,7 +219,11 @@ class Completion:
         detail: libfabric's and the provider's own words about an error; else empty.
     """
 
-    __slots__ = ("context", "detail", "error", "size")
+    context: object
+    detail: str
+    error: int
+    size: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, context: object, size: int = 0, error: int = 0, detail: str = "") -> None:
         self.context = context
@@ -266,11 +272,13 @@ class AddressVector:
         raise NotImplementedError
 
 
+@cclass
 class CompletionQueue:
     """Where the work of endpoints ends."""
 
     __slots__ = ()
 
+    @ccall
     def read(self, most: int) -> list[Completion]:
         """Up to `most` completions, good and bad; makes the provider move things.
 
@@ -293,53 +301,60 @@ class CompletionQueue:
         raise NotImplementedError
 
 
+@cclass
 class FabricEndpoint:
     """What sends and receives: an endpoint, or one context of a scalable endpoint."""
 
     __slots__ = ()
 
-    def send(self, memory: memoryview, descriptor: object, to: int, context: object) -> bool:
+    @ccall
+    def send(self, memory: memoryview, descriptor: object, to: U64, context: object) -> bool:
         """Send one message to a peer's posted receive."""
         raise NotImplementedError
 
-    def inject(self, memory: memoryview, to: int) -> bool:
+    @ccall
+    def inject(self, memory: memoryview, to: U64) -> bool:
         """Send up to `inject_size` bytes without a completion; the memory is free at once."""
         raise NotImplementedError
 
+    @ccall
     def receive(self, memory: memoryview, descriptor: object, context: object) -> bool:
         """Post a buffer for one message of any peer."""
         raise NotImplementedError
 
+    @ccall
     def write(
         self,
         memory: memoryview,
         descriptor: object,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         context: object,
     ) -> bool:
         """Write into a peer's memory."""
         raise NotImplementedError
 
+    @ccall
     def read(
         self,
         memory: memoryview,
         descriptor: object,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         context: object,
     ) -> bool:
         """Read a peer's memory."""
         raise NotImplementedError
 
+    @ccall
     def atomic(
         self,
         operand: memoryview,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         datatype: Datatype,
         op: Op,
         context: object,
@@ -357,14 +372,15 @@ class FabricEndpoint:
         """
         raise NotImplementedError
 
+    @ccall
     def fetch_atomic(
         self,
         operand: memoryview,
         result: memoryview,
         descriptor: object,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         datatype: Datatype,
         op: Op,
         context: object,
@@ -372,15 +388,16 @@ class FabricEndpoint:
         """Change one word of a peer's memory; the old value comes to `result`."""
         raise NotImplementedError
 
+    @ccall
     def compare_atomic(
         self,
         operand: memoryview,
         compare: memoryview,
         result: memoryview,
         descriptor: object,
-        to: int,
-        address: int,
-        key: int,
+        to: U64,
+        address: U64,
+        key: U64,
         datatype: Datatype,
         op: Op,
         context: object,

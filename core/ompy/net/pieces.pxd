@@ -1,4 +1,0 @@
-cimport cython
-
-@cython.locals(left=list)
-cpdef list without(list pieces, long long taken)
