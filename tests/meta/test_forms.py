@@ -11,50 +11,41 @@ import sys
 from pathlib import Path
 
 import pytest
-from ompy.cli.forms import INLINE
+from ompy.cli.building.sources import Source, attributes, mark, methods
+from ompy.cli.hot import HOT, INLINE, SHARED
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOTS = (ROOT / "core", ROOT / "components")
-EVERY = [(root, path) for root in ROOTS for path in sorted(root.rglob("*.pxd"))]
-DECLARED = [(root, path) for root, path in EVERY if path.stem not in INLINE]
-WRITTEN_TWICE = [path for _, path in EVERY if path.stem in INLINE]
-IDS = [str(path.relative_to(root)) for root, path in DECLARED]
+WRITTEN_TWICE = [path for root in ROOTS for path in sorted(root.rglob("*.pxd"))]
+NAMES = sorted(HOT.keys() - {SHARED})
+CLOSURES = (ast.FunctionDef, ast.Lambda, ast.GeneratorExp)
 
 
-def declarations(path: Path) -> dict[str, tuple[set[str], set[str]]]:
-    """Classes of a .pxd: their attributes and their methods."""
-    found: dict[str, tuple[set[str], set[str]]] = {}
-    current: tuple[set[str], set[str]] | None = None
-    for line in path.read_text().splitlines():
-        if match := re.match(r"cdef class (\w+)", line):
-            current = found.setdefault(match[1], (set(), set()))
-        elif not line.startswith(" "):
-            current = None
-        elif current and (match := re.match(r"\s+c?p?def .*?(\w+)\(", line)):
-            current[1].add(match[1])
-        elif current and (match := re.match(r"\s+cdef .*?(\w+)$", line)):
-            current[0].add(match[1])
-    return found
+def path_of(name: str) -> Path:
+    found = (root.joinpath(*name.split(".")).with_suffix(".py") for root in ROOTS)
+    return next(path for path in found if path.exists())
 
 
-def classes(path: Path) -> dict[str, ast.ClassDef]:
-    tree = ast.parse(path.read_text())
-    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+def source_of(name: str) -> Source:
+    return Source(name, path_of(name).read_text())
 
 
-@pytest.mark.parametrize(("root", "path"), DECLARED, ids=IDS)
-def test_declaration_and_source_agree(root: Path, path: Path) -> None:
-    written = classes(path.with_suffix(".py"))
-    for name, (attributes, methods) in declarations(path).items():
-        node = written[name]
-        defined = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
-        assert methods <= defined, f"{name}: declared but not written: {methods - defined}"
-        slots = next(
-            ast.literal_eval(item.value)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_class_has_the_attributes_that_it_declares_and_no_others(name: str) -> None:
+    """Those of its body are its slots, interpreted as compiled."""
+    source = source_of(name)
+    for node in source.classes.values():
+        (slots,) = [
+            item.value
             for item in node.body
-            if isinstance(item, ast.Assign) and item.targets[0].id == "__slots__"
-        )
-        assert set(slots) == attributes, f"{name}: __slots__ and declaration differ"
+            if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "__slots__"
+        ]
+        if attributes(node):
+            assert re.fullmatch(
+                r"tuple\(__annotations__\)|\(\*__annotations__, '__\w+__'\)", ast.unparse(slots)
+            )
+        else:
+            assert ast.literal_eval(slots) in ((), ("__weakref__",))
 
 
 @pytest.mark.parametrize("path", WRITTEN_TWICE, ids=lambda path: path.stem)
@@ -77,28 +68,22 @@ def test_the_list_of_them_is_whole() -> None:
     assert {*INLINE} == {path.stem for path in WRITTEN_TWICE}
 
 
-@pytest.mark.parametrize(("root", "path"), DECLARED, ids=IDS)
-def test_nothing_that_would_not_compile(root: Path, path: Path) -> None:
-    """A cpdef method may hold no closure; cython is never named in the source."""
-    source = path.with_suffix(".py")
-    assert "import cython" not in source.read_text()
-    written = classes(source)
-    callable_both_ways = set(re.findall(r"cpdef .*?(\w+)\(", path.read_text()))
-    for name in declarations(path):
-        for item in written[name].body:
-            if isinstance(item, ast.FunctionDef) and item.name in callable_both_ways:
-                inner = [
-                    node
-                    for node in ast.walk(item)
-                    if node is not item
-                    and isinstance(node, ast.FunctionDef | ast.Lambda | ast.GeneratorExp)
-                ]
-                assert not inner, f"{name}.{item.name} holds a closure"
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_that_would_not_compile(name: str) -> None:
+    """What is called both ways may hold no closure; cython is never named in the source."""
+    source = source_of(name)
+    assert "import cython" not in path_of(name).read_text()
+    marked = [*source.functions.values()]
+    marked += [item for node in source.classes.values() for item in methods(node)]
+    for item in marked:
+        if mark(item) == "ccall":
+            inner = [one for one in ast.walk(item) if one is not item and isinstance(one, CLOSURES)]
+            assert not inner, f"{item.name} holds a closure"
 
 
-@pytest.mark.parametrize(("root", "path"), DECLARED, ids=IDS)
-def test_the_form_under_test_is_the_one_asked_for(root: Path, path: Path) -> None:
-    module = importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts))
+@pytest.mark.parametrize("name", NAMES)
+def test_the_form_under_test_is_the_one_asked_for(name: str) -> None:
+    module = importlib.import_module(name)
     compiled = os.environ.get("OMPY_TEST_COMPILED") == "1"
     assert module.__file__ is not None
     assert module.__file__.endswith(".so" if compiled else ".py")
@@ -106,13 +91,8 @@ def test_the_form_under_test_is_the_one_asked_for(root: Path, path: Path) -> Non
 
 def test_sources_are_used_where_the_environment_asks_for_them() -> None:
     """In the compiled run there are extensions that would come first."""
-    names = [
-        ".".join(path.relative_to(root).with_suffix("").parts)
-        for root, path in DECLARED
-        if path.with_suffix(".py").exists()
-    ]
     program = "import importlib, sys\n" + "".join(
-        f"print(importlib.import_module({name!r}).__file__)\n" for name in names
+        f"print(importlib.import_module({name!r}).__file__)\n" for name in NAMES
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -122,7 +102,7 @@ def test_sources_are_used_where_the_environment_asks_for_them() -> None:
     )
     assert done.returncode == 0, done.stderr
     files = done.stdout.splitlines()
-    assert len(files) == len(names) > 10
+    assert len(files) == len(NAMES) > 10
     assert all(file.endswith(".py") for file in files)
 
 
@@ -195,4 +175,4 @@ def test_ompy_info_counts_the_modules_there_are() -> None:
     """Of both packages, also where an editable installation leaves a folder beside them."""
     from ompy.cli.forms import hot_modules
 
-    assert len(list(hot_modules())) == sum(path.with_suffix(".py").exists() for _, path in DECLARED)
+    assert len(list(hot_modules())) == len(NAMES)

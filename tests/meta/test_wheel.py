@@ -10,15 +10,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from ompy.cli.forms import INLINE
+from ompy.cli.hot import HOT, SHARED
 
 ROOT = Path(__file__).resolve().parents[2]
-HOT = {
-    str(path.relative_to(root).with_suffix(""))
-    for root in (ROOT / "core", ROOT / "components")
-    for path in root.rglob("*.pxd")
-    if path.with_suffix(".py").exists() and path.stem not in INLINE
-}
+MODULES = {name.replace(".", "/") for name in HOT if name != SHARED}
 
 
 def wheel(folder: Path, **environment: str) -> Path:
@@ -33,7 +28,7 @@ def wheel(folder: Path, **environment: str) -> Path:
 def compiled(path: Path) -> set[str]:
     with zipfile.ZipFile(path) as opened:
         names = opened.namelist()
-    assert {f"{stem}.py" for stem in HOT} <= set(names)
+    assert {f"{stem}.py" for stem in MODULES} <= set(names)
     return {name.partition(".")[0] for name in names if name.endswith(".so")}
 
 

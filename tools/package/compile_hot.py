@@ -4,8 +4,8 @@
     python tools/package compile_hot build/compiled [-O0]
     PYTHONPATH=build/compiled python -m pytest tests/sim
 
-A hot module is a `.py` with a `.pxd` of the same name beside it; the `.py` is compiled as it is.
-How, and what it costs, is in `core/ompy/cli/building/README.md`. The tree the tests usually run on
+Which modules are hot is in `core/ompy/cli/hot.py`, how they are compiled and what it costs in
+`core/ompy/cli/building/README.md`. The tree the tests usually run on
 is left alone. An option for the C compiler's optimiser takes the place of that of wheels.
 """
 

@@ -56,16 +56,16 @@ once it is to be trusted again says so by `ErrorCallback.healed`. Until then `se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import U64, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.engine.base import Poller
-from ompy.frameworks.btl_limits import COMMON
-from ompy.frameworks.capabilities import Capabilities
+from ompy.frameworks.btl_component import BtlComponent as BtlComponent  # noqa: PLC0414 - from here
+from ompy.frameworks.btl_component import apply_common
 from ompy.frameworks.proc import Proc
-from ompy.mca.component import ApiVersion, Component
+from ompy.mca.component import ApiVersion
 
 if TYPE_CHECKING:
     from ompy.frameworks.atomics import AtomicOperation
@@ -116,15 +116,12 @@ ACCESS_ANY: Final = 0xF
 
 NO_ORDER: Final = 255  # reference openmpi.md 3.11
 SIZE_MAX: Final = (1 << 63) - 1  # of a put or get: no limit
-
 EXCLUSIVITY_HIGH: Final = 65536  # reference openmpi.md 3.11
 EXCLUSIVITY_DEFAULT: Final = 1024
 EXCLUSIVITY_LOW: Final = 0
-
 # flags of the error callback; reference openmpi.md 3.11
 ERROR_FATAL: Final = 1
 ERROR_NONFATAL: Final = 2
-
 TAGS: Final = 256  # reference openmpi.md 3.11: active message tags 0..255
 TAG_PML: Final = 0x40  # reference openmpi.md 3.3
 TAG_BTL: Final = 0x20  # what a BTL says to its like at the peer
@@ -359,6 +356,9 @@ class BtlModule(Poller):
         self.error_callback = None
         if values is not None:
             apply_common(self, values)
+            if self.flags & PUT:  # reference openmpi.md 3.12
+                least = self.eager_limit + self.rdma_pipeline_send_length
+                self.min_rdma_pipeline_size = max(self.min_rdma_pipeline_size, least)
 
     @ccall
     def add_procs(self, procs: Sequence[Proc]) -> list[Endpoint | None]:
@@ -597,44 +597,3 @@ class BtlModule(Poller):
     @ccall
     def finalize(self) -> None:
         """Deliver what was accepted, then give everything back. May progress meanwhile."""
-
-
-class BtlComponent(Component):
-    """Base of BTL components.
-
-    Attributes:
-        capabilities: what its modules promise.
-        emulated: it models hardware that is not there, and is used only when asked for by name.
-        on_request: it is real, and used only when asked for by name all the same.
-        expected_failures: tests of the conformance kit known to fail, each with the reason.
-    """
-
-    framework: ClassVar[str] = "btl"
-    capabilities: ClassVar[Capabilities]
-    emulated: ClassVar[bool] = False
-    on_request: ClassVar[bool] = False
-    expected_failures: ClassVar[Mapping[str, str]] = {}
-
-    def init(self, context: RankContext) -> list[BtlModule]:
-        """Make the modules for one rank and publish their addresses.
-
-        Returns:
-            The modules; none when this component has nobody to reach in this job.
-
-        Raises:
-            NotAvailable: there is nothing this component could use; the reason is kept.
-        """
-        raise NotImplementedError
-
-
-def apply_common(module: BtlModule, values: object) -> None:
-    """Set a module's attributes from the values of `common_parameters`.
-
-    The module's `flags` say what it can do until then; the parameter leaves some of them.
-    """
-    for name, *_ in COMMON:
-        setattr(module, name, getattr(values, name, getattr(module, name)))
-    module.flags &= getattr(values, "flags", module.flags)
-    if module.flags & PUT:  # reference openmpi.md 3.12
-        least = module.eager_limit + module.rdma_pipeline_send_length
-        module.min_rdma_pipeline_size = max(module.min_rdma_pipeline_size, least)

@@ -6,9 +6,8 @@ import errno
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
-from ompy.engine.timers import Timer
 from ompy.frameworks.atomics import SUPPORTS_OWNER, AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import (
     ATOMIC_FOPS,
@@ -27,16 +26,17 @@ from ompy.frameworks.btl import (
     CompletionCallback,
     Descriptor,
     Endpoint,
+    ReceiveCallback,
 )
-from ompy.frameworks.nic.base import EventKind, NicError
-from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError
+from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
+from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricEndpoint, FabricError
 from ompy.frameworks.path_keeper import PathKeeper
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.transfers import unsuitable
 
 from ompy_components.btl.ofi import atomic_words, receiving
 from ompy_components.btl.ofi.blame import Blame, blame
-from ompy_components.btl.ofi.contexts import READ_MAX
+from ompy_components.btl.ofi.contexts import READ_MAX, Contexts
 from ompy_components.btl.ofi.endpoint import OfiEndpoint
 from ompy_components.btl.ofi.failover import Failover
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Seal
@@ -55,28 +55,20 @@ from ompy_components.btl.ofi.records import (
 from ompy_components.btl.ofi.registered import HANDLE_SIZE, MemoryTable
 from ompy_components.btl.ofi.sending import SendEngine
 from ompy_components.btl.ofi.transfers import TransferEngine
+from ompy_components.btl.ofi.waking import WakeUp
+from ompy_components.btl.ofi.window import Window
 
 if TYPE_CHECKING:
     from collections import deque
 
-    from ompy.frameworks.nic.base import NicEvent
     from ompy.frameworks.nic.fabric import FabricDomain, FabricInfo, FabricNic
     from ompy.mca.parameter import Values
     from ompy.net.base import Interface
 
     from ompy_components.btl.ofi.bring_up import Opened
-    from ompy_components.btl.ofi.contexts import Contexts
     from ompy_components.btl.ofi.ways import Ways
 
-if DECLARING:
-    from ompy.frameworks.btl import ReceiveCallback
-    from ompy.frameworks.nic.fabric import CompletionQueue
-
-    from ompy_components.btl.ofi.window import Window
-
 DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
-LOOK_FIRST: Final = 20_000  # ns; arbitrary: less than a message takes that wakes nobody
-LOOK_MOST: Final = 1_000_000  # ns; arbitrary: a rank that idles looks a thousand times a second
 
 
 @cclass
@@ -101,7 +93,6 @@ class OfiModule(BtlModule):
 
     _finalized: bool
     _handlers: list[ReceiveCallback | None]
-    _look: int
     _missing: bool
     _news: deque[NicEvent]
     _queues: list[CompletionQueue]
@@ -110,7 +101,7 @@ class OfiModule(BtlModule):
     _rounds: int
     _several: bool
     _starved: bool
-    _timer: Timer | None
+    _wake_up: WakeUp
     _ways: Ways
     atomics: dict[tuple[AtomicOp, AtomicType], bool]
     contexts: Contexts
@@ -126,7 +117,7 @@ class OfiModule(BtlModule):
     memory: MemoryTable
     mode: BtlMode
     nic: FabricNic
-    receiving: receiving.ReceiveEngine
+    receiving: ReceiveEngine
     sending: SendEngine
     size: U64
     transfers: TransferEngine
@@ -164,8 +155,7 @@ class OfiModule(BtlModule):
         self._read_max = min(values.num_cq_read, READ_MAX)  # reference ofi.md A1: no clamp there
         self._reading = self._starved = self._missing = self._finalized = False
         self._rounds = 0
-        self._look = LOOK_FIRST
-        self._timer = None
+        self._wake_up = WakeUp(context.engine)
         index, key, now = self.index, context.job_key, context.engine.now()
         seal = Seal(key, context.rank, whole=opened.shared_wire, first=now, module=index)
         pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
@@ -439,7 +429,7 @@ class OfiModule(BtlModule):
             self._tend(not events)
         events += self._look_after()
         if events:
-            self._look = LOOK_FIRST
+            self._wake_up.busy()
         return events
 
     @ccall
@@ -563,28 +553,8 @@ class OfiModule(BtlModule):
                 return False
             soon = soon or answer is None
         self._starved = False
-        self._wake_later(soon=soon)
+        self._wake_up.set(self.failover.due, soon=soon)
         return True
-
-    def _wake_later(self, *, soon: bool) -> None:
-        """Have the rank awake in time for what nothing else wakes it for."""
-        now, due = self.context.engine.now(), self.failover.due
-        if soon:
-            look = now + self._look
-            due = look if due is None else min(due, look)
-        timer = self._timer
-        if timer is not None and timer.pending and due is not None and timer.deadline <= due:
-            return  # a new one at each look would have the looks themselves wake the rank
-        if soon:
-            self._look = min(2 * self._look, LOOK_MOST)
-        self._cancel_timer()
-        if due is not None:
-            self._timer = self.context.engine.call_later(max(0, due - now), _nothing)
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def note(self, name: str, **fields: object) -> None:
         """A trace event of this module."""
@@ -616,7 +586,7 @@ class OfiModule(BtlModule):
         self.failover.give_up_all()
         self._finalized = True
         self.note("STATISTICS", **self.counters())
-        self._cancel_timer()
+        self._wake_up.cancel()
         self._ways.close()
         self.keeper.close()
         self.words.close()
@@ -625,7 +595,3 @@ class OfiModule(BtlModule):
         self.memory.close()
         self.domain.close()
         self.nic.close()
-
-
-def _nothing() -> None:
-    """The rank is awake: its poll looks at everything."""

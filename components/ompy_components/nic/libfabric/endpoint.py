@@ -29,7 +29,6 @@ from ompy_components.nic.libfabric.contexts import Work
 from ompy_components.nic.libfabric.direct import EAGAIN, ENOSYS
 
 if TYPE_CHECKING:
-
     from ompy_components.nic.libfabric.domain import LibfabricDomain
     from ompy_components.nic.libfabric.library import Library
 

@@ -294,12 +294,11 @@ class PutWrites(CompletionCallback):
         first: int = fragment.offset - (request.convertor.size - len(view))
         local = view[first : first + fragment.size]
         handle = fragment.handle or _registration(request, rail)
-        needed = fragment.size > rail.module.local_registration_threshold
-        if handle is None and needed:
+        if handle is None and fragment.size > rail.module.local_registration_threshold:
             handle = fragment.handle = self._rdma.register(rail, local, REMOTE_READ)
-        if handle is None and needed:
-            self.fall_back(fragment, NOT_AVAILABLE)
-            return True
+            if handle is None:
+                self.fall_back(fragment, NOT_AVAILABLE)
+                return True
         fragment.advance(_STARTED)
         began = self._trace.clock() if self._trace.active else 0
         result: int = rail.module.put(

@@ -1,0 +1,236 @@
+"""The declarations for the compiler are what the annotations of a source say."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ompy.cli.building.constants import Constants
+from ompy.cli.building.declaring import Declarations
+from ompy.cli.building.preparing import compilable
+from ompy.cli.building.sources import SourceError, Tree
+
+ROOT = Path(__file__).resolve().parents[3]
+BASE = '''
+"""A base."""
+from __future__ import annotations
+from struct import Struct
+from ompy.compiled import U64, U64View, ccall, cclass
+
+HEADER = Struct("<BBHiQ")
+SIZE = HEADER.size
+MASK = (1 << 64) - 1
+LOW = -2
+WIDE = 1 << 64
+TEXT = "text"
+FLAG = True
+counted = 0
+
+def count() -> None:
+    global counted
+    counted += 1
+
+@cclass
+class Base:
+    """It has a place.
+
+    Attributes:
+        place: of it.
+    """
+
+    place: int
+    words: U64View
+    __slots__ = (*__annotations__, "__weakref__")
+
+    @ccall
+    def go(self, to: U64, fast: bool = False) -> bool:
+        return fast
+
+@ccall
+def both(one: int | None, other: list[int]) -> U64:
+    return 0
+'''
+HEIR = """
+from __future__ import annotations
+from typing import TYPE_CHECKING
+from ompy import raw
+from ompy.base import LOW, MASK, SIZE, TEXT, WIDE, Base as Parent, both
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
+from ompy.plain import Plain
+
+if TYPE_CHECKING:
+    from ompy.base import Base as Unknown
+if DECLARING:
+    from ompy.base import Base as Known
+
+_TWICE = SIZE * 2
+OWN = _TWICE | 1
+
+@cclass
+class Heir(Parent):
+    known: Known | None
+    unknown: Unknown
+    plain: Plain
+    table: dict[int, Heir] | None
+    number: int | None
+    lent: raw.Lent
+    __slots__ = tuple(__annotations__)
+
+    if TYPE_CHECKING:
+        place: int
+
+    @ccall
+    def go(self, to: int, fast: bool = False) -> bool:
+        size: int = SIZE
+        found = self.lookup(to)
+        assert isinstance(found, Heir)
+        maybe = self.lookup(to)
+        if maybe is None:
+            return fast
+        assert isinstance(maybe, Heir)
+        kept: list[int] = [size]
+        return bool(kept)
+
+    @cfunc
+    def lookup(self, to: int) -> object:
+        return None
+
+@cclass
+class Empty:
+    pass
+"""
+WRITTEN = 'cdef extern from *:\n    ctypedef struct Lent "Py_buffer":\n        pass\n'
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    package = tmp_path / "ompy"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "base.py").write_text(BASE)
+    (package / "heir.py").write_text(HEIR)
+    (package / "plain.py").write_text("class Plain:\n    pass\n")
+    (package / "raw.py").write_text("")
+    (package / "raw.pxd").write_text(WRITTEN)
+    return tmp_path
+
+
+def declared(tree: Path, name: str) -> list[str]:
+    read = Tree(tree)
+    text = Declarations(read, Constants(read), name).text()
+    return [line for line in text.splitlines() if line]
+
+
+def test_a_base(tree: Path) -> None:
+    assert declared(tree, "ompy.base") == [
+        "cimport cython",
+        "cdef long long SIZE",
+        "cdef unsigned long long MASK",
+        "cdef long long LOW",
+        "cdef class Base:",
+        "    cdef public long long place",
+        "    cdef unsigned long long[::1] words",
+        "    cdef object __weakref__",
+        "    cpdef bint go(self, unsigned long long to, bint fast=*) except -1",
+        "cpdef unsigned long long both(one, list other) except? 99",
+    ]
+
+
+def test_one_that_is_derived(tree: Path) -> None:
+    assert declared(tree, "ompy.heir") == [
+        "cimport cython",
+        "from ompy cimport raw",
+        "from ompy.base cimport Base as Known, Base as Parent, both",
+        "cdef long long LOW",
+        "cdef unsigned long long MASK",
+        "cdef long long SIZE",
+        "cdef long long _TWICE",
+        "cdef long long OWN",
+        "cdef class Heir(Parent):",
+        "    cdef public Known known",
+        "    cdef public object unknown",
+        "    cdef public object plain",
+        "    cdef public dict table",
+        "    cdef public object number",
+        "    cdef raw.Lent lent",
+        '    @cython.locals(size="long long", kept="list", found="Heir")',
+        "    cpdef bint go(self, long long to, bint fast=*) except -1",
+        "    cdef lookup(self, long long to)",
+        "cdef class Empty:",
+        "    pass",
+    ]
+
+
+def test_constants(tree: Path) -> None:
+    constants = Constants(Tree(tree))
+    values = {name: constants.value("ompy.base", name) for name in ("SIZE", "MASK", "LOW", "WIDE")}
+    assert values == {"SIZE": 16, "MASK": (1 << 64) - 1, "LOW": -2, "WIDE": 1 << 64}
+    for name in ("TEXT", "FLAG", "counted", "HEADER", "missing"):
+        assert constants.value("ompy.base", name) is None
+    assert constants.value("ompy.heir", "OWN") == 33
+    assert constants.value("elsewhere", "OWN") is None
+
+
+def test_a_constant_that_is_made_of_itself_is_none(tree: Path) -> None:
+    (tree / "ompy" / "base.py").write_text("from ompy.heir import TO\nFROM = TO\n")
+    (tree / "ompy" / "heir.py").write_text("from ompy.base import FROM\nTO = FROM\n")
+    assert Constants(Tree(tree)).value("ompy.base", "FROM") is None
+
+
+def test_what_is_compiled_has_every_line_in_its_place(tree: Path) -> None:
+    for text in (BASE, HEIR):
+        made = compilable("ompy.any", text, ["SIZE", "LOW"])
+        before, after = text.splitlines(), made.splitlines()
+        assert after[-1] == "globals().update(SIZE=SIZE, LOW=LOW)"
+        assert len(after) == len(before) + 1
+        same = [one for one, other in zip(before, after, strict=False) if one == other]
+        assert [line for line in after if line and line not in before][:-1] == [
+            line for line in after if line.lstrip().startswith("__slots__")
+        ]
+        assert len(same) > len(before) // 2
+        names = {node.id for node in ast.walk(ast.parse(made)) if isinstance(node, ast.Name)}
+        assert not {"cclass", "ccall", "cfunc", "TYPE_CHECKING"} & names - {"TYPE_CHECKING"}
+    assert "    __slots__ = ('place', 'words', '__weakref__')\n" in compilable("ompy.base", BASE)
+
+
+def test_a_class_of_nothing_but_attributes_is_left_with_pass() -> None:
+    text = "@cclass\nclass One:\n    at: int\n    to: int\n"
+    assert compilable("one", text) == "\nclass One:\n\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("@ccall\ndef f(*more: int) -> None: ...\n", "ompy.base, line 2: f has arguments"),
+        ("@ccall\ndef f(a: int, *, b: int) -> None: ...\n", "ompy.base, line 2: f has arguments"),
+        ("class A: ...\n@cclass\nclass B(A): ...\n", "line 3: A is no compiled class"),
+        ("@cclass\nclass B(x.A): ...\n", r"line 2: x\.A is no compiled class"),
+        ("@cclass\nclass B:\n    a.b: int\n", "line 3: not an attribute's name"),
+        ("def f(:\n", "ompy.base, line 1: "),
+    ],
+)
+def test_what_cannot_be_compiled_is_told_with_its_place(tree: Path, text: str, told: str) -> None:
+    (tree / "ompy" / "base.py").write_text(text)
+    with pytest.raises(SourceError, match=told):
+        declared(tree, "ompy.base")
+
+
+def test_the_tool_that_shows_them() -> None:
+    command = [sys.executable, "tools/package", "declarations"]
+    said = subprocess.run([*command, "ompy.net.ring"], cwd=ROOT, capture_output=True, text=True)
+    assert "    cpdef long long reserve(self) except? -99\n" in said.stdout
+    said = subprocess.run(
+        [*command, "--source", "ompy.net.ring"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert "\n    def reserve(self) -> int:\n" in said.stdout
+    said = subprocess.run([*command, "ompy.nowhere"], cwd=ROOT, capture_output=True, text=True)
+    assert said.returncode == 2
+    assert "ompy.nowhere" in said.stderr
+
+
+def test_a_module_that_is_not_there(tree: Path) -> None:
+    with pytest.raises(SourceError, match=r"ompy\.nowhere is to be compiled and is not there"):
+        declared(tree, "ompy.nowhere")
