@@ -12,6 +12,7 @@ from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import Fragment
 from ompy.conformance.suite import Worlds
 from ompy.conformance.world import World
+from ompy.frameworks.bml import RailArray
 from ompy.frameworks.btl import (
     ERROR_NONFATAL,
     NO_ORDER,
@@ -595,9 +596,13 @@ class Ends(CompletionCallback):
         self.statuses.append(status)
 
 
-def long_put(driver: Driver, memory: bytearray, handles: list[bytes], ends: Ends) -> None:
-    """Rank 0 puts into rank 1's memory over the first rail; then both wait for its end."""
+def long_put(
+    driver: Driver, memory: bytearray, handles: list[bytes], ends: Ends, left: int = 2
+) -> None:
+    """Rank 0 puts into rank 1's memory over the first rail, of which so many are left."""
     know_rails(driver)
+    peer = driver.context.procs[1 - driver.rank].bml_endpoint
+    peer.send = RailArray(peer.send.rails[:left])
     own = module(driver)
     driver.post(1 - driver.rank, driver.data(300), via="alloc")  # now it is connected
     driver.idle(SECOND // 10)
@@ -613,13 +618,14 @@ def long_put(driver: Driver, memory: bytearray, handles: list[bytes], ends: Ends
             ends.statuses.append(begun)  # it broke within the call, and nothing else will say so
 
 
-@pytest.mark.parametrize("chunk", [CHUNK, 0])
-def test_what_is_said_goes_before_the_rest_of_a_long_put(chunk: int) -> None:
+@pytest.mark.parametrize(("chunk", "left"), [(CHUNK, 2), (CHUNK, 1), (0, 2)])
+def test_what_is_said_goes_before_the_rest_of_a_long_put(chunk: int, left: int) -> None:
+    """Over the last rail, too: that a piece was lost with another one is said over it."""
     memory, ends, seen = bytearray(LONG), Ends(), [0]
     handles: list[bytes] = []
 
     def program(driver: Driver) -> None:
-        long_put(driver, memory, handles, ends)
+        long_put(driver, memory, handles, ends, left)
         if driver.rank == 0:
             driver.post(1, driver.data(300), via="alloc")
             driver.wait(lambda: bool(ends.statuses), "the end of the put")

@@ -115,8 +115,13 @@ class Guard:
         return made, FailoverPath(self._module, made)
 
     def chunk_of(self, endpoint: FailoverEndpoint) -> int:
-        """Bytes of a put that go in one frame; 0 for all."""
-        return self._chunk if has_spare(endpoint.proc) else 0
+        """Bytes of a put that go in one frame; 0 for all.
+
+        Over the last of several rails, too: what follows from the loss of the others must not wait.
+        """
+        kind = type(self._module)
+        several = sum(isinstance(one, kind) for one in self._context.btls) > 1
+        return self._chunk if several or has_spare(endpoint.proc) else 0
 
     def prepare(self, stream: Stream) -> None:
         """A connection is there: what is said about another one must not wait long in it."""
