@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.engine.base import Poller
 from ompy.gasnet import DT_I64, OP_ADD, TEAM_ALL, Gasnet, ResourceError
 
 from tests.support.gasnet_collectives import PLAIN
 from tests.support.gasnet_worlds import CONDUITS, run
 
 
-class Lost:
+class Lost(Poller):
     """A poller that has lost something."""
 
     def poll(self) -> int:
@@ -57,7 +58,7 @@ def test_a_loss_is_gasnets_error(name: str) -> None:
             handle = gasnet.put_nb_bulk(1, 0, bytes(100))
             gasnet.put_nbi_bulk(1, 200, bytes(100))
             gasnet.barrier_notify()
-            lost: Any = Lost()
+            lost = Lost()
             gasnet._engine.add_poller(lost)
             with pytest.raises(ResourceError, match="it is lost"):
                 CALLS[name](gasnet, handle)
