@@ -7,12 +7,13 @@ source when it is (`ompy/cli/building/declaring.py`); interpreted, these words d
 - `@ccall`: a function or method that compiled modules call as C does, and all others as Python
   does. `@cfunc`: the same, but of this module, or class and those derived from it, alone.
 - In signatures, attributes and annotated local variables `int` is 64 bits with a sign, `U64` the
-  same without, `bool` a number; `list`, `dict`, `set`, `tuple`, `bytes` and `bytearray` are those
-  types themselves and no subclass; classes with `@cclass` are known; all else is an object. So is
-  what a module imports under `TYPE_CHECKING`; under `DECLARING` it is known, and not imported. A
-  variable of which the next line asserts the class, `assert isinstance(found, Known)`, is of that
-  class.
-- Whole numbers that a module imports, or gives a name once, are numbers in C.
+  same without, `bool` and `float` are numbers; `list`, `dict`, `set`, `tuple`, `bytes` and
+  `bytearray` are those types themselves and no subclass; classes with `@cclass` are known; all
+  else is an object. So is what a module imports under `TYPE_CHECKING`; under `DECLARING` it is
+  known, and not imported. A variable of which the next line asserts the class,
+  `assert isinstance(found, Known)`, is of that class.
+- Whole numbers that a module imports, or gives a name once, are numbers in C; what is annotated
+  with `Final[int]` or `Final[dict[...]]` is of that type, whatever makes it.
 """
 
 from __future__ import annotations

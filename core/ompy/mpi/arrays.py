@@ -24,7 +24,7 @@ from ompy.mpi.access import raw_bytes
 
 MAGIC: Final = b"\x02ompy\xa5\xff"  # arbitrary: begins no pickle, no JSON and no text
 LINE: Final = 64  # bytes; arbitrary: a cache line, so that the data are aligned for anything
-LINES_AT: Final = len(MAGIC)
+LINES_AT: Final[int] = len(MAGIC)
 PREFIX: Final = Struct("<7sBBBB5x")
 assert PREFIX.size == 16
 NUMBERS: Final = frozenset("biufc")  # NumPy's kinds whose memory is all there is to them

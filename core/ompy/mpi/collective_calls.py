@@ -25,10 +25,10 @@ from ompy.mpi.spec import Typed, message, plain, typed_blocks, vector_blocks
 from ompy.mpi.state import CommState
 
 _NUMBER: Final = Struct("<q")
-BARRIER: Final = KINDS["Barrier"]
-BCAST: Final = KINDS["Bcast"]
-REDUCE: Final = KINDS["Reduce"]
-ALLREDUCE: Final = KINDS["Allreduce"]
+BARRIER: Final[int] = KINDS["Barrier"]
+BCAST: Final[int] = KINDS["Bcast"]
+REDUCE: Final[int] = KINDS["Reduce"]
+ALLREDUCE: Final[int] = KINDS["Allreduce"]
 
 
 class Call(NamedTuple):

@@ -305,10 +305,11 @@ def request_of(comm: CommState, operation: Operation, keep: object, receives: bo
         keep: what must stay alive until then.
         receives: its status describes a message.
     """
-    made: Request = raw.instance(Handle, Request)
+    found: Request = raw.instance(Handle, Request)
+    made: Handle = found
     made._name = ""
     made._inner = request_state(comm, operation, keep, receives)
-    return made
+    return found
 
 
 @ccall

@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Any, Final
 
 from ompy import raw
-from ompy.compiled import ccall, cfunc
+from ompy.compiled import U64, ccall, cfunc
 
 MARK: Final = b"\x03ompy\xa5\xff"  # arbitrary: begins no pickle, no JSON and no text
 FIRST: Final = MARK[0]
@@ -29,11 +29,11 @@ _INT: Final = 3  # arbitrary, as the other kinds
 _FLOAT: Final = 4  # arbitrary
 _TEXT: Final = 5  # arbitrary
 _BYTES: Final = 6  # arbitrary
-_MARKED: Final = int.from_bytes(MARK, "little")
+_MARKED: Final[U64] = int.from_bytes(MARK, "little")
 _MARKS: Final = (1 << 56) - 1  # the layout above: bits of the mark
 _KIND_AT: Final = 56  # bits; the layout above
 _ONES: Final = (1 << 64) - 1  # the layout above: a word
-_BEYOND: Final = raw.BEYOND
+_BEYOND: Final[int] = raw.BEYOND
 _REAL: Final = Struct("<8sd")
 _HEADS: Final = [MARK + bytes((kind,)) for kind in range(_BYTES + 1)]
 

@@ -25,7 +25,9 @@ from ompy.mpi.markers import Marker
 from ompy.mpi.predefined import BYTE, FORMATS, of_format, typedict
 
 # of buffers of one kind of numbers, by its character
-_LAYOUTS: Final = {kind: known._inner.layout for kind, known in FORMATS.items() if len(kind) == 1}
+_LAYOUTS: Final[dict[str, Any]] = {
+    kind: known._inner.layout for kind, known in FORMATS.items() if len(kind) == 1
+}
 
 
 class Typed(NamedTuple):
@@ -78,7 +80,8 @@ def plain(buffer: Any, writable: bool) -> Message | None:
     if layout is None or (writable and not raw.is_writable(view)):
         return None
     memory = raw.flat(view)
-    return message_of(memory, 0, raw.size(memory) // layout.size, layout)
+    size: int = layout.size
+    return message_of(memory, 0, raw.size(memory) // size, layout)
 
 
 @cfunc

@@ -18,6 +18,7 @@ BASE = '''
 """A base."""
 from __future__ import annotations
 from struct import Struct
+from typing import Final
 from ompy.compiled import U64, U64View, ccall, cclass
 
 HEADER = Struct("<BBHiQ")
@@ -27,6 +28,11 @@ LOW = -2
 WIDE = 1 << 64
 TEXT = "text"
 FLAG = True
+GIVEN: Final[int] = int(TEXT)
+TABLE: Final[dict[str, int]] = {TEXT: 1}
+NAMED: Final[str] = TEXT
+Pair = tuple[int, int]
+Either = int | str
 counted = 0
 
 def count() -> None:
@@ -52,13 +58,18 @@ class Base:
 @ccall
 def both(one: int | None, other: list[int]) -> U64:
     return 0
+
+@ccall
+def weigh(pair: Pair, either: Either) -> float:
+    return 0.5
 '''
 HEIR = """
 from __future__ import annotations
 from typing import TYPE_CHECKING
 from ompy import raw
-from ompy.base import LOW, MASK, SIZE, TEXT, WIDE, Base as Parent, both
+from ompy.base import GIVEN, LOW, MASK, SIZE, TABLE, TEXT, WIDE, Base as Parent, both
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
+from ompy.mpi import plainer, scalars
 from ompy.plain import Plain
 
 if TYPE_CHECKING:
@@ -113,6 +124,9 @@ def tree(tmp_path: Path) -> Path:
     (package / "base.py").write_text(BASE)
     (package / "heir.py").write_text(HEIR)
     (package / "plain.py").write_text("class Plain:\n    pass\n")
+    (package / "mpi").mkdir()
+    (package / "mpi" / "scalars.py").write_text("@ccall\ndef count() -> int: ...\n")
+    (package / "mpi" / "plainer.py").write_text("@ccall\ndef count() -> int: ...\n")
     (package / "raw.py").write_text("")
     (package / "raw.pxd").write_text(WRITTEN)
     return tmp_path
@@ -130,20 +144,26 @@ def test_a_base(tree: Path) -> None:
         "cdef long long SIZE",
         "cdef unsigned long long MASK",
         "cdef long long LOW",
+        "cdef long long GIVEN",
+        "cdef dict TABLE",
         "cdef class Base:",
         "    cdef public long long place",
         "    cdef unsigned long long[::1] words",
         "    cdef object __weakref__",
         "    cpdef bint go(self, unsigned long long to, bint fast=*) except -1",
         "cpdef unsigned long long both(one, list other) except? 99",
+        "cpdef double weigh(tuple pair, either) except? -99",
     ]
 
 
 def test_one_that_is_derived(tree: Path) -> None:
+    """Of modules those are known that are compiled, too."""
     assert declared(tree, "ompy.heir") == [
         "cimport cython",
         "from ompy cimport raw",
         "from ompy.base cimport Base as Known, Base as Parent, both",
+        "from ompy.mpi cimport scalars",
+        "cdef long long GIVEN",
         "cdef long long LOW",
         "cdef unsigned long long MASK",
         "cdef long long SIZE",
@@ -168,7 +188,7 @@ def test_constants(tree: Path) -> None:
     constants = Constants(Tree(tree))
     values = {name: constants.value("ompy.base", name) for name in ("SIZE", "MASK", "LOW", "WIDE")}
     assert values == {"SIZE": 16, "MASK": (1 << 64) - 1, "LOW": -2, "WIDE": 1 << 64}
-    for name in ("TEXT", "FLAG", "counted", "HEADER", "missing"):
+    for name in ("TEXT", "FLAG", "counted", "HEADER", "GIVEN", "missing"):
         assert constants.value("ompy.base", name) is None
     assert constants.value("ompy.heir", "OWN") == 33
     assert constants.value("elsewhere", "OWN") is None

@@ -51,8 +51,8 @@ class Kind(IntEnum):
     BYE = 6
 
 
-_FRAGMENT: Final = int(Kind.FRAGMENT)
-_BYE: Final = int(Kind.BYE)
+_FRAGMENT: Final[int] = int(Kind.FRAGMENT)
+_BYE: Final[int] = int(Kind.BYE)
 
 
 @cclass

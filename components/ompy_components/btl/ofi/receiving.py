@@ -26,9 +26,9 @@ if DECLARING:
 # arbitrary: of a peer, outside the window, that may be on the way at once: two ACKs, each for half
 # of a window, two words, GONE and BYE. Who says more words sends no fragments meanwhile
 UNNUMBERED: Final = 6
-_FRAGMENT: Final = int(Kind.FRAGMENT)
-_ACK: Final = int(Kind.ACK)
-_BYE: Final = int(Kind.BYE)
+_FRAGMENT: Final[int] = int(Kind.FRAGMENT)
+_ACK: Final[int] = int(Kind.ACK)
+_BYE: Final[int] = int(Kind.BYE)
 ROUND_MAX: Final = 256  # arbitrary: messages one poll hands out
 
 

@@ -12,7 +12,7 @@ from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind
 if DECLARING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
 
-_FRAGMENT: Final = int(Kind.FRAGMENT)
+_FRAGMENT: Final[int] = int(Kind.FRAGMENT)
 _KEPT_MAX: Final = 64  # arbitrary: large buffers that wait for their next use
 
 

@@ -28,7 +28,7 @@ if DECLARING:
     from ompy_components.btl.ofi.module import OfiModule
     from ompy_components.btl.ofi.window import Window
 
-_BYE: Final = int(Kind.BYE)
+_BYE: Final[int] = int(Kind.BYE)
 
 
 @cclass

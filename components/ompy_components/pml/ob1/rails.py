@@ -106,6 +106,7 @@ def share_out(rails: list[Rail], length: int, alignment: int = 1) -> list[int]:
     total: float = sum([rail.weight for rail in rails])
     left: int = length
     parts: list[int] = []
+    rail: Rail
     for rail in rails:
         if left <= rail.module.eager_limit or total <= 0:
             part: int = left  # not worth a second rail

@@ -5,7 +5,6 @@ Source: reference openmpi.md 3.4 to 3.6.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
@@ -252,7 +251,7 @@ class Rdma:
             return None
 
     @ccall
-    def register_all(self, rails: Sequence[Rail], memory: memoryview, access: int) -> list[Share]:
+    def register_all(self, rails: list[Rail], memory: memoryview, access: int) -> list[Share]:
         """Shares of the rails that could register the memory, with nothing to carry yet."""
         shares: list[Share] = []
         rail: Rail

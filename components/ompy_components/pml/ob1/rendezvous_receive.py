@@ -272,5 +272,6 @@ def _give_parts(shares: list[Share], length: int, alignment: int) -> None:
         shares[0].left = length
         return
     rails = [share.rail for share in shares]
+    share: Share
     for share, part in zip(shares, share_out(rails, length, alignment), strict=True):
         share.left = part

@@ -15,6 +15,7 @@ from typing import Final
 
 from ompy.cli.building.constants import Constants, c_number
 from ompy.cli.building.sources import (
+    ALWAYS,
     CHECKING,
     Function,
     Imported,
@@ -25,10 +26,15 @@ from ompy.cli.building.sources import (
     mark,
     methods,
 )
-from ompy.cli.hot import INLINE
+from ompy.cli.hot import HOT, INLINE
 
 OBJECT: Final = "object"
-NUMBERS: Final = {"int": "long long", "U64": "unsigned long long", "bool": "bint"}
+NUMBERS: Final = {
+    "int": "long long",
+    "U64": "unsigned long long",
+    "bool": "bint",
+    "float": "double",
+}
 BUILTINS: Final = frozenset(("bytearray", "bytes", "dict", "list", "set", "tuple"))
 VIEWS: Final = {"U64View": "unsigned long long[::1]"}
 PLAIN: Final = {**NUMBERS, **VIEWS, **{name: name for name in BUILTINS}}
@@ -38,6 +44,7 @@ RAISES: Final = {
     "bint": " except -1",
     "long long": " except? -99",  # arbitrary: a number that is seldom returned
     "unsigned long long": " except? 99",  # the same
+    "double": " except? -99",  # the same
 }
 KNOWN: Final = re.compile(r"^(?:cdef|cpdef)\s+(?:class\s+(\w+)|[^(=\n]*?(\w+)\s*\()", re.MULTILINE)
 
@@ -94,7 +101,7 @@ class Declarations:
     def _is_known(self, imported: Imported) -> bool:
         """Whether there is a C class or function behind a name, or a module of them."""
         inside = f"{imported.module}.{imported.name}"
-        if imported.name in INLINE and self._tree.written(inside):
+        if self._tree.written(inside) or (inside in HOT and self._has_functions(inside)):
             return True
         written = self._tree.written(imported.module)
         if written:
@@ -104,14 +111,38 @@ class Declarations:
             return False
         return imported.name in source.classes or imported.name in source.functions
 
+    def _has_functions(self, module: str) -> bool:
+        source = self._tree.source(module)
+        return source is not None and bool(source.functions)
+
     def numbers(self) -> dict[str, str]:
-        """The constants that are numbers in C, own and imported ones, and of which type."""
+        """The constants of which the type in C is known, own and imported ones.
+
+        Their values make whole numbers of them, or what they are annotated with.
+        """
         found = {}
         for name in [*self._source.imports, *self._source.constants]:
             value = self._constants.value(self._source.name, name)
-            if value is not None and (kind := c_number(value)):
+            kind = self._told(name) if value is None else c_number(value)
+            if kind:
                 found[name] = kind
         return found
+
+    def _told(self, name: str) -> str:
+        """What a constant is annotated with, as far as it is no object: `Final[int]`."""
+        source = self._source
+        imported = source.imports.get(name)
+        if imported is not None:
+            other = self._tree.source(imported.module)
+            if other is None or imported.under != ALWAYS or imported.name not in other.told:
+                return ""
+            source, name = other, imported.name
+        match source.told.get(name):
+            case ast.Name(id=told):
+                return PLAIN.get(told, "")
+            case ast.Subscript(value=ast.Name(id=told)) if source is self._source:
+                return told if told in BUILTINS else ""
+        return ""
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         base = ""
@@ -194,7 +225,7 @@ class Declarations:
         """An annotation in C."""
         match node:
             case ast.Name(id=name):
-                return PLAIN.get(name) or self._class_name(name) or OBJECT
+                return PLAIN.get(name) or self._class_name(name) or self._alias(name)
             case ast.Subscript(value=ast.Name(id=name)) if name in BUILTINS:
                 return name
             case ast.Attribute(value=ast.Name(id=module), attr=name) if self._is_struct(
@@ -205,6 +236,11 @@ class Declarations:
                 kind = self._type(inner)
                 return OBJECT if kind in NEVER_NONE else kind
         return OBJECT
+
+    def _alias(self, name: str) -> str:
+        """What an own name for a type stands for: `Pair = tuple[int, int]`."""
+        value = self._source.constants.get(name)
+        return self._type(value) if isinstance(value, ast.Subscript | ast.BinOp) else OBJECT
 
     def _is_struct(self, module: str, name: str) -> bool:
         """Whether a name of an imported module is a C structure, which only its functions know."""

@@ -48,6 +48,7 @@ class Source:
         classes: the marked ones.
         functions: the marked ones outside classes.
         constants: what names are given, once, at the top of the module.
+        told: the types of those of them that are annotated, as in `Final[int]`.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -61,6 +62,7 @@ class Source:
         self.classes: dict[str, ast.ClassDef] = {}
         self.functions: dict[str, ast.FunctionDef] = {}
         self.constants: dict[str, ast.expr] = {}
+        self.told: dict[str, ast.expr] = {}
         self._changing: set[str] = set()
         self.tree = ast.parse(text)
         for node in self.tree.body:
@@ -68,8 +70,9 @@ class Source:
         for inner in ast.walk(self.tree):
             if isinstance(inner, ast.Global):
                 self._changing.update(inner.names)
-        for changed in self._changing & self.constants.keys():
-            del self.constants[changed]
+        for changed in self._changing:
+            self.constants.pop(changed, None)
+            self.told.pop(changed, None)
 
     def place(self, node: ast.expr | ast.stmt) -> str:
         """Where something is, for people."""
@@ -92,6 +95,9 @@ class Source:
                 self._constant(name, value)
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 self._constant(name, value)
+                match node.annotation:
+                    case ast.Subscript(value=ast.Name(id="Final"), slice=told):
+                        self.told[name] = told
 
     def _constant(self, name: str, value: ast.expr) -> None:
         if name in self.constants:
