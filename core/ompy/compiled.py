@@ -4,6 +4,7 @@ A module that `ompy/cli/hot.py` names is compiled. What Cython has to know of it
 source when it is (`ompy/cli/building/declaring.py`); interpreted, these words do nothing.
 
 - `@cclass`: a class whose attributes are those annotated in its body, and lie in a C structure.
+  If its name begins with `_` only compiled modules know one, unless it is `Shown[...]`.
 - `@ccall`: a function or method that compiled modules call as C does, and all others as Python
   does. `@cfunc`: the same, but of this module, or class and those derived from it, alone.
 - In signatures, attributes and annotated local variables `int` is 64 bits with a sign, `U64` the
@@ -18,13 +19,15 @@ source when it is (`ompy/cli/building/declaring.py`); interpreted, these words d
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 Marked = TypeVar("Marked")
+Type = TypeVar("Type")
 
 DECLARING: Final = False  # mypy takes it for true
 U64: TypeAlias = int
 U64View: TypeAlias = memoryview  # of format Q
+Shown = Annotated[Type, "others have it, too"]
 
 
 def cclass(marked: Marked) -> Marked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ompy.compiled import ccall, cclass
+from ompy.compiled import Shown, ccall, cclass
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 
 
@@ -16,7 +16,7 @@ class Waitable:
         complete: set by `finish`, never unset except by a persistent request's restart.
     """
 
-    _callbacks: list[Callable[[], object]] | None
+    _callbacks: Shown[list[Callable[[], object]] | None]
     complete: bool
     __slots__ = (*__annotations__, "__weakref__")
 

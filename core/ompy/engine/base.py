@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ompy import raw
-from ompy.compiled import DECLARING, U64, ccall, cclass
+from ompy.compiled import DECLARING, U64, Shown, ccall, cclass
 from ompy.data.request import Waitable
 from ompy.engine.lock import rank_lock
 from ompy.engine.timers import Timer, TimerHeap
@@ -63,10 +63,10 @@ class Engine:
         random: the only source of randomness protocols may use.
     """
 
-    _pollers: list[Poller]
-    _polling: bool
-    _seldom: list[Poller]
-    _timers: TimerHeap
+    _pollers: Shown[list[Poller]]
+    _polling: Shown[bool]
+    _seldom: Shown[list[Poller]]
+    _timers: Shown[TimerHeap]
     has_core: bool
     lock: RankLock
     random: Random

@@ -23,7 +23,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine, Poller
 from ompy.engine.wakeup import Wakeup
@@ -61,15 +61,15 @@ class RealEngine(Engine):
     _driver: object | None
     _glanced: int
     _glances: int
-    _hub: Hub | None
-    _hubless: bool
+    _hub: Shown[Hub | None]
+    _hubless: Shown[bool]
     _loop_kind: str
     _made_to_park_after: int
     _made_to_spin_for: int
     _nap_at: int
     _owner: int
     _park_after: int
-    _readers: LoopReaders | None
+    _readers: Shown[LoopReaders | None]
     _rounds: int
     _sleepers: int
     _spin_for: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 import _thread
 from typing import Any, ClassVar, Final, Self
 
-from ompy.compiled import cclass
+from ompy.compiled import Shown, cclass
 from ompy.data.errors import ERR_ARG
 from ompy.mpi.errors import MPIException
 
@@ -68,8 +68,8 @@ class Handle:
     `_name` the name of a predefined handle and else empty.
     """
 
-    _inner: Any
-    _name: str
+    _inner: Shown[Any]
+    _name: Shown[str]
     __slots__ = (*__annotations__, "__weakref__")
 
     _kind: ClassVar[str] = ""

@@ -19,7 +19,7 @@ BASE = '''
 from __future__ import annotations
 from struct import Struct
 from typing import Final
-from ompy.compiled import U64, U64View, ccall, cclass
+from ompy.compiled import U64, Shown, U64View, ccall, cclass
 
 HEADER = Struct("<BBHiQ")
 SIZE = HEADER.size
@@ -48,6 +48,8 @@ class Base:
     """
 
     place: int
+    _hidden: int
+    _seen: Shown[int | None]
     words: U64View
     __slots__ = (*__annotations__, "__weakref__")
 
@@ -148,6 +150,8 @@ def test_a_base(tree: Path) -> None:
         "cdef dict TABLE",
         "cdef class Base:",
         "    cdef public long long place",
+        "    cdef long long _hidden",
+        "    cdef public object _seen",
         "    cdef unsigned long long[::1] words",
         "    cdef object __weakref__",
         "    cpdef bint go(self, unsigned long long to, bint fast=*) except -1",
@@ -213,7 +217,9 @@ def test_what_is_compiled_has_every_line_in_its_place(tree: Path) -> None:
         assert len(same) > len(before) // 2
         names = {node.id for node in ast.walk(ast.parse(made)) if isinstance(node, ast.Name)}
         assert not {"cclass", "ccall", "cfunc", "TYPE_CHECKING"} & names - {"TYPE_CHECKING"}
-    assert "    __slots__ = ('place', 'words', '__weakref__')\n" in compilable("ompy.base", BASE)
+    assert "    __slots__ = ('place', '_hidden', '_seen', 'words', '__weakref__')\n" in compilable(
+        "ompy.base", BASE
+    )
 
 
 def test_a_class_of_nothing_but_attributes_is_left_with_pass() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import DECLARING, U64View, ccall, cclass, cfunc
+from ompy.compiled import DECLARING, Shown, U64View, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -98,7 +98,7 @@ class SmModule(RdmaModule):
     _block_room: int
     _block_size: int
     _endpoints: dict[int, SmEndpoint]
-    _free: list[int]
+    _free: Shown[list[int]]
     _handlers: list[ReceiveCallback | None]
     _in_flight: list[SmDescriptor]
     _inboxes: list[Inbox]
@@ -109,7 +109,7 @@ class SmModule(RdmaModule):
     _pool: int
     _spares: dict[int, SmDescriptor]
     _starved: bool
-    _unread: list[SmDescriptor]
+    _unread: Shown[list[SmDescriptor]]
     _waiting: int
     _words: U64View
     remote: RemoteMemory

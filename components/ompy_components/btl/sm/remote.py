@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ompy import raw
-from ompy.compiled import U64, U64View, ccall, cclass, cfunc
+from ompy.compiled import U64, Shown, U64View, ccall, cclass, cfunc
 from ompy.frameworks.btl import (
     BAD_PARAM,
     REMOTE_READ,
@@ -73,7 +73,7 @@ class RemoteMemory:
     _own_table: int
     _probe: memoryview[int]
     _read: Callable[[int, int, memoryview[int]], None]
-    _table: RegistrationTable
+    _table: Shown[RegistrationTable]
     _words: U64View
     _write: Callable[[int, int, memoryview[int]], None]
     single_copy: bool

@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
+from ompy.compiled import DECLARING, U64, Shown, ccall, cclass, cfunc
 from ompy.engine.base import Poller
 from ompy.frameworks.btl import QUEUED, RETURNABLE, UNHURRIED, UNREACHABLE, Descriptor
 from ompy.net.base import Stream
@@ -183,12 +183,12 @@ class FailoverEndpoint(TcpEndpoint):
             something is in the queue: the one that is being sent.
     """
 
-    _acknowledger: Acknowledger
-    _counting: AcknowledgingReader | None
-    _due: int
-    _guard: Guard
-    _told: int
-    _told_bytes: int
+    _acknowledger: Shown[Acknowledger]
+    _counting: Shown[AcknowledgingReader | None]
+    _due: Shown[int]
+    _guard: Shown[Guard]
+    _told: Shown[int]
+    _told_bytes: Shown[int]
     acked: int
     bulk: deque[list[memoryview[int]]]
     kept: Fifo

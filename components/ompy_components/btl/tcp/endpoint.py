@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import DECLARING, ccall, cclass, cfunc
+from ompy.compiled import DECLARING, Shown, ccall, cclass, cfunc
 from ompy.frameworks.btl import (
     COMPLETED,
     QUEUED,
@@ -69,10 +69,10 @@ class TcpEndpoint(Endpoint):
         remote: its puts and gets, and the peer's.
     """
 
-    _owner: TcpModule
-    _reader: FrameReader | None
-    _silent_since: int
-    _stream: Stream | None
+    _owner: Shown[TcpModule]
+    _reader: Shown[FrameReader | None]
+    _silent_since: Shown[int]
+    _stream: Shown[Stream | None]
     address: Address | None
     landing: set[RemoteMemory]
     path: KeptPath

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import DECLARING, U64, ccall, cclass
+from ompy.compiled import DECLARING, U64, Shown, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
@@ -143,18 +143,18 @@ class TcpModule(RdmaModule):
         keeper: of the paths.
     """
 
-    _connect_tries: int
-    _endpoints: dict[int, TcpEndpoint]
-    _free_list_max: int
-    _half_open_max: int
+    _connect_tries: Shown[int]
+    _endpoints: Shown[dict[int, TcpEndpoint]]
+    _free_list_max: Shown[int]
+    _half_open_max: Shown[int]
     _handlers: list[ReceiveCallback | None]
-    _linger: int
-    _looking: Timer | None
-    _probes: Probes
-    _rounds: int
-    _values: Values
-    _visitors: list[Visitor]
-    _watched: int
+    _linger: Shown[int]
+    _looking: Shown[Timer | None]
+    _probes: Shown[Probes]
+    _rounds: Shown[int]
+    _values: Shown[Values]
+    _visitors: Shown[list[Visitor]]
+    _watched: Shown[int]
     guard: Guard | None
     handshake_timeout: int
     interface: Interface

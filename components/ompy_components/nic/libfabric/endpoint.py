@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
+from ompy.compiled import DECLARING, U64, Shown, ccall, cclass, cfunc
 from ompy.frameworks.nic.fabric import (
     AtomicCall,
     Caps,
@@ -95,7 +95,7 @@ class LibfabricEndpoint(FabricEndpoint):
     _fi_recv: U64
     _fi_send: U64
     _fi_write: U64
-    _library: Library
+    _library: Shown[Library]
     _queue: LibfabricQueue
     _receiver: U64
     _rx: Any

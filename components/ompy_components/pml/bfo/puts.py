@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.compiled import DECLARING, ccall, cclass, cfunc
+from ompy.compiled import DECLARING, Shown, ccall, cclass, cfunc
 from ompy.frameworks.btl import NOT_AVAILABLE, BtlModule, Descriptor, Endpoint
 
 from ompy_components.pml.ob1.headers import PUT, PUT_SIZE, check
@@ -33,8 +33,8 @@ _UNDER_WAY: Final = RdmaState.UNDER_WAY  # every put asks for it
 class BfoPutWrites(PutWrites):
     """Puts for one rank. A `Write` has the id of its request's generation for its own."""
 
-    _flying: dict[Write, None]
-    _seen: dict[int, set[int]]
+    _flying: Shown[dict[Write, None]]
+    _seen: Shown[dict[int, set[int]]]
     bfo: Bfo
     rails: Rails
     sending: BfoSending

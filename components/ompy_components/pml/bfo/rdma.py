@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Request
 from ompy.frameworks.btl import UNREACHABLE
 
@@ -34,7 +34,7 @@ class Restart(Protocol):
 class BfoRdma(Rdma):
     """The common half of put and get for one rank."""
 
-    _told: dict[int, set[int]]
+    _told: Shown[dict[int, set[int]]]
     bfo: Bfo
     __slots__ = tuple(__annotations__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import U64, ccall, cclass
+from ompy.compiled import U64, Shown, ccall, cclass
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
@@ -71,7 +71,7 @@ class BfoReceiving(Receiving):
         probed: messages that a matched probe took and nobody has received yet.
     """
 
-    _generations: dict[tuple[int, int, int], int]
+    _generations: Shown[dict[tuple[int, int, int], int]]
     bfo: Bfo
     dancing: dict[RecvRequest, None]
     probed: dict[Fragment, Message]

@@ -161,10 +161,14 @@ class Declarations:
         for each in attributes(node):
             if not isinstance(each.target, ast.Name):
                 raise SourceError(f"{self._source.place(each)}: not an attribute's name")
-            kind = self._type(each.annotation)
-            # others have them as they have those of interpreted classes, but for what is no object
-            public = "" if kind in VIEWS.values() or "." in kind else "public "
-            yield f"    cdef {public}{kind} {each.target.id}"
+            name, annotation = each.target.id, each.annotation
+            shown = not name.startswith("_")
+            match annotation:
+                case ast.Subscript(value=ast.Name(id="Shown"), slice=inner):
+                    annotation, shown = inner, True
+            kind = self._type(annotation)
+            is_object = kind not in VIEWS.values() and "." not in kind
+            yield f"    cdef {'public ' if shown and is_object else ''}{kind} {name}"
         yield from (f"    cdef {OBJECT} {name}" for name in _more_slots(node))
 
     def _function(self, node: ast.FunctionDef, indent: str, *, own: bool) -> Iterator[str]:
