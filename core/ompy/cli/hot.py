@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False  # `--version` imports next to nothing
+if TYPE_CHECKING:
+    from typing import Final
 
 SELDOM: Final = "-O0"  # a message runs next to no instruction of it: what fails over has them
 OFTEN: Final = "-Og"  # on the way of some messages: half the compiler's time of `BUSY`

@@ -66,6 +66,7 @@ from ompy.frameworks.btl_component import BtlComponent as BtlComponent  # noqa: 
 from ompy.frameworks.btl_component import apply_common
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion
+from ompy.mca.component import Component as Component  # noqa: PLC0414 - from here
 
 if TYPE_CHECKING:
     from ompy.frameworks.atomics import AtomicOperation
