@@ -80,6 +80,7 @@ def message_of(memory: memoryview, origin: int, count: int, layout: Layout) -> M
     return made
 
 
+@cclass
 class Blocks:
     """One message per rank, all in one memory.
 
@@ -91,7 +92,12 @@ class Blocks:
         regular: equal counts of one layout, side by side in rank order.
     """
 
-    __slots__ = ("counts", "layouts", "memory", "origins", "regular")
+    counts: list[int]
+    layouts: list[Layout]
+    memory: memoryview[int]
+    origins: list[int]
+    regular: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -121,7 +127,12 @@ class Blocks:
         return len(self.counts)
 
     def __getitem__(self, rank: int) -> Message:
-        return Message(self.memory, self.origins[rank], self.counts[rank], self.layouts[rank])
+        return self.block(rank)
+
+    @ccall
+    def block(self, rank: int) -> Message:
+        """The message of one rank."""
+        return message_of(self.memory, self.origins[rank], self.counts[rank], self.layouts[rank])
 
     def whole(self) -> Message:
         """All blocks as one message; only for regular ones."""

@@ -24,14 +24,15 @@ class SharedMemory:
     """The memory of a communicator's members.
 
     Attributes:
+        copy: between the members' processes; None where there is none.
         view: of it; None where they have none. It begins with `PROOF_SIZE` bytes that are taken.
     """
 
-    __slots__ = ("_address", "_copy", "_mapped", "_network", "_place", "view")
+    __slots__ = ("_address", "_mapped", "_network", "_place", "copy", "view")
 
     def __init__(self, network: Network, copy: ProcessCopy | None) -> None:
         self._network = network
-        self._copy = copy
+        self.copy = copy
         self._address = 0
         self._mapped: tuple[int, int] | None = None
         self._place = (0, 0, 0)
@@ -77,14 +78,14 @@ class SharedMemory:
         Raises:
             LinkError: there are none.
         """
-        assert self._copy is not None, "what is shared was mapped"
-        return self._copy.locks(*self._place)
+        assert self.copy is not None, "what is shared was mapped"
+        return self.copy.locks(*self._place)
 
     def close(self) -> None:
         """Give it back; it goes with the last member that does, as others may still read it."""
         self.view = None
-        if self._mapped is not None and self._copy is not None:
-            self._copy.unmap(*self._mapped)
+        if self._mapped is not None and self.copy is not None:
+            self.copy.unmap(*self._mapped)
             self._mapped = None
         if self._address:
             self._network.release_region(self._address, pages=False)

@@ -11,7 +11,7 @@ from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 from ompy.runtime.process import RankProcess
-from ompy_components.coll.sm.board import LINE_WORDS, Board
+from ompy_components.coll.sm.board import SHOWN, Board
 from ompy_components.coll.sm.module import SmColl
 
 from tests.sim.coll import programs
@@ -30,7 +30,7 @@ SUM = PREDEFINED["MPI_SUM"]
 
 @pytest.mark.parametrize("settings", [{}, NARROW, WINDOW], ids=["default", "narrow", "window"])
 @pytest.mark.parametrize("size", range(2, 10) if THOROUGH else (2, 3, 5))
-@pytest.mark.parametrize("name", ["bcast", "reduce", "allreduce"])
+@pytest.mark.parametrize("name", [*programs.PROGRAMS])
 def test_operation_does_what_mpi_says(name: str, size: int, settings: dict[str, int]) -> None:
     def program(comm: Communicator) -> None:
         assert isinstance(getattr(comm.coll, name).__self__, SmColl)
@@ -237,8 +237,8 @@ def test_if_nobody_saw_that_he_was_the_last_a_waiting_one_makes_the_result() -> 
     def program(comm: Communicator) -> None:
         memory = memoryview(bytearray(1 << 12))
         board = Board(comm, memory, 2, 64)
-        # a line for the proof, one for parked words, one for rank 0: rank 1 has shown fragment 1
-        memory.cast("Q")[3 * LINE_WORDS] = 1
+        # rank 1 has shown fragment 1
+        memory.cast("Q")[(board.line(1) >> 3) + SHOWN] = 1
         board.show(1, 0)
         board.wait_for_result(1)
         assert not board.has_result(1)

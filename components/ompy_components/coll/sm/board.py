@@ -2,8 +2,9 @@
 
     0         the value that proves the memory to be the right one
     parked    a word per member: whether it sleeps, and what for
-    lines     whole cache lines per member: last fragment shown, last fragment done with, and for
-              each of its slots the bytes of the whole message and the call (`call_order.py`)
+    lines     whole cache lines per member: last fragment shown, last fragment done with, its
+              process, where that has this memory, whether it may read all others' (`lending.py`),
+              and for each slot the bytes of the whole message and the call (`call_order.py`)
     headers   one cache line for each of the last `depth` results: its number, bytes of the
               message, the call
     results   one slot for each of the last `depth` fragments
@@ -43,7 +44,10 @@ LINE_WORDS: Final = LINE // 8
 # words of a member's lines, by place
 SHOWN: Final = 0
 DONE: Final = 1
-TOTALS: Final = 2  # two for each slot: bytes of the message, and the call behind them
+PROCESS: Final = 2  # for the kernel's copy, and one more, as 0 is none
+ADDRESS: Final = 3  # of this memory in that process
+READS: Final = 4  # 1: this member may read the memory of all others
+TOTALS: Final = 5  # two for each slot: bytes of the message, and the call behind them
 PER_SLOT: Final = 2
 PARKED: Final = LINE_WORDS  # the word of member 0 among all words
 # values of a parked word
@@ -56,8 +60,8 @@ TOTAL: Final = 1
 CALL: Final = 2
 # what a member waits for
 RESULT: Final = 0  # the result of a fragment; or that it can make it
-ALL_SHOWN: Final = 1
-ALL_DONE: Final = 2
+SHOWN_BY: Final = 1  # that some members have shown it
+DONE_BY: Final = 2  # that some members are done with it
 
 
 @ccall
@@ -87,11 +91,14 @@ class Board(Poller):
         rank, ranks: of the member, and how many there are.
         depth: slots of each.
         area: bytes of all slots of one.
+        last: number of the last fragment of the last operation.
     """
 
     _bells: dict[int, Doorbell]
     _communicator: Communicator
+    _end: int
     _engine: Engine
+    _first: int
     _goal: int
     _headers: int
     _idle: bool
@@ -108,6 +115,7 @@ class Board(Poller):
     _words: U64View
     area: int
     depth: int
+    last: int
     memory: memoryview[int]
     rank: int
     ranks: int
@@ -121,6 +129,7 @@ class Board(Poller):
         self.ranks = communicator.size
         self.depth = depth
         self.area = depth * slot_size(fragment)
+        self.last = 0
         self._communicator = communicator
         self._engine = communicator.context.engine
         self._order = communicator.order
@@ -136,6 +145,7 @@ class Board(Poller):
         self._waits = Waitable()
         self._idle = True
         self._goal = RESULT
+        self._first, self._end = 0, self.ranks  # the members that are waited for
         self._number = 0
         self._lost = -1
         self._bells = {}
@@ -270,9 +280,19 @@ class Board(Poller):
     @ccall
     def all_shown(self, number: U64) -> bool:
         """Whether all members have shown a fragment."""
+        return self.shown_by(0, self.ranks, number)
+
+    @ccall
+    def shown_by(self, first: int, end: int, number: U64) -> bool:
+        """Whether the members from `first` up to `end` have shown a fragment."""
+        return self._reached(SHOWN, first, end, number)
+
+    @cfunc
+    def _reached(self, which: int, first: int, end: int, number: U64) -> bool:
+        """Whether members have come as far as a fragment."""
         words = self._words
-        at: int = self._lines + SHOWN
-        for _ in range(self.ranks):
+        at: int = self._lines + first * self._line + which
+        for _ in range(first, end):
             if words[at] < number:
                 return False
             at += self._line
@@ -302,27 +322,67 @@ class Board(Poller):
     @ccall
     def wait_until_done(self, number: int) -> None:
         """Return when all members are done with a fragment."""
-        if self.all_done(number):
-            return
-        rank: int
-        for rank in range(self.ranks):
-            if rank != self.rank and not self._look(rank, DONE, number):
-                break
         if not self.all_done(number):
-            self._wait(ALL_DONE, number)
+            self._wait_for(DONE_BY, 0, self.ranks, number)
+
+    @ccall
+    def wait_until_member_done(self, rank: int, number: int) -> None:
+        """Return when a member is done with a fragment."""
+        self._wait_for(DONE_BY, rank, rank + 1, number)
 
     @ccall
     def wait_for_all(self, number: int) -> None:
         """Return when all members have shown a fragment; who sees it first wakes the others."""
         if self.all_shown(number):
             self._wake(ASLEEP)
-            return
+        else:
+            self._wait_for(SHOWN_BY, 0, self.ranks, number)
+
+    @ccall
+    def wait_for_members(self, first: int, end: int, number: int) -> None:
+        """Return when the members from `first` up to `end` have shown a fragment.
+
+        Raises:
+            MPIError: ERR_OTHER, one of them makes another call.
+        """
+        if not self.shown_by(first, end, number):
+            self._wait_for(SHOWN_BY, first, end, number)
         rank: int
-        for rank in range(self.ranks):
-            if rank != self.rank and not self._look(rank, SHOWN, number):
-                break
-        if not self.all_shown(number):
-            self._wait(ALL_SHOWN, number)
+        for rank in range(first, end):
+            self.check_member(rank, number)
+
+    @ccall
+    def check_member(self, rank: int, number: int) -> None:
+        """See that a member's fragment, which it has shown, is of this call.
+
+        Raises:
+            MPIError: ERR_OTHER, it is another's.
+        """
+        at: int = self._lines + rank * self._line + TOTALS + number % self.depth * PER_SLOT
+        call: U64 = self._words[at + 1]
+        if call != self._order.word:
+            raise self._other_call(rank, call)
+
+    @ccall
+    def total_of(self, rank: int, number: int) -> int:
+        """Bytes of the message that a member has shown a fragment of."""
+        at: int = self._lines + rank * self._line + TOTALS + number % self.depth * PER_SLOT
+        return self._words[at]
+
+    @ccall
+    def word(self, at: int) -> U64:
+        """The word at byte `at`, a multiple of 8."""
+        return self._words[at >> 3]
+
+    @ccall
+    def set_word(self, at: int, value: U64) -> None:
+        """Store a word at byte `at`, a multiple of 8."""
+        self._words[at >> 3] = value
+
+    @ccall
+    def line(self, rank: int) -> int:
+        """Where the lines of a member begin, in bytes."""
+        return (self._lines + rank * self._line) * 8
 
     @ccall
     def wait_for_result(self, number: int) -> None:
@@ -332,10 +392,17 @@ class Board(Poller):
             self._wait(RESULT, number)
 
     @cfunc
-    def _look(self, rank: int, which: int, number: int) -> bool:
-        """Look for a moment whether a member has come so far."""
-        at: int = (self._lines + rank * self._line + which) * 8
-        return self._engine.look_for(self.memory, at, number)
+    def _wait_for(self, goal: int, first: int, end: int, number: int) -> None:
+        """Look for a moment whether members have come so far, then let the engine wait."""
+        which: int = SHOWN if goal == SHOWN_BY else DONE
+        rank: int
+        for rank in range(first, end):
+            at: int = (self._lines + rank * self._line + which) * 8
+            if rank != self.rank and not self._engine.look_for(self.memory, at, number):
+                break
+        if not self._reached(which, first, end, number):
+            self._first, self._end = first, end
+            self._wait(goal, number)
 
     @cfunc
     def _wait(self, goal: int, number: int) -> None:
@@ -354,7 +421,7 @@ class Board(Poller):
             engine.add_poller(self)
         try:
             if not engine.wait(waits, PATIENCE):
-                if goal != ALL_DONE:  # who has shown a fragment is not behind: it is not asked
+                if goal != DONE_BY:  # who has shown a fragment is not behind: it is not asked
                     self.join(number)
                 inquire(self._communicator, waits, self._behind())
         finally:
@@ -369,9 +436,8 @@ class Board(Poller):
     def _holds(self) -> bool:
         if self._goal == RESULT:
             return self.has_result(self._number)
-        if self._goal == ALL_SHOWN:
-            return self.all_shown(self._number)
-        return self.all_done(self._number)
+        which: int = SHOWN if self._goal == SHOWN_BY else DONE
+        return self._reached(which, self._first, self._end, self._number)
 
     @ccall
     def poll(self) -> int:
@@ -386,7 +452,7 @@ class Board(Poller):
     @ccall
     def arm(self) -> bool:
         """Say that this member sleeps, then look once more, also for those that have ended."""
-        self._words[PARKED + self.rank] = HUNGRY if self._goal == ALL_DONE else ASLEEP
+        self._words[PARKED + self.rank] = HUNGRY if self._goal == DONE_BY else ASLEEP
         if self._idle or self._waits.complete:
             return True  # who waits has been told, and another thread of the rank may sleep
         if self._holds():
@@ -407,19 +473,20 @@ class Board(Poller):
     @cfunc
     def _find_lost(self) -> int:
         """A member that has left before it came so far; -1 if there is none."""
-        which = DONE if self._goal == ALL_DONE else SHOWN
-        for rank, proc in enumerate(self._communicator.procs):
-            at: int = self._lines + rank * self._line + which
-            if proc.left and self._words[at] < self._number:
+        procs = self._communicator.procs
+        for rank in self._behind():
+            if procs[rank].left:
                 return rank
         return -1
 
     @cfunc
     def _behind(self) -> list[int]:
         """The members that have not come as far as is waited for."""
-        which = DONE if self._goal == ALL_DONE else SHOWN
-        lines = range(self._lines + which, self._lines + self.ranks * self._line, self._line)
-        return [rank for rank, at in enumerate(lines) if self._words[at] < self._number]
+        which: int = DONE if self._goal == DONE_BY else SHOWN
+        first: int = 0 if self._goal == RESULT else self._first
+        end: int = self.ranks if self._goal == RESULT else self._end
+        places = {rank: self._lines + rank * self._line + which for rank in range(first, end)}
+        return [rank for rank, at in places.items() if self._words[at] < self._number]
 
     @cfunc
     def _other_call(self, rank: int, word: U64) -> MPIError:

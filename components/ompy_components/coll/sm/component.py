@@ -11,7 +11,7 @@ from ompy.mca.parameter import Parameter
 
 
 class SmCollComponent(CollComponent):
-    """Barrier, bcast, reduce and allreduce, blocking, where all members are on one host.
+    """All operations, blocking, where all members are on one host.
 
     The parameters must be the same in every rank: each lays out the memory by itself.
     """
@@ -46,6 +46,14 @@ class SmCollComponent(CollComponent):
             level=6,
             unit="fragments",
             minimum=2,
+        ),
+        Parameter(
+            "single_copy",
+            "bool",
+            True,
+            "Blocks that are larger than a fragment are read where they are, by one copy of the "
+            "kernel, where it lets the ranks of the host do so; else they are sent as messages.",
+            level=6,
         ),
         Parameter(
             "window_size",

@@ -8,15 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ompy.data.message import Message
+from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
-from ompy.frameworks.coll import TAG_ALLREDUCE, TAG_BARRIER, TAG_BCAST, TAG_REDUCE, CollModule
+from ompy.frameworks.coll import (
+    TAG_ALLGATHER,
+    TAG_ALLREDUCE,
+    TAG_ALLTOALL,
+    TAG_BARRIER,
+    TAG_BCAST,
+    TAG_EXSCAN,
+    TAG_GATHER,
+    TAG_REDUCE,
+    TAG_REDUCE_SCATTER,
+    TAG_SCAN,
+    TAG_SCATTER,
+    CollModule,
+)
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.shared_memory import SharedMemory, share
 from ompy.mca.parameter import Values
 
+from ompy_components.coll.sm.blocks import BlockOperations, table_size
 from ompy_components.coll.sm.board import Board, board_size
+from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.operations import Operations
+from ompy_components.coll.sm.parts import PartOperations
 
 
 class SmColl(CollModule):
@@ -27,8 +43,13 @@ class SmColl(CollModule):
         self._fragment: int = values.fragment_size
         self._depth: int = values.comm_num_segments
         self._window: int = values.window_size
+        self._single_copy: bool = values.single_copy
+        self._tables = table_size(communicator.size) <= self._fragment  # they fit into a slot
         self._shared: SharedMemory | None = None
+        self._lending: Lending | None = None
         self._operations: Operations | None = None
+        self._blocks: BlockOperations | None = None
+        self._parts: PartOperations | None = None
 
     def _ready(self) -> Operations | None:
         """The operations on the memory, made with the first; None where there is none."""
@@ -37,13 +58,23 @@ class SmColl(CollModule):
             self._shared = share(self.communicator, size)
             view = self._shared.view
             if view is not None:
-                board = Board(self.communicator, view, self._depth, self._fragment)
-                self._operations = Operations(board, self._fragment, self._window)
+                self._make(view, self._shared)
         return self._operations
+
+    def _make(self, view: memoryview, shared: SharedMemory) -> None:
+        board = Board(self.communicator, view, self._depth, self._fragment)
+        lending = Lending(board, shared.copy if self._single_copy else None)
+        self._lending = lending
+        self._blocks = BlockOperations(self.communicator, board, lending, self._fragment)
+        self._parts = PartOperations(board, self._fragment, self._window)
+        self._operations = Operations(board, self._fragment, self._window)
 
     def close(self) -> None:
         """Give the memory back."""
-        self._operations = None
+        self._operations = self._blocks = self._parts = None
+        if self._lending is not None:
+            self._lending.close()
+            self._lending = None
         if self._shared is not None:
             self._shared.close()
 
@@ -89,6 +120,87 @@ class SmColl(CollModule):
             self._complete(TAG_ALLREDUCE, plan, send, receive, operation)
         else:
             operations.allreduce(send, receive, operation)
+
+    # --- blocks
+
+    def _tag(self, tag: int) -> int:
+        """The tag of the call's messages."""
+        return self.communicator.order.tag() or tag
+
+    def gather(self, send: Message | None, receive: Blocks | None, root: int) -> None:
+        """Each member's block to the root."""
+        blocks = self._blocks
+        if blocks is None and self._ready() is not None:
+            blocks = self._blocks
+        if blocks is None:
+            self._complete(TAG_GATHER, self._next.schedule_gather, send, receive, root)
+        else:
+            blocks.gather(send, receive, root, self._tag(TAG_GATHER))
+
+    def scatter(self, send: Blocks | None, receive: Message | None, root: int) -> None:
+        """Each of the root's blocks to its member."""
+        blocks = self._blocks
+        if blocks is None and self._ready() is not None:
+            blocks = self._blocks
+        if blocks is None or not self._tables:
+            self._complete(TAG_SCATTER, self._next.schedule_scatter, send, receive, root)
+        else:
+            blocks.scatter(send, receive, root, self._tag(TAG_SCATTER))
+
+    def allgather(self, send: Message | None, receive: Blocks) -> None:
+        """Each member's block to every member."""
+        blocks = self._blocks
+        if blocks is None and self._ready() is not None:
+            blocks = self._blocks
+        if blocks is None:
+            self._complete(TAG_ALLGATHER, self._next.schedule_allgather, send, receive)
+        else:
+            blocks.allgather(send, receive, self._tag(TAG_ALLGATHER))
+
+    def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
+        """Each member's blocks to their members."""
+        blocks = self._blocks
+        if blocks is None and self._ready() is not None:
+            blocks = self._blocks
+        if blocks is None or not self._tables:
+            self._complete(TAG_ALLTOALL, self._next.schedule_alltoall, send, receive)
+        else:
+            blocks.alltoall(send, receive, self._tag(TAG_ALLTOALL))
+
+    # --- results that differ from member to member
+
+    def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
+        """Combine the data of the members up to this one."""
+        parts = self._parts
+        if parts is None and self._ready() is not None:
+            parts = self._parts
+        if parts is None or receive.layout.size > self._fragment:
+            self._complete(TAG_SCAN, self._next.schedule_scan, send, receive, operation)
+        else:
+            parts.scan(send, receive, operation, True)
+
+    def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
+        """Combine the data of the members before this one."""
+        parts = self._parts
+        if parts is None and self._ready() is not None:
+            parts = self._parts
+        if parts is None or receive.layout.size > self._fragment:
+            self._complete(TAG_EXSCAN, self._next.schedule_exscan, send, receive, operation)
+        else:
+            parts.scan(send, receive, operation, False)
+
+    def reduce_scatter(
+        self, send: Message | None, receive: Message, counts: list[int], operation: Operation
+    ) -> None:
+        """Combine all members' data, and give each its part."""
+        parts = self._parts
+        if parts is None and self._ready() is not None:
+            parts = self._parts
+        if parts is None or receive.layout.size * len(counts) > self._fragment:
+            plan = self._next.schedule_reduce_scatter
+            self._complete(TAG_REDUCE_SCATTER, plan, send, receive, counts, operation)
+        else:
+            parts.reduce_scatter(send, receive, counts, operation)
 
     @property
     def _next(self) -> CollModule:

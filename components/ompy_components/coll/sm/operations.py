@@ -36,7 +36,6 @@ class Operations:
     """
 
     _fragment: int
-    _number: int
     _window: int
     board: Board
     __slots__ = tuple(__annotations__)
@@ -52,14 +51,13 @@ class Operations:
         self.board = board
         self._fragment = fragment
         self._window = min(window, board.area)
-        self._number = 0  # of the last fragment of the last operation
 
     @ccall
     def barrier(self) -> None:
         """All show an empty fragment."""
         board: Board = self.board
-        self._number += 1
-        number: int = self._number
+        board.last += 1
+        number: int = board.last
         board.wait_for_room(number)
         board.show(number, 0)
         if not board.join(number):
@@ -93,8 +91,8 @@ class Operations:
         start: int = message.place()
         done: int = 0
         while True:
-            self._number += 1
-            number: int = self._number
+            board.last += 1
+            number: int = board.last
             board.wait_for_room(number)
             part: int = min(self._fragment, total - done)
             slot: int = board.slot(board.rank, number)
@@ -118,8 +116,8 @@ class Operations:
         start: int = message.place()
         done: int = 0
         while True:
-            self._number += 1
-            number: int = self._number
+            board.last += 1
+            number: int = board.last
             board.wait_for_result(number)
             board.check_result(number)
             total: int = board.total(number)
@@ -149,19 +147,19 @@ class Operations:
         assert given is not None, "every member has data"
         operation.check(given.layout)
         start: int
-        data, start = _packed(given)
+        data, start = packed(given)
         size: int = given.count * given.layout.size
         if self.board.rank != root:
             self._give(data, start, size, given.layout, operation)
             return
         assert receive is not None, "the root has room"
         to: int
-        room, to = _room(receive)
+        room, to = room_of(receive)
         if size > self._fragment:
             self._share_out(data, start, room, to, size, given.layout, operation)
         else:
             self._collect(data, start, room, to, size, given.layout, operation)
-        _settle(receive, room)
+        settle(receive, room)
 
     @ccall
     def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
@@ -181,7 +179,7 @@ class Operations:
             self._share_out(data, start, room, max(to, 0), size, layout, operation)
         else:
             self._show(data, start, size)
-            if self.board.join(self._number):
+            if self.board.join(self.board.last):
                 self._make(room, max(to, 0), size, layout, operation)
             self._take(room, max(to, 0), size, layout, operation)
         if to < 0:
@@ -191,8 +189,8 @@ class Operations:
     def _show(self, data: memoryview, start: int, size: int) -> None:
         """Show all of a small message."""
         board: Board = self.board
-        self._number += 1
-        number: int = self._number
+        board.last += 1
+        number: int = board.last
         board.wait_for_room(number)
         if size:
             board.copy_in(board.slot(board.rank, number), data, start, size)
@@ -208,9 +206,9 @@ class Operations:
             self._share_out(data, start, None, 0, size, layout, operation)
             return
         self._show(data, start, size)
-        if board.join(self._number):
+        if board.join(board.last):
             board.wake()
-        board.finish(self._number)
+        board.finish(board.last)
 
     @cfunc
     def _collect(
@@ -225,11 +223,11 @@ class Operations:
     ) -> None:
         """Show a small message, wait for the others', and combine them."""
         self._show(data, start, size)
-        self.board.wait_for_all(self._number)
+        self.board.wait_for_all(self.board.last)
         fits: bool = self._combine(room, to, size, layout, operation)
-        self.board.finish(self._number)
+        self.board.finish(self.board.last)
         if not fits:
-            raise _disagreement()
+            raise disagreement()
 
     @cfunc
     def _make(
@@ -237,7 +235,7 @@ class Operations:
     ) -> None:
         """Make the result of a small message for all."""
         board: Board = self.board
-        number: int = self._number
+        number: int = board.last
         if board.has_result(number):
             return
         fits: bool = self._combine(room, to, size, layout, operation)
@@ -252,7 +250,7 @@ class Operations:
     ) -> None:
         """Wait for the result of a small message, and read it."""
         board: Board = self.board
-        number: int = self._number
+        number: int = board.last
         if not board.has_result(number):
             board.wait_for_result(number)
             if not board.has_result(number):
@@ -263,7 +261,7 @@ class Operations:
             board.copy_out(board.result(number), room, to, size)
         board.finish(number)
         if not fits:
-            raise _disagreement()
+            raise disagreement()
 
     @cfunc
     def _combine(
@@ -271,7 +269,7 @@ class Operations:
     ) -> bool:
         """All members' data, in rank order, into `room`; false if they are of other sizes."""
         board: Board = self.board
-        number: int = self._number
+        number: int = board.last
         if not board.agree(number, size):
             return False
         if size:
@@ -301,7 +299,7 @@ class Operations:
         before all have shown the next window, and so have read this one.
         """
         board: Board = self.board
-        before: int = self._number
+        before: int = board.last
         window: int = max(self._window // layout.size, 1) * layout.size
         number: int = before
         done: int = 0
@@ -313,9 +311,9 @@ class Operations:
             board.show(number, size)
             board.wait_for_all(number)
             if not board.agree(number, size):
-                self._number = number
+                board.last = number
                 board.finish(number)
-                raise _disagreement()
+                raise disagreement()
             self._combine_part(part, layout, operation)
             number += 1
             board.show(number, size)
@@ -324,8 +322,8 @@ class Operations:
                 board.copy_out(board.all_results(), room, to + done, part)
             done += part
         # so that slots of what comes next wait for all that were used here
-        self._number = max(number, before + board.depth)
-        board.finish(self._number)
+        board.last = max(number, before + board.depth)
+        board.finish(board.last)
 
     @cfunc
     def _combine_part(self, size: int, layout: Layout, operation: Operation) -> None:
@@ -348,8 +346,8 @@ class Operations:
             at += part
 
 
-@cfunc
-def _packed(message: Message) -> tuple[memoryview, int]:
+@ccall
+def packed(message: Message) -> tuple[memoryview, int]:
     """Memory with the message's packed bytes, to be read only, and where they begin."""
     start = message.place()
     if start >= 0:
@@ -357,8 +355,8 @@ def _packed(message: Message) -> tuple[memoryview, int]:
     return memoryview(message.packed()), 0
 
 
-@cfunc
-def _room(message: Message) -> tuple[memoryview, int]:
+@ccall
+def room_of(message: Message) -> tuple[memoryview, int]:
     """Memory for the packed bytes of a message, and where they begin."""
     start = message.place()
     if start >= 0:
@@ -366,13 +364,14 @@ def _room(message: Message) -> tuple[memoryview, int]:
     return allocate(message.size), 0
 
 
-@cfunc
-def _settle(message: Message, room: memoryview) -> None:
+@ccall
+def settle(message: Message, room: memoryview) -> None:
     """Bring the bytes to where they are wanted."""
     if message.place() < 0:
         message.store(room)
 
 
-@cfunc
-def _disagreement() -> MPIError:
+@ccall
+def disagreement() -> MPIError:
+    """The error of members whose data are of other sizes."""
     return MPIError(ERR_TRUNCATE, "the members give different amounts of data to one reduction")

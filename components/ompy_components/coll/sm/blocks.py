@@ -1,0 +1,477 @@
+"""Gather, scatter, allgather and alltoall on a board: each call is one fragment of its own number.
+
+A member's slot has its block, or a table of its blocks for the others:
+
+    gather, allgather     the block; or, of one that is too large, the word of where it is
+    scatter, alltoall     way, then for each member the place and the bytes of its block, then the
+                          blocks themselves, if they have room behind the table
+
+Blocks that have no room are lent (`lending.py`): their place is an address, and their owner returns
+when the readers are done. Where nothing can be lent they go as messages under the call's tag, which
+the readers see by the way, or by a place of 0. Members decide so each for itself: the readers do as
+the table says.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.convertor import allocate
+from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
+from ompy.data.message import Blocks, Message
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.exchange import Exchange
+from ompy.net.base import LinkError
+
+from ompy_components.coll.sm.board import Board
+from ompy_components.coll.sm.lending import Lending
+
+# how the blocks of a table come
+SHOWN: Final = 0  # they lie behind the table
+LENT: Final = 1  # the places are addresses
+SENT: Final = 2  # as messages
+WORD: Final = 8  # bytes
+ENTRY: Final = 2 * WORD  # bytes of a block's place and size
+
+
+@ccall
+def table_size(ranks: int) -> int:
+    """Bytes before the blocks of a table."""
+    return WORD + ranks * ENTRY
+
+
+@cclass
+class BlockOperations:
+    """What one member does in operations whose result is blocks of the members' data."""
+
+    _board: Board
+    _communicator: Communicator
+    _lending: Lending
+    _most: int
+    _table: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self, communicator: Communicator, board: Board, lending: Lending, most: int
+    ) -> None:
+        """Begin with a board where nothing was shown.
+
+        Args:
+            communicator: of the members.
+            board: what they share.
+            lending: of blocks that are too large.
+            most: bytes that a slot has room for.
+        """
+        self._communicator = communicator
+        self._board = board
+        self._lending = lending
+        self._most = most
+        self._table = table_size(board.ranks)
+
+    # --- gather
+
+    @ccall
+    def gather(self, send: Message | None, receive: Blocks | None, root: int, tag: int) -> None:
+        """Everybody's block to the root, who alone waits.
+
+        Args:
+            send: this member's block; None for the root's that is in place.
+            receive: the root's room.
+            root: who gets the blocks.
+            tag: of messages.
+        """
+        board: Board = self._board
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        if board.rank != root:
+            assert send is not None, "its block is in place at the root alone"
+            self._give(number, send, root, tag)
+            return
+        assert receive is not None, "the root has room"
+        board.show(number, 0)
+        board.join(number)
+        if send is not None:
+            _copy(send, receive.block(root), root)
+        problem: MPIError | None = None
+        rank: int
+        for rank in range(board.ranks):
+            if rank == root:
+                continue
+            board.wait_for_members(rank, rank + 1, number)
+            found = self._accept(number, rank, receive.block(rank), tag)
+            problem = problem or found
+        board.finish(number)
+        if problem is not None:
+            raise problem
+
+    @cfunc
+    def _give(self, number: int, send: Message, root: int, tag: int) -> None:
+        """Show a block, or lend it until the root is done."""
+        board: Board = self._board
+        size: int = send.count * send.layout.size
+        if size <= self._most:
+            self._put(board.slot(board.rank, number), send, size)
+            board.show(number, size)
+            if board.join(number):
+                board.wake()
+            board.finish(number)
+            return
+        block = _piece(send, size)
+        address: int = self._offer(number, block, size)
+        try:
+            if board.join(number):
+                board.wake()
+            if address:
+                board.wait_until_member_done(root, number)
+            else:
+                exchange = Exchange(self._communicator, tag)
+                exchange.send(block, root)
+                exchange.finish()
+        finally:
+            self._lending.take_back(address)
+        board.finish(number)
+
+    @cfunc
+    def _offer(self, number: int, block: memoryview, size: int) -> int:
+        """Show where a large block is. Returns its address; 0 if it is to be sent."""
+        board: Board = self._board
+        address: int = self._lending.address_of(block) if self._lending.possible() else 0
+        board.set_word(board.slot(board.rank, number), address)
+        board.show(number, size)
+        return address
+
+    # --- allgather
+
+    @ccall
+    def allgather(self, send: Message | None, receive: Blocks, tag: int) -> None:
+        """Everybody's block to everybody. `send` is None for one that is in place."""
+        board: Board = self._board
+        own: Message = receive.block(board.rank)
+        given: Message = send if send is not None else own
+        size: int = given.count * given.layout.size
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        block: memoryview | None = None
+        address: int = 0
+        if size <= self._most:
+            self._put(board.slot(board.rank, number), given, size)
+            board.show(number, size)
+        else:
+            block = _piece(given, size)
+            address = self._offer(number, block, size)
+        try:
+            if send is not None:
+                _copy(send, own, board.rank)
+            problem: MPIError | None = self._accept_all(number, receive, tag, block, address)
+        finally:
+            if address:
+                self._lending.take_back(address)
+        if problem is not None:
+            raise problem
+
+    @cfunc
+    def _accept_all(
+        self, number: int, receive: Blocks, tag: int, block: memoryview | None, address: int
+    ) -> MPIError | None:
+        """Take the others' blocks; return when they have this member's large one."""
+        board: Board = self._board
+        board.join(number)
+        board.wait_for_all(number)
+        board.join(number)
+        exchange: Exchange | None = None
+        rank: int
+        if block is not None and not address:
+            exchange = Exchange(self._communicator, tag)
+            for rank in range(board.ranks):
+                if rank != board.rank:
+                    exchange.send(block, rank)
+        problem: MPIError | None = None
+        for rank in range(board.ranks):
+            if rank != board.rank:
+                found = self._accept(number, rank, receive.block(rank), tag)
+                problem = problem or found
+        board.finish(number)
+        if exchange is not None:
+            exchange.finish()
+        elif block is not None:
+            board.wait_until_done(number)
+        return problem
+
+    # --- scatter and alltoall
+
+    @ccall
+    def scatter(self, send: Blocks | None, receive: Message | None, root: int, tag: int) -> None:
+        """The root's blocks to everybody. `receive` is None for the root's that is in place."""
+        board: Board = self._board
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        if board.rank != root:
+            assert receive is not None, "its block is in place at the root alone"
+            board.wait_for_members(root, root + 1, number)
+            problem: MPIError | None = self._take(number, root, receive, tag)
+            board.show(number, 0)
+            board.finish(number)
+            if problem is not None:
+                raise problem
+            return
+        assert send is not None, "the root has the blocks"
+        board.lead(number)
+        lent: list[int] = []
+        kept = self._tabulate(number, send, lent, False)
+        board.wake()
+        board.finish(number)
+        try:
+            if receive is not None:
+                _copy(send.block(root), receive, root)
+            if lent:
+                board.wait_until_done(number)
+            elif kept is not None:
+                self._send(kept, tag)
+        finally:
+            self._take_back(lent)
+
+    @ccall
+    def alltoall(self, send: Blocks | None, receive: Blocks, tag: int) -> None:
+        """Everybody's blocks to everybody. `send` is None for those that are in place."""
+        board: Board = self._board
+        rank: int
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        lent: list[int] = []
+        kept = self._tabulate(number, send or receive, lent, send is None)
+        try:
+            board.join(number)
+            board.wait_for_all(number)
+            board.join(number)
+            exchange = None
+            if kept is not None and not lent:
+                exchange = self._begin(kept, tag)
+            problem: MPIError | None = None
+            for rank in range(board.ranks):
+                if rank != board.rank:
+                    found = self._take(number, rank, receive.block(rank), tag)
+                    problem = problem or found
+                elif send is not None:
+                    _copy(send.block(rank), receive.block(rank), rank)
+            board.finish(number)
+            if exchange is not None:
+                exchange.finish()
+            elif lent:
+                board.wait_until_done(number)
+        finally:
+            self._take_back(lent)
+        if problem is not None:
+            raise problem
+
+    @cfunc
+    def _tabulate(
+        self, number: int, blocks: Blocks, lent: list[int], changing: bool
+    ) -> list[memoryview] | None:
+        """Show a table of the blocks for the others.
+
+        Args:
+            number: of the fragment.
+            blocks: one for each member.
+            lent: addresses that have to be taken back are appended.
+            changing: the memory is about to be received into.
+
+        Returns:
+            The blocks in one piece each, if they have no room; to be kept until they were read.
+        """
+        board: Board = self._board
+        rank: int
+        total: int = 0
+        sizes: list[int] = []
+        for rank in range(board.ranks):
+            size: int = 0
+            if rank != board.rank:
+                block: Message = blocks.block(rank)
+                size = block.count * block.layout.size
+            sizes.append(size)
+            total += size
+        slot: int = board.slot(board.rank, number)
+        if self._table + total > self._most:
+            return self._tabulate_large(number, blocks, sizes, lent, changing)
+        place: int = self._table
+        for rank in range(board.ranks):
+            size = sizes[rank]
+            self._enter(slot, rank, place, size)
+            if size:
+                self._put(slot + place, blocks.block(rank), size)
+            place += size
+        board.set_word(slot, SHOWN)
+        board.show(number, total)
+        return None
+
+    @cfunc
+    def _tabulate_large(
+        self, number: int, blocks: Blocks, sizes: list[int], lent: list[int], changing: bool
+    ) -> list[memoryview]:
+        """The same, of blocks that have no room."""
+        board: Board = self._board
+        slot: int = board.slot(board.rank, number)
+        possible: bool = self._lending.possible()
+        kept: list[memoryview] = []
+        rank: int
+        for rank in range(board.ranks):
+            size: int = sizes[rank]
+            piece = _NOTHING
+            address: int = 0
+            if size:
+                message: Message = blocks.block(rank)
+                piece = memoryview(message.packed()) if changing else _piece(message, size)
+                if possible:
+                    address = self._lending.address_of(piece)
+                    lent.append(address)
+            kept.append(piece)
+            self._enter(slot, rank, address, size)
+        board.set_word(slot, LENT if possible else SENT)
+        board.show(number, sum(sizes))
+        return kept
+
+    @cfunc
+    def _enter(self, slot: int, rank: int, place: int, size: int) -> None:
+        """Fill a row of the table."""
+        at: int = slot + WORD + rank * ENTRY
+        self._board.set_word(at, place)
+        self._board.set_word(at + WORD, size)
+
+    @cfunc
+    def _take_back(self, lent: list[int]) -> None:
+        for address in lent:
+            self._lending.take_back(address)
+
+    @cfunc
+    def _begin(self, kept: list[memoryview], tag: int) -> Exchange:
+        """Begin to send blocks as messages."""
+        exchange = Exchange(self._communicator, tag)
+        for rank, piece in enumerate(kept):
+            if len(piece):
+                exchange.send(piece, rank)
+        return exchange
+
+    @cfunc
+    def _send(self, kept: list[memoryview], tag: int) -> None:
+        exchange = self._begin(kept, tag)
+        exchange.finish()
+
+    @cfunc
+    def _take(self, number: int, rank: int, target: Message, tag: int) -> MPIError | None:
+        """This member's block of another's table. Returns what is wrong with it."""
+        board: Board = self._board
+        slot: int = board.slot(rank, number)
+        at: int = slot + WORD + board.rank * ENTRY
+        place: U64 = board.word(at)
+        size: int = board.word(at + WORD)
+        way: U64 = board.word(slot)
+        if way == SENT and size:
+            return self._receive(rank, target, tag)
+        if size > target.count * target.layout.size:
+            return _too_much(size, rank, target)
+        if not size:
+            return None
+        if way == SHOWN:
+            self._get(slot + place, target, size)
+            return None
+        return self._read(rank, place, target, size)
+
+    # --- blocks of others
+
+    @cfunc
+    def _accept(self, number: int, rank: int, target: Message, tag: int) -> MPIError | None:
+        """A member's only block. Returns what is wrong with it."""
+        board: Board = self._board
+        size: int = board.total_of(rank, number)
+        slot: int = board.slot(rank, number)
+        if size > self._most and not board.word(slot):
+            return self._receive(rank, target, tag)
+        if size > target.count * target.layout.size:
+            return _too_much(size, rank, target)
+        if size > self._most:
+            return self._read(rank, board.word(slot), target, size)
+        self._get(slot, target, size)
+        return None
+
+    @cfunc
+    def _put(self, at: int, source: Message, size: int) -> None:
+        """Bytes of a message into a slot."""
+        board: Board = self._board
+        start: int = source.place()
+        if not size:
+            return
+        if start >= 0:
+            board.copy_in(at, source.memory, start, size)
+        else:
+            source.convertor().pack(0, board.bytes_of(at, size))
+
+    @cfunc
+    def _get(self, at: int, target: Message, size: int) -> None:
+        """Bytes of a slot into a message."""
+        board: Board = self._board
+        start: int = target.place()
+        if not size:
+            return
+        if start >= 0:
+            board.copy_out(at, target.memory, start, size)
+        else:
+            target.convertor().unpack(0, board.bytes_of(at, size))
+
+    @cfunc
+    def _read(self, rank: int, address: U64, target: Message, size: int) -> MPIError | None:
+        """What a member has lent into a message."""
+        start: int = target.place()
+        room = target.memory[start : start + size] if start >= 0 else allocate(size)
+        try:
+            self._lending.read(rank, address, room)
+        except LinkError as problem:
+            return MPIError(ERR_PROC_FAILED, f"the block of rank {rank} cannot be read: {problem}")
+        if start < 0:
+            target.store(room)
+        return None
+
+    @cfunc
+    def _receive(self, rank: int, target: Message, tag: int) -> MPIError | None:
+        """A block that comes as a message."""
+        exchange = Exchange(self._communicator, tag)
+        exchange.receive_message(target, rank)
+        try:
+            exchange.finish()
+        except MPIError as problem:
+            exchange.withdraw(patient=True)
+            return problem
+        return None
+
+
+_NOTHING: Final = memoryview(b"")
+
+
+@cfunc
+def _piece(message: Message, size: int) -> memoryview:
+    """The bytes of a message in one piece: where they are, or a packed copy."""
+    start: int = message.place()
+    if start >= 0:
+        return message.memory[start : start + size]
+    return memoryview(message.packed())
+
+
+@cfunc
+def _copy(source: Message, target: Message, rank: int) -> None:
+    """This member's message to itself."""
+    size: int = source.count * source.layout.size
+    if size > target.count * target.layout.size:
+        raise _too_much(size, rank, target)
+    if size:
+        target.convertor().unpack(0, _piece(source, size))
+
+
+@cfunc
+def _too_much(size: int, rank: int, target: Message) -> MPIError:
+    return MPIError(
+        ERR_TRUNCATE,
+        f"a block of {size} bytes from rank {rank} arrived for room for {target.size} bytes",
+    )

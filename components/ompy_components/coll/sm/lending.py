@@ -1,0 +1,123 @@
+"""Blocks that are too large to be shown: their owner lends them, the others read them in place.
+
+The owner says where a block is in its process, and keeps it until the readers are done; they copy
+it by the kernel, straight to where it is wanted. Whether that is allowed each member tries with all
+others once: it reads the first bytes of the board in their memory, and says on the board that it
+could. Blocks are lent only when everybody has said so. Until then, and where the kernel refuses,
+they go as messages.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.compiled import ccall, cclass, cfunc
+from ompy.net.base import LinkError, ProcessCopy
+
+from ompy_components.coll.sm.board import ADDRESS, PROCESS, READS, Board
+
+PROOF: Final = 8  # bytes at the beginning of the board that no other memory has
+
+
+@cclass
+class Lending:
+    """A member's reading of the others' memory, and their reading of its own."""
+
+    _board: Board
+    _copy: ProcessCopy | None
+    _everybody: bool
+    _forgets: bool
+    _own: int
+    _refused: bool
+    _tried: list[bool]
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, board: Board, copy: ProcessCopy | None) -> None:
+        """Say where this member has the board.
+
+        Args:
+            board: what the members share.
+            copy: between processes; None to send messages.
+        """
+        self._board = board
+        self._copy = copy
+        self._everybody = False
+        self._refused = copy is None
+        self._forgets = copy is not None and type(copy).forget is not ProcessCopy.forget
+        self._tried = [rank == board.rank for rank in range(board.ranks)]
+        self._own = 0
+        if copy is not None:
+            self._own = copy.address_of(board.memory)
+            at: int = board.line(board.rank)
+            board.set_word(at + ADDRESS * 8, self._own)
+            board.set_word(at + PROCESS * 8, copy.identity + 1)
+
+    def close(self) -> None:
+        """Nobody reads this member's memory any more."""
+        if self._copy is not None:
+            self._copy.forget(self._own)
+
+    @ccall
+    def possible(self) -> bool:
+        """Whether all members may read each other's memory."""
+        if self._everybody:
+            return True
+        if self._refused:
+            return False
+        if not self._try():
+            return False
+        board: Board = self._board
+        rank: int
+        for rank in range(board.ranks):
+            if not board.word(board.line(rank) + READS * 8):
+                return False
+        self._everybody = True
+        return True
+
+    @cfunc
+    def _try(self) -> bool:
+        """Try the members that have not been tried. Whether all may be read."""
+        board: Board = self._board
+        rank: int
+        for rank in range(board.ranks):
+            if self._tried[rank]:
+                continue
+            at: int = board.line(rank)
+            if not board.word(at + PROCESS * 8):
+                return False  # it has not come so far
+            seen = memoryview(bytearray(PROOF))
+            try:
+                self.read(rank, board.word(at + ADDRESS * 8), seen)
+            except LinkError:
+                self._refused = True
+                return False
+            if seen != board.memory[:PROOF]:
+                self._refused = True
+                return False
+            self._tried[rank] = True
+        board.set_word(board.line(board.rank) + READS * 8, 1)
+        return True
+
+    @ccall
+    def address_of(self, view: memoryview) -> int:
+        """Where others find `view`, until `take_back`. The caller keeps the memory."""
+        assert self._copy is not None, "lending is possible"
+        return self._copy.address_of(view)
+
+    @ccall
+    def take_back(self, address: int) -> None:
+        """Nobody reads any more what was lent."""
+        if self._forgets and self._copy is not None:
+            self._copy.forget(address)
+
+    @ccall
+    def read(self, rank: int, address: int, view: memoryview) -> None:
+        """Copy what a member has lent.
+
+        Raises:
+            LinkError: it cannot be read: the member has ended.
+        """
+        assert self._copy is not None, "lending is possible"
+        board: Board = self._board
+        process: int = board.word(board.line(rank) + PROCESS * 8) - 1
+        self._copy.read(process, address, view)
