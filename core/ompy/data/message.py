@@ -139,3 +139,20 @@ class Blocks:
         assert self.regular, "only regular blocks are one message"
         count = self.counts[0] * len(self.counts) if self.counts else 0
         return Message(self.memory, self.origins[0], count, self.layouts[0])
+
+
+@ccall
+def parted(message: Message, ranks: int) -> Blocks | None:
+    """Equal parts of a message, one for each rank; None if it has no such parts."""
+    count: int = message.count // ranks
+    if count * ranks != message.count:
+        return None
+    layout = message.layout
+    step: int = count * layout.extent
+    made: Blocks = Blocks.__new__(Blocks)
+    made.memory = message.memory
+    made.counts = [count] * ranks
+    made.layouts = [layout] * ranks
+    made.origins = [message.origin + rank * step for rank in range(ranks)]
+    made.regular = True
+    return made

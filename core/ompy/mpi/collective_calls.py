@@ -12,10 +12,11 @@ from operator import index
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from ompy.compiled import ccall
+from ompy.compiled import ccall, cfunc
 from ompy.data.errors import MPIError
 from ompy.data.layout import BYTES
-from ompy.data.message import Blocks, Message
+from ompy.data.message import Blocks, Message, parted
+from ompy.data.operation import Operation
 from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.call_order import detail_of
 from ompy.mpi.markers import InPlaceType
@@ -29,6 +30,13 @@ BARRIER: Final[int] = KINDS["Barrier"]
 BCAST: Final[int] = KINDS["Bcast"]
 REDUCE: Final[int] = KINDS["Reduce"]
 ALLREDUCE: Final[int] = KINDS["Allreduce"]
+GATHER: Final[int] = KINDS["Gather"]
+SCATTER: Final[int] = KINDS["Scatter"]
+ALLGATHER: Final[int] = KINDS["Allgather"]
+ALLTOALL: Final[int] = KINDS["Alltoall"]
+SCAN: Final[int] = KINDS["Scan"]
+EXSCAN: Final[int] = KINDS["Exscan"]
+REDUCE_SCATTER_BLOCK: Final[int] = KINDS["Reduce_scatter_block"]
 
 
 class Call(NamedTuple):
@@ -135,6 +143,178 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
             state.coll.allreduce(send, receive, inner.operation)
         else:
             state.coll.reduce(send, receive, inner.operation, root)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+@cfunc
+def _plain_blocks(buffer: Any, writable: bool, ranks: int) -> Blocks | None:
+    """Equal parts of a contiguous buffer of numbers, or None."""
+    whole: Message | None = plain(buffer, writable)
+    return None if whole is None else parted(whole, ranks)
+
+
+@cfunc
+def _fits(message: Message, blocks: Blocks) -> bool:
+    """Whether a message is as each of equal blocks."""
+    return message.layout is blocks.layouts[0] and message.count == blocks.counts[0]
+
+
+@ccall
+def gathered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any) -> bool:
+    """Gather contiguous buffers of numbers.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state.communicator.order.begin(GATHER, detail_of(root))
+    if type(root) is not int or not 0 <= root < state.size:
+        return False
+    send: Message | None = None
+    receive: Blocks | None = None
+    if state.communicator.rank == root:
+        receive = _plain_blocks(recvbuf, True, state.size)
+        if receive is None:
+            return False
+    if receive is None or not in_place(sendbuf):
+        send = plain(sendbuf, False)
+        if send is None or (receive is not None and not _fits(send, receive)):
+            return False
+    try:
+        state.coll.gather(send, receive, root)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+@ccall
+def scattered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any) -> bool:
+    """Scatter a contiguous buffer of numbers.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state.communicator.order.begin(SCATTER, detail_of(root))
+    if type(root) is not int or not 0 <= root < state.size:
+        return False
+    send: Blocks | None = None
+    receive: Message | None = None
+    if state.communicator.rank == root:
+        send = _plain_blocks(sendbuf, False, state.size)
+        if send is None:
+            return False
+    if send is None or not in_place(recvbuf):
+        receive = plain(recvbuf, True)
+        if receive is None or (send is not None and not _fits(receive, send)):
+            return False
+    try:
+        state.coll.scatter(send, receive, root)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+@ccall
+def allgathered(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
+    """Gather contiguous buffers of numbers everywhere.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state.communicator.order.begin(ALLGATHER, 0)
+    receive: Blocks | None = _plain_blocks(recvbuf, True, state.size)
+    if receive is None:
+        return False
+    send: Message | None = None
+    if not in_place(sendbuf):
+        send = plain(sendbuf, False)
+        if send is None or not _fits(send, receive):
+            return False
+    try:
+        state.coll.allgather(send, receive)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+@ccall
+def exchanged(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
+    """Send equal parts of a contiguous buffer of numbers to all.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state.communicator.order.begin(ALLTOALL, 0)
+    receive: Blocks | None = _plain_blocks(recvbuf, True, state.size)
+    if receive is None:
+        return False
+    send: Blocks | None = None
+    if not in_place(sendbuf):
+        send = _plain_blocks(sendbuf, False, state.size)
+        if send is None:
+            return False
+    try:
+        state.coll.alltoall(send, receive)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+@cfunc
+def _predefined(op: Op) -> Operation | None:
+    """The operation of a predefined one."""
+    inner = op._inner
+    return None if inner is None else inner.operation
+
+
+@ccall
+def scanned(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, inclusive: bool) -> bool:
+    """Combine contiguous buffers of numbers by a predefined operation, up to this member.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state.communicator.order.begin(SCAN if inclusive else EXSCAN, 0)
+    operation = _predefined(op)
+    receive: Message | None = plain(recvbuf, True)
+    if operation is None or receive is None:
+        return False
+    send: Message | None = None
+    if not in_place(sendbuf):
+        send = plain(sendbuf, False)
+        if send is None or send.layout is not receive.layout or send.count != receive.count:
+            return False
+    try:
+        if inclusive:
+            state.coll.scan(send, receive, operation)
+        else:
+            state.coll.exscan(send, receive, operation)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+@ccall
+def reduced_in_parts(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -> bool:
+    """Combine contiguous buffers of numbers by a predefined operation; equal parts to all.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state.communicator.order.begin(REDUCE_SCATTER_BLOCK, 0)
+    operation = _predefined(op)
+    if operation is None or in_place(sendbuf):
+        return False
+    receive: Message | None = plain(recvbuf, True)
+    send: Message | None = plain(sendbuf, False)
+    if receive is None or send is None or send.layout is not receive.layout:
+        return False
+    count: int = receive.count
+    if send.count != count * state.size:
+        return False
+    try:
+        state.coll.reduce_scatter(send, receive, [count] * state.size, operation)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True

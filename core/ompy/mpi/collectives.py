@@ -7,7 +7,16 @@ from typing import Any
 
 from ompy.mpi import collective_calls as calls
 from ompy.mpi.base import CommBase
-from ompy.mpi.collective_calls import barrier, broadcast, reduced
+from ompy.mpi.collective_calls import (
+    allgathered,
+    barrier,
+    broadcast,
+    exchanged,
+    gathered,
+    reduced,
+    reduced_in_parts,
+    scattered,
+)
 from ompy.mpi.collective_requests import completed
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.spec import even_blocks, vector_blocks
@@ -32,7 +41,9 @@ class Collectives(CommBase):
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather equal parts from every member at the root."""
-        completed(calls.gather(self._enter("Gather", root), sendbuf, recvbuf, root, even_blocks))
+        state = self._state()
+        if not gathered(state, sendbuf, recvbuf, root):
+            completed(calls.gather(state, sendbuf, recvbuf, root, even_blocks))
 
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather parts of any size from every member at the root."""
@@ -40,7 +51,9 @@ class Collectives(CommBase):
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer."""
-        completed(calls.scatter(self._enter("Scatter", root), sendbuf, recvbuf, root, even_blocks))
+        state = self._state()
+        if not scattered(state, sendbuf, recvbuf, root):
+            completed(calls.scatter(state, sendbuf, recvbuf, root, even_blocks))
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out parts of any size of the root's buffer."""
@@ -50,7 +63,9 @@ class Collectives(CommBase):
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather equal parts from every member at every member."""
-        completed(calls.allgather(self._enter("Allgather"), sendbuf, recvbuf, even_blocks))
+        state = self._state()
+        if not allgathered(state, sendbuf, recvbuf):
+            completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather parts of any size from every member at every member."""
@@ -58,7 +73,9 @@ class Collectives(CommBase):
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send an equal part to every member."""
-        completed(calls.alltoall(self._enter("Alltoall"), sendbuf, recvbuf, even_blocks))
+        state = self._state()
+        if not exchanged(state, sendbuf, recvbuf):
+            completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size to every member."""
@@ -84,9 +101,9 @@ class Collectives(CommBase):
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer and hand out equal parts of the result."""
-        completed(
-            calls.reduce_scatter_block(self._enter("Reduce_scatter_block"), sendbuf, recvbuf, op)
-        )
+        state = self._state()
+        if not reduced_in_parts(state, sendbuf, recvbuf, op):
+            completed(calls.reduce_scatter_block(state, sendbuf, recvbuf, op))
 
     def Reduce_scatter(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, AnyStr, Self
 
 from ompy.mpi import collective_calls as calls
 from ompy.mpi import object_collectives
+from ompy.mpi.collective_calls import scanned
 from ompy.mpi.collective_requests import begun, completed, prepared
 from ompy.mpi.comm import Comm
 from ompy.mpi.communicators import create_group
@@ -96,11 +97,15 @@ class Intracomm(Comm):
 
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of members 0 to this one."""
-        completed(calls.reduction(self._enter("Scan"), "scan", sendbuf, recvbuf, op))
+        state = self._state()
+        if not scanned(state, sendbuf, recvbuf, op, True):
+            completed(calls.reduction(state, "scan", sendbuf, recvbuf, op))
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the members before this one; the first's is left alone."""
-        completed(calls.reduction(self._enter("Exscan"), "exscan", sendbuf, recvbuf, op))
+        state = self._state()
+        if not scanned(state, sendbuf, recvbuf, op, False):
+            completed(calls.reduction(state, "exscan", sendbuf, recvbuf, op))
 
     def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Scan` does."""

@@ -25,9 +25,8 @@ from ompy.mpi.markers import Marker
 from ompy.mpi.predefined import BYTE, FORMATS, of_format, typedict
 
 # of buffers of one kind of numbers, by its character
-_LAYOUTS: Final[dict[str, Any]] = {
-    kind: known._inner.layout for kind, known in FORMATS.items() if len(kind) == 1
-}
+_DATATYPES: Final[dict[str, Any]] = {k: known for k, known in FORMATS.items() if len(k) == 1}
+_LAYOUTS: Final[dict[str, Any]] = {k: known._inner.layout for k, known in _DATATYPES.items()}
 
 
 class Typed(NamedTuple):
@@ -112,6 +111,38 @@ def _convertor(spec: Any, writable: bool) -> Convertor:
     return message(spec, writable).message.convertor()
 
 
+@cfunc
+def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
+    """The message of a contiguous buffer of numbers, or None for whatever else it may be."""
+    if isinstance(spec, (list, tuple)):
+        view = _plain_message(spec)
+        if view is None or (writable and not raw.is_writable(view)):
+            return None
+        if blocks > 1 and len(spec) > 2:
+            return None  # its count is of one block
+        datatype = spec[-1]
+        if isinstance(datatype, str):
+            datatype = typedict.get(datatype)
+        layout = datatype._inner.layout
+        memory = view
+    else:
+        try:
+            view = memoryview(spec)
+        except TypeError:
+            return None
+        kind = raw.kind(view)
+        datatype = _DATATYPES.get(kind)
+        if datatype is None or (writable and not raw.is_writable(view)):
+            return None
+        layout = _LAYOUTS[kind]
+        memory = raw.flat(view)
+    size: int = layout.size
+    items: int = raw.size(memory) // size
+    if items % blocks:
+        return None
+    return Typed(message_of(memory, 0, items // blocks, layout), datatype)
+
+
 # --- the whole grammar
 
 
@@ -123,6 +154,12 @@ def message(spec: Any, writable: bool, blocks: int = 1) -> Typed:
         writable: it is to be received into.
         blocks: ranks that get as much each; the message is the first rank's.
     """
+    found = _straight(spec, writable, blocks)
+    return _parsed(spec, writable, blocks) if found is None else found
+
+
+def _parsed(spec: Any, writable: bool, blocks: int) -> Typed:
+    """The same, of any specification."""
     buffer, count, displacement, kind = _parts(spec)
     view, datatype = _resolve(buffer, kind, writable)
     layout = _layout(datatype)
@@ -243,6 +280,9 @@ def _resolve(buffer: Any, kind: Any, writable: bool) -> tuple[memoryview | None,
     """The buffer's bytes, None for BOTTOM, and the datatype said or seen."""
     if buffer is None or isinstance(buffer, Marker):
         return None, BYTE if kind is None else _named(kind)
+    straight = _straight(buffer, writable, 1) if kind is None else None
+    if straight is not None:
+        return straight.message.memory, straight.datatype
     found = acquire(buffer, writable)
     if kind is not None:
         return found.view, _named(kind)
