@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import allocate
 from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
@@ -465,7 +466,11 @@ def _copy(source: Message, target: Message, rank: int) -> None:
     size: int = source.count * source.layout.size
     if size > target.count * target.layout.size:
         raise _too_much(size, rank, target)
-    if size:
+    start: int = source.place()
+    to: int = target.place()
+    if size and start >= 0 and to >= 0:
+        raw.copy(target.memory, to, source.memory, start, size)
+    elif size:
         target.convertor().unpack(0, _piece(source, size))
 
 
