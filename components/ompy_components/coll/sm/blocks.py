@@ -93,9 +93,9 @@ class BlockOperations:
         assert receive is not None, "the root has room"
         board.show(number, 0)
         board.join(number)
-        if send is not None:
-            _copy(send, receive.block(root), root)
         problem: MPIError | None = None
+        if send is not None:
+            problem = _copy(send, receive.block(root), root)
         rank: int
         for rank in range(board.ranks):
             if rank == root:
@@ -164,9 +164,11 @@ class BlockOperations:
             block = _piece(given, size)
             address = self._offer(number, block, size)
         try:
+            problem: MPIError | None = None
             if send is not None:
-                _copy(send, own, board.rank)
-            problem: MPIError | None = self._accept_all(number, receive, tag, block, address)
+                problem = _copy(send, own, board.rank)
+            found = self._accept_all(number, receive, tag, block, address)
+            problem = problem or found
         finally:
             if address:
                 self._lending.take_back(address)
@@ -226,14 +228,17 @@ class BlockOperations:
         board.wake()
         board.finish(number)
         try:
+            problem = None
             if receive is not None:
-                _copy(send.block(root), receive, root)
+                problem = _copy(send.block(root), receive, root)
             if lent:
                 board.wait_until_done(number)
             elif kept is not None:
                 self._send(kept, tag)
         finally:
             self._take_back(lent)
+        if problem is not None:
+            raise problem
 
     @ccall
     def alltoall(self, send: Blocks | None, receive: Blocks, tag: int) -> None:
@@ -258,7 +263,8 @@ class BlockOperations:
                     found = self._take(number, rank, receive.block(rank), tag)
                     problem = problem or found
                 elif send is not None:
-                    _copy(send.block(rank), receive.block(rank), rank)
+                    found = _copy(send.block(rank), receive.block(rank), rank)
+                    problem = problem or found
             board.finish(number)
             if exchange is not None:
                 exchange.finish()
@@ -461,17 +467,18 @@ def _piece(message: Message, size: int) -> memoryview:
 
 
 @cfunc
-def _copy(source: Message, target: Message, rank: int) -> None:
-    """This member's message to itself."""
+def _copy(source: Message, target: Message, rank: int) -> MPIError | None:
+    """This member's message to itself. Returns what is wrong with it."""
     size: int = source.count * source.layout.size
     if size > target.count * target.layout.size:
-        raise _too_much(size, rank, target)
+        return _too_much(size, rank, target)
     start: int = source.place()
     to: int = target.place()
     if size and start >= 0 and to >= 0:
         raw.copy(target.memory, to, source.memory, start, size)
     elif size:
         target.convertor().unpack(0, _piece(source, size))
+    return None
 
 
 @cfunc
