@@ -14,6 +14,7 @@ the table says.
 
 from __future__ import annotations
 
+from struct import calcsize
 from typing import Final
 
 from ompy import raw
@@ -28,11 +29,11 @@ from ompy.net.base import LinkError
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
 
-# how the blocks of a table come
+# values of the way in which the blocks of a table come
 SHOWN: Final = 0  # they lie behind the table
 LENT: Final = 1  # the places are addresses
 SENT: Final = 2  # as messages
-WORD: Final = 8  # bytes
+WORD: Final = calcsize("Q")
 ENTRY: Final = 2 * WORD  # bytes of a block's place and size
 
 

@@ -9,14 +9,11 @@ they go as messages.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ompy.compiled import ccall, cclass, cfunc
+from ompy.frameworks.shared_memory import PROOF_SIZE
 from ompy.net.base import LinkError, ProcessCopy
 
 from ompy_components.coll.sm.board import ADDRESS, PROCESS, READS, Board
-
-PROOF: Final = 8  # bytes at the beginning of the board that no other memory has
 
 
 @cclass
@@ -85,13 +82,13 @@ class Lending:
             at: int = board.line(rank)
             if not board.word(at + PROCESS * 8):
                 return False  # it has not come so far
-            seen = memoryview(bytearray(PROOF))
+            seen = memoryview(bytearray(PROOF_SIZE))
             try:
                 self.read(rank, board.word(at + ADDRESS * 8), seen)
             except LinkError:
                 self._refused = True
                 return False
-            if seen != board.memory[:PROOF]:
+            if seen != board.memory[:PROOF_SIZE]:
                 self._refused = True
                 return False
             self._tried[rank] = True
