@@ -17,6 +17,7 @@ from ompy.frameworks.path_life import Stage
 
 from ompy_components.btl.openib.credits import PeerCredits
 from ompy_components.btl.openib.endpoint import Queue
+from ompy_components.btl.openib.headers import MARGIN
 from ompy_components.btl.openib.hello import BadHello, Hello, pack, unpack
 from ompy_components.btl.openib.receive_buffers import PeerBuffers
 from ompy_components.btl.openib.receive_queues import PerPeer
@@ -101,7 +102,7 @@ class ConnectionManager:
         module = self._module
         assert not endpoint.queues
         for index, entry in enumerate(module.entries):
-            size, room = module.buffer_size(entry), module.rooms[index]
+            size, room = entry.size + MARGIN, module.rooms[index]
             shared = module.shared[index]
             depth = entry.num + entry.rsv if isinstance(entry, PerPeer) else entry.sd_max
             pair = module.domain.queue_pair(

@@ -17,10 +17,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ompy.frameworks.btl import ERROR_NONFATAL, UNREACHABLE
-from ompy.frameworks.nic.base import EventKind, LinkState, NicError
+from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.verbs import Completion, QueuePair
 from ompy.frameworks.nic.verbs import State as PairState
-from ompy.frameworks.path_life import Life
 
 from ompy_components.btl.openib.fragments import NO_NUMBER, OpenibFragment, Outgoing, Transfer
 from ompy_components.btl.openib.headers import EP_EAGER_RDMA_ERROR, Broken, pack_broken
@@ -42,20 +41,10 @@ class Failover:
     def __init__(self, module: OpenibModule) -> None:
         self._module = module
         self.draining: dict[OpenibEndpoint, None] = {}
-        self._to_fail: dict[OpenibEndpoint, str] = {}
         self._device_told = False
         self.told = 0
 
     # -- how it begins
-
-    def want(self, endpoint: OpenibEndpoint) -> None:
-        """Something is to be sent: connect, unless that is under way."""
-        nic = self._module.nic
-        fresh = endpoint.path.life.life is Life.FRESH
-        if fresh and (nic.gone or (nic.link is LinkState.DOWN and self._module.failing_over)):
-            self.fail_later(endpoint, nic.gone or "the port is down")
-        else:
-            endpoint.path.want()
 
     def work_failed(self, endpoint: OpenibEndpoint, one: Outgoing, done: Completion) -> None:
         """A send, put or get has failed."""
@@ -68,14 +57,6 @@ class Failover:
             self.notify(endpoint, EP_EAGER_RDMA_ERROR, one.number)
         endpoint.failed_work.append(one)
 
-    def receive_failed(self, endpoint: OpenibEndpoint, done: Completion) -> None:
-        """A receive on a peer's own buffers has failed."""
-        endpoint.path.broke(f"{done.opcode.value}: {done.status.value}")
-
-    def fail_later(self, endpoint: OpenibEndpoint, reason: str) -> None:
-        """Have it fail with the next poll: not from within a call of the PML."""
-        self._to_fail.setdefault(endpoint, reason)
-
     def fail_all(self, reason: str) -> None:
         """The port or the device has failed: so have all its connections.
 
@@ -83,13 +64,13 @@ class Failover:
         where it is the end, it is the end of those peers alone that this device reaches.
         """
         module = self._module
-        whole = bool(module.nic.gone) and module.failing_over
+        whole = bool(module.nic.gone) and module.nic.failover
         if whole and not self._device_told and module.error_callback is not None:
             self._device_told = True
             module.error_callback.failed(module, ERROR_NONFATAL, None, reason)
         module.keeper.quiet = whole
-        for endpoint in list(module.endpoints.values()):
-            endpoint.path.broke(reason)
+        for path in list(module.keeper.paths.values()):
+            path.broke(reason)
         module.keeper.quiet = False
 
     # -- the other end
@@ -98,7 +79,7 @@ class Failover:
         """Tell the peer over an endpoint of another module, if there is one that works."""
         module = self._module
         others = (one for one in self._others(endpoint) if one.usable)
-        there = next((one for one in others if one.path.up or module.failing_over), None)
+        there = next((one for one in others if one.path.up or module.nic.failover), None)
         if there is None:
             return False
         record, rank = module.record, module.context.rank
@@ -121,7 +102,7 @@ class Failover:
                 endpoint is not None
                 and endpoint.record.lid == broken.lid
                 and endpoint.record.subnet == broken.subnet
-                and (not module.failing_over or endpoint.path.life.number == broken.connection)
+                and (not module.nic.failover or endpoint.path.life.number == broken.connection)
             ):
                 return endpoint
         return None
@@ -147,16 +128,11 @@ class Failover:
             _error(queue.pair)
 
     def settle(self) -> int:
-        """Fail what is to fail, end what is reported in full. Returns how many endpoints."""
+        """End what is reported in full. Returns how many endpoints."""
         events = 0
-        while self._to_fail:
-            endpoint, reason = self._to_fail.popitem()
-            endpoint.path.broke(reason)
-            events += 1
         if not self.draining:
             return events
-        rooms = self._module.rooms
-        if not (self._module.nic.gone or all(room.empty for room in rooms)):
+        if not (self._module.nic.gone or self._module.completions.empty):
             return events
         for endpoint in list(self.draining):
             if not endpoint.posted or self._module.nic.gone:
@@ -170,7 +146,7 @@ class Failover:
         module.receiving.sweep(endpoint)
         # what an attempt has not sent waits for the next one, unless those above know it has failed
         lost = _lost(endpoint) if endpoint.broken else []
-        module.sending.waiting.pop(endpoint, None)
+        module.sending.forget(endpoint)
         self.give_back(endpoint)
         endpoint.outgoing = None
         endpoint.eager_seen = 0
@@ -205,14 +181,11 @@ class Failover:
     @property
     def pressing(self) -> bool:
         """Something is to be done with the next poll."""
-        if self._to_fail:
-            return True
         gone = bool(self._module.nic.gone)
         return any(gone or not endpoint.posted for endpoint in self.draining)
 
     def close(self) -> None:
         """The module ends: give back what connections have."""
-        self._to_fail.clear()
         for endpoint in self._module.endpoints.values():
             endpoint.path.broken = endpoint.path.broken or "this rank has ended"
             self._module.receiving.rings.pop(endpoint, None)
@@ -235,7 +208,7 @@ class Failover:
             pass  # packets may get through, or not yet: the agents find out
         elif kind is EventKind.LINK_DOWN:
             module.note("PORT_ERROR", reason=reason)
-            if module.port_error_failover and module.failing_over:
+            if module.port_error_failover and module.nic.failover:
                 self.fail_all(reason)
         else:
             self.fail_all(reason)

@@ -58,7 +58,7 @@ class OpenibPath(PathUser):
             self._module.connecting.make(self._endpoint)
         except NicError as problem:
             self._module.failover.give_back(self._endpoint)
-            self._module.failover.fail_later(self._endpoint, str(problem))
+            self._module.deferred.add(self._endpoint, str(problem))
 
     def learn(self, payload: object) -> None:
         """Connect them to the peer's."""
@@ -70,7 +70,7 @@ class OpenibPath(PathUser):
         try:
             self._module.connecting.connect(endpoint)
         except NicError as problem:
-            self._module.failover.fail_later(endpoint, str(problem))
+            self._module.deferred.add(endpoint, str(problem))
 
     def say(self, number: int, stage: Stage) -> None:
         """A HELLO."""

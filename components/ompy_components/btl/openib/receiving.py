@@ -18,6 +18,7 @@ from ompy_components.btl.openib.headers import (
     EP_BROKEN,
     EP_EAGER_RDMA_ERROR,
     HEADER_SIZE,
+    MARGIN,
     RDMA,
     RDMA_QUEUE,
     BadFragment,
@@ -33,7 +34,6 @@ from ompy_components.btl.openib.headers import (
     unpack_ring,
 )
 from ompy_components.btl.openib.receive_buffers import PeerBuffers, ReceiveBuffer
-from ompy_components.btl.openib.sending import MARGIN
 
 if TYPE_CHECKING:
     from ompy_components.btl.openib.endpoint import OpenibEndpoint
@@ -68,7 +68,7 @@ class ReceiveEngine:
         if completion.status is not Status.SUCCESS:
             one.home.used(one)
             if own and found is not None:  # a shared one says nothing about a path
-                self._module.failover.receive_failed(found[0], completion)
+                found[0].path.broke(f"{completion.opcode.value}: {completion.status.value}")
             return
         if found is None:
             one.home.used(one)  # of a connection that has been cleared away
@@ -110,7 +110,7 @@ class ReceiveEngine:
             self._gained(endpoint, given)
             body = data[HEADER_SIZE:]
             if tag != CONTROL:
-                self._module.dispatch(endpoint, tag, body)
+                endpoint.module.dispatch(endpoint, tag, body)
                 return None
             self._control(endpoint, body)
         except BadFragment as problem:
@@ -138,7 +138,7 @@ class ReceiveEngine:
         kind = control_type(message)
         if kind == COALESCED:
             for tag, fragment in coalescing.split(message):
-                self._module.dispatch(endpoint, tag, fragment)
+                endpoint.module.dispatch(endpoint, tag, fragment)
         elif kind == RDMA:
             endpoint.outgoing = SendRing(unpack_ring(message))
         elif kind == EP_BROKEN:

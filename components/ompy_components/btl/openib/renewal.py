@@ -99,7 +99,7 @@ class Renewals:
             flushed, renewal.flushed = renewal.flushed, []
             endpoint.transfers.extendleft(reversed(flushed))
             if endpoint.transfers:
-                self._module.sending.waiting.setdefault(endpoint)
+                self._module.sending.resume(endpoint)
 
     def _renew(
         self, endpoint: OpenibEndpoint, index: int, *, answer: bool, number: int = 0
@@ -111,7 +111,7 @@ class Renewals:
             queue.pair.close()
             queue.pair = module.connecting.transfer_pair(endpoint, index)
         except NicError as problem:
-            module.failover.fail_later(endpoint, str(problem))
+            module.deferred.add(endpoint, str(problem))
             return
         here = queue.pair.here()
         number = number or endpoint.renewal.number
@@ -128,4 +128,4 @@ class Renewals:
             pair.modify(PairState.RTR, there=there, timing=timing)
             pair.modify(PairState.RTS, timing=timing)
         except NicError as problem:
-            self._module.failover.fail_later(endpoint, str(problem))
+            self._module.deferred.add(endpoint, str(problem))
