@@ -27,7 +27,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.device_memory import RegisteredMemory
-from ompy.frameworks.nic.base import NicError
+from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
 from ompy.frameworks.path_keeper import PathKeeper
 from ompy.frameworks.path_life import Opening
@@ -36,16 +36,25 @@ from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.openib import interfaces, modex
+from ompy_components.btl.openib.broken_notices import BrokenNotices
 from ompy_components.btl.openib.completions import ROUND_MAX, Completions, Pace
 from ompy_components.btl.openib.connecting import ConnectionManager
 from ompy_components.btl.openib.credits import Tokens
 from ompy_components.btl.openib.deferred import DeferredFailures
+from ompy_components.btl.openib.draining import Draining
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.failover import Failover
 from ompy_components.btl.openib.fragments import OpenibFragment, Transfer
 from ompy_components.btl.openib.free_lists import FreeLists
-from ompy_components.btl.openib.headers import MARGIN, pack_bye
+from ompy_components.btl.openib.headers import (
+    EP_BROKEN,
+    EP_EAGER_RDMA_ERROR,
+    MARGIN,
+    RDMA_QUEUE,
+    pack_bye,
+)
 from ompy_components.btl.openib.path import OpenibPath
+from ompy_components.btl.openib.queue_pairs import QueuePairs
 from ompy_components.btl.openib.receive_buffers import ReceiveBuffer, SharedBuffers
 from ompy_components.btl.openib.receive_queues import Entry, Shared
 from ompy_components.btl.openib.receiving import ReceiveEngine
@@ -56,7 +65,7 @@ from ompy_components.btl.openib.registered import (
 )
 from ompy_components.btl.openib.renewal import Renewals
 from ompy_components.btl.openib.sending import SendEngine
-from ompy_components.btl.openib.timing import Limits, ring_limits
+from ompy_components.btl.openib.timing import Limits, RingLimits, ring_limits
 
 # what a module can do, of which the parameter takes some
 ABILITIES: Final = SEND | PUT | GET | RDMA_COMPLETION | FAILOVER_SUPPORT
@@ -73,7 +82,6 @@ class OpenibModule(BtlModule):
         record: what peers know of it.
         limits: the `ib_` parameters.
         entries: of `receive_queues`.
-        siblings: all openib modules of the rank, this one included.
         endpoints: by rank.
         domain: of everything here.
         completions: both completion queues.
@@ -83,7 +91,6 @@ class OpenibModule(BtlModule):
         shared: buffers of each entry, None for `P`.
         tokens: of each entry, None for `P`.
         inline_max: bytes that are sent inline.
-        port_error_failover: a port that is down fails its paths at once.
     """
 
     def __init__(
@@ -113,9 +120,7 @@ class OpenibModule(BtlModule):
         self.record = modex.PortRecord(
             nic.subnet, nic.lid, nic.identity.speed, nic.identity.address
         )
-        self.siblings: list[OpenibModule] = [self]
         self.endpoints: dict[int, OpenibEndpoint] = {}
-        self.port_error_failover: bool = values.port_error_failover
         self.bandwidth = values.bandwidth or nic.identity.speed
         self.registration_handle_size = HANDLE_SIZE
         inline = values.max_inline_data
@@ -132,11 +137,41 @@ class OpenibModule(BtlModule):
         self.sending = SendEngine(
             self.lists, nic, self.deferred, coalesce=values.use_message_coalescing
         )
-        self.receiving = ReceiveEngine(self, ring_limits(values))
-        self.failover = Failover(self)
-        self.renewals = Renewals(self)
+        opening = _opening(values)
+        self.keeper = PathKeeper(self, opening, 0)  # the device says itself when nobody answers
+        self._connect_parts(ring_limits(values), port_error=values.port_error_failover)
         self.connecting: ConnectionManager
-        self.keeper: PathKeeper
+
+    def _connect_parts(self, rings: RingLimits, *, port_error: bool) -> None:
+        """Give each part those that it needs."""
+        nic, sending = self.nic, self.sending
+        self.pairs = QueuePairs(
+            self.domain,
+            self.entries,
+            self.rooms,
+            self.shared,
+            self.tokens,
+            self.limits,
+            self.inline_max,
+        )
+        self.renewals = Renewals(self.pairs, sending, self.deferred, self.note)
+        rank = self.context.rank
+        self.notices = BrokenNotices(nic, rank, self.record, self.endpoints, sending)
+        self.notices.keeper = self.keeper
+        handlers = {
+            EP_BROKEN: self.notices.told_broken,
+            EP_EAGER_RDMA_ERROR: self.notices.told_missing,
+            RDMA_QUEUE: self.renewals.offered,
+        }
+        self.receiving = ReceiveEngine(
+            self.pairs, sending, self.domain, self.eager_limit, rings, handlers
+        )
+        self.draining = Draining(
+            nic, self.completions, self.pairs, self.receiving, sending, self.limits.reads
+        )
+        self.failover = Failover(
+            self, nic, self.keeper, self.renewals, self.notices, port_error=port_error
+        )
 
     def _make_queues(self, values: Values) -> None:
         """Completion queues, shared buffers with their tokens, and free lists."""
@@ -163,16 +198,13 @@ class OpenibModule(BtlModule):
         lists = values.free_list_num, values.free_list_max, values.free_list_inc
         self.lists = FreeLists(self.domain, self.entries, *lists)
 
-    def begin(self, ours: Sequence[modex.PortRecord], index: int, values: Values) -> None:
+    def begin(self, ours: Sequence[modex.PortRecord], index: int) -> None:
         """Open the way for connections; this is port `index` of ours."""
         self._ours = list(ours)
         self._index = index
         at = interfaces.position(ours, index)
         name = f"{modex.KEY}.{self.record.subnet:x}.{at}"
-        self.connecting = ConnectionManager(self, name)
-        again = values.connect_udcm_timeout * US
-        opening = Opening(False, again, again, values.connect_udcm_max_retry)
-        self.keeper = PathKeeper(self, opening, 0)  # the device says itself when nobody answers
+        self.connecting = ConnectionManager(self.context, self.nic, name, self.reach, self.note)
 
     # -- peers
 
@@ -190,9 +222,21 @@ class OpenibModule(BtlModule):
         endpoint = OpenibEndpoint(
             self, self.nic.identity, proc, record, len(self.entries), self.limits.reads
         )
-        endpoint.path = self.keeper.keep(endpoint, OpenibPath(self, endpoint))
+        endpoint.path = self.keeper.keep(endpoint, self._path_of(endpoint))
         self.endpoints[proc.rank] = endpoint
         return endpoint
+
+    def _path_of(self, endpoint: OpenibEndpoint) -> OpenibPath:
+        return OpenibPath(
+            endpoint,
+            self.pairs,
+            self.connecting,
+            self.sending,
+            self.draining,
+            self.notices,
+            self.deferred,
+            self.note,
+        )
 
     def path(self, endpoint: Endpoint) -> bytes:
         """Both ports, the one with the lower LID first."""
@@ -221,7 +265,7 @@ class OpenibModule(BtlModule):
             "hellos": self.connecting.sent,
             "replayed_hellos": self.connecting.replayed,
             "srq_resizes": sum(one.resizes for one in self.shared if one is not None),
-            "failover_messages": self.failover.told,
+            "failover_messages": self.notices.told,
             "queue_renewals": self.renewals.count,
         }
         return {name: count for name, count in counted.items() if count}
@@ -358,7 +402,7 @@ class OpenibModule(BtlModule):
             return 0
         if self.nic.eventful:
             for event in self.nic.events():
-                self.failover.event(event.kind, event.reason, event.subject)
+                self._event(event)
         events = self.connecting.poll()
         try:
             events += self._poll_queues()
@@ -371,13 +415,24 @@ class OpenibModule(BtlModule):
         events += self._look_after()
         return events
 
+    def _event(self, event: NicEvent) -> None:
+        """The device says something unasked."""
+        if event.kind is EventKind.SRQ_LIMIT_REACHED:
+            for shared in self.shared:
+                if shared is not None and shared.queue is event.subject:
+                    shared.few_left()
+            return
+        if event.kind is EventKind.LINK_DOWN:
+            self.note("PORT_ERROR", reason=event.reason)
+        self.failover.event(event.kind, event.reason)
+
     def _poll_queues(self) -> int:
         if self.nic.gone:
             return 0
         return self.completions.poll(self._handle, thorough=self._draining)
 
     def _draining(self) -> bool:
-        return bool(self.failover.draining)
+        return bool(self.draining.draining)
 
     def _handle(self, completion: Completion) -> None:
         if isinstance(completion.context, ReceiveBuffer):
@@ -395,13 +450,13 @@ class OpenibModule(BtlModule):
             self._missing = False
             for endpoint in self._departed():
                 endpoint.path.broke(endpoint.proc.departed, told=True)
-        return self.deferred.settle() + self.failover.settle()
+        return self.deferred.settle() + self.draining.settle()
 
     def arm(self) -> bool:
         """Sleep until the device or a HELLO has something."""
         if self._finalized:
             return True
-        broken = self.deferred or self.failover.pressing
+        broken = self.deferred or self.draining.pressing
         if broken or self.nic.eventful or self.connecting.ready():
             return False
         if not self.nic.gone:
@@ -448,7 +503,7 @@ class OpenibModule(BtlModule):
         self.keeper.close()
         self.connecting.close()
         self.deferred.clear()
-        self.failover.close()
+        self.draining.close(self.endpoints.values())
         for shared in self.shared:
             if shared is not None:
                 shared.close()
@@ -456,6 +511,11 @@ class OpenibModule(BtlModule):
         self._memory.close()
         self.completions.close()
         self.nic.close()
+
+
+def _opening(values: Values) -> Opening:
+    again = values.connect_udcm_timeout * US
+    return Opening(False, again, again, values.connect_udcm_max_retry)
 
 
 def _is_idle(endpoint: OpenibEndpoint) -> bool:
