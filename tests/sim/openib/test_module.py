@@ -10,7 +10,7 @@ from ompy.conformance.fragment import Fragment
 from ompy.frameworks.btl import ERROR_NONFATAL
 from ompy.frameworks.path_life import Life
 from ompy.net.faults import Drop, Fault
-from ompy_components.btl.openib.failover import Failover
+from ompy_components.btl.openib.broken_notices import BrokenNotices
 from ompy_components.btl.openib.headers import EP_BROKEN, EP_EAGER_RDMA_ERROR
 from ompy_components.nic.hca.headers import BASE, SEAL_SIZE
 
@@ -298,16 +298,16 @@ def test_a_stuck_slot_is_passed_over(monkeypatch: pytest.MonkeyPatch, broken_is_
     """
     switch = Switch()
     lost: set[int] = set()
-    notify = Failover.notify
+    notify = BrokenNotices.notify
     told: list[int] = []
 
-    def notified(self: Failover, endpoint: object, kind: int, number: int = 0) -> bool:
+    def notified(self: BrokenNotices, endpoint: object, kind: int, number: int = 0) -> bool:
         told.append(kind)
         if kind != EP_BROKEN or broken_is_told:
             notify(self, endpoint, kind, number)  # type: ignore[arg-type]
         return True
 
-    monkeypatch.setattr(Failover, "notify", notified)
+    monkeypatch.setattr(BrokenNotices, "notify", notified)
 
     def strikes(rank: int, packet: bytes) -> bool:
         if rank or len(packet) < SEAL_SIZE + BASE.size:

@@ -42,8 +42,8 @@ def modules(context: RankContext, values: Values, nics: Sequence[VerbsNic]) -> l
     records = [module.record for module in made]
     context.wireup.publish(modex.KEY, modex.pack(receive_queues.canonical(entries), records))
     for index, module in enumerate(made):
-        module.siblings = made
-        module.begin(records, index, values)
+        module.notices.ports = [other.notices for other in made]
+        module.begin(records, index)
     return made
 
 

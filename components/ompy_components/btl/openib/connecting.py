@@ -1,4 +1,4 @@
-"""HELLOs over the port's interface, and the queue pairs of a connection.
+"""HELLOs over the port's interface.
 
 The datagrams go over the interface of the port itself, so a rail that carries none gets no
 connection. When a HELLO goes, and when there were enough without an answer, is decided by
@@ -7,25 +7,17 @@ connection. When a HELLO goes, and when there were enough without an answer, is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
 
+from ompy.frameworks.context import RankContext
 from ompy.frameworks.datagrams import JobDatagrams
-from ompy.frameworks.nic.base import LinkState, NicError
-from ompy.frameworks.nic.verbs import QueuePair
-from ompy.frameworks.nic.verbs import State as PairState
+from ompy.frameworks.nic.base import LinkState
+from ompy.frameworks.nic.verbs import VerbsNic
 from ompy.frameworks.path_life import Stage
+from ompy.frameworks.proc import Proc
 
-from ompy_components.btl.openib.credits import PeerCredits
-from ompy_components.btl.openib.endpoint import Queue
+from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.hello import BadHello, Hello, pack, unpack
-from ompy_components.btl.openib.receive_buffers import PeerBuffers
-from ompy_components.btl.openib.receive_queues import PerPeer
-
-if TYPE_CHECKING:
-    from ompy_components.btl.openib.endpoint import OpenibEndpoint
-    from ompy_components.btl.openib.module import OpenibModule
-
-TRANSFERS: Final = 64  # arbitrary: puts and gets of one endpoint in the device's hands
 
 
 class ConnectionManager:
@@ -35,15 +27,27 @@ class ConnectionManager:
         sent, read: HELLOs.
     """
 
-    def __init__(self, module: OpenibModule, name: str) -> None:
+    def __init__(
+        self,
+        context: RankContext,
+        nic: VerbsNic,
+        name: str,
+        reach: Callable[[Proc], OpenibEndpoint | None],
+        note: Callable[..., None],
+    ) -> None:
         """Open the socket.
 
         Args:
-            module: whose.
+            context: the rank.
+            nic: the device.
             name: of the sockets that hear each other: the same at both ends of a pair of ports.
+            reach: finds the endpoint of a peer.
+            note: takes trace events of the module.
         """
-        self._module = module
-        self._socket = JobDatagrams(module.context, name, module.nic.identity.address)
+        self._nic = nic
+        self._reach = reach
+        self._note = note
+        self._socket = JobDatagrams(context, name, nic.identity.address)
         self.sent = self.read = 0
 
     # -- HELLOs
@@ -52,20 +56,20 @@ class ConnectionManager:
         """Read the HELLOs that are here."""
         arrived = self._socket.arrived()
         for proc, data in arrived:
-            endpoint = self._module.reach(proc)
+            endpoint = self._reach(proc)
             if endpoint is None:
                 continue
             try:
                 said = unpack(data)
             except BadHello as problem:
-                self._module.note("BAD_HELLO", peer=proc.rank, reason=str(problem))
+                self._note("BAD_HELLO", peer=proc.rank, reason=str(problem))
                 continue
             self.read += 1
             self._hello(endpoint, said)
         return len(arrived)
 
     def _hello(self, endpoint: OpenibEndpoint, said: Hello) -> None:
-        nic = self._module.nic
+        nic = self._nic
         useless = not endpoint.queues and (nic.gone or nic.link is LinkState.DOWN)
         if not (useless or endpoint.proc.departed or endpoint.left):
             endpoint.path.word(said.generation, said.stage, said.pairs)
@@ -89,65 +93,3 @@ class ConnectionManager:
     def close(self) -> None:
         """Give the socket back."""
         self._socket.close()
-
-    # -- queue pairs
-
-    def make(self, endpoint: OpenibEndpoint) -> None:
-        """The queue pairs of an endpoint, in INIT and with their buffers.
-
-        Raises:
-            NicError: the device has no room for them, or is gone.
-        """
-        module = self._module
-        assert not endpoint.queues
-        for index, entry in enumerate(module.entries):
-            size, room = module.buffer_size(entry), module.rooms[index]
-            shared = module.shared[index]
-            depth = entry.num + entry.rsv if isinstance(entry, PerPeer) else entry.sd_max
-            pair = module.domain.queue_pair(
-                room.queue,
-                room.queue,
-                send_depth=depth,
-                receive_depth=depth if shared is None else 0,
-                shared=shared.queue if shared is not None else None,
-                inline_max=module.inline_max,
-            )
-            queue = Queue(pair, room)
-            endpoint.queues.append(queue)
-            module.receiving.by_number[pair.number] = endpoint, index
-            pair.modify(PairState.INIT)
-            queue.tokens = module.tokens[index]
-            if isinstance(entry, PerPeer):
-                queue.credits = PeerCredits(entry)
-                queue.buffers = PeerBuffers(module.domain, entry, size, room, pair)
-        for index in (len(module.entries), len(module.entries) + 1):
-            queue = Queue(self.transfer_pair(endpoint, index), module.rooms[-1])
-            endpoint.queues.append(queue)
-
-    def transfer_pair(self, endpoint: OpenibEndpoint, index: int) -> QueuePair:
-        """A queue pair for puts and gets of one end, in INIT.
-
-        Raises:
-            NicError: the device has no room for it, or is gone.
-        """
-        module = self._module
-        queue = module.rooms[-1].queue
-        pair = module.domain.queue_pair(queue, queue, send_depth=TRANSFERS)
-        module.receiving.by_number[pair.number] = endpoint, index
-        pair.modify(PairState.INIT)
-        return pair
-
-    def connect(self, endpoint: OpenibEndpoint) -> None:
-        """Connect ours to the peer's.
-
-        Raises:
-            NicError: they do not match, or the device is gone.
-        """
-        theirs = endpoint.pairs
-        if len(theirs) != len(endpoint.queues):
-            raise NicError(f"the peer has {len(theirs)} queue pairs, we {len(endpoint.queues)}")
-        limits = self._module.limits
-        for queue, there in zip(endpoint.queues, theirs, strict=True):
-            timing = limits.timing(shared=queue.credits is None)
-            queue.pair.modify(PairState.RTR, there=there, timing=timing)
-            queue.pair.modify(PairState.RTS, timing=timing)

@@ -18,7 +18,6 @@ from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Trans
 from ompy_components.btl.openib.modex import PortRecord
 from ompy_components.btl.openib.pending import Pending
 from ompy_components.btl.openib.receive_buffers import PeerBuffers
-from ompy_components.btl.openib.renewal import Renewal
 
 
 class Queue:
@@ -42,6 +41,23 @@ class Queue:
         self.credits: PeerCredits | None = None
         self.buffers: PeerBuffers | None = None
         self.tokens: Tokens | None = None
+
+
+class Renewal:
+    """The renewals of one endpoint's own queue pair.
+
+    Attributes:
+        number: of the last one begun.
+        under_way: nothing can be posted meanwhile.
+        flushed: what goes again, in order.
+    """
+
+    __slots__ = ("flushed", "number", "under_way")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.under_way = False
+        self.flushed: list[Transfer] = []
 
 
 class OpenibEndpoint(Endpoint):

@@ -35,6 +35,7 @@ assert HEADER_SIZE == 4
 FOOTER: Final = Struct("<I")
 FOOTER_SIZE: Final = FOOTER.size
 assert FOOTER_SIZE == 4
+MARGIN: Final = HEADER_SIZE + FOOTER_SIZE  # bytes of a buffer beside its segment
 SUBHEADER: Final = Struct("<BII")  # tag, size, alloc_size
 SUBHEADER_SIZE: Final = SUBHEADER.size
 assert SUBHEADER_SIZE == 9

@@ -27,7 +27,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.device_memory import RegisteredMemory
-from ompy.frameworks.nic.base import NicError
+from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
 from ompy.frameworks.path_keeper import PathKeeper
 from ompy.frameworks.path_life import Opening
@@ -36,15 +36,25 @@ from ompy.frameworks.transfers import unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.openib import interfaces, modex
-from ompy_components.btl.openib.buffers import BufferPool
-from ompy_components.btl.openib.completions import CompletionRoom
+from ompy_components.btl.openib.broken_notices import BrokenNotices
+from ompy_components.btl.openib.completions import ROUND_MAX, Completions, Pace
 from ompy_components.btl.openib.connecting import ConnectionManager
 from ompy_components.btl.openib.credits import Tokens
+from ompy_components.btl.openib.deferred import DeferredFailures
+from ompy_components.btl.openib.draining import Draining
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.failover import Failover
 from ompy_components.btl.openib.fragments import OpenibFragment, Transfer
-from ompy_components.btl.openib.headers import CONTROL_MAX, HEADER_SIZE, pack_bye
+from ompy_components.btl.openib.free_lists import FreeLists
+from ompy_components.btl.openib.headers import (
+    EP_BROKEN,
+    EP_EAGER_RDMA_ERROR,
+    MARGIN,
+    RDMA_QUEUE,
+    pack_bye,
+)
 from ompy_components.btl.openib.path import OpenibPath
+from ompy_components.btl.openib.queue_pairs import QueuePairs
 from ompy_components.btl.openib.receive_buffers import ReceiveBuffer, SharedBuffers
 from ompy_components.btl.openib.receive_queues import Entry, Shared
 from ompy_components.btl.openib.receiving import ReceiveEngine
@@ -54,12 +64,11 @@ from ompy_components.btl.openib.registered import (
     remote_of,
 )
 from ompy_components.btl.openib.renewal import Renewals
-from ompy_components.btl.openib.sending import MARGIN, SendEngine
-from ompy_components.btl.openib.timing import Limits, ring_limits
+from ompy_components.btl.openib.sending import SendEngine
+from ompy_components.btl.openib.timing import Limits, RingLimits, ring_limits
 
 # what a module can do, of which the parameter takes some
 ABILITIES: Final = SEND | PUT | GET | RDMA_COMPLETION | FAILOVER_SUPPORT
-ROUND_MAX: Final = 512  # arbitrary: completions, or fragments of rings, that one poll handles
 DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
 US: Final = 1_000  # ns; Linux counts so
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for farewells
@@ -73,15 +82,15 @@ class OpenibModule(BtlModule):
         record: what peers know of it.
         limits: the `ib_` parameters.
         entries: of `receive_queues`.
-        siblings: all openib modules of the rank, this one included.
         endpoints: by rank.
         domain: of everything here.
-        rooms: completion queues, of each entry's queue and of the one for put and get.
+        completions: both completion queues.
+        rooms: of them, of each entry's queue and of the one for put and get.
+        lists: what is sent is taken from.
+        deferred: endpoints that fail with the next poll.
         shared: buffers of each entry, None for `P`.
         tokens: of each entry, None for `P`.
         inline_max: bytes that are sent inline.
-        failing_over: the PML goes on over other rails, and wants to know when this one is healed.
-        port_error_failover: a port that is down fails its paths at once.
     """
 
     def __init__(
@@ -111,10 +120,7 @@ class OpenibModule(BtlModule):
         self.record = modex.PortRecord(
             nic.subnet, nic.lid, nic.identity.speed, nic.identity.address
         )
-        self.siblings: list[OpenibModule] = [self]
         self.endpoints: dict[int, OpenibEndpoint] = {}
-        self.failing_over = False
-        self.port_error_failover: bool = values.port_error_failover
         self.bandwidth = values.bandwidth or nic.identity.speed
         self.registration_handle_size = HANDLE_SIZE
         inline = values.max_inline_data
@@ -122,36 +128,63 @@ class OpenibModule(BtlModule):
         self.domain = nic.domain()
         self._ours: list[modex.PortRecord] = []
         self._index = 0
-        self._polling = (
-            values.poll_cq_batch,
-            values.hp_cq_poll_per_progress,
-            values.cq_poll_ratio,
-        )
-        self._turn = self._rounds = 0
+        self._rounds = 0
         self._missing = False  # a peer has ended while something for it was under way
         self._finalized = False
         self._make_queues(values)
+        self.deferred = DeferredFailures()
         self._memory = MemoryTable(self.domain, context.rank)
-        self.sending = SendEngine(self, coalesce=values.use_message_coalescing)
-        self.receiving = ReceiveEngine(self, ring_limits(values))
-        self.failover = Failover(self)
-        self.renewals = Renewals(self)
+        self.sending = SendEngine(
+            self.lists, nic, self.deferred, coalesce=values.use_message_coalescing
+        )
+        opening = _opening(values)
+        self.keeper = PathKeeper(self, opening, 0)  # the device says itself when nobody answers
+        self._connect_parts(ring_limits(values), port_error=values.port_error_failover)
         self.connecting: ConnectionManager
-        self.keeper: PathKeeper
+
+    def _connect_parts(self, rings: RingLimits, *, port_error: bool) -> None:
+        """Give each part those that it needs."""
+        nic, sending = self.nic, self.sending
+        self.pairs = QueuePairs(
+            self.domain,
+            self.entries,
+            self.rooms,
+            self.shared,
+            self.tokens,
+            self.limits,
+            self.inline_max,
+        )
+        self.renewals = Renewals(self.pairs, sending, self.deferred, self.note)
+        rank = self.context.rank
+        self.notices = BrokenNotices(nic, rank, self.record, self.endpoints, sending)
+        self.notices.keeper = self.keeper
+        handlers = {
+            EP_BROKEN: self.notices.told_broken,
+            EP_EAGER_RDMA_ERROR: self.notices.told_missing,
+            RDMA_QUEUE: self.renewals.offered,
+        }
+        self.receiving = ReceiveEngine(
+            self.pairs, sending, self.domain, self.eager_limit, rings, handlers
+        )
+        self.draining = Draining(
+            nic, self.completions, self.pairs, self.receiving, sending, self.limits.reads
+        )
+        self.failover = Failover(
+            self, nic, self.keeper, self.renewals, self.notices, port_error=port_error
+        )
 
     def _make_queues(self, values: Values) -> None:
         """Completion queues, shared buffers with their tokens, and free lists."""
-        self._high = CompletionRoom(self.nic, values.cq_size)
-        self._low = CompletionRoom(self.nic, values.cq_size)
-        self.rooms = [
-            self._high if entry.size <= self.eager_limit else self._low for entry in self.entries
-        ]
-        self.rooms.append(self._low)
+        pace = Pace(values.poll_cq_batch, values.hp_cq_poll_per_progress, values.cq_poll_ratio)
+        self.completions = Completions(self.nic, values.cq_size, pace)
+        high, low = self.completions.high, self.completions.low
+        self.rooms = [high if entry.size <= self.eager_limit else low for entry in self.entries]
+        self.rooms.append(low)
         self.shared = [
             SharedBuffers(
                 self.domain,
                 entry,
-                self.buffer_size(entry),
+                entry.size + MARGIN,
                 room,
                 resize=values.enable_srq_resize,
             )
@@ -163,35 +196,15 @@ class OpenibModule(BtlModule):
             Tokens(entry.sd_max) if isinstance(entry, Shared) else None for entry in self.entries
         ]
         lists = values.free_list_num, values.free_list_max, values.free_list_inc
-        self._pools = [
-            BufferPool(self.domain, self.buffer_size(entry), *lists) for entry in self.entries
-        ]
-        self._own = BufferPool(self.domain, CONTROL_MAX + MARGIN, 8, -1, 32)
+        self.lists = FreeLists(self.domain, self.entries, *lists)
 
-    def begin(self, ours: Sequence[modex.PortRecord], index: int, values: Values) -> None:
+    def begin(self, ours: Sequence[modex.PortRecord], index: int) -> None:
         """Open the way for connections; this is port `index` of ours."""
         self._ours = list(ours)
         self._index = index
         at = interfaces.position(ours, index)
         name = f"{modex.KEY}.{self.record.subnet:x}.{at}"
-        self.connecting = ConnectionManager(self, name)
-        again = values.connect_udcm_timeout * US
-        opening = Opening(False, again, again, values.connect_udcm_max_retry)
-        self.keeper = PathKeeper(self, opening, 0)  # the device says itself when nobody answers
-
-    # -- sizes
-
-    @staticmethod
-    def buffer_size(entry: Entry) -> int:
-        """Bytes of a buffer for fragments of an entry's size."""
-        return entry.size + MARGIN
-
-    def queue_for(self, size: int) -> int:
-        """The first queue that a fragment of `size` bytes fits."""
-        for index, entry in enumerate(self.entries):
-            if size <= entry.size:
-                return index
-        return len(self.entries) - 1
+        self.connecting = ConnectionManager(self.context, self.nic, name, self.reach, self.note)
 
     # -- peers
 
@@ -209,9 +222,21 @@ class OpenibModule(BtlModule):
         endpoint = OpenibEndpoint(
             self, self.nic.identity, proc, record, len(self.entries), self.limits.reads
         )
-        endpoint.path = self.keeper.keep(endpoint, OpenibPath(self, endpoint))
+        endpoint.path = self.keeper.keep(endpoint, self._path_of(endpoint))
         self.endpoints[proc.rank] = endpoint
         return endpoint
+
+    def _path_of(self, endpoint: OpenibEndpoint) -> OpenibPath:
+        return OpenibPath(
+            endpoint,
+            self.pairs,
+            self.connecting,
+            self.sending,
+            self.draining,
+            self.notices,
+            self.deferred,
+            self.note,
+        )
 
     def path(self, endpoint: Endpoint) -> bytes:
         """Both ports, the one with the lower LID first."""
@@ -221,9 +246,8 @@ class OpenibModule(BtlModule):
 
     def begin_failover(self) -> bool:
         """From now on failures are not fatal, and broken paths are mended."""
-        self.failing_over = self.nic.failover = bool(self.flags & FAILOVER_SUPPORT)
-        self.keeper.begun = self.failing_over
-        return self.failing_over
+        self.nic.failover = self.keeper.begun = bool(self.flags & FAILOVER_SUPPORT)
+        return self.nic.failover
 
     def is_up(self, endpoint: Endpoint) -> bool:
         """Its path can be used."""
@@ -241,32 +265,19 @@ class OpenibModule(BtlModule):
             "hellos": self.connecting.sent,
             "replayed_hellos": self.connecting.replayed,
             "srq_resizes": sum(one.resizes for one in self.shared if one is not None),
-            "failover_messages": self.failover.told,
+            "failover_messages": self.notices.told,
             "queue_renewals": self.renewals.count,
         }
         return {name: count for name, count in counted.items() if count}
 
     # -- sending
 
-    def fragment(
-        self, queue: int, size: int, flags: int, order: int, *, own: bool = False
-    ) -> OpenibFragment | None:
-        """A fragment in a buffer of a queue's free list, or of the one for our own messages."""
-        pool = self._own if own else self._pools[queue]
-        buffer = pool.take()
-        if buffer is None:
-            return None
-        segment = buffer.memory[HEADER_SIZE : HEADER_SIZE + size]
-        made = OpenibFragment(segment, flags, order, buffer, queue)
-        made.pool = pool
-        return made
-
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """A fragment in registered memory; for a path that is broken, one that is refused."""
         assert isinstance(endpoint, OpenibEndpoint)
         if not endpoint.usable:
             return OpenibFragment(memoryview(bytearray(size)), flags, order, None, 0)
-        return self.fragment(self.queue_for(size), size, flags, order)
+        return self.lists.take(self.lists.queue_for(size), size, flags, order)
 
     def free(self, descriptor: Descriptor) -> None:
         """Give the buffer back."""
@@ -298,7 +309,8 @@ class OpenibModule(BtlModule):
         size = len(header) + payload_size
         if not endpoint.usable or not endpoint.path.up or endpoint.waiting:
             return NOT_AVAILABLE
-        fragment = self.fragment(self.queue_for(size), size, flags | BTL_OWNERSHIP, order)
+        queue = self.lists.queue_for(size)
+        fragment = self.lists.take(queue, size, flags | BTL_OWNERSHIP, order)
         if fragment is None:
             return NOT_AVAILABLE
         fragment.segment[: len(header)] = header
@@ -390,7 +402,7 @@ class OpenibModule(BtlModule):
             return 0
         if self.nic.eventful:
             for event in self.nic.events():
-                self.failover.event(event.kind, event.reason, event.subject)
+                self._event(event)
         events = self.connecting.poll()
         try:
             events += self._poll_queues()
@@ -403,33 +415,33 @@ class OpenibModule(BtlModule):
         events += self._look_after()
         return events
 
+    def _event(self, event: NicEvent) -> None:
+        """The device says something unasked."""
+        if event.kind is EventKind.SRQ_LIMIT_REACHED:
+            for shared in self.shared:
+                if shared is not None and shared.queue is event.subject:
+                    shared.few_left()
+            return
+        if event.kind is EventKind.LINK_DOWN:
+            self.note("PORT_ERROR", reason=event.reason)
+        self.failover.event(event.kind, event.reason)
+
     def _poll_queues(self) -> int:
-        """Handle completions: of the high-priority queue first, of the other now and then."""
         if self.nic.gone:
             return 0
-        batch, polls, ratio = self._polling
-        handled = 0
-        for _ in range(polls):
-            found = self._high.poll(min(batch, ROUND_MAX - handled))
-            for completion in found:
-                self._handle(completion)
-            handled += len(found)
-            if self._high.empty or handled >= ROUND_MAX:
-                break
-        self._turn += 1
-        if handled and self._turn < ratio and not self.failover.draining:
-            return handled
-        self._turn = 0
-        found = self._low.poll(batch)
-        for completion in found:
-            self._handle(completion)
-        return handled + len(found)
+        return self.completions.poll(self._handle, thorough=self._draining)
+
+    def _draining(self) -> bool:
+        return bool(self.draining.draining)
 
     def _handle(self, completion: Completion) -> None:
         if isinstance(completion.context, ReceiveBuffer):
             self.receiving.reported(completion)
-        else:
-            self.sending.reported(completion)
+            return
+        failed = self.sending.reported(completion)
+        if failed is not None:
+            assert isinstance(completion.context, tuple)
+            self.failover.work_failed(completion.context[0], failed, completion)
 
     def _look_after(self) -> int:
         """Departures, broken connections."""
@@ -438,16 +450,17 @@ class OpenibModule(BtlModule):
             self._missing = False
             for endpoint in self._departed():
                 endpoint.path.broke(endpoint.proc.departed, told=True)
-        return self.failover.settle()
+        return self.deferred.settle() + self.draining.settle()
 
     def arm(self) -> bool:
         """Sleep until the device or a HELLO has something."""
         if self._finalized:
             return True
-        if self.nic.eventful or self.connecting.ready() or self.failover.pressing:
+        broken = self.deferred or self.draining.pressing
+        if broken or self.nic.eventful or self.connecting.ready():
             return False
         if not self.nic.gone:
-            if self._high.queue.ready() or self._low.queue.ready():
+            if self.completions.ready():
                 return False
             if self.receiving.rings_ready() or self.nic.eventful:
                 return False
@@ -489,16 +502,20 @@ class OpenibModule(BtlModule):
         self.note("STATISTICS", **self.counters())
         self.keeper.close()
         self.connecting.close()
-        self.failover.close()
+        self.deferred.clear()
+        self.draining.close(self.endpoints.values())
         for shared in self.shared:
             if shared is not None:
                 shared.close()
-        for pool in (*self._pools, self._own):
-            pool.close()
+        self.lists.close()
         self._memory.close()
-        self._high.queue.close()
-        self._low.queue.close()
+        self.completions.close()
         self.nic.close()
+
+
+def _opening(values: Values) -> Opening:
+    again = values.connect_udcm_timeout * US
+    return Opening(False, again, again, values.connect_udcm_max_retry)
 
 
 def _is_idle(endpoint: OpenibEndpoint) -> bool:

@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.path_keeper import PathUser
 from ompy.frameworks.path_life import Stage
 
+from ompy_components.btl.openib.broken_notices import BrokenNotices
+from ompy_components.btl.openib.connecting import ConnectionManager
+from ompy_components.btl.openib.deferred import DeferredFailures
+from ompy_components.btl.openib.draining import Draining
+from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.headers import EP_BROKEN
-
-if TYPE_CHECKING:
-    from ompy_components.btl.openib.endpoint import OpenibEndpoint
-    from ompy_components.btl.openib.module import OpenibModule
+from ompy_components.btl.openib.queue_pairs import QueuePairs
+from ompy_components.btl.openib.sending import SendEngine
 
 
 class OpenibPath(PathUser):
     """Of one endpoint."""
 
-    __slots__ = ("_endpoint", "_module")
+    __slots__ = (
+        "_connecting",
+        "_deferred",
+        "_draining",
+        "_endpoint",
+        "_note",
+        "_notices",
+        "_pairs",
+        "_sending",
+    )
 
-    def __init__(self, module: OpenibModule, endpoint: OpenibEndpoint) -> None:
-        self._module = module
+    def __init__(
+        self,
+        endpoint: OpenibEndpoint,
+        pairs: QueuePairs,
+        connecting: ConnectionManager,
+        sending: SendEngine,
+        draining: Draining,
+        notices: BrokenNotices,
+        deferred: DeferredFailures,
+        note: Callable[..., None],
+    ) -> None:
         self._endpoint = endpoint
+        self._pairs = pairs
+        self._connecting = connecting
+        self._sending = sending
+        self._draining = draining
+        self._notices = notices
+        self._deferred = deferred
+        self._note = note
 
     def ends(self) -> tuple[str, str, str]:
         """Interface and addresses."""
@@ -39,14 +67,14 @@ class OpenibPath(PathUser):
 
     def stop(self, reason: str) -> None:
         """Have the device report all that it has: good or bad, it is known then."""
-        self._module.failover.drain(self._endpoint)
+        self._draining.drain(self._endpoint)
 
     def tell(self, number: int) -> bool:
         """EP_BROKEN, over an endpoint of another module."""
-        return self._module.failover.notify(self._endpoint, EP_BROKEN)
+        return self._notices.notify(self._endpoint, EP_BROKEN)
 
     def fail_open(self) -> None:
-        """When the device has reported: `Failover.settle`."""
+        """When the device has reported: `Draining.settle`."""
 
     def drained(self) -> bool:
         """Not before the next poll."""
@@ -55,10 +83,10 @@ class OpenibPath(PathUser):
     def renew(self, number: int) -> None:
         """Make queue pairs."""
         try:
-            self._module.connecting.make(self._endpoint)
+            self._pairs.make(self._endpoint)
         except NicError as problem:
-            self._module.failover.give_back(self._endpoint)
-            self._module.failover.fail_later(self._endpoint, str(problem))
+            self._pairs.give_back(self._endpoint)
+            self._deferred.add(self._endpoint, str(problem))
 
     def learn(self, payload: object) -> None:
         """Connect them to the peer's."""
@@ -68,15 +96,15 @@ class OpenibPath(PathUser):
         if not endpoint.queues:
             return  # they could not be made
         try:
-            self._module.connecting.connect(endpoint)
+            self._pairs.connect(endpoint)
         except NicError as problem:
-            self._module.failover.fail_later(endpoint, str(problem))
+            self._deferred.add(endpoint, str(problem))
 
     def say(self, number: int, stage: Stage) -> None:
         """A HELLO."""
-        self._module.connecting.say(self._endpoint, number, stage)
+        self._connecting.say(self._endpoint, number, stage)
 
     def ready(self) -> None:
         """Send what waits."""
-        self._module.note("CONNECTED", peer=self._endpoint.proc.rank)
-        self._module.sending.connected(self._endpoint)
+        self._note("CONNECTED", peer=self._endpoint.proc.rank)
+        self._sending.connected(self._endpoint)

@@ -26,6 +26,11 @@ class Pending(Generic[Item]):
     def __len__(self) -> int:
         return sum(len(high) + len(low) for high, low in self._lists)
 
+    @property
+    def queues(self) -> int:
+        """How many queues there are lists for."""
+        return len(self._lists)
+
     def add(self, queue: int, item: Item, *, high: bool) -> None:
         """Append to the list of that priority."""
         self._lists[queue][0 if high else 1].append(item)

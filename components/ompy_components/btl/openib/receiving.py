@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from ompy.frameworks.nic.base import NicError
-from ompy.frameworks.nic.verbs import Access, Completion, Status
+from ompy.frameworks.nic.verbs import Access, Completion, ProtectionDomain, Status
 
 from ompy_components.btl.openib import coalescing
 from ompy_components.btl.openib.buffers import Slab
 from ompy_components.btl.openib.eager_ring import ReceiveRing, SendRing
+from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.headers import (
     BYE,
     COALESCED,
     CONTROL,
     CREDITS,
-    EP_BROKEN,
-    EP_EAGER_RDMA_ERROR,
     HEADER_SIZE,
+    MARGIN,
     RDMA,
-    RDMA_QUEUE,
     BadFragment,
-    Broken,
     Given,
     RingOffer,
     control_type,
     pack_ring,
     took_reserve,
-    unpack_broken,
     unpack_header,
-    unpack_queue,
     unpack_ring,
 )
+from ompy_components.btl.openib.queue_pairs import QueuePairs
 from ompy_components.btl.openib.receive_buffers import PeerBuffers, ReceiveBuffer
-from ompy_components.btl.openib.sending import MARGIN
-
-if TYPE_CHECKING:
-    from ompy_components.btl.openib.endpoint import OpenibEndpoint
-    from ompy_components.btl.openib.module import OpenibModule
-    from ompy_components.btl.openib.timing import RingLimits
+from ompy_components.btl.openib.sending import SendEngine
+from ompy_components.btl.openib.timing import RingLimits
 
 
 class ReceiveEngine:
@@ -46,15 +39,34 @@ class ReceiveEngine:
 
     Attributes:
         rings: endpoints whose peers write to a ring of ours.
-        by_number: endpoint and index of the queue, by the number of the queue pair.
     """
 
-    def __init__(self, module: OpenibModule, limits: RingLimits) -> None:
-        self._module = module
+    def __init__(
+        self,
+        pairs: QueuePairs,
+        sending: SendEngine,
+        domain: ProtectionDomain,
+        eager_limit: int,
+        limits: RingLimits,
+        handlers: Mapping[int, Callable[[OpenibEndpoint, memoryview], None]],
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            pairs: say of whom a completion is.
+            sending: sends what the receiver has to say.
+            domain: of the module.
+            eager_limit: of the module.
+            limits: of eager RDMA.
+            handlers: of control messages of other parts, by type. They may raise BadFragment.
+        """
+        self._pairs = pairs
+        self._sending = sending
+        self._domain = domain
+        self._eager_limit = eager_limit
         self._limits = limits
-        self._turns = 0
+        self._handlers = handlers
         self.rings: dict[OpenibEndpoint, None] = {}
-        self.by_number: dict[int, tuple[OpenibEndpoint, int]] = {}
         self._touched: dict[OpenibEndpoint, None] = {}
 
     # -- queues
@@ -63,12 +75,12 @@ class ReceiveEngine:
         """A receive is done."""
         one = completion.context
         assert isinstance(one, ReceiveBuffer)
-        found = self.by_number.get(completion.number)
+        found = self._pairs.by_number.get(completion.number)
         own = isinstance(one.home, PeerBuffers)
         if completion.status is not Status.SUCCESS:
             one.home.used(one)
             if own and found is not None:  # a shared one says nothing about a path
-                self._module.failover.receive_failed(found[0], completion)
+                found[0].path.broke(f"{completion.opcode.value}: {completion.status.value}")
             return
         if found is None:
             one.home.used(one)  # of a connection that has been cleared away
@@ -110,7 +122,7 @@ class ReceiveEngine:
             self._gained(endpoint, given)
             body = data[HEADER_SIZE:]
             if tag != CONTROL:
-                self._module.dispatch(endpoint, tag, body)
+                endpoint.module.dispatch(endpoint, tag, body)
                 return None
             self._control(endpoint, body)
         except BadFragment as problem:
@@ -138,44 +150,32 @@ class ReceiveEngine:
         kind = control_type(message)
         if kind == COALESCED:
             for tag, fragment in coalescing.split(message):
-                self._module.dispatch(endpoint, tag, fragment)
+                endpoint.module.dispatch(endpoint, tag, fragment)
         elif kind == RDMA:
             endpoint.outgoing = SendRing(unpack_ring(message))
-        elif kind == EP_BROKEN:
-            self._module.failover.told_broken(self._said(endpoint, message))
-        elif kind == EP_EAGER_RDMA_ERROR:
-            self._module.failover.told_missing(self._said(endpoint, message))
-        elif kind == RDMA_QUEUE:
-            self._module.renewals.offered(endpoint, unpack_queue(message))
         elif kind == BYE:
             endpoint.left = True
+        elif kind in self._handlers:
+            self._handlers[kind](endpoint, message)
         elif kind != CREDITS:
             raise BadFragment(f"a control message of type {kind}")
-
-    @staticmethod
-    def _said(endpoint: OpenibEndpoint, message: memoryview) -> Broken:
-        """What a peer says about a connection of its own."""
-        said = unpack_broken(message)
-        if said.rank != endpoint.proc.rank:
-            raise BadFragment(f"{endpoint.proc} speaks for rank {said.rank}")
-        return said
 
     # -- eager RDMA
 
     def _count_eager(self, endpoint: OpenibEndpoint, size: int) -> None:
         """After enough eager fragments of a peer, offer it a ring."""
-        limits, module = self._limits, self._module
+        limits = self._limits
         if not limits.use or endpoint.incoming is not None or not endpoint.path.up:
             return
-        if size > module.eager_limit + HEADER_SIZE or endpoint.broken:
+        if size > self._eager_limit + HEADER_SIZE or endpoint.broken:
             return
         endpoint.eager_seen += 1
         if endpoint.eager_seen < limits.threshold or len(self.rings) >= limits.peers:
             return
-        slot = -(-(module.eager_limit + MARGIN) // 8) * 8
+        slot = -(-(self._eager_limit + MARGIN) // 8) * 8
         slots = limits.slots + 1
         try:
-            memory = Slab(module.domain, slot * slots, 1, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
+            memory = Slab(self._domain, slot * slots, 1, Access.LOCAL_WRITE | Access.REMOTE_WRITE)
         except NicError:
             endpoint.eager_seen = 0  # no room for it now
             return
@@ -184,7 +184,7 @@ class ReceiveEngine:
         self.rings[endpoint] = None
         region = memory.region
         offer = RingOffer(slots, region.rkey, region.address, slot)
-        module.sending.say(endpoint, pack_ring(offer))
+        self._sending.say(endpoint, pack_ring(offer))
 
     def poll_rings(self, most: int) -> int:
         """Read what lies in the rings, up to `most` fragments, from each peer in turn."""
@@ -235,4 +235,4 @@ class ReceiveEngine:
         if self._touched:
             touched, self._touched = self._touched, {}
             for endpoint in touched:
-                self._module.sending.return_credits(endpoint)
+                self._sending.return_credits(endpoint)

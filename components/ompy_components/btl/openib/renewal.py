@@ -12,19 +12,19 @@ asker hears of its own refusal, and two ends that do so at once would renew it f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from ompy.frameworks.btl import BAD_PARAM
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Completion, Status
-from ompy.frameworks.nic.verbs import State as PairState
 
-from ompy_components.btl.openib.headers import QueueOffer, pack_queue
-
-if TYPE_CHECKING:
-    from ompy_components.btl.openib.endpoint import OpenibEndpoint
-    from ompy_components.btl.openib.fragments import Transfer
-    from ompy_components.btl.openib.module import OpenibModule
+from ompy_components.btl.openib.deferred import DeferredFailures
+from ompy_components.btl.openib.endpoint import OpenibEndpoint
+from ompy_components.btl.openib.fragments import Transfer
+from ompy_components.btl.openib.headers import QueueOffer, pack_queue, unpack_queue
+from ompy_components.btl.openib.queue_pairs import QueuePairs
+from ompy_components.btl.openib.sending import SendEngine
 
 # what says that a put or get cannot be, and nothing about the path
 REFUSED: Final = frozenset(
@@ -38,23 +38,6 @@ REFUSED: Final = frozenset(
 )
 
 
-class Renewal:
-    """The renewals of one endpoint's own queue pair.
-
-    Attributes:
-        number: of the last one begun.
-        under_way: nothing can be posted meanwhile.
-        flushed: what goes again, in order.
-    """
-
-    __slots__ = ("flushed", "number", "under_way")
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.under_way = False
-        self.flushed: list[Transfer] = []
-
-
 class Renewals:
     """What renews queue pairs, for all endpoints of one module.
 
@@ -62,8 +45,17 @@ class Renewals:
         count: renewals that were begun here.
     """
 
-    def __init__(self, module: OpenibModule) -> None:
-        self._module = module
+    def __init__(
+        self,
+        pairs: QueuePairs,
+        sending: SendEngine,
+        deferred: DeferredFailures,
+        note: Callable[..., None],
+    ) -> None:
+        self._pairs = pairs
+        self._sending = sending
+        self._deferred = deferred
+        self._note = note
         self.count = 0
 
     def failed(self, endpoint: OpenibEndpoint, one: Transfer, done: Completion) -> bool:
@@ -74,8 +66,8 @@ class Renewals:
             return False
         if refused:
             renewal.under_way = True
-            self._module.note("REFUSED", peer=endpoint.proc.rank, reason=done.status.value)
-            self._module.sending.complete(endpoint, one, BAD_PARAM)
+            self._note("REFUSED", peer=endpoint.proc.rank, reason=done.status.value)
+            self._sending.complete(endpoint, one, BAD_PARAM)
         else:
             renewal.flushed.append(one)
         queue = endpoint.queues[endpoint.asking]
@@ -85,8 +77,9 @@ class Renewals:
             self._renew(endpoint, endpoint.asking, answer=False)
         return True
 
-    def offered(self, endpoint: OpenibEndpoint, offer: QueueOffer) -> None:
+    def offered(self, endpoint: OpenibEndpoint, message: memoryview) -> None:
         """The peer has made a new queue pair: for its own puts and gets, or in answer to ours."""
+        offer = unpack_queue(message)
         if not endpoint.path.up:
             return
         renewal = endpoint.renewal
@@ -99,33 +92,26 @@ class Renewals:
             flushed, renewal.flushed = renewal.flushed, []
             endpoint.transfers.extendleft(reversed(flushed))
             if endpoint.transfers:
-                self._module.sending.waiting.setdefault(endpoint)
+                self._sending.resume(endpoint)
 
     def _renew(
         self, endpoint: OpenibEndpoint, index: int, *, answer: bool, number: int = 0
     ) -> None:
         """Have a new queue pair instead of the one with that index, and tell the peer."""
-        module, queue = self._module, endpoint.queues[index]
         try:
-            module.receiving.by_number.pop(queue.pair.number, None)
-            queue.pair.close()
-            queue.pair = module.connecting.transfer_pair(endpoint, index)
+            here = self._pairs.renew(endpoint, index)
         except NicError as problem:
-            module.failover.fail_later(endpoint, str(problem))
+            self._deferred.add(endpoint, str(problem))
             return
-        here = queue.pair.here()
         number = number or endpoint.renewal.number
         offer = QueueOffer(here.lid, here.number, here.first_packet, number, answer)
-        module.sending.say(endpoint, pack_queue(offer))
+        self._sending.say(endpoint, pack_queue(offer))
 
     def _connect(self, endpoint: OpenibEndpoint, index: int, offer: QueueOffer) -> None:
         there = endpoint.pairs[index]._replace(
             lid=offer.lid, number=offer.number, first_packet=offer.first_packet
         )
-        timing = self._module.limits.timing(shared=False)
-        pair = endpoint.queues[index].pair
         try:
-            pair.modify(PairState.RTR, there=there, timing=timing)
-            pair.modify(PairState.RTS, timing=timing)
+            self._pairs.join(endpoint, index, there)
         except NicError as problem:
-            self._module.failover.fail_later(endpoint, str(problem))
+            self._deferred.add(endpoint, str(problem))

@@ -8,18 +8,17 @@ missing waits in the endpoint's lists, behind what waits there already.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, PRIORITY
-from ompy.frameworks.nic.base import NicError
-from ompy.frameworks.nic.verbs import Completion, Opcode, SendWork, Span, Status
+from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER
+from ompy.frameworks.nic.base import LinkState, NicError
+from ompy.frameworks.nic.verbs import Completion, Opcode, SendWork, Span, Status, VerbsNic
+from ompy.frameworks.path_life import Life
 
 from ompy_components.btl.openib import coalescing
-from ompy_components.btl.openib.fragments import (
-    OpenibFragment,
-    Outgoing,
-    Transfer,
-)
+from ompy_components.btl.openib.deferred import DeferredFailures
+from ompy_components.btl.openib.endpoint import OpenibEndpoint, Queue
+from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Transfer
+from ompy_components.btl.openib.free_lists import FreeLists
 from ompy_components.btl.openib.headers import (
     CONTROL,
     CREDITS_MASK,
@@ -32,12 +31,6 @@ from ompy_components.btl.openib.headers import (
     pack_header,
 )
 
-if TYPE_CHECKING:
-    from ompy_components.btl.openib.endpoint import OpenibEndpoint, Queue
-    from ompy_components.btl.openib.module import OpenibModule
-
-MARGIN: Final = HEADER_SIZE + FOOTER_SIZE  # bytes of a buffer beside its segment
-
 
 class SendEngine:
     """The sending half of a module.
@@ -47,8 +40,20 @@ class SendEngine:
         counted: what it has counted, by name.
     """
 
-    def __init__(self, module: OpenibModule, *, coalesce: bool) -> None:
-        self._module = module
+    def __init__(
+        self, lists: FreeLists, nic: VerbsNic, deferred: DeferredFailures, *, coalesce: bool
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            lists: what fragments and messages of our own are taken from.
+            nic: the device.
+            deferred: takes endpoints that cannot be connected.
+            coalesce: fragments that wait go together as one.
+        """
+        self._lists = lists
+        self._nic = nic
+        self._deferred = deferred
         self._coalesce = coalesce
         self._serial = 0
         self.waiting: dict[OpenibEndpoint, None] = {}
@@ -62,9 +67,18 @@ class SendEngine:
         one.serial = self._serial
         if not endpoint.path.up:
             endpoint.lazy.append(one)
-            self._module.failover.want(endpoint)
+            self._want(endpoint)
         else:
             self._submit(endpoint, one)
+
+    def _want(self, endpoint: OpenibEndpoint) -> None:
+        """Something is to be sent: connect, unless that is under way."""
+        nic = self._nic
+        fresh = endpoint.path.life.life is Life.FRESH
+        if fresh and (nic.gone or (nic.link is LinkState.DOWN and nic.failover)):
+            self._deferred.add(endpoint, nic.gone or "the port is down")
+        else:
+            endpoint.path.want()
 
     def connected(self, endpoint: OpenibEndpoint) -> None:
         """The connection is up: send what has waited for it, in order."""
@@ -73,7 +87,7 @@ class SendEngine:
 
     def say(self, endpoint: OpenibEndpoint, message: bytes) -> None:
         """Send a control message, of high priority."""
-        self.accept(endpoint, self._message(message, self._module.queue_for(len(message))))
+        self.accept(endpoint, self._lists.message(message, self._lists.queue_for(len(message))))
 
     def _submit(self, endpoint: OpenibEndpoint, one: Outgoing) -> None:
         if isinstance(one, Transfer):
@@ -101,7 +115,7 @@ class SendEngine:
             return False
         used = len(last.segment) if last.parts else 1 + coalescing.room_for(len(last.segment))
         size = used + coalescing.room_for(len(fragment.segment))
-        if size > self._module.entries[fragment.queue].size:
+        if size > self._lists.largest(fragment.queue):
             return False
         bundle = last if last.parts else self._bundle(endpoint, last)
         if bundle is None:
@@ -117,7 +131,7 @@ class SendEngine:
     def _bundle(self, endpoint: OpenibEndpoint, first: OpenibFragment) -> OpenibFragment | None:
         """A COALESCED fragment in the place of the one that waits last, which it carries."""
         size = 1 + coalescing.room_for(len(first.segment))
-        bundle = self._module.fragment(first.queue, size, first.flags | BTL_OWNERSHIP, NO_ORDER)
+        bundle = self._lists.take(first.queue, size, first.flags | BTL_OWNERSHIP, NO_ORDER)
         if bundle is None:
             return None
         used = coalescing.begin(bundle.segment)
@@ -231,7 +245,7 @@ class SendEngine:
         try:
             queue.pair.post_send(work)
         except NicError:
-            if not self._module.nic.gone:
+            if not self._nic.gone:
                 raise
 
     @staticmethod
@@ -242,8 +256,12 @@ class SendEngine:
 
     # -- done
 
-    def reported(self, completion: Completion) -> None:
-        """The device says what has become of something that was posted."""
+    def reported(self, completion: Completion) -> Outgoing | None:
+        """The device says what has become of something that was posted.
+
+        Returns:
+            What has failed; None: it is complete.
+        """
         context = completion.context
         assert isinstance(context, tuple)
         endpoint, one = context
@@ -258,8 +276,9 @@ class SendEngine:
             queue.tokens.give_back()
         if completion.status is Status.SUCCESS:
             self.complete(endpoint, one, 0)
-        else:
-            self._module.failover.work_failed(endpoint, one, completion)
+            return None
+        failed: Outgoing = one
+        return failed
 
     def complete(self, endpoint: OpenibEndpoint, one: Outgoing, status: int) -> None:
         """Tell who wants to know, each fragment by itself; what is the module's is given back.
@@ -270,11 +289,19 @@ class SendEngine:
             for part in one.parts:
                 self.complete(endpoint, part, status)
         if one.callback is not None:
-            one.callback.completed(self._module, endpoint, one, status)
+            one.callback.completed(endpoint.module, endpoint, one, status)
         if isinstance(one, OpenibFragment) and one.flags & BTL_OWNERSHIP:
             one.release()
 
     # -- what waits
+
+    def resume(self, endpoint: OpenibEndpoint) -> None:
+        """Something of it may be posted that was not posted before."""
+        self.waiting.setdefault(endpoint)
+
+    def forget(self, endpoint: OpenibEndpoint) -> None:
+        """Its connection is over."""
+        self.waiting.pop(endpoint, None)
 
     def serve(self) -> int:
         """Post what can be posted by now. Returns how much that is."""
@@ -294,7 +321,7 @@ class SendEngine:
 
     def _serve(self, endpoint: OpenibEndpoint) -> int:
         served = 0
-        for queue in range(len(self._module.entries)):
+        for queue in range(endpoint.pending.queues):
             while (first := endpoint.pending.first(queue)) is not None:
                 if not self._post(endpoint, first):
                     break
@@ -318,7 +345,7 @@ class SendEngine:
             self.say(endpoint, pack_credits(0, reserved=False))
 
     def _return_reserved(self, endpoint: OpenibEndpoint, index: int) -> None:
-        fragment = self._message(pack_credits(index, reserved=True), index)
+        fragment = self._lists.message(pack_credits(index, reserved=True), index)
         fragment.reserved = True
         self._serial += 1
         fragment.serial = self._serial
@@ -326,12 +353,3 @@ class SendEngine:
             self.counted["credit_messages"] += 1
         else:
             fragment.release()  # no work entry: another round
-
-    def _message(self, message: bytes, queue: int) -> OpenibFragment:
-        flags = PRIORITY | BTL_OWNERSHIP
-        fragment = self._module.fragment(queue, len(message), flags, NO_ORDER, own=True)
-        assert fragment is not None, "messages of our own have buffers without end"
-        fragment.segment[:] = message
-        fragment.tag = CONTROL
-        fragment.own = True
-        return fragment
