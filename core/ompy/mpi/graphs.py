@@ -145,13 +145,18 @@ class Distgraphcomm(Topocomm):
 # --- making them
 
 
+def _numbers(values: Sequence[int] | None) -> list[int]:
+    """None stands for none."""
+    return [] if values is None else [whole(value) for value in values]
+
+
 def _graph_of(state: CommState, index: Sequence[int], edges: Sequence[int]) -> Graph:
     """The graph that the arguments say; `index` may begin with a 0 of its own.
 
     Raises:
         MPIException: ERR_ARG, they say none for this communicator.
     """
-    ends, others = [whole(end) for end in index], [whole(node) for node in edges]
+    ends, others = _numbers(index), _numbers(edges)
     if len(ends) > 1 and ends[0] == 0 and ends[-1] == len(others):
         ends = ends[1:]
     nodes = len(ends)
@@ -185,7 +190,7 @@ def graph_map(state: CommState, index: Sequence[int], edges: Sequence[int]) -> i
 
 
 def _ranks(state: CommState, ranks: Sequence[int], what: str) -> list[int]:
-    found = [whole(rank) for rank in ranks]
+    found = _numbers(ranks)
     for rank in found:
         if not 0 <= rank < state.size:
             name = state.communicator.name
@@ -221,6 +226,10 @@ def create_adjacent(
     outgoing = _ranks(state, destinations, "destination")
     before = _weights(state, sourceweights, len(incoming))
     after = _weights(state, destweights, len(outgoing))
+    if before is None and after is not None and not incoming:
+        before = []
+    if after is None and before is not None and not outgoing:
+        after = []
     weights = None
     if before is not None and after is not None:
         weights = tuple(before), tuple(after)
@@ -283,7 +292,7 @@ def _said(
 ) -> tuple[list[_Told], bool]:
     """The edges that this member tells of, and whether they have weights."""
     starts = _ranks(state, sources, "source")
-    numbers = [whole(degree) for degree in degrees]
+    numbers = _numbers(degrees)
     if len(numbers) != len(starts):
         raise ValueError(f"expecting {len(starts)} items, got {len(numbers)}")
     if any(number < 0 for number in numbers):
