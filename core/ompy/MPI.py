@@ -13,7 +13,7 @@ from typing import Final as _Final
 from ompy.data import errors as _errors
 from ompy.mpi import constants as _constants
 from ompy.mpi import life as _life
-from ompy.mpi.cartesian import Cartcomm, Compute_dims, Distgraphcomm, Graphcomm, Topocomm
+from ompy.mpi.cartesian import Cartcomm, Compute_dims
 from ompy.mpi.comm import COMM_NULL, Comm, Intercomm
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.environment import (
@@ -70,6 +70,7 @@ from ompy.mpi.errors import (
     Remove_error_string,
 )
 from ompy.mpi.errors import MPIException as Exception
+from ompy.mpi.graphs import Distgraphcomm, Graphcomm
 from ompy.mpi.grequest import Grequest
 from ompy.mpi.group import GROUP_EMPTY, GROUP_NULL, Group
 from ompy.mpi.info import INFO_ENV, INFO_NULL, Info
@@ -104,6 +105,7 @@ from ompy.mpi.predefined import typedict_c as _typedict_c
 from ompy.mpi.predefined import typedict_f as _typedict_f
 from ompy.mpi.request import REQUEST_NULL, Prequest, Request
 from ompy.mpi.status import Status
+from ompy.mpi.topocomm import Topocomm
 
 # the environment's defaults: a fork of the agent read them before its program could set any
 pickle.PROTOCOL = None

@@ -43,6 +43,7 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.mpi.communicators",
     "ompy.mpi.objects",
     "ompy.mpi.cartesian",
+    "ompy.mpi.graphs",
     "ompy.mpi.intracomm",
     "ompy.runtime.process",
 )

@@ -28,6 +28,13 @@ _BUFFERS: Final = (
     "Scan",
     "Exscan",
 )
+_NEIGHBOURS: Final = (
+    "Neighbor_allgather",
+    "Neighbor_allgatherv",
+    "Neighbor_alltoall",
+    "Neighbor_alltoallv",
+    "Neighbor_alltoallw",
+)
 _ROOTED: Final = frozenset({"bcast", "gather", "gatherv", "scatter", "scatterv", "reduce"})
 
 NAMES: Final[tuple[str, ...]] = (
@@ -59,6 +66,16 @@ NAMES: Final[tuple[str, ...]] = (
     "Win.Allocate_shared",
     "Win.Fence",
     "Win.Free",
+    # of neighbours
+    *_NEIGHBOURS,
+    *(f"I{name.lower()}" for name in _NEIGHBOURS),
+    *(f"{name}_init" for name in _NEIGHBOURS),
+    "neighbor_allgather",
+    "neighbor_alltoall",
+    # of communicators with a graph
+    "Create_graph",
+    "Create_dist_graph_adjacent",
+    "Create_dist_graph",
 )
 KIND_BITS: Final = 7  # of a tag; arbitrary: enough for the names
 assert len(NAMES) <= 1 << KIND_BITS, "a kind has its place in a tag"

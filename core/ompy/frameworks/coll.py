@@ -32,7 +32,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.call_order import TAG_CALLS
+from ompy.frameworks.coll_base import neighbours as linear
 from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.neighbours import Neighbours
 from ompy.frameworks.patience import TAG_INQUIRY
 from ompy.frameworks.schedule import Schedule, complete
 from ompy.mca.component import ApiVersion, Component
@@ -42,8 +44,9 @@ if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
 
 # 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0;
-# 2.2 has a component say why it has no module for a communicator, if it likes
-API: Final[ApiVersion] = (2, 2)
+# 2.2 has a component say why it has no module for a communicator, if it likes; 2.3 adds
+# neighbourhoods, which the framework has steps for where no module has
+API: Final[ApiVersion] = (2, 3)
 
 # internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
@@ -57,6 +60,8 @@ TAG_ALLREDUCE: Final = -17
 TAG_SCAN: Final = -18
 TAG_EXSCAN: Final = -19
 TAG_REDUCE_SCATTER: Final = -20
+TAG_NEIGHBOR_ALLGATHER: Final = -21
+TAG_NEIGHBOR_ALLTOALL: Final = -22
 REDUCTIONS: Final = frozenset(range(TAG_REDUCE_SCATTER, TAG_REDUCE + 1))
 TAG_SHARED_MEMORY: Final = -41  # agreement on memory that the members share
 
@@ -78,6 +83,8 @@ OPERATIONS: Final = (
     "exscan",
     "reduce_scatter",
 )
+# those of communicators with a topology; a module need not have them
+NEIGHBOURHOODS: Final = ("neighbor_allgather", "neighbor_alltoall")
 
 name_tags(
     {
@@ -92,6 +99,8 @@ name_tags(
         TAG_SCAN: "a scan",
         TAG_EXSCAN: "an exscan",
         TAG_REDUCE_SCATTER: "a reduce_scatter",
+        TAG_NEIGHBOR_ALLGATHER: "a neighbor_allgather",
+        TAG_NEIGHBOR_ALLTOALL: "a neighbor_alltoall",
         TAG_SHARED_MEMORY: "sharing memory",
         TAG_INQUIRY: "asking for collective calls",
     }
@@ -163,6 +172,16 @@ class CollModule:
         self._complete(
             TAG_REDUCE_SCATTER, self.schedule_reduce_scatter, send, receive, counts, operation
         )
+
+    def neighbor_allgather(self, send: Message, receive: Blocks, neighbours: Neighbours) -> None:
+        """Each member's `send` to all its targets; block i from source i. Since API 2.3."""
+        plan = self.schedule_neighbor_allgather
+        self._complete(TAG_NEIGHBOR_ALLGATHER, plan, send, receive, neighbours)
+
+    def neighbor_alltoall(self, send: Blocks, receive: Blocks, neighbours: Neighbours) -> None:
+        """Block i of `send` to target i; block i from source i. Since API 2.3."""
+        plan = self.schedule_neighbor_alltoall
+        self._complete(TAG_NEIGHBOR_ALLTOALL, plan, send, receive, neighbours)
 
     def _complete(self, tag: int, plan: Callable[..., Schedule], *arguments: Any) -> None:
         """Run a schedule and wait for its end."""
@@ -243,6 +262,18 @@ class CollModule:
     ) -> Schedule:
         """The steps of `reduce_scatter`."""
         raise NotImplementedError
+
+    def schedule_neighbor_allgather(
+        self, exchange: Exchange, send: Message, receive: Blocks, neighbours: Neighbours
+    ) -> Schedule:
+        """The steps of `neighbor_allgather`: straight along the edges, if not overridden."""
+        return linear.allgather(exchange, send, receive, neighbours)
+
+    def schedule_neighbor_alltoall(
+        self, exchange: Exchange, send: Blocks, receive: Blocks, neighbours: Neighbours
+    ) -> Schedule:
+        """The steps of `neighbor_alltoall`: straight along the edges, if not overridden."""
+        return linear.alltoall(exchange, send, receive, neighbours)
 
     def prompt_barrier(self) -> Callable[[], None] | None:
         """A barrier that every member leaves with an error when one has ended that has not come.

@@ -17,7 +17,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
-from ompy.frameworks.coll import OPERATIONS, TAG_NONBLOCKING, TAGS_IN_TURN, CollModule
+from ompy.frameworks.coll import (
+    NEIGHBOURHOODS,
+    OPERATIONS,
+    TAG_NONBLOCKING,
+    TAGS_IN_TURN,
+    CollModule,
+)
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule
 
@@ -136,6 +142,9 @@ class SelectedColl(CollModule):
         for operation in OPERATIONS:
             self._bind(operation, operation)
             self._bind(operation, f"schedule_{operation}")
+        for module in reversed(self._modules):  # the first module has the last word
+            for operation in NEIGHBOURHOODS:
+                self._prefer(module, operation)
 
     def _bind(self, operation: str, name: str) -> None:
         """Give a call to the first module that has it."""
@@ -144,6 +153,12 @@ class SelectedColl(CollModule):
                 setattr(self, name, getattr(module, name))
                 return
         setattr(self, name, partial(self._refuse, operation, name))
+
+    def _prefer(self, module: CollModule, operation: str) -> None:
+        """Give a neighbourhood's call to a module that has it; the framework's own serves else."""
+        for name in (operation, f"schedule_{operation}"):
+            if module.has(name):
+                setattr(self, name, getattr(module, name))
 
     def table(self) -> list[Row]:
         """Which component serves which operation, and why."""

@@ -23,8 +23,8 @@ from ompy.mpi.request import Prequest, Request
 from ompy.mpi.unsupported import not_available
 
 if TYPE_CHECKING:
-    from ompy.mpi.cartesian import Distgraphcomm, Graphcomm
     from ompy.mpi.comm import Intercomm
+    from ompy.mpi.graphs import Distgraphcomm, Graphcomm
 
 
 class Intracomm(Comm):
@@ -138,8 +138,19 @@ class Intracomm(Comm):
     def Create_graph(
         self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
     ) -> Graphcomm:
-        """A communicator with a graph that every member knows whole. Not available."""
-        raise not_available("Intracomm.Create_graph", "graph topologies")
+        """A communicator with a graph that every member knows whole.
+
+        Args:
+            index: where the edges of each node end in `edges`; a 0 may stand before it.
+            edges: the node that each edge leads to.
+            reorder: of no effect.
+
+        Returns:
+            COMM_NULL in members that are no node.
+        """
+        from ompy.mpi.graphs import create_graph
+
+        return create_graph(self._enter("Create_graph"), index, edges)
 
     def Create_dist_graph_adjacent(
         self,
@@ -150,8 +161,25 @@ class Intracomm(Comm):
         info: Info = INFO_NULL,
         reorder: bool = False,
     ) -> Distgraphcomm:
-        """A communicator with a graph of which each member tells its own edges. Not available."""
-        raise not_available("Intracomm.Create_dist_graph_adjacent", "graph topologies")
+        """A communicator with a graph of which each member tells its own edges.
+
+        Args:
+            sources: who sends here.
+            destinations: who receives from here.
+            sourceweights: of the edges from `sources`; UNWEIGHTED or None for no weights.
+            destweights: of the edges to `destinations`, likewise.
+            info: of no effect.
+            reorder: of no effect.
+        """
+        from ompy.mpi.graphs import create_adjacent
+
+        return create_adjacent(
+            self._enter("Create_dist_graph_adjacent"),
+            sources,
+            destinations,
+            sourceweights,
+            destweights,
+        )
 
     def Create_dist_graph(
         self,
@@ -162,12 +190,27 @@ class Intracomm(Comm):
         info: Info = INFO_NULL,
         reorder: bool = False,
     ) -> Distgraphcomm:
-        """A communicator with a graph of which each member tells any edges. Not available."""
-        raise not_available("Intracomm.Create_dist_graph", "graph topologies")
+        """A communicator with a graph of which each member tells any edges.
+
+        Args:
+            sources: where edges begin.
+            degrees: how many begin at each of `sources`.
+            destinations: where they lead, those of the first source first.
+            weights: of the edges; UNWEIGHTED or None for no weights.
+            info: of no effect.
+            reorder: of no effect.
+        """
+        from ompy.mpi.graphs import create_dist_graph
+
+        return create_dist_graph(
+            self._enter("Create_dist_graph"), sources, degrees, destinations, weights
+        )
 
     def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
-        """The rank this process would have in a graph. Not available."""
-        raise not_available("Intracomm.Graph_map", "graph topologies")
+        """The rank this process would have in a graph, or UNDEFINED."""
+        from ompy.mpi.graphs import graph_map
+
+        return graph_map(self._state(), index, edges)
 
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0

@@ -16,6 +16,7 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request as Operation
 from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.call_order import detail_of
+from ompy.frameworks.neighbours import Neighbours
 from ompy.frameworks.patience import PATIENCE, inquire
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.base import CommBase
@@ -270,6 +271,20 @@ def _alltoall(state: CommState, objects: Sequence[Any]) -> list[Any]:
     items = _items(state, objects)
     own = pickle.copy(items[state.communicator.rank])
     return _swap(state, [pickle.pieces(item) for item in items], own)
+
+
+def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours) -> list[Any]:
+    """Object i to target i; the objects of the sources, None in place of nobody's."""
+    posted: list[Any] = [None] * len(neighbours.sources)
+    messages = [pickle.pieces(each) for each in objects]  # all of them, before any is sent
+    for place in neighbours.receiving():
+        posted[place] = _post(state, neighbours.sources[place])
+    sent = [
+        _begin(state, messages[place], neighbours.targets[place]) for place in neighbours.sending
+    ]
+    found = [None if each is None else pickle.load(_finish(state, each)) for each in posted]
+    _wait(state, sent)
+    return found
 
 
 # --- reductions

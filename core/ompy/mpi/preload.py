@@ -12,6 +12,7 @@ from typing import Final
 import ompy.mpi.cartesian
 import ompy.mpi.comm
 import ompy.mpi.environment
+import ompy.mpi.graphs
 import ompy.mpi.grequest
 import ompy.mpi.intracomm
 import ompy.mpi.life

@@ -344,6 +344,8 @@ def _inferred(view: memoryview | None, start: int, layout: Layout, blocks: int) 
     if view is None:
         return 0
     items = _items(view, start, layout)
+    if not blocks:
+        return items
     if items % blocks:
         raise ValueError(
             f"message: number of items {items} is not a multiple of "
@@ -355,7 +357,7 @@ def _inferred(view: memoryview | None, start: int, layout: Layout, blocks: int) 
 def _counts(counts: Any, view: memoryview | None, layout: Layout, ranks: int) -> list[int]:
     if counts is not None:
         return _integers(counts, ranks, "counts")
-    if view is None:
+    if view is None or not ranks:
         return [0] * ranks
     each, more = divmod(_items(view, 0, layout), ranks)
     return [each + 1] * more + [each] * (ranks - more)

@@ -54,6 +54,8 @@ def _arguments(comm: Any, name: str, root: int) -> tuple[tuple, dict, np.ndarray
     if name == "Alltoallw":
         types = [MPI.INT64_T] * size
         return ([whole, (counts, places), types], [all_room, (counts, places), types]), {}, all_room
+    if name.startswith("Neighbor_"):
+        return _neighbours(comm, name)
     if name == "Reduce":
         room = _at_root(comm, root, COUNT)
         return (mine, room), rooted, room
@@ -63,6 +65,22 @@ def _arguments(comm: Any, name: str, root: int) -> tuple[tuple, dict, np.ndarray
         return (whole, room, counts), {}, room
     assert name in {"Allreduce", "Scan", "Exscan"}, name
     return (mine, room), {}, room
+
+
+def _neighbours(comm: Any, name: str) -> tuple[tuple, dict, np.ndarray]:
+    """As `_arguments`; in a line of two each has one neighbour and one that is PROC_NULL."""
+    counts, whole, room = [COUNT] * 2, _mine(comm, COUNT * 2), _room(COUNT * 2)
+    if name == "Neighbor_allgather":
+        return (_mine(comm), room), {}, room
+    if name == "Neighbor_allgatherv":
+        return (_mine(comm), [room, counts]), {}, room
+    if name == "Neighbor_alltoall":
+        return (whole, room), {}, room
+    if name == "Neighbor_alltoallv":
+        return ([whole, counts], [room, counts]), {}, room
+    assert name == "Neighbor_alltoallw", name
+    places, types = (counts, [0, COUNT * 8]), [MPI.INT64_T] * 2
+    return ([whole, places, types], [room, places, types]), {}, room
 
 
 def _values(room: np.ndarray | None) -> Any:
@@ -92,14 +110,18 @@ def _persistent(name: str, root: int, comm: Any) -> Any:
 
 def _objects(name: str, root: int, comm: Any) -> Any:
     mine = f"of {comm.rank}"
-    if name in {"scatter", "alltoall"}:
+    if name in {"scatter", "alltoall", "neighbor_alltoall"}:
         mine = [f"{comm.rank} to {other}" for other in range(comm.size)]
     named = {"root": root} if name in {"bcast", "gather", "scatter", "reduce"} else {}
     return getattr(comm, name)(mine, **named)
 
 
 def _made(name: str, comm: Any) -> Any:
+    other = [1 - comm.rank]
     calls: dict[str, Callable[[], Any]] = {
+        "Create_graph": lambda: comm.Create_graph([1, 2], [1, 0]),
+        "Create_dist_graph_adjacent": lambda: comm.Create_dist_graph_adjacent(other, other),
+        "Create_dist_graph": lambda: comm.Create_dist_graph([comm.rank], [1], other),
         "Dup": comm.Dup,
         "Create": lambda: comm.Create(comm.group),
         "Split": lambda: comm.Split(0, -comm.rank),
@@ -139,7 +161,7 @@ def every_call() -> dict[str, Call]:
         if name.startswith("Win."):
             way = _in_window if name in {"Win.Fence", "Win.Free"} else _window
             made[name] = partial(way, name.removeprefix("Win.") if way is _in_window else name)
-        elif name in {"Dup", "Create", "Split", "Split_type", "Create_cart", "Sub"}:
+        elif name in {"Dup", "Sub"} or name.startswith(("Create", "Split")):
             made[name] = partial(_made, name)
         elif name[0].islower():
             _both_roots(made, name, partial(_objects, name))

@@ -54,11 +54,23 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "dup": lambda comm: comm.Dup(),
     "split": lambda comm: comm.Split(0),
 }
+RING_CALLS: dict[str, Callable[[Any], object]] = {
+    "neighbor_allgather": lambda comm: comm.Neighbor_allgather(numbers(), numbers(2)),
+    "large neighbor_alltoall": lambda comm: comm.Neighbor_alltoall(
+        numbers(2 * LARGE), numbers(2 * LARGE)
+    ),
+    "ineighbor_alltoall": lambda comm: comm.Ineighbor_alltoall(numbers(2), numbers(2)).Wait(),
+    "objects of neighbours": lambda comm: comm.neighbor_allgather(comm.rank),
+}
 
 
-def program(process: RankProcess, call: Callable[[Any], object], gone: int) -> list[int]:
+def program(
+    process: RankProcess, call: Callable[[Any], object], gone: int, ring: bool = False
+) -> list[int]:
     """One leaves, the others call; then they talk. Codes, and the longest wait."""
     comm = world_of(process)
+    if ring:
+        comm = comm.Create_cart([comm.size], [True])
     comm.Barrier()
     if comm.rank == gone:
         return []
@@ -79,11 +91,12 @@ def program(process: RankProcess, call: Callable[[Any], object], gone: int) -> l
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("btl", ["tcp", "sm"])
 @pytest.mark.parametrize("ranks", [3, 5])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", [*CALLS, *RING_CALLS])
 def test_nobody_waits_for_ever(call: str, ranks: int, btl: str, seed: int) -> None:
     pml = ("ob1", "bfo")[(ranks + seed) % 2]
     settings = {"btl": f"self,{btl}", "pml": pml, f"pml_{pml}_leave_patience_ms": PATIENCE}
-    body = partial(program, call=CALLS[call], gone=1)
+    ring = call in RING_CALLS
+    body = partial(program, call=(RING_CALLS if ring else CALLS)[call], gone=1, ring=ring)
     job = virtual(ranks, body, seed=seed, **settings)
     results = [result for rank, result in enumerate(job.results) if rank != 1]
     assert {code for code, _ in results} <= {0, ERR_PROC_FAILED}

@@ -17,6 +17,7 @@ MODULES = (
     "buffers",
     "collective_requests",
     "communicators",
+    "topologies",
 )
 EVERY = [
     f"tests.sim.mpi.{module}:{program}"
@@ -46,6 +47,7 @@ VIRTUAL = {
     "gaps_in_fragments",
     "matched_with_nobody",
     "persistent_receive_cancelled",
+    "wrong_graphs",
     "synchronous",
 }
 # what CI does twice, compiled and not, it does in part each time: compiled, the real programs;

@@ -1,0 +1,45 @@
+"""The neighbours of a member: along which edges neighbourhood collectives send and receive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ompy.data.constants import PROC_NULL
+
+
+class Neighbours:
+    """The edges that lead to a member, and those that lead away from it.
+
+    Several edges may join the same two members, and an edge may lead back to its own member. The
+    messages between two members match in the order they are sent in. So the edges from one member
+    to another are sent along in the order in which the other one receives.
+
+    Attributes:
+        sources: the member at the other end of each edge that leads here; PROC_NULL for none.
+        targets: the member at the other end of each edge that leads away; PROC_NULL for none.
+        sending: places in `targets`, in the order of sending; without those of PROC_NULL.
+    """
+
+    __slots__ = ("sending", "sources", "targets")
+
+    def __init__(
+        self,
+        sources: Sequence[int],
+        targets: Sequence[int],
+        sending: Sequence[int] | None = None,
+    ) -> None:
+        """Keep the edges.
+
+        Args:
+            sources: who sends here.
+            targets: who receives from here.
+            sending: the order of sending; that of `targets` if None.
+        """
+        order = range(len(targets)) if sending is None else sending
+        self.sources = tuple(sources)
+        self.targets = tuple(targets)
+        self.sending = tuple(place for place in order if targets[place] != PROC_NULL)
+
+    def receiving(self) -> list[int]:
+        """Places in `sources` that have a member, in the order of receiving."""
+        return [place for place, rank in enumerate(self.sources) if rank != PROC_NULL]

@@ -1,0 +1,139 @@
+"""Topologies: which members of a communicator are neighbours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from ompy.data.constants import PROC_NULL
+from ompy.frameworks.neighbours import Neighbours
+from ompy.mpi.constants import CART, DIST_GRAPH, GRAPH
+
+
+class Grid:
+    """Points in several dimensions, the last one varying fastest.
+
+    Attributes:
+        kind: of topology.
+        dims: points in each dimension.
+        periods: whether each dimension is a ring.
+    """
+
+    kind: Final = CART
+
+    __slots__ = ("dims", "periods")
+
+    def __init__(self, dims: Sequence[int], periods: Sequence[bool]) -> None:
+        self.dims = tuple(dims)
+        self.periods = tuple(periods)
+
+    def coordinates(self, rank: int) -> list[int]:
+        """Where a rank is."""
+        found: list[int] = []
+        for width in reversed(self.dims):
+            rank, at = divmod(rank, width)
+            found.insert(0, at)
+        return found
+
+    def rank(self, coordinates: Sequence[int]) -> int | None:
+        """Who is at a point; None when it lies outside. Rings wrap around."""
+        found = 0
+        for at, width, ring in zip(coordinates, self.dims, self.periods, strict=True):
+            if not 0 <= at < width and not ring:
+                return None
+            found = found * width + at % width
+        return found
+
+    def shifted(self, rank: int, direction: int, steps: int) -> int:
+        """Who is `steps` away from a rank, or PROC_NULL."""
+        coordinates = self.coordinates(rank)
+        coordinates[direction] += steps
+        found = self.rank(coordinates)
+        return PROC_NULL if found is None else found
+
+    def neighbours(self, rank: int) -> Neighbours:
+        """The two neighbours in each dimension, PROC_NULL where there is none.
+
+        In a ring of one or two points both edges of a dimension join the same two members: what is
+        sent in one direction is received from the other one (MPI 4.0, 8.6). So the second edge of
+        each dimension is sent along first.
+        """
+        directions = range(len(self.dims))
+        ranks = [self.shifted(rank, d, step) for d in directions for step in (-1, 1)]
+        return Neighbours(ranks, ranks, [place ^ 1 for place in range(len(ranks))])
+
+
+class Graph:
+    """A graph that every member knows whole.
+
+    Attributes:
+        kind: of topology.
+        index: where the edges of each node end in `edges`.
+        edges: the node that each edge leads to.
+        one_way: an edge that is not there as often in the other direction, or None.
+    """
+
+    kind: Final = GRAPH
+
+    __slots__ = ("edges", "index", "one_way")
+
+    def __init__(self, index: Sequence[int], edges: Sequence[int]) -> None:
+        self.index = tuple(index)
+        self.edges = tuple(edges)
+        self.one_way = self._one_way()
+
+    def adjacent(self, rank: int) -> list[int]:
+        """The neighbours of a node."""
+        first = self.index[rank - 1] if rank else 0
+        return list(self.edges[first : self.index[rank]])
+
+    def neighbours(self, rank: int) -> Neighbours:
+        """An edge leads both ways."""
+        ranks = self.adjacent(rank)
+        return Neighbours(ranks, ranks)
+
+    def _one_way(self) -> tuple[int, int] | None:
+        starts = (0, *self.index)
+        found = Counter(
+            (node, other)
+            for node, (first, end) in enumerate(pairwise(starts))
+            for other in self.edges[first:end]
+        )
+        for (node, other), times in found.items():
+            if found[other, node] != times:
+                return node, other
+        return None
+
+
+Weights = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class Edges:
+    """A distributed graph: of each member only its own edges are known.
+
+    Attributes:
+        kind: of topology.
+        sources: who sends here.
+        targets: who receives from here.
+        weights: of the edges from the sources, and of those to the targets; None for no weights.
+    """
+
+    kind: Final = DIST_GRAPH
+
+    __slots__ = ("sources", "targets", "weights")
+
+    def __init__(
+        self, sources: Sequence[int], targets: Sequence[int], weights: Weights | None
+    ) -> None:
+        self.sources = tuple(sources)
+        self.targets = tuple(targets)
+        self.weights = weights
+
+    def neighbours(self, rank: int) -> Neighbours:
+        """The edges of this member."""
+        return Neighbours(self.sources, self.targets)
+
+
+Topology = Grid | Graph | Edges
