@@ -76,6 +76,7 @@ HOT: Final = {
     "ompy_components.btl.tcp.fifo": OFTEN,
     "ompy_components.btl.tcp.framing": BUSY,
     "ompy_components.btl.tcp.module": OFTEN,
+    "ompy_components.btl.tcp.traffic": BUSY,
     "ompy_components.coll.sm.board": BUSY,
     "ompy_components.coll.sm.module": BUSY,
     "ompy_components.coll.sm.operations": BUSY,
