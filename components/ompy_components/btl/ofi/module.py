@@ -37,8 +37,10 @@ from ompy.frameworks.transfers import unsuitable
 from ompy_components.btl.ofi import atomic_words, receiving
 from ompy_components.btl.ofi.blame import Blame, blame
 from ompy_components.btl.ofi.contexts import READ_MAX, Contexts
+from ompy_components.btl.ofi.device import Device
 from ompy_components.btl.ofi.endpoint import OfiEndpoint
 from ompy_components.btl.ofi.failover import Failover
+from ompy_components.btl.ofi.failures import Failures
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Seal
 from ompy_components.btl.ofi.parting import part_from_peers
 from ompy_components.btl.ofi.path import FIRST, MS, OPENING, OfiPath, Words
@@ -86,7 +88,7 @@ class OfiModule(BtlModule):
         two_sided: it has messages.
         endpoints: by rank.
         atomics: whether the provider can do an operation on a type, as far as it was asked.
-        dead: why the device can never be used again; empty while it can.
+        device: whether it can still be used.
         first: the context that receives, and transmits fragments.
         size: ranks of the job.
     """
@@ -105,10 +107,11 @@ class OfiModule(BtlModule):
     _ways: Ways
     atomics: dict[tuple[AtomicOp, AtomicType], bool]
     contexts: Contexts
-    dead: str
+    device: Device
     domain: FabricDomain
     endpoints: dict[int, OfiEndpoint]
     failover: Failover
+    failures: Failures
     first: FabricEndpoint
     index: int
     info: FabricInfo
@@ -150,7 +153,6 @@ class OfiModule(BtlModule):
         self.domain = opened.domain
         self.endpoints = {}
         self.atomics = {}
-        self.dead = ""
         self._set_limits()
         self._read_max = min(values.num_cq_read, READ_MAX)  # reference ofi.md A1: no clamp there
         self._reading = self._starved = self._missing = self._finalized = False
@@ -161,14 +163,21 @@ class OfiModule(BtlModule):
         pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
         inject = 0 if values.disable_inject else info.inject_size
         self.memory = MemoryTable(opened.domain, key, context.rank, index)
-        self.failover = Failover(self)
+        self.device = Device()
         self.keeper = PathKeeper(self, OPENING, values.silence_ms * MS)
-        self.words = Words(self)
         self.sending = SendEngine(self, seal, pool, inject)
         self.sending.keeping = bool(self.flags & FAILOVER_SUPPORT) and self.two_sided
         self.transfers = TransferEngine(self, values.progress_threshold)
+        self._make_failover()
         count = receiving.buffers_needed(opened.window, context.size - 1) if self.two_sided else 0
         self.receiving = ReceiveEngine(self, seal, count, self.max_send_size)
+
+    def _make_failover(self) -> None:
+        """What judges failures, and looks after broken paths."""
+        engine, sending, device = self.context.engine, self.sending, self.device
+        self.words = Words(engine, sending, self.keeper, device, can_speak=self.two_sided)
+        self.failures = Failures(device, self.endpoints, self.words, self.note)
+        self.failover = Failover(self, self.keeper, self.failures, sending, self.transfers)
 
     def _set_limits(self) -> None:
         """What the provider allows of what the parameters say."""
@@ -210,7 +219,7 @@ class OfiModule(BtlModule):
         if found is not None:
             return found
         elsewhere = proc.node != self.context.me.node
-        if self.dead or (elsewhere and self.info.provider.startswith(SHARED_MEMORY)):
+        if self.device.dead or (elsewhere and self.info.provider.startswith(SHARED_MEMORY)):
             return None
         partner = self._ways.partner(proc, self.index, proven=proven)
         if partner is None:
@@ -222,7 +231,9 @@ class OfiModule(BtlModule):
             self.note("NOT_REACHED", peer=proc.rank, why=str(problem))
             return None
         made = OfiEndpoint(self, proc, index, record, address)
-        made.path = self.keeper.keep(made, OfiPath(self, made), FIRST)
+        made.path = self.keeper.keep(
+            made, OfiPath(made, self.interface, self.failover, self.words), FIRST
+        )
         self.endpoints[proc.rank] = made
         return made
 
@@ -422,8 +433,10 @@ class OfiModule(BtlModule):
             return 0
         if self._news:
             self._take_events()
-        events: int = self.failover.settle() if self.failover.unsettled else 0
-        if not self.dead:
+        events: int = self.failures.settle() if self.failures.unsettled else 0
+        if self.failover.unsettled:
+            events += self.failover.settle()
+        if not self.device.dead:
             events += self.read_completions()
             events += self.receiving.deliver()
             self._tend(not events)
@@ -435,7 +448,7 @@ class OfiModule(BtlModule):
     @ccall
     def read_completions(self) -> int:
         """Handle completions; messages among them wait for `poll`. Returns how many."""
-        if self._reading or self.dead:
+        if self._reading or self.device.dead:
             return 0
         self._reading = True
         count: int = 0
@@ -451,10 +464,10 @@ class OfiModule(BtlModule):
                 count += len(found)
         except FabricError as problem:
             if problem.errno != errno.EINTR:
-                self.failover.doom(str(problem))
+                self.failures.doom(str(problem))
             return 0
         except NicError as problem:
-            self.failover.doom(str(problem))
+            self.failures.doom(str(problem))
             return 0
         finally:
             self._reading = False
@@ -470,7 +483,7 @@ class OfiModule(BtlModule):
         elif isinstance(record, OfiFragment):
             self.sending.done(record, completion)
         elif completion.error and blame(completion.error) is Blame.PATH:
-            self.failover.suspect(completion.detail or f"errno {completion.error}")
+            self.failures.suspect(completion.detail or f"errno {completion.error}")
         else:  # no work of ours: what a stranger may have caused breaks nothing
             self.note("UNASKED", errno=completion.error, detail=completion.detail)
 
@@ -480,7 +493,7 @@ class OfiModule(BtlModule):
         try:
             self.receiving.repost()
         except NicError as problem:
-            self.failover.doom(str(problem))
+            self.failures.doom(str(problem))
         sending: SendEngine = self.sending
         if sending.owing and (sending.pressed or (idle and sending.keeping)):
             self._acknowledge(idle and sending.keeping)
@@ -500,9 +513,9 @@ class OfiModule(BtlModule):
     def _take_events(self) -> None:
         for event in self.nic.events():
             if event.kind is EventKind.LINK_DOWN and self.keeper.begun:
-                self.failover.fail_all(event.reason)
+                self.failures.fail_all(event.reason)
             elif event.kind in (EventKind.DEVICE_FATAL, EventKind.CQ_ERROR):
-                self.failover.doom(event.reason)
+                self.failures.doom(event.reason)
 
     @cfunc
     def _look_after(self) -> int:
@@ -540,16 +553,16 @@ class OfiModule(BtlModule):
         """Sleep until the device has news, where it can tell; else for a moment."""
         if self._finalized:
             return True
-        if self.failover.pressing or self._news:
+        if self.failures.pressing or self._news:
             return False
         if self._departed():
             self._missing = True
             return False
         soon: bool = False
-        if not self.dead:
+        if not self.device.dead:
             soon = self._starved or not self.sending.acknowledge_all() or self.receiving.pressing
             answer = self.contexts.arm()
-            if answer is False or self.failover.pressing:
+            if answer is False or self.failures.pressing:
                 return False
             soon = soon or answer is None
         self._starved = False
@@ -581,8 +594,8 @@ class OfiModule(BtlModule):
         engine = self.context.engine
         self.keeper.ending()
         engine.wait_until(lambda: not any(one.busy() for one in self.peers()))
-        if self.two_sided and not self.dead:
-            part_from_peers(self)
+        if self.two_sided and not self.device.dead:
+            part_from_peers(engine, self.peers(), self.sending, self.device, self.watch_over)
         self.failover.give_up_all()
         self._finalized = True
         self.note("STATISTICS", **self.counters())

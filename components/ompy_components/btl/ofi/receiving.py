@@ -140,11 +140,11 @@ class ReceiveEngine:
             return
         kind: U64 = header.kind
         if kind != _FRAGMENT and kind in (Kind.HELLO, Kind.GONE):
-            module.failover.told(endpoint, header)
+            module.words.heard(endpoint, header)
             return
-        if (
-            header.generation != endpoint.generation or endpoint.broken
-        ) and not module.failover.admits(endpoint, header.generation):
+        if (header.generation != endpoint.generation or endpoint.broken) and not endpoint.admits(
+            header.generation
+        ):
             self._stale += 1
             return
         self._hear(endpoint, header, message[HEADER_SIZE:])

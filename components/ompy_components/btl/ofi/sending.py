@@ -225,7 +225,7 @@ class SendEngine:
             module.watch_over()
         except FabricError as problem:
             result = UNREACHABLE
-            module.failover.post_failed(endpoint, problem)
+            module.failures.post_failed(endpoint, problem)
         self._forget(endpoint, fragment)
         return result
 
@@ -252,7 +252,7 @@ class SendEngine:
         if completion.error:
             if not fragment.told:
                 module = self._module
-                module.failover.work_failed(endpoint, completion, blame(completion.error))
+                module.failures.work_failed(endpoint, completion, blame(completion.error))
                 self.complete(fragment, UNREACHABLE)
             return
         endpoint.heard += 1
