@@ -30,7 +30,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricEndpoint, FabricError
-from ompy.frameworks.path_keeper import PathKeeper
+from ompy.frameworks.path_keeper import KeptPath, PathKeeper
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.transfers import unsuitable
 
@@ -44,7 +44,8 @@ from ompy_components.btl.ofi.failures import Failures
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Seal
 from ompy_components.btl.ofi.parting import part_from_peers
 from ompy_components.btl.ofi.path import FIRST, MS, OPENING, OfiPath, Words
-from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode, abilities, owner_makes_atomics
+from ompy_components.btl.ofi.peers import Peers
+from ompy_components.btl.ofi.providers import BtlMode, abilities, owner_makes_atomics
 from ompy_components.btl.ofi.receiving import ReceiveEngine
 from ompy_components.btl.ofi.records import (
     MessagePool,
@@ -86,11 +87,10 @@ class OfiModule(BtlModule):
         contexts: endpoint and completion queues.
         mode: one-sided, two-sided or both.
         two_sided: it has messages.
-        endpoints: by rank.
+        endpoints: by rank; those of `peers`.
         atomics: whether the provider can do an operation on a type, as far as it was asked.
         device: whether it can still be used.
         first: the context that receives, and transmits fragments.
-        size: ranks of the job.
     """
 
     _finalized: bool
@@ -120,9 +120,9 @@ class OfiModule(BtlModule):
     memory: MemoryTable
     mode: BtlMode
     nic: FabricNic
+    peers: Peers
     receiving: ReceiveEngine
     sending: SendEngine
-    size: U64
     transfers: TransferEngine
     two_sided: bool
     words: Words
@@ -149,10 +149,12 @@ class OfiModule(BtlModule):
         self._queues = opened.contexts.queues
         self._several = len(opened.contexts) > 1
         self._handlers = context.active_messages.handlers
-        self.size = context.size
         self.domain = opened.domain
-        self.endpoints = {}
         self.atomics = {}
+        self.device = Device()
+        provider, vector = info.provider, opened.contexts.vector
+        self.peers = Peers(self, provider, opened.place, vector, self.device, self._keep, self.note)
+        self.endpoints = self.peers.endpoints
         self._set_limits()
         self._read_max = min(values.num_cq_read, READ_MAX)  # reference ofi.md A1: no clamp there
         self._reading = self._starved = self._missing = self._finalized = False
@@ -163,14 +165,15 @@ class OfiModule(BtlModule):
         pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
         inject = 0 if values.disable_inject else info.inject_size
         self.memory = MemoryTable(opened.domain, key, context.rank, index)
-        self.device = Device()
         self.keeper = PathKeeper(self, OPENING, values.silence_ms * MS)
         self.sending = SendEngine(self, seal, pool, inject)
         self.sending.keeping = bool(self.flags & FAILOVER_SUPPORT) and self.two_sided
         self.transfers = TransferEngine(self, values.progress_threshold)
         self._make_failover()
         count = receiving.buffers_needed(opened.window, context.size - 1) if self.two_sided else 0
-        self.receiving = ReceiveEngine(self, seal, count, self.max_send_size)
+        self.receiving = ReceiveEngine(
+            self, self.first, self.peers, self.words, self.sending, seal, count
+        )
 
     def _make_failover(self) -> None:
         """What judges failures, and looks after broken paths."""
@@ -201,41 +204,15 @@ class OfiModule(BtlModule):
 
     # -- peers
 
-    def peers(self) -> list[OfiEndpoint]:
-        """All endpoints there are."""
-        return list(self.endpoints.values())
-
     @ccall
     def reach(self, proc: Proc) -> OfiEndpoint | None:
         """Every rank with a module for this one: on the same provider, and of the same mode."""
-        return self._reach(proc, proven=False)
+        return self.peers.reach(proc)
 
-    def reached_by(self, proc: Proc) -> OfiEndpoint | None:
-        """As `reach`, where a message of the rank has come: so the way works."""
-        return self._reach(proc, proven=True)
-
-    def _reach(self, proc: Proc, proven: bool) -> OfiEndpoint | None:
-        found = self.endpoints.get(proc.rank)
-        if found is not None:
-            return found
-        elsewhere = proc.node != self.context.me.node
-        if self.device.dead or (elsewhere and self.info.provider.startswith(SHARED_MEMORY)):
-            return None
-        partner = self._ways.partner(proc, self.index, proven=proven)
-        if partner is None:
-            return None
-        index, record = partner
-        try:
-            address = self.contexts.vector.insert(record.name)
-        except FabricError as problem:
-            self.note("NOT_REACHED", peer=proc.rank, why=str(problem))
-            return None
-        made = OfiEndpoint(self, proc, index, record, address)
-        made.path = self.keeper.keep(
-            made, OfiPath(made, self.interface, self.failover, self.words), FIRST
-        )
-        self.endpoints[proc.rank] = made
-        return made
+    def _keep(self, endpoint: OfiEndpoint) -> KeptPath:
+        """A path for an endpoint; a path works from the beginning."""
+        user = OfiPath(endpoint, self.interface, self.failover, self.words)
+        return self.keeper.keep(endpoint, user, FIRST)
 
     @ccall
     def path(self, endpoint: Endpoint) -> bytes:
@@ -410,7 +387,7 @@ class OfiModule(BtlModule):
     @ccall
     def flush(self, endpoint: Endpoint | None) -> None:
         """Progress until nothing of put, get and atomics is under way to the peer, or to any."""
-        concerned = self.peers()
+        concerned = self.peers.all()
         if endpoint is not None:
             assert isinstance(endpoint, OfiEndpoint)
             concerned = [endpoint]
@@ -525,17 +502,10 @@ class OfiModule(BtlModule):
             return 0
         self._missing = False
         self._ways.see_visitors()
-        departed = self._departed()
+        departed = self.peers.departed()
         for endpoint in departed:
             endpoint.path.broke(endpoint.proc.departed, told=True)
         return len(departed)
-
-    def _departed(self) -> list[OfiEndpoint]:
-        return [
-            endpoint
-            for endpoint in self.endpoints.values()
-            if endpoint.proc.departed and not endpoint.broken and endpoint.busy()
-        ]
 
     @ccall
     def waits_for_room(self) -> None:
@@ -555,7 +525,7 @@ class OfiModule(BtlModule):
             return True
         if self.failures.pressing or self._news:
             return False
-        if self._departed():
+        if self.peers.departed():
             self._missing = True
             return False
         soon: bool = False
@@ -593,9 +563,9 @@ class OfiModule(BtlModule):
     def _part_and_close(self) -> None:
         engine = self.context.engine
         self.keeper.ending()
-        engine.wait_until(lambda: not any(one.busy() for one in self.peers()))
+        engine.wait_until(lambda: not any(one.busy() for one in self.peers.all()))
         if self.two_sided and not self.device.dead:
-            part_from_peers(engine, self.peers(), self.sending, self.device, self.watch_over)
+            part_from_peers(engine, self.peers.all(), self.sending, self.device, self.watch_over)
         self.failover.give_up_all()
         self._finalized = True
         self.note("STATISTICS", **self.counters())

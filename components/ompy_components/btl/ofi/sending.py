@@ -163,6 +163,13 @@ class SendEngine:
                 endpoint.kept.append(message)
         return True
 
+    @cfunc
+    def owes(self, endpoint: OfiEndpoint, pressing: bool) -> None:
+        """Something of a peer was taken; it waits for that to be said, or will before long."""
+        self.owing[endpoint] = None
+        if pressing:
+            self.pressed = True
+
     @ccall
     def acknowledge(self, endpoint: OfiEndpoint) -> bool:
         """Tell a peer what has been taken of its fragments. Whether nothing is owed any more."""
