@@ -64,7 +64,8 @@ def test_an_attempt_may_be_given_up_after_the_sockets_were_asked() -> None:
     def program(process: RankProcess) -> int:
         exchange(process)
         endpoint = tcp(process)._endpoints[1 - process.context.rank]
-        attempt = Attempt(connections(endpoint.path))
+        user = connections(endpoint.path)
+        attempt = Attempt(user, endpoint.proc, user._connector)
         attempt.end()
         return attempt.ready(readable=True, writable=True)
 
@@ -154,7 +155,7 @@ def test_strangers_disturb_nobody(saying: str, seed: int) -> None:
         for stranger in strangers:
             stranger.act()
         exchange(process)
-        return len(tcp(process)._visitors)
+        return len(tcp(process).door.visitors)
 
     held = virtual(2, program, seed=seed, btl="self,tcp", btl_tcp_half_open_max=4).results
     assert all(count <= 4 for count in held)
@@ -165,9 +166,9 @@ def test_half_open_connections_are_dropped_in_time() -> None:
         comm = world(process)
         stranger = Stranger(process, 1 - comm.rank, b"")
         engine = process.context.engine
-        engine.wait_until(lambda: bool(tcp(process)._visitors), 10**9)
-        assert tcp(process)._visitors
-        gone = engine.wait_until(lambda: not tcp(process)._visitors, 10**9)
+        engine.wait_until(lambda: bool(tcp(process).door.visitors), 10**9)
+        assert tcp(process).door.visitors
+        gone = engine.wait_until(lambda: not tcp(process).door.visitors, 10**9)
         stranger.stream.close()
         return gone
 
@@ -298,8 +299,8 @@ def test_a_path_is_given_up_when_nothing_is_acknowledged_for_long_without_a_brea
         module = tcp(process)
         endpoint = module._endpoints[1]
         stream, states = type(endpoint._stream), []
-        looks = [(True, 1), (False, 2), (True, 3), (True, module.silence + 2)]
-        for repeats, now in [*looks, (True, module.silence + 3)]:
+        looks = [(True, 1), (False, 2), (True, 3), (True, module.silence.limit + 2)]
+        for repeats, now in [*looks, (True, module.silence.limit + 3)]:
             monkeypatch.setattr(stream, "sends_again", lambda _, repeats=repeats: repeats)
             watched = endpoint.look(now)
             states.append(endpoint.up)

@@ -223,7 +223,7 @@ def test_a_completion_queue_that_overflows() -> None:
             driver.wait(lambda: all(one.done for one in offered), "the end of all puts")
             assert any(one.statuses == [UNREACHABLE] for one in offered)
             assert [error.rank for error in driver.errors] == [1]
-            assert ofi(driver).dead
+            assert ofi(driver).device.dead
 
     world(nic_cq_depth=8, rd_num=1, progress_threshold=1000).run(program)
 

@@ -25,7 +25,7 @@ from ompy.net.scripted_sockets import ScriptedStream
 from ompy.net.virtual import Rail, VirtualStream
 from ompy.runtime.virtual import VirtualJob
 from ompy_components.btl.tcp.framing import ASKS, FRAME, FRAME_SIZE, JOIN_MAX
-from ompy_components.btl.tcp.guard import Guard
+from ompy_components.btl.tcp.link import Link
 
 from tests.sim.p2p import programs
 from tests.support.worlds import registry
@@ -190,7 +190,7 @@ def test_nothing_goes_out_over_a_link_that_is_down(
         driver.quiesce()
         if driver.rank == 0:
             with monkeypatch.context() as patch:
-                patch.setattr(Guard, "unplugged", lambda _: unplugged)
+                patch.setattr(Link, "unplugged", lambda _: unplugged)
                 endpoint(driver).lose("the link is down")
             assert order == ["mute", "abandon"] if unplugged else ["abandon"]
         driver.wait(lambda: bool(driver.healed), "the path to be healed", 5 * SECOND)

@@ -342,7 +342,7 @@ def test_a_new_connection_tells_the_end_that_has_noticed_nothing() -> None:
             stream = there._stream
             assert stream is not None
             there._stream = None  # it stays open, as to a host that hears nothing
-            module(driver).unwatch(stream)
+            module(driver).sockets.unwatch(stream)
             there.lose("nothing gets through")
             assert sent is not None
             assert sent.done

@@ -105,6 +105,34 @@ class OfiEndpoint(Endpoint):
         """Something is to be completed."""
         return bool(self.posted or self.kept or self.operations)
 
+    def stop(self, reason: str, abandon_at: int) -> None:
+        """Nothing can be sent, and what the device has is given up then; ns."""
+        self.broken = self.broken or reason
+        self.abandon_at = abandon_at
+
+    def part(self, said: bool) -> None:
+        """Our BYE went, or did not."""
+        self.parted = said
+
+    def mended(self) -> None:
+        """Something can be sent again."""
+        self.broken = ""
+
+    @ccall
+    def admits(self, generation: int) -> bool:
+        """Whether a message belongs to the generation that the path is in.
+
+        A peer that sends in one that is being opened here knows of it: its word was overtaken.
+        """
+        if generation != self.generation:
+            return False
+        self.path.data()
+        return not self.broken
+
+    def no_room(self, *, refused: bool) -> None:
+        """The provider had no room for a message, or no connection; or that is over."""
+        self.refused = refused
+
     def renew(self, generation: int) -> None:
         """A new generation of the path begins."""
         self.generation = generation

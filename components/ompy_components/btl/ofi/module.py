@@ -30,19 +30,22 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricEndpoint, FabricError
-from ompy.frameworks.path_keeper import PathKeeper
+from ompy.frameworks.path_keeper import KeptPath, PathKeeper
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.transfers import unsuitable
 
 from ompy_components.btl.ofi import atomic_words, receiving
 from ompy_components.btl.ofi.blame import Blame, blame
 from ompy_components.btl.ofi.contexts import READ_MAX, Contexts
+from ompy_components.btl.ofi.device import Device
 from ompy_components.btl.ofi.endpoint import OfiEndpoint
 from ompy_components.btl.ofi.failover import Failover
+from ompy_components.btl.ofi.failures import Failures
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Seal
 from ompy_components.btl.ofi.parting import part_from_peers
 from ompy_components.btl.ofi.path import FIRST, MS, OPENING, OfiPath, Words
-from ompy_components.btl.ofi.providers import SHARED_MEMORY, BtlMode, abilities, owner_makes_atomics
+from ompy_components.btl.ofi.peers import Peers
+from ompy_components.btl.ofi.providers import BtlMode, abilities, owner_makes_atomics
 from ompy_components.btl.ofi.receiving import ReceiveEngine
 from ompy_components.btl.ofi.records import (
     MessagePool,
@@ -84,11 +87,10 @@ class OfiModule(BtlModule):
         contexts: endpoint and completion queues.
         mode: one-sided, two-sided or both.
         two_sided: it has messages.
-        endpoints: by rank.
+        endpoints: by rank; those of `peers`.
         atomics: whether the provider can do an operation on a type, as far as it was asked.
-        dead: why the device can never be used again; empty while it can.
+        device: whether it can still be used.
         first: the context that receives, and transmits fragments.
-        size: ranks of the job.
     """
 
     _finalized: bool
@@ -105,10 +107,11 @@ class OfiModule(BtlModule):
     _ways: Ways
     atomics: dict[tuple[AtomicOp, AtomicType], bool]
     contexts: Contexts
-    dead: str
+    device: Device
     domain: FabricDomain
     endpoints: dict[int, OfiEndpoint]
     failover: Failover
+    failures: Failures
     first: FabricEndpoint
     index: int
     info: FabricInfo
@@ -117,9 +120,9 @@ class OfiModule(BtlModule):
     memory: MemoryTable
     mode: BtlMode
     nic: FabricNic
+    peers: Peers
     receiving: ReceiveEngine
     sending: SendEngine
-    size: U64
     transfers: TransferEngine
     two_sided: bool
     words: Words
@@ -146,11 +149,12 @@ class OfiModule(BtlModule):
         self._queues = opened.contexts.queues
         self._several = len(opened.contexts) > 1
         self._handlers = context.active_messages.handlers
-        self.size = context.size
         self.domain = opened.domain
-        self.endpoints = {}
         self.atomics = {}
-        self.dead = ""
+        self.device = Device()
+        provider, vector = info.provider, opened.contexts.vector
+        self.peers = Peers(self, provider, opened.place, vector, self.device, self._keep, self.note)
+        self.endpoints = self.peers.endpoints
         self._set_limits()
         self._read_max = min(values.num_cq_read, READ_MAX)  # reference ofi.md A1: no clamp there
         self._reading = self._starved = self._missing = self._finalized = False
@@ -161,14 +165,22 @@ class OfiModule(BtlModule):
         pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
         inject = 0 if values.disable_inject else info.inject_size
         self.memory = MemoryTable(opened.domain, key, context.rank, index)
-        self.failover = Failover(self)
         self.keeper = PathKeeper(self, OPENING, values.silence_ms * MS)
-        self.words = Words(self)
         self.sending = SendEngine(self, seal, pool, inject)
         self.sending.keeping = bool(self.flags & FAILOVER_SUPPORT) and self.two_sided
         self.transfers = TransferEngine(self, values.progress_threshold)
+        self._make_failover()
         count = receiving.buffers_needed(opened.window, context.size - 1) if self.two_sided else 0
-        self.receiving = ReceiveEngine(self, seal, count, self.max_send_size)
+        self.receiving = ReceiveEngine(
+            self, self.first, self.peers, self.words, self.sending, seal, count
+        )
+
+    def _make_failover(self) -> None:
+        """What judges failures, and looks after broken paths."""
+        engine, sending, device = self.context.engine, self.sending, self.device
+        self.words = Words(engine, sending, self.keeper, device, can_speak=self.two_sided)
+        self.failures = Failures(device, self.endpoints, self.words, self.note)
+        self.failover = Failover(self, self.keeper, self.failures, sending, self.transfers)
 
     def _set_limits(self) -> None:
         """What the provider allows of what the parameters say."""
@@ -192,39 +204,15 @@ class OfiModule(BtlModule):
 
     # -- peers
 
-    def peers(self) -> list[OfiEndpoint]:
-        """All endpoints there are."""
-        return list(self.endpoints.values())
-
     @ccall
     def reach(self, proc: Proc) -> OfiEndpoint | None:
         """Every rank with a module for this one: on the same provider, and of the same mode."""
-        return self._reach(proc, proven=False)
+        return self.peers.reach(proc)
 
-    def reached_by(self, proc: Proc) -> OfiEndpoint | None:
-        """As `reach`, where a message of the rank has come: so the way works."""
-        return self._reach(proc, proven=True)
-
-    def _reach(self, proc: Proc, proven: bool) -> OfiEndpoint | None:
-        found = self.endpoints.get(proc.rank)
-        if found is not None:
-            return found
-        elsewhere = proc.node != self.context.me.node
-        if self.dead or (elsewhere and self.info.provider.startswith(SHARED_MEMORY)):
-            return None
-        partner = self._ways.partner(proc, self.index, proven=proven)
-        if partner is None:
-            return None
-        index, record = partner
-        try:
-            address = self.contexts.vector.insert(record.name)
-        except FabricError as problem:
-            self.note("NOT_REACHED", peer=proc.rank, why=str(problem))
-            return None
-        made = OfiEndpoint(self, proc, index, record, address)
-        made.path = self.keeper.keep(made, OfiPath(self, made), FIRST)
-        self.endpoints[proc.rank] = made
-        return made
+    def _keep(self, endpoint: OfiEndpoint) -> KeptPath:
+        """A path for an endpoint; a path works from the beginning."""
+        user = OfiPath(endpoint, self.interface, self.failover, self.words)
+        return self.keeper.keep(endpoint, user, FIRST)
 
     @ccall
     def path(self, endpoint: Endpoint) -> bytes:
@@ -399,7 +387,7 @@ class OfiModule(BtlModule):
     @ccall
     def flush(self, endpoint: Endpoint | None) -> None:
         """Progress until nothing of put, get and atomics is under way to the peer, or to any."""
-        concerned = self.peers()
+        concerned = self.peers.all()
         if endpoint is not None:
             assert isinstance(endpoint, OfiEndpoint)
             concerned = [endpoint]
@@ -422,8 +410,10 @@ class OfiModule(BtlModule):
             return 0
         if self._news:
             self._take_events()
-        events: int = self.failover.settle() if self.failover.unsettled else 0
-        if not self.dead:
+        events: int = self.failures.settle() if self.failures.unsettled else 0
+        if self.failover.unsettled:
+            events += self.failover.settle()
+        if not self.device.dead:
             events += self.read_completions()
             events += self.receiving.deliver()
             self._tend(not events)
@@ -435,7 +425,7 @@ class OfiModule(BtlModule):
     @ccall
     def read_completions(self) -> int:
         """Handle completions; messages among them wait for `poll`. Returns how many."""
-        if self._reading or self.dead:
+        if self._reading or self.device.dead:
             return 0
         self._reading = True
         count: int = 0
@@ -451,10 +441,10 @@ class OfiModule(BtlModule):
                 count += len(found)
         except FabricError as problem:
             if problem.errno != errno.EINTR:
-                self.failover.doom(str(problem))
+                self.failures.doom(str(problem))
             return 0
         except NicError as problem:
-            self.failover.doom(str(problem))
+            self.failures.doom(str(problem))
             return 0
         finally:
             self._reading = False
@@ -470,7 +460,7 @@ class OfiModule(BtlModule):
         elif isinstance(record, OfiFragment):
             self.sending.done(record, completion)
         elif completion.error and blame(completion.error) is Blame.PATH:
-            self.failover.suspect(completion.detail or f"errno {completion.error}")
+            self.failures.suspect(completion.detail or f"errno {completion.error}")
         else:  # no work of ours: what a stranger may have caused breaks nothing
             self.note("UNASKED", errno=completion.error, detail=completion.detail)
 
@@ -480,7 +470,7 @@ class OfiModule(BtlModule):
         try:
             self.receiving.repost()
         except NicError as problem:
-            self.failover.doom(str(problem))
+            self.failures.doom(str(problem))
         sending: SendEngine = self.sending
         if sending.owing and (sending.pressed or (idle and sending.keeping)):
             self._acknowledge(idle and sending.keeping)
@@ -500,9 +490,9 @@ class OfiModule(BtlModule):
     def _take_events(self) -> None:
         for event in self.nic.events():
             if event.kind is EventKind.LINK_DOWN and self.keeper.begun:
-                self.failover.fail_all(event.reason)
+                self.failures.fail_all(event.reason)
             elif event.kind in (EventKind.DEVICE_FATAL, EventKind.CQ_ERROR):
-                self.failover.doom(event.reason)
+                self.failures.doom(event.reason)
 
     @cfunc
     def _look_after(self) -> int:
@@ -512,17 +502,10 @@ class OfiModule(BtlModule):
             return 0
         self._missing = False
         self._ways.see_visitors()
-        departed = self._departed()
+        departed = self.peers.departed()
         for endpoint in departed:
             endpoint.path.broke(endpoint.proc.departed, told=True)
         return len(departed)
-
-    def _departed(self) -> list[OfiEndpoint]:
-        return [
-            endpoint
-            for endpoint in self.endpoints.values()
-            if endpoint.proc.departed and not endpoint.broken and endpoint.busy()
-        ]
 
     @ccall
     def waits_for_room(self) -> None:
@@ -540,16 +523,16 @@ class OfiModule(BtlModule):
         """Sleep until the device has news, where it can tell; else for a moment."""
         if self._finalized:
             return True
-        if self.failover.pressing or self._news:
+        if self.failures.pressing or self._news:
             return False
-        if self._departed():
+        if self.peers.departed():
             self._missing = True
             return False
         soon: bool = False
-        if not self.dead:
+        if not self.device.dead:
             soon = self._starved or not self.sending.acknowledge_all() or self.receiving.pressing
             answer = self.contexts.arm()
-            if answer is False or self.failover.pressing:
+            if answer is False or self.failures.pressing:
                 return False
             soon = soon or answer is None
         self._starved = False
@@ -580,9 +563,9 @@ class OfiModule(BtlModule):
     def _part_and_close(self) -> None:
         engine = self.context.engine
         self.keeper.ending()
-        engine.wait_until(lambda: not any(one.busy() for one in self.peers()))
-        if self.two_sided and not self.dead:
-            part_from_peers(self)
+        engine.wait_until(lambda: not any(one.busy() for one in self.peers.all()))
+        if self.two_sided and not self.device.dead:
+            part_from_peers(engine, self.peers.all(), self.sending, self.device, self.watch_over)
         self.failover.give_up_all()
         self._finalized = True
         self.note("STATISTICS", **self.counters())

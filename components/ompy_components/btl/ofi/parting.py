@@ -7,34 +7,53 @@ from typing import TYPE_CHECKING, Final
 from ompy_components.btl.ofi.headers import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from ompy.engine.base import Engine
+
+    from ompy_components.btl.ofi.device import Device
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.module import OfiModule
+    from ompy_components.btl.ofi.sending import SendEngine
 
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for farewells
 
 
-def part_from_peers(module: OfiModule) -> None:
-    """Say BYE to all who would take a connection that closes for a broken path, and wait."""
-    wait_until = module.context.engine.wait_until
-    talked = [one for one in module.peers() if one.talked()]
-    wait_until(lambda: _have_parted(module, talked))
+def part_from_peers(
+    engine: Engine,
+    peers: Sequence[OfiEndpoint],
+    sending: SendEngine,
+    device: Device,
+    watch_over: Callable[[], None],
+) -> None:
+    """Say BYE to all who would take a connection that closes for a broken path, and wait.
+
+    Args:
+        engine: of the rank.
+        peers: all there are.
+        sending: says it.
+        device: need not be waited for when it has failed.
+        watch_over: is called when something is under way.
+    """
+    wait_until = engine.wait_until
+    talked = [one for one in peers if one.talked()]
+    wait_until(lambda: _have_parted(sending, talked, watch_over))
     wait_until(lambda: all(one.left() or not one.usable() for one in talked), LINGER)
-    wait_until(lambda: not module.sending.outstanding or bool(module.dead), LINGER)
+    wait_until(lambda: not sending.outstanding or bool(device.dead), LINGER)
 
 
-def _have_parted(module: OfiModule, talked: Sequence[OfiEndpoint]) -> bool:
-    open_ends = [endpoint for endpoint in talked if not _part(module, endpoint)]
+def _have_parted(
+    sending: SendEngine, talked: Sequence[OfiEndpoint], watch_over: Callable[[], None]
+) -> bool:
+    open_ends = [endpoint for endpoint in talked if not _part(sending, endpoint, watch_over)]
     return not open_ends
 
 
-def _part(module: OfiModule, endpoint: OfiEndpoint) -> bool:
+def _part(sending: SendEngine, endpoint: OfiEndpoint, watch_over: Callable[[], None]) -> bool:
     """Say BYE behind everything; whether the peer has taken it all, or never will."""
     if not endpoint.usable():
         return True
     if not endpoint.parted:
-        endpoint.parted = module.sending.say(endpoint, Kind.BYE)
-        module.watch_over()
+        endpoint.part(sending.say(endpoint, Kind.BYE))
+        watch_over()
         return False
     return not endpoint.window.open()

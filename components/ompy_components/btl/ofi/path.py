@@ -18,11 +18,19 @@ from ompy.frameworks.path_life import TRYING, Opening, Stage
 from ompy_components.btl.ofi.headers import GENERATIONS, Kind
 
 if TYPE_CHECKING:
+    from ompy.engine.base import Engine
+    from ompy.frameworks.path_keeper import PathKeeper
+    from ompy.net.base import Interface
+
+    from ompy_components.btl.ofi.device import Device
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.module import OfiModule
+    from ompy_components.btl.ofi.failover import Failover
+    from ompy_components.btl.ofi.headers import Header
+    from ompy_components.btl.ofi.sending import SendEngine
 
 MS: Final = 1_000_000  # ns; Linux counts so
 REFUSED: Final = 2 * MS  # arbitrary: until a provider that was connecting is asked again
+_HALF: Final = GENERATIONS // 2
 FIRST: Final = 1  # the generation in which both ends begin
 # arbitrary, all of it: a provider delivers words, or says that it cannot; so one is said again only
 # for the case that a connection took it along unseen, and seldom: each lies in a buffer of the peer
@@ -33,15 +41,19 @@ OPENING: Final = Opening(connects=False, repeat=200 * MS, repeat_max=60_000 * MS
 class OfiPath(PathUser):
     """Of one endpoint."""
 
-    __slots__ = ("_endpoint", "_module")
+    __slots__ = ("_endpoint", "_failover", "_interface", "_words")
 
-    def __init__(self, module: OfiModule, endpoint: OfiEndpoint) -> None:
-        self._module = module
+    def __init__(
+        self, endpoint: OfiEndpoint, interface: Interface, failover: Failover, words: Words
+    ) -> None:
         self._endpoint = endpoint
+        self._interface = interface
+        self._failover = failover
+        self._words = words
 
     def ends(self) -> tuple[str, str, str]:
         """The interface's; of a provider that uses none both addresses are empty."""
-        interface = self._module.interface
+        interface = self._interface
         return interface.name, interface.address, self._endpoint.record.address
 
     def waits(self) -> bool:
@@ -61,20 +73,19 @@ class OfiPath(PathUser):
 
     def stop(self, reason: str) -> None:
         """What the device has is drained."""
-        self._module.failover.stop(self._endpoint, reason)
+        self._failover.stop(self._endpoint, reason)
 
     def fail_open(self) -> None:
         """Fragments; what else the device has ends when it says so."""
-        self._module.failover.end_fragments(self._endpoint)
+        self._failover.end_fragments(self._endpoint)
 
     def drained(self) -> bool:
         """The device has nothing of it."""
-        return self._module.failover.drained(self._endpoint)
+        return self._failover.drained(self._endpoint)
 
     def tell(self, number: int) -> bool:
         """By GONE, over this path itself; the device may not carry it, so by notices as well."""
-        if self._module.two_sided and not self._module.dead:
-            self._module.sending.say(self._endpoint, Kind.GONE)
+        self._words.gone(self._endpoint)
         return False
 
     def renew(self, number: int) -> None:
@@ -83,21 +94,47 @@ class OfiPath(PathUser):
 
     def say(self, number: int, stage: Stage) -> None:
         """A HELLO."""
-        self._module.words.say(self._endpoint)
+        self._words.say(self._endpoint)
 
     def ready(self) -> None:
         """Nothing waits: nothing was taken meanwhile."""
-        self._endpoint.broken = ""
-        self._module.failover.counted["paths_healed"] += 1
+        self._endpoint.mended()
+        self._failover.healed()
 
 
 class Words:
-    """What the paths of one module have to say, until the provider has taken it."""
+    """What the paths of one module have to say, until the provider has taken it.
 
-    __slots__ = ("_closed", "_module", "_refused", "_timer", "_waiting")
+    Attributes:
+        can_speak: the module has messages.
+    """
 
-    def __init__(self, module: OfiModule) -> None:
-        self._module = module
+    __slots__ = (
+        "_closed",
+        "_device",
+        "_engine",
+        "_keeper",
+        "_refused",
+        "_sending",
+        "_timer",
+        "_waiting",
+        "can_speak",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        sending: SendEngine,
+        keeper: PathKeeper,
+        device: Device,
+        *,
+        can_speak: bool,
+    ) -> None:
+        self._engine = engine
+        self._sending = sending
+        self._keeper = keeper
+        self._device = device
+        self.can_speak = can_speak
         self._waiting: dict[OfiEndpoint, None] = {}  # whose word is to be said
         self._refused: dict[OfiEndpoint, None] = {}
         self._timer: Timer | None = None
@@ -105,16 +142,32 @@ class Words:
 
     def say(self, endpoint: OfiEndpoint) -> None:
         """The own word, as it is by now."""
-        if not self._module.two_sided:  # not from within what the machine has done
+        if not self.can_speak:  # not from within what the machine has done
             self._waiting[endpoint] = None
             self.look_soon()
         elif not self._said(endpoint):
             self._waiting[endpoint] = None
             self._later(REFUSED)
 
+    def gone(self, endpoint: OfiEndpoint) -> None:
+        """The path is given up; the device may not carry that."""
+        if self.can_speak and not self._device.dead:
+            self._sending.say(endpoint, Kind.GONE)
+
+    def heard(self, endpoint: OfiEndpoint, header: Header) -> None:
+        """HELLO or GONE of the peer."""
+        path = endpoint.path
+        # a generation's number only grows; the wire has the last bits of it
+        ahead = (header.generation - path.life.number + _HALF) % GENERATIONS - _HALF
+        number = path.life.number + ahead
+        if header.kind == Kind.GONE:
+            path.gave_up(number)
+        elif self._keeper.begun and not self._device.dead and header.tag < len(Stage):
+            path.word(number, Stage(header.tag))
+
     def refused(self, endpoint: OfiEndpoint) -> None:
         """The provider had no room for a message, or its connection may be broken."""
-        endpoint.refused = True
+        endpoint.no_room(refused=True)
         self._refused[endpoint] = None
         self._later(REFUSED)
 
@@ -128,7 +181,7 @@ class Words:
     def _later(self, delay: int) -> None:
         """After `delay` ns, unless that is to happen anyhow: there is one timer."""
         if self._timer is None and not self._closed:
-            self._timer = self._module.context.engine.call_later(delay, self._tick)
+            self._timer = self._engine.call_later(delay, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
@@ -141,8 +194,8 @@ class Words:
             if not endpoint.refused:
                 continue  # what went since then tells
             if not endpoint.usable():
-                endpoint.refused = False
-            elif not self._module.sending.say(endpoint, Kind.ACK):
+                endpoint.no_room(refused=False)
+            elif not self._sending.say(endpoint, Kind.ACK):
                 self._refused[endpoint] = None
         if self._waiting or self._refused:
             self._later(REFUSED)
@@ -153,9 +206,9 @@ class Words:
         stage, number = life.stage, life.number
         if stage is None:
             return True
-        if self._module.two_sided:
+        if self.can_speak:
             generation = number % GENERATIONS
-            return self._module.sending.say(endpoint, Kind.HELLO, generation, stage.value)
+            return self._sending.say(endpoint, Kind.HELLO, generation, stage.value)
         if life.life in TRYING:
             endpoint.path.word(number, Stage.UP)  # nobody else is to be heard
         return True

@@ -20,8 +20,14 @@ from ompy_components.btl.ofi.headers import HEADER_SIZE, BadMessage, Header, Kin
 from ompy_components.btl.ofi.records import ReceiveBuffer
 
 if DECLARING:
+    from ompy.frameworks.btl import BtlModule
+    from ompy.frameworks.nic.fabric import FabricEndpoint
+    from ompy.frameworks.proc import Proc
+
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.module import OfiModule
+    from ompy_components.btl.ofi.path import Words
+    from ompy_components.btl.ofi.peers import Peers
+    from ompy_components.btl.ofi.sending import SendEngine
 
 # arbitrary: of a peer, outside the window, that may be on the way at once: two ACKs, each for half
 # of a window, two words, GONE and BYE. Who says more words sends no fragments meanwhile
@@ -59,20 +65,53 @@ class ReceiveEngine:
     """
 
     _arrived: deque[ReceiveBuffer]
+    _endpoints: dict[int, OfiEndpoint]
+    _first: FabricEndpoint
     _idle: list[ReceiveBuffer]
-    _module: OfiModule
+    _module: BtlModule
+    _peers: Peers
+    _procs: list[Proc]
     _seal: Seal
+    _sending: SendEngine
+    _size: U64
     _stale: int
+    _words: Words
     failed: int
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, module: OfiModule, seal: Seal, count: int, size: int) -> None:
-        """Post `count` buffers for messages with up to `size` bytes behind the header.
+    def __init__(
+        self,
+        module: BtlModule,
+        first: FabricEndpoint,
+        peers: Peers,
+        words: Words,
+        sending: SendEngine,
+        seal: Seal,
+        count: int,
+    ) -> None:
+        """Post buffers for messages with as many bytes behind the header as the module may send.
+
+        Args:
+            module: hands fragments out.
+            first: the context that receives.
+            peers: know their endpoints.
+            words: takes HELLO and GONE.
+            sending: takes acknowledgements.
+            seal: opens messages.
+            count: of buffers.
 
         Raises:
             NicError: the device has no room for them.
         """
         self._module = module
+        self._first = first
+        self._peers = peers
+        self._endpoints = peers.endpoints
+        self._words = words
+        self._sending = sending
+        self._procs = module.context.procs
+        self._size = module.context.size
+        size = module.max_send_size
         self._seal = seal
         self._arrived = deque()
         self._idle = [ReceiveBuffer(HEADER_SIZE + size) for _ in range(count)]
@@ -110,7 +149,7 @@ class ReceiveEngine:
         """Post the buffers that have been read. Raises NicError when the device is lost."""
         while self._idle:
             buffer: ReceiveBuffer = self._idle[-1]
-            if not self._module.first.receive(buffer.memory, None, buffer):
+            if not self._first.receive(buffer.memory, None, buffer):
                 return
             self._idle.pop()
 
@@ -128,23 +167,22 @@ class ReceiveEngine:
 
     @cfunc
     def _take(self, message: memoryview) -> None:
-        module: OfiModule = self._module
         try:
-            header: Header = self._seal.open(message, module.size)
-            endpoint: OfiEndpoint | None = module.endpoints.get(header.rank)
+            header: Header = self._seal.open(message, self._size)
+            endpoint: OfiEndpoint | None = self._endpoints.get(header.rank)
             if endpoint is None:
-                endpoint = module.reached_by(module.context.procs[header.rank])
+                endpoint = self._peers.reach(self._procs[header.rank], proven=True)
         except (BadMessage, MPIError):
             return  # a stranger, or a rank that has ended
         if endpoint is None:
             return
         kind: U64 = header.kind
         if kind != _FRAGMENT and kind in (Kind.HELLO, Kind.GONE):
-            module.failover.told(endpoint, header)
+            self._words.heard(endpoint, header)
             return
-        if (
-            header.generation != endpoint.generation or endpoint.broken
-        ) and not module.failover.admits(endpoint, header.generation):
+        if (header.generation != endpoint.generation or endpoint.broken) and not endpoint.admits(
+            header.generation
+        ):
             self._stale += 1
             return
         self._hear(endpoint, header, message[HEADER_SIZE:])
@@ -152,10 +190,9 @@ class ReceiveEngine:
     @cfunc
     def _hear(self, endpoint: OfiEndpoint, header: Header, fragment: memoryview) -> None:
         """A message of the generation that is."""
-        module: OfiModule = self._module
         endpoint.heard += 1
         try:
-            module.sending.acknowledged(endpoint, header.acknowledged)
+            self._sending.acknowledged(endpoint, header.acknowledged)
         except ValueError as problem:
             endpoint.path.broke(f"the peer confuses numbers: {problem}")
             return
@@ -165,14 +202,15 @@ class ReceiveEngine:
         if not endpoint.window.accept(header.number):
             self._stale += 1
             return
-        module.sending.owing[endpoint] = None
+        pressing: bool = False
         if kind == _BYE or endpoint.farewell or 2 * endpoint.window.owed() >= endpoint.window.size:
-            module.sending.pressed = True
+            pressing = True
+        self._sending.owes(endpoint, pressing)
         if kind == _BYE:
             endpoint.farewell = header.number
             endpoint.path.left()
         elif kind == _FRAGMENT and header.tag < TAGS:
-            module.dispatch(endpoint, header.tag, fragment)
+            self._module.dispatch(endpoint, header.tag, fragment)
 
     def close(self) -> None:
         """The module ends."""

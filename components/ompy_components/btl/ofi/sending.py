@@ -163,6 +163,13 @@ class SendEngine:
                 endpoint.kept.append(message)
         return True
 
+    @cfunc
+    def owes(self, endpoint: OfiEndpoint, pressing: bool) -> None:
+        """Something of a peer was taken; it waits for that to be said, or will before long."""
+        self.owing[endpoint] = None
+        if pressing:
+            self.pressed = True
+
     @ccall
     def acknowledge(self, endpoint: OfiEndpoint) -> bool:
         """Tell a peer what has been taken of its fragments. Whether nothing is owed any more."""
@@ -225,7 +232,7 @@ class SendEngine:
             module.watch_over()
         except FabricError as problem:
             result = UNREACHABLE
-            module.failover.post_failed(endpoint, problem)
+            module.failures.post_failed(endpoint, problem)
         self._forget(endpoint, fragment)
         return result
 
@@ -252,7 +259,7 @@ class SendEngine:
         if completion.error:
             if not fragment.told:
                 module = self._module
-                module.failover.work_failed(endpoint, completion, blame(completion.error))
+                module.failures.work_failed(endpoint, completion, blame(completion.error))
                 self.complete(fragment, UNREACHABLE)
             return
         endpoint.heard += 1

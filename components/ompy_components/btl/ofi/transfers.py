@@ -183,7 +183,7 @@ class TransferEngine:
         self._forget(operation)
         if blame(problem.errno) is Blame.ARGUMENT:
             return BAD_PARAM
-        self._module.failover.post_failed(operation.endpoint, problem)
+        self._module.failures.post_failed(operation.endpoint, problem)
         return UNREACHABLE
 
     @cfunc
@@ -203,7 +203,7 @@ class TransferEngine:
             fault = blame(completion.error)
             status = BAD_PARAM if fault is Blame.ARGUMENT else UNREACHABLE
             if fault is not Blame.ARGUMENT:
-                self._module.failover.work_failed(endpoint, completion, fault)
+                self._module.failures.work_failed(endpoint, completion, fault)
         else:
             endpoint.heard += 1
         self.complete(operation, status)

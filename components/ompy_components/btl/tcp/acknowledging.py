@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 
     from ompy.frameworks.proc import Proc
 
-    from ompy_components.btl.tcp.guard import Guard
-    from ompy_components.btl.tcp.module import TcpModule
+    from ompy_components.btl.tcp.link import Link
+    from ompy_components.btl.tcp.pacing import Pacing
+    from ompy_components.btl.tcp.resources import Resources
 
 if DECLARING:
     from ompy.engine.base import Engine
+    from ompy.frameworks.btl import BtlModule
 
 Entry = Descriptor | bytes  # what is kept: of a frame of `sendi` there are only the bytes
 
@@ -186,7 +188,8 @@ class FailoverEndpoint(TcpEndpoint):
     _acknowledger: Shown[Acknowledger]
     _counting: Shown[AcknowledgingReader | None]
     _due: Shown[int]
-    _guard: Shown[Guard]
+    _link: Link
+    _pacing: Pacing
     _told: Shown[int]
     _told_bytes: Shown[int]
     acked: int
@@ -199,10 +202,19 @@ class FailoverEndpoint(TcpEndpoint):
     watched: bool
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, module: TcpModule, proc: Proc, guard: Guard) -> None:
-        super().__init__(module, proc, None)
-        self._guard = guard
-        self._acknowledger = guard.acknowledger
+    def __init__(
+        self,
+        module: BtlModule,
+        proc: Proc,
+        resources: Resources,
+        acknowledger: Acknowledger,
+        pacing: Pacing,
+        link: Link,
+    ) -> None:
+        super().__init__(module, proc, resources)
+        self._acknowledger = acknowledger
+        self._pacing = pacing
+        self._link = link
         self.bulk = deque()
         self.kept = Fifo()
         self.kept_bytes = self.acked = self.news = 0
@@ -226,7 +238,7 @@ class FailoverEndpoint(TcpEndpoint):
             joined: bytes = b"".join((header, descriptor.segment, payload or b""))
             if not self._put_out([memoryview(joined)], joined, size):
                 return UNREACHABLE
-            return self._owner.finish(self, descriptor)
+            return self.module.finish(self, descriptor)
         # the message's request waits for it
         asks: int = 0 if not descriptor.payload_size or descriptor.flags & UNHURRIED else ASKS
         header = frame_word(tag, DATA, self._count() | asks, size)
@@ -253,7 +265,7 @@ class FailoverEndpoint(TcpEndpoint):
             return False
         size: int = len(header) + len(payload)
         joined: bytes = b"".join((frame_word(tag, DATA, self._count(), size), header, payload))
-        self._owner.warm = self
+        self._traffic.used(self)
         return self._put_out([memoryview(joined)], joined, size)
 
     def transmit(self, pieces: list[memoryview]) -> None:
@@ -270,7 +282,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     def chunk(self) -> int:
         """Bytes of a put that go in one frame: where another path is left to tell of failures."""
-        return self._guard.chunk_of(self)
+        return self._pacing.chunk_for(self.proc)
 
     def trickle(self, frames: list[list[memoryview]]) -> None:
         """Send frames that all others may go before."""
@@ -432,14 +444,14 @@ class FailoverEndpoint(TcpEndpoint):
 
     def begin(self, stream: Stream) -> None:
         """Use a connection that both ends are in."""
-        self._guard.prepare(stream)
+        self._pacing.prepare(stream)
         TcpEndpoint.begin(self, stream)
         if self.waits():
             self.path.waiting()
 
     def _new_reader(self) -> FrameReader:
         self._told = self._told_bytes = 0
-        self._counting = AcknowledgingReader(self._owner.max_send_size)
+        self._counting = AcknowledgingReader(self.module.max_send_size)
         return self._counting
 
     def last_words(self) -> None:
@@ -453,7 +465,7 @@ class FailoverEndpoint(TcpEndpoint):
     def abandon_stream(self) -> None:
         """Of a path that was given up: its kernel is not to go on with it."""
         if self._stream is not None:
-            if self._guard.unplugged():
+            if self._link.unplugged():
                 self._stream.mute()
             self._stream.abandon()
 
@@ -482,18 +494,18 @@ class FailoverEndpoint(TcpEndpoint):
 
     def fail_queue(self) -> None:
         """Complete badly, or give back, what the peer has not acknowledged, oldest first."""
-        self._owner.queued -= len(self.queue)
+        self._traffic.left(len(self.queue))
         self.queue.clear()
         self.bulk.clear()
         kept: list[Entry] = self.kept.take_all()
         self.kept_bytes = 0
-        errors = self._owner.error_callback
+        errors = self.module.error_callback
         for entry in kept:
             if not isinstance(entry, bytes):
                 if entry.callback is not None:
                     entry.callback.completed(self.module, self, entry, UNREACHABLE)
             elif errors is not None:
-                errors.returned(self._owner, self.proc, entry[0], memoryview(entry)[FRAME_SIZE:])
+                errors.returned(self.module, self.proc, entry[0], memoryview(entry)[FRAME_SIZE:])
         self.remote.fail()
 
 

@@ -7,7 +7,7 @@ business of the path's life.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, LinkError, Stream
@@ -16,34 +16,55 @@ from ompy.net.proving import hear, say, sealed
 
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer
+    from ompy.frameworks.context import RankContext
+    from ompy.frameworks.proc import Proc
     from ompy.net.base import Address
 
     from ompy_components.btl.tcp.path import TcpPath
+    from ompy_components.btl.tcp.sockets import Sockets
 
 REFUSED = "the peer is connecting to us at the same time"
 NO_ADDRESS = "it is not known where the peer listens"  # the peer has always connected to us
 
 
+class Connector(NamedTuple):
+    """What attempts to connect are made with.
+
+    Attributes:
+        context: the rank's.
+        own: address to connect from.
+        sockets: of the module.
+        timeout: ns a handshake may take.
+    """
+
+    context: RankContext
+    own: str
+    sockets: Sockets
+    timeout: int
+
+
 class Attempt:
     """The initiator's side of a handshake."""
 
-    __slots__ = ("_initiator", "_path", "_stream", "_timer")
+    __slots__ = ("_connector", "_initiator", "_path", "_proc", "_stream", "_timer")
 
-    def __init__(self, path: TcpPath) -> None:
+    def __init__(self, path: TcpPath, proc: Proc, connector: Connector) -> None:
         self._path = path
+        self._proc = proc
+        self._connector = connector
         self._initiator: Initiator | None = None
         self._stream: Stream | None = None
         self._timer: Timer | None = None
 
     def begin(self, address: Address | None, nonce: bytes) -> None:
         """Connect. The path may hear within this call that nothing came of it."""
-        module, proc = self._path.module, self._path.endpoint.proc
-        context = module.context
+        context, own, sockets, timeout = self._connector
+        proc = self._proc
         if address is None:
             self._path.failed(self, NO_ADDRESS)
             return
         try:
-            stream = context.network.connect(address, module.interface.address)
+            stream = context.network.connect(address, own)
         except LinkError as problem:
             self._path.failed(self, str(problem))
             return
@@ -52,10 +73,10 @@ class Attempt:
         key, job, rank = context.job_key, context.job_id, context.rank
         self._stream = stream
         self._initiator = Initiator(key, job, rank, proc.rank, nonce, seal=seal)
-        module.watch(stream, self)
-        module.readiness.want_write(stream, wanted=True)
+        sockets.watch(stream, self)
+        sockets.readiness.want_write(stream, wanted=True)
         no_answer = partial(self._path.failed, self, "no answer")
-        self._timer = context.engine.call_later(module.handshake_timeout, no_answer)
+        self._timer = context.engine.call_later(timeout, no_answer)
 
     def ready(self, readable: bool, writable: bool) -> int:
         """Go on with the handshake, unless it was given up since the sockets were asked."""
@@ -89,15 +110,15 @@ class Attempt:
             return str(problem)
         if initiator.outcome is Outcome.REFUSED:
             return REFUSED
-        module = self._path.module
+        sockets = self._connector.sockets
         if initiator.outcome is Outcome.TAKEN:
             self._no_timer()
-            module.unwatch(stream)
+            sockets.unwatch(stream)
             self._stream = None
-            key = module.context.job_key
-            self._path.made(sealed(initiator, key, stream, module.readiness))
+            key = self._connector.context.job_key
+            self._path.made(sealed(initiator, key, stream, sockets.readiness))
         else:
-            module.readiness.want_write(stream, wanted=bool(initiator.outgoing))
+            sockets.readiness.want_write(stream, wanted=bool(initiator.outgoing))
         return ""
 
     def _no_timer(self) -> None:
@@ -116,5 +137,5 @@ class Attempt:
         if stream is not None:
             if abandon:
                 stream.abandon()
-            self._path.module.unwatch(stream)
+            self._connector.sockets.unwatch(stream)
             stream.close()

@@ -30,8 +30,15 @@ from ompy_components.btl.tcp.remote import RemoteMemory
 if TYPE_CHECKING:
     from ompy.frameworks.path_keeper import KeptPath
 
+    from ompy_components.btl.tcp.resources import Resources
+    from ompy_components.btl.tcp.silence import SilenceWatch
+    from ompy_components.btl.tcp.sockets import Sockets
+
 if DECLARING:
-    from ompy_components.btl.tcp.module import TcpModule
+    from ompy.frameworks.btl import BtlModule, ReceiveCallback
+    from ompy.net.base import Interface, Readiness
+
+    from ompy_components.btl.tcp.traffic import Traffic
 
 READS_PER_POLL: Final = 4  # arbitrary: bounded work a poll, so that no peer starves the others
 MEETS: Final = IN_USE | TRYING  # where a path has a connection, or may soon have
@@ -65,14 +72,19 @@ class TcpEndpoint(Endpoint):
         said_bye: nothing more will be said.
         address: where the peer listens.
         queue: frames waiting to be sent, in order.
-        landing: the module's.
+        landing: those of the module that are in the middle of receiving.
         remote: its puts and gets, and the peer's.
     """
 
-    _owner: Shown[TcpModule]
+    _handlers: list[ReceiveCallback | None]
+    _interface: Interface
     _reader: Shown[FrameReader | None]
+    _readiness: Readiness
+    _silence: SilenceWatch
     _silent_since: Shown[int]
+    _sockets: Sockets
     _stream: Shown[Stream | None]
+    _traffic: Shown[Traffic]
     address: Address | None
     landing: set[RemoteMemory]
     path: KeptPath
@@ -82,28 +94,33 @@ class TcpEndpoint(Endpoint):
     up: bool
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, module: TcpModule, proc: Proc, address: Address | None) -> None:
+    def __init__(self, module: BtlModule, proc: Proc, resources: Resources) -> None:
         super().__init__(module, proc)
-        self._owner = module
+        self._interface = resources.interface
+        self._sockets = resources.sockets
+        self._readiness = resources.sockets.readiness
+        self._traffic = resources.traffic
+        self._handlers = resources.handlers
+        self._silence = resources.silence
         self._stream = None
         self._reader = None
         self._silent_since = 0  # ns; 0 while all is acknowledged
         self.path: KeptPath
         self.up = self.said_bye = False
-        self.address = address
+        self.address = None
         self.queue = deque()
-        self.landing = module.landing
-        self.remote = RemoteMemory(self, module.registered)
+        self.landing = resources.landing
+        self.remote = RemoteMemory(self, resources.registered)
 
     def describe(self) -> str:
         """Interface and addresses."""
-        own, there = self._owner.interface, self.address
+        own, there = self._interface, self.address
         return f"tcp {own.name} {own.address} - {there.host if there else 'no address'}"
 
     @ccall
     def ends(self) -> tuple[str, str, str]:
         """Interface and addresses."""
-        own, there = self._owner.interface, self.address
+        own, there = self._interface, self.address
         return own.name, own.address, there.host if there is not None else ""
 
     def ask_when_idle(self) -> bool:
@@ -118,8 +135,8 @@ class TcpEndpoint(Endpoint):
             self._silent_since = 0
         elif not self._silent_since:
             self._silent_since = now
-        elif now - self._silent_since >= self._owner.silence:
-            ms = self._owner.silence // 1_000_000
+        elif now - self._silent_since >= self._silence.limit:
+            ms = self._silence.limit // 1_000_000
             host, way = self.proc.hostname, self.describe().removeprefix("tcp ")
             self.lose(f"host {host} acknowledges nothing over {way} for {ms} ms")
         return self.up
@@ -165,7 +182,7 @@ class TcpEndpoint(Endpoint):
         if not self.up or self.queue:
             return False
         frame = frame_word(tag, DATA, 0, len(header) + len(payload))
-        self._owner.warm = self
+        self._traffic.used(self)
         left: list[memoryview[int]] = self._write([memoryview(b"".join((frame, header, payload)))])
         if left and self.up:
             self._enqueue(Outgoing(left, None))
@@ -212,11 +229,11 @@ class TcpEndpoint(Endpoint):
 
     def has_room(self) -> bool:
         """One more frame may wait to be sent."""
-        return self._owner.has_room(self)
+        return self.module.has_room(self)
 
     def _enqueue(self, outgoing: Outgoing) -> None:
         self.queue.append(outgoing)
-        self._owner.queued += 1
+        self._traffic.joined()
         if self.up:
             self._want_write(True)
         else:
@@ -246,7 +263,7 @@ class TcpEndpoint(Endpoint):
             if outgoing.pieces:
                 continue  # it took a part: it may take more
             self.queue.popleft()
-            self._owner.queued -= 1
+            self._traffic.left(1)
             done += 1
             descriptor: Descriptor | None = outgoing.descriptor
             if descriptor is not None and descriptor.callback is not None:
@@ -267,14 +284,14 @@ class TcpEndpoint(Endpoint):
         self._stream = stream
         self._reader = self._new_reader()
         self.up = True
-        self._owner.watch(stream, self)
+        self._sockets.watch(stream, self)
         self.note("CONNECTED")
-        self._owner.look_after(self)
+        self._silence.look_after(self)
         self._want_write(bool(self.queue))
         self._flush()
 
     def _new_reader(self) -> FrameReader:
-        return FrameReader(self._owner.max_send_size)
+        return FrameReader(self.module.max_send_size)
 
     # -- receiving
 
@@ -315,10 +332,10 @@ class TcpEndpoint(Endpoint):
                     return events
                 reader.received(count)
                 events += 1
-                self._owner.warm = self
+                self._traffic.used(self)
                 while reader.next():
                     if reader.kind == DATA:
-                        self._owner.deliver(self, reader.tag, reader.fragment)
+                        self._deliver(reader.tag, reader.fragment)
                     elif reader.kind == BYE:
                         self._peer_left()
                         return events
@@ -329,6 +346,13 @@ class TcpEndpoint(Endpoint):
         except LinkError as problem:
             self.lose(f"{self.describe()}: {problem}")
         return events
+
+    @cfunc
+    def _deliver(self, tag: int, fragment: memoryview) -> None:
+        """Hand a fragment to whoever registered for its tag."""
+        handler: ReceiveCallback | None = self._handlers[tag]
+        assert handler is not None, f"nobody registered for tag {tag}"
+        handler.received(self.module, self, tag, fragment)
 
     # -- ending
 
@@ -387,7 +411,7 @@ class TcpEndpoint(Endpoint):
         """Complete badly what waits for the peer."""
         while self.queue:
             outgoing = self.queue.popleft()
-            self._owner.queued -= 1
+            self._traffic.left(1)
             descriptor = outgoing.descriptor
             if descriptor is not None and descriptor.callback is not None:
                 descriptor.callback.completed(self.module, self, descriptor, UNREACHABLE)
@@ -396,21 +420,20 @@ class TcpEndpoint(Endpoint):
     def drop_stream(self) -> None:
         """Close the connection, if there is one."""
         self.up = False
-        if self._owner.warm is self:
-            self._owner.warm = None
+        self._traffic.closed(self)
         if self._stream is not None:
-            self._owner.unwatch(self._stream)
+            self._sockets.unwatch(self._stream)
             self._stream.close()
             self._stream = None
 
     @cfunc
     def _want_write(self, wanted: bool) -> None:
         if self._stream is not None:
-            self._owner.readiness.want_write(self._stream, wanted=wanted)
+            self._readiness.want_write(self._stream, wanted=wanted)
 
     def note(self, event: str, **fields: object) -> None:
         """Record what happens to the path."""
-        trace = self._owner.context.trace
+        trace = self.module.context.trace
         if trace.active:
             trace.record("btl.tcp", event, peer=self.proc.rank, **fields)
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from ompy.frameworks.path_keeper import KeptPath
     from ompy.net.base import Stream
 
+    from ompy_components.btl.tcp.connecting import Connector
+    from ompy_components.btl.tcp.door import Visitor
     from ompy_components.btl.tcp.endpoint import TcpEndpoint
-    from ompy_components.btl.tcp.module import TcpModule, Visitor
 
 
 class TcpPath(PathUser):
@@ -26,14 +27,13 @@ class TcpPath(PathUser):
 
     Attributes:
         endpoint: that uses it.
-        module: the endpoint's.
     """
 
-    __slots__ = ("_attempt", "_made", "_visitor", "endpoint", "module")
+    __slots__ = ("_attempt", "_connector", "_made", "_visitor", "endpoint")
 
-    def __init__(self, module: TcpModule, endpoint: TcpEndpoint) -> None:
-        self.module = module
+    def __init__(self, endpoint: TcpEndpoint, connector: Connector) -> None:
         self.endpoint = endpoint
+        self._connector = connector
         self._attempt: Attempt | None = None  # ours, under way
         self._visitor: Visitor | None = None  # the peer's, which was taken, and is to hear of it
         self._made: Stream | None = None  # what came of either, and is not used yet
@@ -46,8 +46,7 @@ class TcpPath(PathUser):
 
     def unopened(self, reason: str) -> str:
         """With where from and where to, and what to do."""
-        own, _, there = self.endpoint.ends()
-        address = self.module.interface.address
+        own, address, there = self.endpoint.ends()
         return (
             f"cannot connect to {there} from {own} ({address}): {reason}; "
             "btl_tcp_if_include names the interfaces to use"
@@ -76,14 +75,14 @@ class TcpPath(PathUser):
 
     def say(self, number: int, stage: Stage) -> None:
         """Begin to connect."""
-        self._attempt = Attempt(self)
+        self._attempt = Attempt(self, self.endpoint.proc, self._connector)
         self._attempt.begin(self.endpoint.address, self.nonce(number))
 
     def learn(self, payload: object) -> None:
         """Use the peer's connection, when it has heard so."""
         visitor: Visitor = payload  # type: ignore[assignment]
         self._visitor = visitor
-        visitor.taken = self
+        visitor.taken_by(self)
 
     def ready(self) -> None:
         """Use the connection that was made, unless the peer is still to hear of it."""
@@ -140,6 +139,10 @@ class TcpPath(PathUser):
         stream.belongs_to(self.endpoint.proc.rank)
         self.use(stream)
 
+    def offer_failed(self) -> None:
+        """The peer's connection, which was taken, is gone before it has heard so."""
+        self.endpoint.lose("the peer closed the connection during the handshake")
+
     def number_of(self, nonce: bytes) -> int:
         """The generation of an offer: it says none, so it is the next, or the one begun here."""
         life = self.endpoint.path.life
@@ -147,7 +150,7 @@ class TcpPath(PathUser):
 
     def nonce(self, number: int) -> bytes:
         """What an offer begins with."""
-        return self.module.context.network.entropy(NONCE_SIZE)
+        return self._connector.context.network.entropy(NONCE_SIZE)
 
     # -- the end
 
@@ -163,8 +166,8 @@ class TcpPath(PathUser):
         if attempt is not None:
             attempt.end(abandon=abandon)
         if visitor is not None:
-            visitor.taken = None
-            self.module.expel(visitor)
+            visitor.taken_by(None)
+            visitor.expel()
 
 
 def connections(path: KeptPath) -> TcpPath:

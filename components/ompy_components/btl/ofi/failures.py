@@ -1,0 +1,143 @@
+"""What is seen to fail of a module: work, posting, connections, the link, the device.
+
+What comes of it is said to the paths: at once, or with the next poll where a call of the PML, or of
+the device, is under way.
+
+Source: reference ofi.md A6.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from ompy.compiled import ccall, cclass
+from ompy.frameworks.nic.fabric import Completion, FabricError
+from ompy.frameworks.path_life import DOWN, TRYING
+
+from ompy_components.btl.ofi.blame import Blame, blame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ompy_components.btl.ofi.device import Device
+    from ompy_components.btl.ofi.endpoint import OfiEndpoint
+    from ompy_components.btl.ofi.path import Words
+
+
+@cclass
+class Failures:
+    """Of one module.
+
+    Attributes:
+        unsettled: `settle` has something to do: with the next poll.
+    """
+
+    _device: Device
+    _doomed: str
+    _endpoints: dict[int, OfiEndpoint]
+    _note: Callable[..., None]
+    _to_fail: dict[OfiEndpoint, str]
+    _words: Words
+    unsettled: bool
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self,
+        device: Device,
+        endpoints: dict[int, OfiEndpoint],
+        words: Words,
+        note: Callable[..., None],
+    ) -> None:
+        """Judge what is seen.
+
+        Args:
+            device: the module's.
+            endpoints: all there are, by rank; the module adds to them.
+            words: asks paths whether they work.
+            note: records an event.
+        """
+        self._device = device
+        self._endpoints = endpoints
+        self._words = words
+        self._note = note
+        self._to_fail = {}
+        self._doomed = ""
+        self.unsettled = False
+
+    def post_failed(self, endpoint: OfiEndpoint, problem: FabricError) -> None:
+        """Posting was refused: have it fail with the next poll, not within a call of the PML."""
+        if blame(problem.errno) is Blame.DEVICE:
+            self.doom(str(problem))
+        elif endpoint.path.life.life not in DOWN:
+            self._to_fail.setdefault(endpoint, str(problem))
+            self.unsettled = True
+
+    def doom(self, reason: str) -> None:
+        """The device has failed: have all fail with the next poll."""
+        self._doomed = self._doomed or reason
+        self.unsettled = True
+
+    def work_failed(self, endpoint: OfiEndpoint, completion: Completion, fault: Blame) -> None:
+        """Work to a peer has ended badly."""
+        reason = completion.detail or errno.errorcode.get(completion.error, str(completion.error))
+        if fault is Blame.DEVICE:
+            self.device_failed(reason)
+        else:
+            endpoint.path.broke(reason)
+
+    def suspect(self, reason: str) -> None:
+        """A connection has broken, and the device cannot say whose: try all that are idle.
+
+        Where there is one path only, and that in order until now, it is known.
+        """
+        words, peers = self._words, list(self._endpoints.values())
+        idle = [one for one in peers if one.usable() and not one.farewell and not one.busy()]
+        if len(peers) == len(idle) == 1:
+            idle[0].path.broke(reason)
+            return
+        if words.can_speak:
+            for endpoint in idle:
+                words.refused(endpoint)
+            for endpoint in peers:
+                if endpoint.path.life.life in TRYING:
+                    words.say(endpoint)
+            words.look_soon()
+
+    def fail_all(self, reason: str) -> None:
+        """The link is down: so are all paths, and may heal."""
+        for endpoint in list(self._endpoints.values()):
+            endpoint.path.broke(reason)
+
+    def device_failed(self, reason: str) -> None:
+        """Nothing of the device can be trusted any more: all paths fail, for good."""
+        if not self._device.fail(reason):
+            return
+        self._note("DEVICE_FAILED", reason=reason)
+        for endpoint in list(self._endpoints.values()):
+            endpoint.path.end()
+            endpoint.path.broke(reason)
+
+    def forget(self, endpoint: OfiEndpoint) -> None:
+        """Its path is stopped already."""
+        self._to_fail.pop(endpoint, None)
+
+    @ccall
+    def settle(self) -> int:
+        """Fail what is to fail. Returns how many."""
+        events = 0
+        if self._doomed:
+            self.device_failed(self._doomed)
+            self._doomed = ""
+            events += 1
+        while self._to_fail:
+            endpoint, reason = self._to_fail.popitem()
+            endpoint.path.broke(reason)
+            events += 1
+        self.unsettled = bool(self._to_fail or self._doomed)
+        return events
+
+    @property
+    def pressing(self) -> bool:
+        """Something is to be done with the next poll."""
+        return bool(self._to_fail or self._doomed)
