@@ -354,9 +354,14 @@ class Sending(SenderHalf):
         """Put a request into the table that peers answer to, unless it is there."""
         if not request.id:
             request.open_rendezvous(self.fresh_id())
-            self.requests[request.id] = request
-            if self.leavers:
-                self._ob1.gone.begun(request.endpoint.proc)
+            self.enter(request)
+
+    @ccall
+    def enter(self, request: SendRequest) -> None:
+        """From now on peers may answer to a request's id."""
+        self.requests[request.id] = request
+        if self.leavers:
+            self._ob1.gone.begun(request.endpoint.proc)
 
     @cfunc
     def _close_rendezvous(self, request: SendRequest) -> None:
