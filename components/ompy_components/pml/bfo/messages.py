@@ -57,7 +57,7 @@ NEW_ID: Final = (Action.STOP, Action.ANEW, Action.RESUME)
 STOPPED: Final = (ReceiverState.DRAINING, ReceiverState.ACKNOWLEDGED, ReceiverState.REPLACING)
 
 
-def _row(rows: Rows, state: State, event: Event, whose: Storied) -> tuple[State, Action]:
+def row(rows: Rows, state: State, event: Event, whose: Storied) -> tuple[State, Action]:
     """What follows. Raises MPIError ERR_INTERN, with a story, when the event cannot be."""
     found = rows.get((state, event))
     if found is None:
@@ -165,7 +165,7 @@ class SendMessage:
     def _handle(self, event: SenderEvent) -> Doing:
         request = self.request
         before = request.state
-        now, action = _row(SENDER_ROWS, before, event, request)
+        now, action = row(SENDER_ROWS, before, event, request)
         grows = action in NEW_GENERATION or now is SenderState.DRAINING
         if grows and not self._grow():
             return (Did(before, event, before, Action.GIVE_UP),)
@@ -267,7 +267,7 @@ class ReceiveMessage:
 
     def _step(self, event: ReceiverEvent) -> Did:
         before = self.request.state
-        now, action = _row(RECEIVER_ROWS, before, event, self.request)
+        now, action = row(RECEIVER_ROWS, before, event, self.request)
         self.request.state = now
         return Did(before, event, now, action)
 

@@ -289,10 +289,7 @@ class PutWrites(CompletionCallback):
             self._rdma.release_one(fragment)
             return True
         rail: Rail = fragment.rail
-        view = request.convertor.tail()
-        assert view is not None, "a PUT answers a message whose memory was offered"
-        first: int = fragment.offset - (request.convertor.size - len(view))
-        local = view[first : first + fragment.size]
+        local = _memory(request, fragment)
         handle = fragment.handle or _registration(request, rail)
         if handle is None and fragment.size > rail.module.local_registration_threshold:
             handle = fragment.handle = self._rdma.register(rail, local, REMOTE_READ)
@@ -369,6 +366,15 @@ class PutWrites(CompletionCallback):
         self._sending.streaming.add_range(request, fragment.offset, fragment.size)
         self._sending.streaming.schedule(request)
         self._sending.finish_if_delivered(request)
+
+
+@cfunc
+def _memory(request: SendRequest, fragment: Write) -> memoryview:
+    """Where the piece lies here."""
+    view = request.convertor.tail()
+    assert view is not None, "a PUT answers a message whose memory was offered"
+    first: int = fragment.offset - (request.convertor.size - len(view))
+    return view[first : first + fragment.size]
 
 
 @cfunc
