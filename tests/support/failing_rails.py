@@ -464,7 +464,7 @@ def failing_world(
         early = [number for queue in queues for number in queue.early]
         assert not early, f"messages that never had their turn: {early}"
         if isinstance(pml, Bfo):
-            left = (pml.sending.restarts, pml.sending.dancing, pml.sending.puts._flying)
+            left = (pml.sending.restarts, pml.sending.dancing)
             left += (pml.receiving.restarts, pml.receiving.dancing, pml.receiving.probed)
             assert not any(left), f"left behind: {left}"
     return job

@@ -17,9 +17,10 @@ from ompy.engine.virtual import Deadlock, RankFailed
 from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy_components.pml.bfo import headers
+from ompy_components.pml.bfo.messages import SendMessage
 from ompy_components.pml.bfo.rails import Rails
 from ompy_components.pml.bfo.receiving import BfoReceiving
-from ompy_components.pml.bfo.sending import BfoSending, SendRestart
+from ompy_components.pml.bfo.sending import BfoSending
 from ompy_components.pml.ob1 import headers as ob1_headers
 from ompy_components.pml.ob1.headers import ACK, FIN, FRAG
 from ompy_components.pml.ob1.headers import PUT as PUT_TAG
@@ -106,13 +107,13 @@ def test_4_a_message_may_dance_more_often_than_a_byte_counts() -> None:
 @interpreted_only
 def test_4_restart_sequence_numbers_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
     last = headers.GENERATIONS - 2
-    begin = SendRestart.__init__
+    begin = SendMessage.__init__
 
-    def near_the_end(self: SendRestart) -> None:
-        begin(self)
+    def near_the_end(self: SendMessage, *arguments: Any) -> None:
+        begin(self, *arguments)
         self.generation = last
 
-    monkeypatch.setattr(SendRestart, "__init__", near_the_end)
+    monkeypatch.setattr(SendMessage, "__init__", near_the_end)
     monkeypatch.setattr(
         BfoReceiving, "_generation", lambda self, *key: self._generations.get(key, last)
     )
@@ -178,7 +179,7 @@ def test_8_a_half_that_does_nothing_about_failures_fails_the_tests(
 ) -> None:
     """The original had no automated test; `test_matrix.py` plants more defects."""
     if half == "sender":
-        monkeypatch.setattr(BfoSending, "event", lambda *_: None)
+        monkeypatch.setattr(BfoSending, "_do", lambda *_: None)
     else:
         monkeypatch.setattr(BfoReceiving, "notified", lambda *_: None)
     with pytest.raises((RankFailed, Deadlock)):
@@ -189,14 +190,13 @@ def test_8_a_half_that_does_nothing_about_failures_fails_the_tests(
 def test_9_ids_are_never_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What names an older generation names nothing: no memory of another request is looked at."""
     used: list[int] = []
-    opened = BfoSending.open_rendezvous
+    fresh = BfoSending.fresh_id
 
-    def noted(sending: BfoSending, request: Any) -> None:
-        before = request.id
-        opened(sending, request)
-        used.extend([request.id] * (request.id != before))
+    def noted(sending: BfoSending) -> int:
+        used.append(fresh(sending))
+        return used[-1]
 
-    monkeypatch.setattr(BfoSending, "open_rendezvous", noted)
+    monkeypatch.setattr(BfoSending, "fresh_id", noted)
 
     def program(process: Any) -> None:
         for _ in range(5):

@@ -1,15 +1,16 @@
-"""The restart dance: two machines as tables, without I/O.
+"""The restart dance as tables: what a message that something of failed does next, without I/O.
 
-One message that is being restarted has a machine on each side. What is stale or a duplicate is
-told apart by its restart sequence number before it gets here; a pair that is absent all the same
-is a no-op that changes nothing: the news of a generation that is over.
+Both tables have ob1's rows (`ob1/states.py`) and those for failures. A message is in one of ob1's
+states while its bytes flow, and in one of these while it dances. A pair that is absent is an error
+that carries the message's story: it cannot be, as `messages.py` drops what is stale by its ids and
+restart sequence numbers. What may come twice, or late, has a row that does nothing and says why.
 
-    sender:    FLOWING --FAILED--> DRAINING --DRAINED--> NOTIFIED --ACK--> FLOWING (a restart)
-               FLOWING, NOTIFIED --NACK--> ENDING --DRAINED--> FINISHED
-    receiver:  FLOWING --FAILED--> REPORTED
-               FLOWING, REPORTED --NOTIFY--> DRAINING --DRAINED--> ACKNOWLEDGED
-               ACKNOWLEDGED --RESTART--> FLOWING
-               FLOWING, REPORTED --RESTART--> REPLACING --DRAINED--> FLOWING
+    sender:    ob1's --FAILED--> DRAINING --DRAINED--> NOTIFIED --ACK--> STARTED (a restart)
+               AWAIT_ACK, AWAIT_GET --FIRST_LOST--> STARTED
+               NOTIFIED --NACK--> DONE;  ob1's --NACK--> ENDING --DRAINED--> DONE
+    receiver:  RECEIVING --FAILED--> REPORTED --ALL_HERE--> DONE
+               RECEIVING, REPORTED --NOTIFY--> DRAINING --DRAINED--> ACKNOWLEDGED
+               any --RESTART--> REPLACING --DRAINED--> POSTED, and matched anew
 
 Source: seed bfo (8); reference openmpi.md 4.7.
 """
@@ -19,39 +20,56 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from ompy_components.pml.ob1 import states
+from ompy_components.pml.ob1.states import (
+    Event,
+    ReceiveEvent,
+    ReceiveState,
+    SendState,
+    State,
+    Table,
+)
 
-class SenderState(Enum):
-    """Of a message that is sent."""
 
-    FLOWING = "flowing"
+class SenderState(State):
+    """Of a message that is sent, while nothing new of it is begun."""
+
     DRAINING = "draining"
     NOTIFIED = "notified"
     ENDING = "ending"
-    FINISHED = "finished"
 
 
-class SenderEvent(Enum):
+class SenderEvent(Event):
     """What happens to it."""
 
     FAILED = "a fragment or put failed, or the receiver has reported an error"
     DRAINED = "nothing of it is under way"
     NOTIFY_LOST = "RNDVRESTARTNOTIFY may not have arrived"
-    FIRST_LOST = "RNDV or RGET may not have arrived, and is not answered"
+    FIRST_LOST = "MATCH, RNDV or RGET may not have arrived, and no answer names a receive"
+    FIRST_ARRIVED = "RNDV or RGET failed, and was answered"
     ACK = "RNDVRESTARTACK"
     NACK = "RNDVRESTARTNACK"
 
 
-class ReceiverState(Enum):
-    """Of a message that is received."""
+class ReceiverState(State):
+    """Of a message that is received, from the first failure that this side knows of."""
 
-    FLOWING = "flowing"
     REPORTED = "reported"
     DRAINING = "draining"
     ACKNOWLEDGED = "acknowledged"
     REPLACING = "replacing"
 
 
-class ReceiverEvent(Enum):
+class Place(State):
+    """Of a message that no receive has: it is not here, waits for one, or is over."""
+
+    UNSEEN = "unseen"
+    QUEUED = "queued"  # its RNDV or RGET
+    WHOLE = "whole"  # its MATCH
+    OVER = "over"
+
+
+class ReceiverEvent(Event):
     """What happens to it."""
 
     FAILED = "an ACK, PUT or get failed"
@@ -67,62 +85,99 @@ class Action(Enum):
     NOTHING = "nothing"
     STOP = "forget the old id, wait until drained"
     NOTIFY = "send RNDVRESTARTNOTIFY"
-    RESTART = "send RNDV or RGET anew"
+    AGAIN = "send the first fragment again"
+    ANEW = "send RNDV or RGET anew, under a new id"
+    RESUME = "the same; the receiver reads nothing of what it was offered before"
+    ARRIVED = "go on: the fragment is there"
     COMPLETE = "complete the send"
+    GIVE_UP = "fail the send: it was begun too often"
     REPORT = "send RECVERRNOTIFY"
     ACK = "send RNDVRESTARTACK"
+    NACK = "send RNDVRESTARTNACK"
     ANSWER = "answer the restarted RNDV or RGET"
+    TAKE = "match it, as if it had come for the first time"
+    REPLACE = "have the queued message begin as it was begun the last time"
+    DROP = "nothing: it is stale"
 
 
-SenderTable = dict[tuple[SenderState, SenderEvent], tuple[SenderState, Action]]
-ReceiverTable = dict[tuple[ReceiverState, ReceiverEvent], tuple[ReceiverState, Action]]
+Rows = dict[tuple[State, Event], tuple[State, Action]]
 
-S, E, A = SenderState, SenderEvent, Action
-SENDER_TABLE: Final[SenderTable] = {
-    (S.FLOWING, E.FAILED): (S.DRAINING, A.STOP),
-    (S.FLOWING, E.FIRST_LOST): (S.FLOWING, A.RESTART),
-    (S.FLOWING, E.NACK): (S.ENDING, A.STOP),
-    (S.DRAINING, E.FAILED): (S.DRAINING, A.NOTHING),  # other fragments of the same rail
-    (S.DRAINING, E.DRAINED): (S.NOTIFIED, A.NOTIFY),
-    (S.NOTIFIED, E.FAILED): (S.NOTIFIED, A.NOTHING),
-    (S.NOTIFIED, E.DRAINED): (S.NOTIFIED, A.NOTHING),
-    (S.NOTIFIED, E.NOTIFY_LOST): (S.NOTIFIED, A.NOTIFY),
-    (S.NOTIFIED, E.ACK): (S.FLOWING, A.RESTART),
-    (S.NOTIFIED, E.NACK): (S.ENDING, A.STOP),
-    (S.ENDING, E.NACK): (S.ENDING, A.NOTHING),
-    (S.ENDING, E.FAILED): (S.ENDING, A.NOTHING),
-    (S.ENDING, E.DRAINED): (S.FINISHED, A.COMPLETE),
+S, D, E, A = SendState, SenderState, SenderEvent, Action
+SENDER_ROWS: Final[Rows] = {
+    # a MATCH, or a rendezvous that waits for room: there is nothing to forget
+    (S.STARTED, E.FIRST_LOST): (S.STARTED, A.AGAIN),
+    (S.AWAIT_ACK, E.FIRST_LOST): (S.STARTED, A.ANEW),
+    (S.AWAIT_GET, E.FIRST_LOST): (S.STARTED, A.ANEW),
+    (S.STREAMING, E.FIRST_LOST): (S.STREAMING, A.ARRIVED),  # a FIN answers, too, and names nothing
+    (S.AWAIT_ACK, E.FIRST_ARRIVED): (S.AWAIT_ACK, A.ARRIVED),  # a PUT that does not acknowledge
+    (S.STREAMING, E.FIRST_ARRIVED): (S.STREAMING, A.ARRIVED),
+    (S.AWAIT_ACK, E.FAILED): (D.DRAINING, A.STOP),
+    (S.AWAIT_GET, E.FAILED): (D.DRAINING, A.STOP),
+    (S.STREAMING, E.FAILED): (D.DRAINING, A.STOP),
+    (S.AWAIT_ACK, E.NACK): (D.ENDING, A.STOP),
+    (S.AWAIT_GET, E.NACK): (D.ENDING, A.STOP),
+    (S.STREAMING, E.NACK): (D.ENDING, A.STOP),
+    (D.DRAINING, E.DRAINED): (D.NOTIFIED, A.NOTIFY),
+    (D.NOTIFIED, E.NOTIFY_LOST): (D.NOTIFIED, A.NOTIFY),
+    (D.NOTIFIED, E.ACK): (S.STARTED, A.RESUME),
+    (D.NOTIFIED, E.NACK): (S.DONE, A.COMPLETE),  # nothing is under way, it has said so
+    (D.ENDING, E.DRAINED): (S.DONE, A.COMPLETE),
+    # of several that end in one round each is told of, the first time when none is under way
+    (D.NOTIFIED, E.DRAINED): (D.NOTIFIED, A.NOTHING),
+    (S.STARTED, E.DRAINED): (S.STARTED, A.NOTHING),
+    (S.AWAIT_ACK, E.DRAINED): (S.AWAIT_ACK, A.NOTHING),
+    (S.AWAIT_GET, E.DRAINED): (S.AWAIT_GET, A.NOTHING),
+    (S.STREAMING, E.DRAINED): (S.STREAMING, A.NOTHING),
 }
 
-R, V = ReceiverState, ReceiverEvent
-RECEIVER_TABLE: Final[ReceiverTable] = {
-    (R.FLOWING, V.FAILED): (R.REPORTED, A.REPORT),
-    (R.FLOWING, V.NOTIFY): (R.DRAINING, A.STOP),
-    (R.FLOWING, V.RESTART): (R.REPLACING, A.STOP),
-    (R.REPORTED, V.FAILED): (R.REPORTED, A.NOTHING),
-    (R.REPORTED, V.REPORT_LOST): (R.REPORTED, A.REPORT),
-    (R.REPORTED, V.NOTIFY): (R.DRAINING, A.STOP),
-    (R.REPORTED, V.RESTART): (R.REPLACING, A.STOP),
-    (R.DRAINING, V.FAILED): (R.DRAINING, A.NOTHING),
-    (R.DRAINING, V.NOTIFY): (R.DRAINING, A.NOTHING),
-    (R.DRAINING, V.DRAINED): (R.ACKNOWLEDGED, A.ACK),
-    (R.DRAINING, V.RESTART): (R.REPLACING, A.NOTHING),
-    (R.ACKNOWLEDGED, V.FAILED): (R.ACKNOWLEDGED, A.NOTHING),
-    (R.ACKNOWLEDGED, V.DRAINED): (R.ACKNOWLEDGED, A.NOTHING),
-    (R.ACKNOWLEDGED, V.NOTIFY): (R.DRAINING, A.NOTHING),
-    (R.ACKNOWLEDGED, V.RESTART): (R.REPLACING, A.NOTHING),
-    (R.REPLACING, V.FAILED): (R.REPLACING, A.NOTHING),
-    (R.REPLACING, V.RESTART): (R.REPLACING, A.NOTHING),
-    (R.REPLACING, V.NOTIFY): (R.DRAINING, A.NOTHING),
-    (R.REPLACING, V.DRAINED): (R.FLOWING, A.ANSWER),
+R, W, V = ReceiveState, ReceiverState, ReceiverEvent
+RECEIVER_ROWS: Final[Rows] = {
+    (R.RECEIVING, V.FAILED): (W.REPORTED, A.REPORT),
+    (R.RECEIVING, V.NOTIFY): (W.DRAINING, A.STOP),
+    (R.RECEIVING, V.RESTART): (W.REPLACING, A.STOP),
+    (R.RECEIVING, V.DRAINED): (R.RECEIVING, A.NOTHING),  # a get of the time before the restart
+    (W.REPORTED, V.FAILED): (W.REPORTED, A.NOTHING),  # more of what the same rail lost
+    (W.REPORTED, V.REPORT_LOST): (W.REPORTED, A.REPORT),
+    (W.REPORTED, V.NOTIFY): (W.DRAINING, A.STOP),
+    (W.REPORTED, V.RESTART): (W.REPLACING, A.STOP),
+    (W.REPORTED, V.DRAINED): (W.REPORTED, A.NOTHING),  # a get of the time before the restart
+    (W.DRAINING, V.DRAINED): (W.ACKNOWLEDGED, A.ACK),
+    (W.DRAINING, V.NOTIFY): (W.DRAINING, A.NOTHING),
+    (W.DRAINING, V.RESTART): (W.REPLACING, A.NOTHING),
+    (W.ACKNOWLEDGED, V.DRAINED): (W.ACKNOWLEDGED, A.NOTHING),
+    (W.ACKNOWLEDGED, V.NOTIFY): (W.DRAINING, A.NOTHING),
+    (W.ACKNOWLEDGED, V.RESTART): (W.REPLACING, A.NOTHING),
+    (W.REPLACING, V.RESTART): (W.REPLACING, A.NOTHING),
+    (W.REPLACING, V.NOTIFY): (W.DRAINING, A.NOTHING),
+    (W.REPLACING, V.DRAINED): (R.POSTED, A.ANSWER),
+    # where no receive has it
+    (Place.UNSEEN, V.RESTART): (Place.QUEUED, A.TAKE),
+    (Place.UNSEEN, V.NOTIFY): (Place.UNSEEN, A.ACK),  # nothing of it is under way
+    (Place.QUEUED, V.RESTART): (Place.QUEUED, A.REPLACE),
+    (Place.QUEUED, V.NOTIFY): (Place.QUEUED, A.ACK),
+    (Place.WHOLE, V.RESTART): (Place.WHOLE, A.NACK),
+    (Place.WHOLE, V.NOTIFY): (Place.WHOLE, A.NACK),
+    (Place.OVER, V.RESTART): (Place.OVER, A.NACK),
+    (Place.OVER, V.NOTIFY): (Place.OVER, A.NACK),
 }
 
+# what ob1's halves go by: theirs, and more
+SEND_TABLE: Final[Table] = {
+    **states.SEND_TABLE,
+    **{pair: state for pair, (state, _) in SENDER_ROWS.items()},
+}
+RECEIVE_TABLE: Final[Table] = {
+    **states.RECEIVE_TABLE,
+    **{pair: state for pair, (state, _) in RECEIVER_ROWS.items()},
+    (W.REPORTED, ReceiveEvent.ALL_HERE): R.DONE,  # everything that still comes is taken
+}
 
-def sender_step(state: SenderState, event: SenderEvent) -> tuple[SenderState, Action]:
-    """The state after `event`, and what to do; an absent pair changes nothing."""
-    return SENDER_TABLE.get((state, event), (state, Action.NOTHING))
+FLOWING: Final = "flowing"  # what the trace calls ob1's states
+SMALL: Final = (Action.NOTHING, Action.AGAIN, Action.ARRIVED)  # in these the trace shows no step
 
 
-def receiver_step(state: ReceiverState, event: ReceiverEvent) -> tuple[ReceiverState, Action]:
-    """The state after `event`, and what to do; an absent pair changes nothing."""
-    return RECEIVER_TABLE.get((state, event), (state, Action.NOTHING))
+def dance_name(state: State) -> str:
+    """The name of a state in the trace."""
+    if state is SendState.DONE:
+        return "finished"
+    return state.value if isinstance(state, SenderState | ReceiverState) else FLOWING

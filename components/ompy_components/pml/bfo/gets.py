@@ -69,6 +69,6 @@ class BfoGets(Gets):
         request.incoming.outstanding -= 1
         fragment.advance(RdmaEvent.FAILED if status < 0 else RdmaEvent.MOVED)
         if stopped:
-            self.bfo.recovery.later(partial(self.receiving.drained, request))
+            self.bfo.recovery.later(partial(self.receiving.ended, request))
         else:
             self.bfo.recovery.later(partial(self.receiving.failed, request, request.id))

@@ -21,7 +21,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.bfo.control import BfoControl
-from ompy_components.pml.bfo.dance import SenderEvent
+from ompy_components.pml.bfo.dance import FLOWING, SMALL, SenderEvent, dance_name
 from ompy_components.pml.bfo.headers import (
     FAREWELL,
     NOTIFY,
@@ -34,6 +34,7 @@ from ompy_components.pml.bfo.headers import (
     fin_again,
     parse_step,
 )
+from ompy_components.pml.bfo.messages import Did
 from ompy_components.pml.bfo.rails import Rails
 from ompy_components.pml.bfo.rdma import BfoRdma
 from ompy_components.pml.bfo.receiving import BfoReceiving
@@ -225,10 +226,11 @@ class Bfo(Ob1):
             rail = self.steps.rail_name(module)
             self.trace.record("pml.bfo", "RAIL", what=what, rail=rail, peer=proc.rank)
 
-    def trace_dance(self, side: str, request: Request, before: str, event: str, now: str) -> None:
-        """Note a step of a machine."""
-        if self.trace.active:
-            about = {"side": side, "tag": request.tag, "before": before, "event": event}
+    def trace_dance(self, side: str, request: Request, did: Did) -> None:
+        """Note a step of a machine, unless it does not leave ob1's states."""
+        before, now = dance_name(did.before), dance_name(did.now)
+        if self.trace.active and not (before == now == FLOWING and did.action in SMALL):
+            about = {"side": side, "tag": request.tag, "before": before, "event": did.event.value}
             self.trace.record("pml.bfo", "DANCE", **about, now=now)
 
     # -- communicators and probes

@@ -1,4 +1,4 @@
-"""The sender's half of put, that knows which puts are under way.
+"""The sender's half of put, that knows which generation a put is of.
 
 Source: seed bfo (6); reference openmpi.md 4.5.
 """
@@ -6,7 +6,7 @@ Source: seed bfo (6); reference openmpi.md 4.5.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ompy import raw
 from ompy.compiled import DECLARING, Shown, ccall, cclass, cfunc
@@ -16,7 +16,7 @@ from ompy_components.pml.ob1.headers import PUT, PUT_SIZE, check
 from ompy_components.pml.ob1.rails import find_rail
 from ompy_components.pml.ob1.rdma_put import PutWrites, Write
 from ompy_components.pml.ob1.sendrequest import SendRequest
-from ompy_components.pml.ob1.states import RdmaEvent, RdmaState
+from ompy_components.pml.ob1.states import RdmaEvent
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
@@ -26,14 +26,10 @@ if DECLARING:
     from ompy_components.pml.bfo.rails import Rails
 
 
-_UNDER_WAY: Final = RdmaState.UNDER_WAY  # every put asks for it
-
-
 @cclass
 class BfoPutWrites(PutWrites):
     """Puts for one rank. A `Write` has the id of its request's generation for its own."""
 
-    _flying: Shown[dict[Write, None]]
     _seen: Shown[dict[int, set[int]]]
     bfo: Bfo
     rails: Rails
@@ -45,12 +41,7 @@ class BfoPutWrites(PutWrites):
         self.bfo = bfo
         self.rails = bfo.rails
         self.sending = sending
-        self._flying = {}
         self._seen = {}  # the receiver's ids of pieces, by request
-
-    def under_way(self, request: SendRequest) -> bool:
-        """Whether a BTL has a put of this message."""
-        return any(write.request is request for write in self._flying)
 
     @ccall
     def arrived(self, module: BtlModule, endpoint: Endpoint, data: memoryview) -> None:
@@ -89,11 +80,7 @@ class BfoPutWrites(PutWrites):
             self.bfo.rdma.release_one(fragment)
             self.fall_back(fragment, NOT_AVAILABLE)
             return True
-        self._flying[fragment] = None
-        done: bool = PutWrites.start(self, fragment)
-        if fragment.state is not _UNDER_WAY:
-            self._flying.pop(fragment, None)
-        return done
+        return PutWrites.start(self, fragment)
 
     @ccall
     def completed(
@@ -104,19 +91,19 @@ class BfoPutWrites(PutWrites):
         assert isinstance(fragment, Write)
         request = fragment.request
         assert isinstance(request, SendRequest)
-        self._flying.pop(fragment, None)
-        if request.complete:
-            self.bfo.rdma.release_one(fragment)
-        elif fragment.id != request.id:
-            self.bfo.rdma.release_one(fragment)
-            self.bfo.recovery.later(partial(self.sending.drained, request))
-        elif status < 0 and self.rails.is_lost(endpoint.proc, module):
-            self.bfo.rdma.release_one(fragment)
+        stopped: bool = fragment.id != request.id
+        lost: bool = status < 0 and self.rails.is_lost(endpoint.proc, module)
+        if request.complete or not (stopped or lost):
+            PutWrites.completed(self, module, endpoint, descriptor, status)
+            return
+        request.writing -= 1
+        self.bfo.rdma.release_one(fragment)
+        if stopped:
+            self.bfo.recovery.later(partial(self.sending.ended, request))
+        else:
             fragment.advance(RdmaEvent.FAILED)
             self.rails.note_bytes(endpoint.proc, fragment.size)
             self.bfo.recovery.later(partial(self._lost, fragment))
-        else:
-            PutWrites.completed(self, module, endpoint, descriptor, status)
 
     def _lost(self, fragment: Write) -> None:
         """A put over a rail that is lost: the receiver asks anew for what lies in its own memory.

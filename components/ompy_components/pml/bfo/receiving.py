@@ -14,7 +14,7 @@ from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
-from ompy_components.pml.bfo.dance import Action, ReceiverEvent, ReceiverState, receiver_step
+from ompy_components.pml.bfo.dance import RECEIVE_TABLE, Action, Place, ReceiverEvent
 from ompy_components.pml.bfo.gets import BfoGets
 from ompy_components.pml.bfo.headers import (
     BY_ID,
@@ -25,39 +25,19 @@ from ompy_components.pml.bfo.headers import (
     first_try,
     is_behind,
     is_first_try,
-    newer,
 )
+from ompy_components.pml.bfo.messages import Doing, ReceiveMessage, unreceived
 from ompy_components.pml.bfo.pieces import BfoPutRequests
 from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, MATCH, PUT_HEADER, RGET_SIZE, RNDV_SIZE
 from ompy_components.pml.ob1.matching import Matching, Message, PeerQueue, RecvRequest
 from ompy_components.pml.ob1.rdma_put import Wanted
 from ompy_components.pml.ob1.receiving import Receiving
-from ompy_components.pml.ob1.states import ReceiveState
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
 
 KEPT: Final = 64  # generations remembered of older messages; arbitrary: more are looked through
-
-
-class ReceiveRestart:
-    """What bfo knows of a receive that had an error on either side, until it is complete.
-
-    Attributes:
-        generation: restart sequence number of the sender's last message.
-        peer: the sender's request.
-        fragment: a restarted RNDV or RGET to be answered as soon as nothing is under way.
-        state: of the dance.
-    """
-
-    __slots__ = ("fragment", "generation", "peer", "state")
-
-    def __init__(self, generation: int, peer: int) -> None:
-        self.generation = generation
-        self.peer = peer
-        self.fragment: Fragment | None = None
-        self.state = ReceiverState.FLOWING
 
 
 @cclass
@@ -76,12 +56,13 @@ class BfoReceiving(Receiving):
     dancing: dict[RecvRequest, None]
     probed: dict[Fragment, Message]
     puts: BfoPutRequests
-    restarts: dict[RecvRequest, ReceiveRestart]
+    restarts: dict[RecvRequest, ReceiveMessage]
     __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
+        self.table = RECEIVE_TABLE
         self.restarts = {}
         self.dancing = {}
         self.probed = {}
@@ -131,58 +112,52 @@ class BfoReceiving(Receiving):
         source, sequence = fragment.source, fragment.sequence
         request = self._receive_of(context_id, source, sequence)
         if request is not None:
-            restart = self._record(request)
-            if not newer(generation, restart.generation):
-                self.bfo.dropped(fragment.kind, sequence)
-                return
-            restart.generation = generation
-            restart.peer = fragment.sender_request
+            message = self._message(request)
             fragment.keep()
-            restart.fragment = fragment
-            self.event(request, ReceiverEvent.RESTART)
+            promised = len(self.bfo.rdma.expected_of(request))
+            doing = message.restarted(generation, fragment, promised)
+            if not doing:
+                self.bfo.dropped(fragment.kind, sequence)
+            self._do(message, doing)
             return
-        queued = self._queued(context_id, source, sequence)
-        if queued is not None and queued.kind != MATCH:
-            if newer(generation, self._generation(context_id, source, queued.sender_request)):
-                self._remember(context_id, fragment, generation)
-                _replace(queued, fragment)
-            return
-        if queued is not None or self._is_over(context_id, source, sequence):
+        place, queued = self._place(context_id, source, sequence)
+        known = queued.sender_request if queued is not None else 0
+        known = self._generation(context_id, source, known)
+        action = unreceived(place, ReceiverEvent.RESTART, generation, known)
+        if action is Action.NACK:
             self._refuse(context_id, source, sequence, generation, fragment.sender_request)
-            return
-        self._remember(context_id, fragment, generation)
-        self.arrived(context_id, fragment)
+        elif action is not Action.DROP:
+            self._remember(context_id, fragment, generation)
+            if queued is not None:
+                _replace(queued, fragment)
+            else:
+                self.arrived(context_id, fragment)
 
     def notified(self, step: Step) -> None:
         """RNDVRESTARTNOTIFY: the sender wants to begin anew."""
         where = step.context_id, step.source, step.sequence
         request = self._receive_of(*where)
         if request is not None:
-            restart = self._record(request)
-            if not newer(step.generation, restart.generation):
+            message = self._message(request)
+            promised = len(self.bfo.rdma.expected_of(request))
+            doing = message.notified(step.generation, step.send_id, promised)
+            if not doing:
                 self.bfo.dropped(step.tag, step.receive_id)
-                return
-            restart.generation = step.generation
-            restart.peer = step.send_id
-            restart.fragment = None
-            self.event(request, ReceiverEvent.NOTIFY)
+            self._do(message, doing)
             return
-        queued = self._queued(*where)
-        if (queued is not None and queued.kind == MATCH) or self._is_over(*where):
+        place, _ = self._place(*where)
+        if unreceived(place, ReceiverEvent.NOTIFY, step.generation, 0) is Action.NACK:
             self._refuse(*where, step.generation, step.send_id)
-        else:  # not received yet: nothing of it is under way
+        else:
             self._say(RESTART_ACK, *where, step.generation, step.send_id, 0)
 
     # -- what failed
 
     def failed(self, request: RecvRequest, number: int) -> None:
         """An ACK, a PUT or a get of a receive failed, that had this id then."""
-        if request.complete:
-            return
-        if request.id == number and self.requests.get(number) is request:
-            self.event(request, ReceiverEvent.FAILED)
-        else:
-            self.drained(request)
+        if not request.complete:
+            message = self._message(request)
+            self._do(message, message.failed(number))
 
     def control_lost(self, proc: Proc, tag: int, message: bytes) -> None:
         """An ACK or a PUT may not have arrived."""
@@ -207,8 +182,9 @@ class BfoReceiving(Receiving):
     def report_lost(self, step: Step) -> None:
         """RECVERRNOTIFY may not have arrived."""
         request = self.requests.get(step.receive_id)
-        if request is not None and self._record(request).generation == step.generation:
-            self.event(request, ReceiverEvent.REPORT_LOST)
+        if request is not None:
+            message = self._message(request)
+            self._do(message, message.report_lost(step.receive_id, step.generation))
 
     def rail_gone(self, proc: Proc, module: BtlModule) -> None:
         """What was to come over a rail has to come over others."""
@@ -237,39 +213,31 @@ class BfoReceiving(Receiving):
 
     # -- the dance
 
-    def event(self, request: RecvRequest, event: ReceiverEvent) -> None:
-        """Something happened to a receive: do what the table says."""
-        restart = self._record(request)
-        before = restart.state
-        restart.state, action = receiver_step(before, event)
-        self.bfo.trace_dance("receive", request, before.value, event.value, restart.state.value)
-        if action is Action.REPORT:
-            self._tell(request, restart, RECV_ERR)
-        elif action is Action.STOP:
-            self._stop(request)
-        elif action is Action.ACK:
-            self._tell(request, restart, RESTART_ACK)
-        elif action is Action.ANSWER:
-            self._answer(request, restart)
-        if event in (ReceiverEvent.NOTIFY, ReceiverEvent.RESTART):
-            self.drained(request)
+    def ended(self, request: RecvRequest) -> None:
+        """A get of a receive that was stopped is no longer under way."""
+        message = self.restarts.get(request)
+        if message is not None:
+            self._do(message, message.ended())
 
-    def drained(self, request: RecvRequest) -> None:
-        """Go on with the dance if nothing of a receive is under way any more."""
-        if request not in self.dancing or request.complete:
-            return
-        incoming = request.incoming
-        if incoming is None or not incoming.outstanding:
-            self.event(request, ReceiverEvent.DRAINED)
+    def _do(self, message: ReceiveMessage, doing: Doing) -> None:
+        """Do what a machine says."""
+        for did in doing:
+            self.bfo.trace_dance("receive", message.request, did)
+            if did.action is Action.REPORT:
+                self._tell(message, RECV_ERR)
+            elif did.action is Action.STOP:
+                self._stop(message.request)
+            elif did.action is Action.ACK:
+                self._tell(message, RESTART_ACK)
+            elif did.action is Action.ANSWER:
+                self._answer(message)
 
     def _stop(self, request: RecvRequest) -> None:
         """Have ob1 forget a receive; of what is under way only gets are waited for."""
         self.requests.pop(request.id, None)
         self.dancing[request] = None
-        incoming = request.incoming
-        if incoming is not None:
-            incoming.outstanding -= len(self.bfo.rdma.expected_of(request))
-            for share in incoming.shares:
+        if request.incoming is not None:
+            for share in request.incoming.shares:
                 share.left = 0
         self.bfo.rdma.drop(request)
 
@@ -279,24 +247,24 @@ class BfoReceiving(Receiving):
             self.bfo.rdma.release(request.incoming.shares)
             request.incoming = None
 
-    def _answer(self, request: RecvRequest, restart: ReceiveRestart) -> None:
+    def _answer(self, message: ReceiveMessage) -> None:
         """Take the restarted message in place of the older."""
-        fragment = restart.fragment
+        request, fragment = message.request, message.fragment
         assert fragment is not None, "a restart is answered with its fragment"
-        restart.fragment = None
+        message.fragment = None
         self._let_go(request)
-        request.state = ReceiveState.POSTED
         self.deliver(request, fragment)
 
-    def _tell(self, request: RecvRequest, restart: ReceiveRestart, tag: int) -> None:
+    def _tell(self, message: ReceiveMessage, tag: int) -> None:
+        request = message.request
         communicator = request.communicator
         step = Step(
             tag,
             communicator.context_id,
             communicator.rank,
             request.sequence,
-            restart.generation,
-            restart.peer,
+            message.generation,
+            message.peer,
             request.id,
         )
         self.bfo.step(self.bfo.endpoint(communicator.procs[request.source]), step)
@@ -325,15 +293,15 @@ class BfoReceiving(Receiving):
         step = Step(tag, context_id, own, sequence, generation, send_id, receive_id)
         self.bfo.step(self.bfo.endpoint(communicator.procs[source]), step)
 
-    def _record(self, request: RecvRequest) -> ReceiveRestart:
-        restart = self.restarts.get(request)
-        if restart is None:
-            context_id = request.communicator.context_id
-            peer = request.peer_request
+    def _message(self, request: RecvRequest) -> ReceiveMessage:
+        """The machine of a receive that had an error on either side."""
+        message = self.restarts.get(request)
+        if message is None:
+            context_id, peer = request.communicator.context_id, request.peer_request
             generation = self._generation(context_id, request.source, peer)
-            restart = self.restarts[request] = ReceiveRestart(generation, peer)
+            message = self.restarts[request] = ReceiveMessage(request, generation)
             request.notify(partial(self._forget, request))
-        return restart
+        return message
 
     def _forget(self, request: RecvRequest) -> None:
         del self.restarts[request]
@@ -348,6 +316,14 @@ class BfoReceiving(Receiving):
             if known == (context_id, source, sequence):
                 return request
         return None
+
+    def _place(self, context_id: int, source: int, sequence: int) -> tuple[Place, Fragment | None]:
+        """Where a message is that no receive has, and what is queued of it."""
+        queued = self._queued(context_id, source, sequence)
+        if queued is not None:
+            return (Place.WHOLE if queued.kind == MATCH else Place.QUEUED), queued
+        over = self._is_over(context_id, source, sequence)
+        return (Place.OVER if over else Place.UNSEEN), None
 
     def _queued(self, context_id: int, source: int, sequence: int) -> Fragment | None:
         """The beginning of a message that no receive has taken yet."""

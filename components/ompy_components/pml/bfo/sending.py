@@ -17,10 +17,11 @@ from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
-from ompy_components.pml.bfo.dance import Action, SenderEvent, SenderState, sender_step
-from ompy_components.pml.bfo.headers import BY_ID, NOTIFY, Step, following, newer, restarted
+from ompy_components.pml.bfo.dance import SEND_TABLE, Action, SenderEvent
+from ompy_components.pml.bfo.headers import BY_ID, NOTIFY, Step, restarted
+from ompy_components.pml.bfo.messages import Doing, SendMessage
 from ompy_components.pml.bfo.puts import BfoPutWrites
-from ompy_components.pml.ob1.headers import FRAG, MATCH, MATCH_HEADER, MATCH_SIZE
+from ompy_components.pml.ob1.headers import MATCH, MATCH_HEADER, MATCH_SIZE
 from ompy_components.pml.ob1.rails import Share, heaviest_first, share_out
 from ompy_components.pml.ob1.rendezvous_send import RendezvousSend
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET
@@ -31,37 +32,14 @@ from ompy_components.pml.ob1.states import SendState
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
 
-UNANSWERED: Final = (SendState.AWAIT_ACK, SendState.AWAIT_GET)
-
-
-class SendRestart:
-    """What bfo knows of a message that was sent again, from its first failure to its end.
-
-    Attributes:
-        generation: restart sequence number.
-        ids: that the request had in earlier generations.
-        peer: the receiver's request, as far as it is known.
-        retired: registrations of older generations, which the receiver may still use.
-        state: of the dance.
-        times: generations there were.
-    """
-
-    __slots__ = ("generation", "ids", "peer", "retired", "state", "times")
-
-    def __init__(self) -> None:
-        self.generation = 0
-        self.ids: set[int] = set()
-        self.times = 0
-        self.peer = 0
-        self.retired: list[Share] = []
-        self.state = SenderState.FLOWING
+_STARTED: Final = SendState.STARTED
 
 
 @cclass
 class BfoRendezvousSend(RendezvousSend):
     """Begins rendezvous; those that are restarted say so."""
 
-    restarts: dict[SendRequest, SendRestart]
+    restarts: dict[SendRequest, SendMessage]
     __slots__ = tuple(__annotations__)
 
     def __init__(self, bfo: Bfo, sending: BfoSending) -> None:
@@ -80,10 +58,10 @@ class BfoRendezvousSend(RendezvousSend):
 
     @cfunc
     def _marked(self, request: SendRequest, header: bytes) -> bytes:
-        restart = self.restarts.get(request) if self.restarts else None
-        if restart is None:
+        message = self.restarts.get(request) if self.restarts else None
+        if message is None:
             return header
-        return restarted(header, restart.peer, restart.generation)
+        return restarted(header, message.peer, message.generation)
 
 
 @cclass
@@ -98,7 +76,7 @@ class BfoSending(Sending):
     _most: int
     bfo: Bfo
     dancing: dict[int, SendRequest]
-    restarts: dict[SendRequest, SendRestart]
+    restarts: dict[SendRequest, SendMessage]
     __slots__ = tuple(__annotations__)
 
     if TYPE_CHECKING:
@@ -107,6 +85,7 @@ class BfoSending(Sending):
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
+        self.table = SEND_TABLE
         self.restarts = {}
         self.dancing = {}
         self._most = values.restarts_max
@@ -124,7 +103,7 @@ class BfoSending(Sending):
     @ccall
     def path_failed(self, request: SendRequest, rail: Rail) -> None:
         """A BTL refuses a fragment: it was never under way."""
-        begins = request.id and request.state is SendState.STARTED
+        begins = request.id and request.state is _STARTED
         if begins and request.protocol is RDMA_DIRECT_GET:
             rail = request.registered[0].rail  # a RGET goes over the first of its own
         self.bfo.rails.refused(rail)
@@ -152,21 +131,17 @@ class BfoSending(Sending):
     def finish_if_delivered(self, request: SendRequest) -> None:
         """Complete the request; one that dances has one fragment less under way."""
         if self.dancing and request.id in self.dancing:
-            self.bfo.recovery.later(partial(self.drained, request))
+            self.bfo.recovery.later(partial(self.ended, request))
         else:
             Sending.finish_if_delivered(self, request)
-
-    def lacks_its_answer(self, request: SendRequest) -> bool:
-        """Only the ACK of the last time is missing; what dances begins anew."""
-        return request.id not in self.dancing and Sending.lacks_its_answer(self, request)
 
     @ccall
     def is_among(self, request: SendRequest, numbers: set[int]) -> bool:
         """Whether a peer means this message, which it may know by an older generation's id."""
         if request.id in numbers:
             return True
-        restart = self.restarts.get(request)
-        return restart is not None and not numbers.isdisjoint(restart.ids)
+        message = self.restarts.get(request)
+        return message is not None and not numbers.isdisjoint(message.ids)
 
     @ccall
     def fail_peer(self, proc: Proc, reason: str) -> None:
@@ -183,43 +158,28 @@ class BfoSending(Sending):
 
         Args:
             request: it belongs to.
-            number: id of the request at the time.
+            number: id of the request when the BTL said so.
             tag: of the fragment.
             payload: its bytes of the message.
         """
         if request.complete:
             return
         self.bfo.rails.note_bytes(request.endpoint.proc, payload)
-        if tag == MATCH:
-            self._grow(request)
-            self._begin(request)
-        elif request.id != number or request.id in self.dancing:
-            self.drained(request)
-        elif tag == FRAG:
-            self.event(request, SenderEvent.FAILED)
-        elif request.state in UNANSWERED and not request.peer_request:
-            self.event(request, SenderEvent.FIRST_LOST)
-        else:  # it was answered: the receiver has it
-            request.delivered += payload
-            if request.ranges:
-                self.streaming.schedule(request)
-            self.finish_if_delivered(request)
+        message = self._message(request)
+        self._do(message, message.lost(number, tag, payload))
 
     def put_lost(self, request: SendRequest, number: int) -> None:
-        """A put over a rail that is lost may not have been done."""
-        if request.complete:
-            return
-        if request.id != number:
-            self.drained(request)
-        else:
-            self.event(request, SenderEvent.FAILED)
+        """A put over a rail that is lost may not have been done, or no rail takes a FRAG."""
+        if not request.complete:
+            message = self._message(request)
+            self._do(message, message.put_lost(number))
 
     def _refused(self, request: SendRequest, number: int) -> None:
         if request.complete or request.id != number:
             return
-        if request.id and request.state is not SendState.STARTED:
-            self.event(request, SenderEvent.FAILED)
-        else:
+        if request.id and request.state is not _STARTED:
+            self.put_lost(request, number)
+        else:  # nothing was under way
             if request.id:
                 self.bfo.rdma.withdraw(request)
                 self.bfo.rdma.release(request.registered)  # the dead rail's among them
@@ -243,9 +203,7 @@ class BfoSending(Sending):
             STANDARD,
             sequence,
         )
-        self.bfo.rails.note_bytes(proc, len(data))
-        self._grow(request)
-        self._begin(request)
+        self.lost(request, 0, MATCH, len(data))
 
     def part(self) -> None:
         """All ranks have what they wait for: messages that nobody here waits for are dropped."""
@@ -283,91 +241,83 @@ class BfoSending(Sending):
         if request is None or not _is_of(request, step):
             self.bfo.dropped(step.tag, step.send_id)
             return
-        if request.peer_request == 0:
-            request.peer_request = step.receive_id
-        self.event(request, SenderEvent.FAILED)
+        message = self._message(request)
+        self._do(message, message.reported(step.send_id, step.receive_id))
 
     def answered(self, step: Step, event: SenderEvent) -> None:
         """RNDVRESTARTACK or RNDVRESTARTNACK."""
         request = self.dancing.get(step.send_id) or self.requests.get(step.send_id)
-        restart = self.restarts.get(request) if request is not None else None
-        known = restart.generation if restart is not None else 0
-        stale = step.source != BY_ID and newer(known, step.generation)
-        if request is None or stale or not _is_of(request, step):
+        if request is None or not _is_of(request, step):
             self.bfo.dropped(step.tag, step.send_id)
             return
-        restart = self._record(request)
-        if step.receive_id:
-            restart.peer = step.receive_id
-        self.event(request, event)
+        message = self._message(request)
+        self._do(message, message.answered(event, step.send_id, step.receive_id))
 
     def notify_lost(self, step: Step) -> None:
         """RNDVRESTARTNOTIFY may not have arrived."""
         request = self.dancing.get(step.send_id)
-        if request is not None and self.restarts[request].generation == step.generation:
-            self.event(request, SenderEvent.NOTIFY_LOST)
+        if request is not None:
+            message = self.restarts[request]
+            self._do(message, message.notify_lost(step.send_id))
 
-    def event(self, request: SendRequest, event: SenderEvent) -> None:
-        """Something happened to a message: do what the table says."""
-        restart = self._record(request)
-        before = restart.state
-        restart.state, action = sender_step(before, event)
-        self.bfo.trace_dance("send", request, before.value, event.value, restart.state.value)
-        if action is Action.STOP:
-            self._stop(request, restart)
-            self.drained(request)
-        elif action is Action.NOTIFY:
-            self.bfo.step(request.endpoint, self._step(request, NOTIFY))
-        elif action is Action.RESTART:
-            self._restart(request, restart, answered=event is SenderEvent.ACK)
-        elif action is Action.COMPLETE:
-            self.dancing.pop(request.id, None)
-            request.finish()
+    def ended(self, request: SendRequest) -> None:
+        """Something of a message of which something failed is no longer under way."""
+        message = self.restarts.get(request)
+        if message is not None:
+            self._do(message, message.ended())
 
-    def drained(self, request: SendRequest) -> None:
-        """Go on with the dance if nothing of a message is under way any more."""
-        waits = request.id in self.dancing and not request.complete
-        if waits and not request.in_flight and not self.puts.under_way(request):
-            self.event(request, SenderEvent.DRAINED)
+    def _do(self, message: SendMessage, doing: Doing) -> None:
+        """Do what a machine says."""
+        request = message.request
+        for did in doing:
+            self.bfo.trace_dance("send", request, did)
+            action = did.action
+            if action is Action.STOP:
+                self._stop(message)
+            elif action is Action.NOTIFY:
+                self.bfo.step(request.endpoint, _step(message, NOTIFY))
+            elif action is Action.AGAIN:
+                self._begin(request)
+            elif action is Action.ANEW or action is Action.RESUME:
+                self._anew(message, action is Action.RESUME)
+            elif action is Action.ARRIVED:
+                if request.ranges:
+                    self.streaming.schedule(request)
+                self.finish_if_delivered(request)
+            elif action is Action.COMPLETE:
+                request.finish()
+            elif action is Action.GIVE_UP:
+                detail = f"begun {self._most} times, and no rail has brought it over"
+                self.give_up(request, ERR_OTHER, f"{detail}: {request.story()}")
 
-    def _stop(self, request: SendRequest, restart: SendRestart) -> None:
+    def _stop(self, message: SendMessage) -> None:
         """Have ob1 forget a message; what is under way of it may still end."""
-        if request.id in self.dancing:
-            return
-        restart.peer = request.peer_request or restart.peer
+        request = message.request
         self.bfo.rails.note_bytes(request.endpoint.proc, request.delivered)
-        if not self._grow(request):
-            return
-        self._retire(request, restart)
-        del self.requests[request.id]
+        self._retire(message)
         self.dancing[request.id] = request
 
-    def _retire(self, request: SendRequest, restart: SendRestart) -> None:
-        """Give a message a new id. The receiver may still read what the old one offered."""
-        self.requests.pop(request.id, None)
+    def _retire(self, message: SendMessage) -> None:
+        """A message has a new id. The receiver may still read what the old one offered."""
+        request, old = message.request, message.ids[-1]
+        self.requests.pop(old, None)
+        self.dancing.pop(old, None)
         self.bfo.rdma.withdraw(request)
-        restart.retired += request.registered
-        restart.ids.add(request.id)
-        request.registered = []
-        request.id = 0
-        self.open_rendezvous(request)
+        message.retired += request.registered
+        request.plan()
 
-    def _restart(self, request: SendRequest, restart: SendRestart, answered: bool) -> None:
+    def _anew(self, message: SendMessage, answered: bool) -> None:
         """Begin a message anew, as a rendezvous: the receiver has to find what it has of it."""
-        self.dancing.pop(request.id, None)
-        if not self._grow(request):
-            return
-        self._retire(request, restart)
+        request = message.request
+        self._retire(message)
         if answered:  # the receiver reads nothing any more
-            self.bfo.rdma.release(restart.retired)
-        request.delivered = 0
+            self.bfo.rdma.release(message.retired)
+        self.enter(request)
         request.mode = SYNCHRONOUS
         self._begin(request)
 
     def _begin(self, request: SendRequest) -> None:
         """Send the first fragment, now or when there is room."""
-        if request.complete:
-            return
         self.bfo.rails.note_message(request.endpoint.proc)
         if not self.start(request):
             self.bfo.pending.start(partial(self._try, request), request.endpoint)
@@ -376,39 +326,36 @@ class BfoSending(Sending):
         """`start`, bound to this: an inherited `cpdef` method Cython takes for a C function."""
         return self.start(request)
 
-    def _record(self, request: SendRequest) -> SendRestart:
-        restart = self.restarts.get(request)
-        if restart is None:
-            restart = self.restarts[request] = SendRestart()
+    def _message(self, request: SendRequest) -> SendMessage:
+        """The machine of a message of which something failed."""
+        message = self.restarts.get(request)
+        if message is None:
+            message = self.restarts[request] = SendMessage(request, self._fresh, self._most)
             request.notify(partial(self._forget, request))
-        return restart
+        return message
 
-    def _grow(self, request: SendRequest) -> bool:
-        """The next generation; one that fails for ever ends with an error, and false."""
-        restart = self._record(request)
-        restart.generation = following(restart.generation)
-        restart.times += 1
-        if 0 < self._most < restart.times:
-            detail = f"begun {self._most} times, and no rail has brought it over"
-            self.give_up(request, ERR_OTHER, f"{detail}: {request.story()}")
-        return not request.complete
+    def _fresh(self) -> int:
+        """`fresh_id`, bound as `_try` is."""
+        return self.fresh_id()
 
     def _forget(self, request: SendRequest) -> None:
-        restart = self.restarts.pop(request)
+        message = self.restarts.pop(request)
         self.dancing.pop(request.id, None)
-        self.bfo.rdma.release(restart.retired)
+        self.bfo.rdma.release(message.retired)
 
-    def _step(self, request: SendRequest, tag: int) -> Step:
-        restart = self.restarts[request]
-        return Step(
-            tag,
-            request.context_id,
-            request.own_rank,
-            request.sequence,
-            restart.generation,
-            request.id,
-            restart.peer,
-        )
+
+def _step(message: SendMessage, tag: int) -> Step:
+    """A message of the dance about this one."""
+    request = message.request
+    return Step(
+        tag,
+        request.context_id,
+        request.own_rank,
+        request.sequence,
+        message.generation,
+        request.id,
+        message.peer,
+    )
 
 
 def _is_of(request: SendRequest, step: Step) -> bool:

@@ -14,6 +14,7 @@ from ompy.frameworks.btl import Descriptor
 
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.sendrequest import SendRequest
+from ompy_components.pml.ob1.states import Event, State
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.rdma_put import PutWrites
@@ -26,6 +27,7 @@ class SenderHalf:
 
     Attributes:
         requests: rendezvous that peers answer to, by id.
+        table: what becomes of a message's state.
         streaming: sends the FRAGs.
         puts: does the puts that receivers ask for.
     """
@@ -33,6 +35,7 @@ class SenderHalf:
     puts: PutWrites
     requests: dict[int, SendRequest]
     streaming: Streaming
+    table: dict[tuple[State, Event], State]
     __slots__ = tuple(__annotations__)
 
     @ccall
@@ -93,9 +96,11 @@ class ReceiverHalf:
 
     Attributes:
         requests: matched receives of which more is to come, by id.
+        table: what becomes of a receive's state.
     """
 
     requests: dict[int, RecvRequest]
+    table: dict[tuple[State, Event], State]
     __slots__ = tuple(__annotations__)
 
     @ccall

@@ -24,7 +24,7 @@ from ompy.trace.tag_names import tag_text
 from ompy_components.pml.ob1.flow import Flow, PeerFlow
 from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK
-from ompy_components.pml.ob1.states import ReceiveState
+from ompy_components.pml.ob1.states import Event, ReceiveState, State, next_state
 from ompy_components.pml.ob1.unexpected import SCANNED, UnexpectedQueue
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class RecvRequest(Request):
     protocol: Protocol | None
     queued: bool
     sequence: int
-    state: ReceiveState
+    state: State
     wanted_source: int
     wanted_tag: int
     __slots__ = tuple(__annotations__)
@@ -116,6 +116,22 @@ class RecvRequest(Request):
         self.peer_request = peer_request
         self.protocol = None
         self.incoming = None
+
+    @ccall
+    def advance(self, table: dict[tuple[State, Event], State], event: Event) -> None:
+        """The state after `event`; an event that cannot be is an error with the story."""
+        self.state = next_state(table, self.state, event, self)
+
+    @ccall
+    def is_here(self) -> bool:
+        """Whether all bytes have arrived, and all that was asked for has been told of (3.2.5).
+
+        FRAGs may overtake the FIN that tells why they come: it is waited for too.
+        """
+        if self.arrived < self.length:
+            return False
+        incoming: Incoming | None = self.incoming
+        return incoming is None or not incoming.outstanding
 
     def story(self) -> str:
         """What is known of it, for messages to people."""

@@ -20,11 +20,12 @@ from ompy_components.pml.ob1.headers import FIN, FIN_SIZE, check, fin_words
 from ompy_components.pml.ob1.rails import RdmaRails, Share, share_of
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import (
+    RDMA_TABLE,
     RdmaEvent,
     RdmaState,
     SendEvent,
-    next_rdma_state,
-    next_send_state,
+    State,
+    next_state,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class RdmaFragment(Expected):
     offset: int
     rail: Rail
     size: int
-    state: RdmaState
+    state: State
     __slots__ = tuple(__annotations__)
 
     @ccall
@@ -95,7 +96,7 @@ class RdmaFragment(Expected):
     @ccall
     def advance(self, event: RdmaEvent) -> None:
         """The state after `event`; an event that cannot be is an error with the story."""
-        self.state = next_rdma_state(self.state, event, self)
+        self.state = next_state(RDMA_TABLE, self.state, event, self)
 
     def story(self) -> str:
         """What is known of it, for messages to people."""
@@ -236,7 +237,7 @@ class Rdma:
     @ccall
     def got(self, request: SendRequest, size: int) -> None:
         """The receiver has read `size` bytes of a message offered to it."""
-        request.state = next_send_state(request.state, _FIN, request)
+        request.advance(self.sender.table, _FIN)
         if self._trace.active:
             self._ob1.steps.sender(request, "FIN", size=size)
         request.delivered += size

@@ -37,7 +37,7 @@ from ompy_components.pml.ob1.rails import Share, find_rail, next_share, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment, wire_of
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET, RDMA_DIRECT_PUT
 from ompy_components.pml.ob1.sendrequest import SendRequest
-from ompy_components.pml.ob1.states import RdmaEvent, SendEvent, next_send_state
+from ompy_components.pml.ob1.states import RdmaEvent, SendEvent
 from ompy_components.pml.ob1.steps import WRITE
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class PutWrites(CompletionCallback):
             self._sending.unknown(PUT, send_id)
             return
         event = _PUT_ACK if raw.word(data, 0) >> 8 & FLAG_ACK else _PUT
-        request.state = next_send_state(request.state, event, request)
+        request.advance(self._sending.table, event)
         request.peer_request = raw.word(data, 24)
         if self._trace.active:
             self._ob1.steps.sender(request, "PUT", offset=offset, size=size, rail=module)
@@ -289,10 +289,7 @@ class PutWrites(CompletionCallback):
             self._rdma.release_one(fragment)
             return True
         rail: Rail = fragment.rail
-        view = request.convertor.tail()
-        assert view is not None, "a PUT answers a message whose memory was offered"
-        first: int = fragment.offset - (request.convertor.size - len(view))
-        local = view[first : first + fragment.size]
+        local = _memory(request, fragment)
         handle = fragment.handle or _registration(request, rail)
         if handle is None and fragment.size > rail.module.local_registration_threshold:
             handle = fragment.handle = self._rdma.register(rail, local, REMOTE_READ)
@@ -300,6 +297,7 @@ class PutWrites(CompletionCallback):
                 self.fall_back(fragment, NOT_AVAILABLE)
                 return True
         fragment.advance(_STARTED)
+        request.writing += 1
         began = self._trace.clock() if self._trace.active else 0
         result: int = rail.module.put(
             rail.endpoint,
@@ -314,6 +312,7 @@ class PutWrites(CompletionCallback):
         )
         if result == OUT_OF_RESOURCE and not rail.endpoint.proc.departed:
             fragment.advance(RdmaEvent.NO_ROOM)
+            request.writing -= 1
             return False
         if result >= 0 and self._trace.active:
             self._ob1.steps.sender(
@@ -341,6 +340,7 @@ class PutWrites(CompletionCallback):
     def _done(self, fragment: Write, status: int) -> None:
         request = fragment.request
         assert isinstance(request, SendRequest)
+        request.writing -= 1
         self._rdma.release_one(fragment)
         if request.complete:
             return  # its peer is lost
@@ -366,6 +366,15 @@ class PutWrites(CompletionCallback):
         self._sending.streaming.add_range(request, fragment.offset, fragment.size)
         self._sending.streaming.schedule(request)
         self._sending.finish_if_delivered(request)
+
+
+@cfunc
+def _memory(request: SendRequest, fragment: Write) -> memoryview:
+    """Where the piece lies here."""
+    view = request.convertor.tail()
+    assert view is not None, "a PUT answers a message whose memory was offered"
+    first: int = fragment.offset - (request.convertor.size - len(view))
+    return view[first : first + fragment.size]
 
 
 @cfunc

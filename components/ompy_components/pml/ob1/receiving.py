@@ -40,7 +40,7 @@ from ompy_components.pml.ob1.headers import (
 from ompy_components.pml.ob1.matching import Matching, PeerQueue, RecvRequest
 from ompy_components.pml.ob1.rendezvous_receive import RendezvousReceive
 from ompy_components.pml.ob1.selection import EAGER_ALLOCATED
-from ompy_components.pml.ob1.states import ReceiveEvent, ReceiveState, next_receive_state
+from ompy_components.pml.ob1.states import RECEIVE_TABLE, ReceiveEvent, ReceiveState
 from ompy_components.pml.ob1.steps import COMPLETE
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Receiving(ReceiverHalf):
         self._next_id = 0
         self.leavers = False
         self.requests = {}
+        self.table = RECEIVE_TABLE
         self.matchings = {}
         self._recent = None  # the one looked for last
         self.orphans = {}
@@ -322,7 +323,7 @@ class Receiving(ReceiverHalf):
         request.tag = fragment.tag
         request.length = fragment.length
         request.convertor.bind(fragment.length)
-        request.state = next_receive_state(request.state, _MATCHED, request)
+        request.advance(self.table, _MATCHED)
         request.arrived = len(payload)
         request.received = request.convertor.unpack(0, payload) if request.arrived else 0
         self._next_id += 1
@@ -365,16 +366,11 @@ class Receiving(ReceiverHalf):
 
     @ccall
     def finish_if_here(self, request: RecvRequest) -> None:
-        """The request is complete when all bytes of the message have arrived (3.2.5).
-
-        FRAGs may overtake the FIN that tells why they come: it is waited for too.
-        """
-        if request.arrived < request.length:
+        """The request is complete when all bytes of the message have arrived (3.2.5)."""
+        if not request.is_here():
             return
         incoming = request.incoming
-        if incoming is not None and incoming.outstanding:
-            return
-        request.state = next_receive_state(request.state, _ALL_HERE, request)
+        request.advance(self.table, _ALL_HERE)
         del self.requests[request.id]
         if incoming is not None:
             self._rdma.release(incoming.shares)
@@ -407,7 +403,7 @@ class Receiving(ReceiverHalf):
             request.error, request.detail = SUCCESS, ""
         elif request.complete or not self._ob1.matching(request.communicator).cancel(request):
             return
-        request.state = next_receive_state(request.state, ReceiveEvent.CANCEL, request)
+        request.advance(self.table, ReceiveEvent.CANCEL)
         request.cancelled = True
         if not failed:
             request.finish()

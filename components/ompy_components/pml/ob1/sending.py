@@ -59,7 +59,7 @@ from ompy_components.pml.ob1.selection import (
     choose_bare,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
-from ompy_components.pml.ob1.states import SendEvent, SendState, next_send_state
+from ompy_components.pml.ob1.states import SEND_TABLE, SendEvent, SendState
 from ompy_components.pml.ob1.steps import COMPLETE
 from ompy_components.pml.ob1.streaming import Streaming
 
@@ -74,7 +74,7 @@ if DECLARING:
     from ompy_components.pml.ob1.rdma import Rdma
 
 
-_STREAMING: Final = SendState.STREAMING  # every message asks for it
+# every message asks for these
 _RNDV_SENT: Final = SendEvent.RNDV_SENT
 _RGET_SENT: Final = SendEvent.RGET_SENT
 _DELIVERED: Final = SendEvent.DELIVERED
@@ -132,6 +132,7 @@ class Sending(SenderHalf):
         self._next_id = 0
         self.leavers = False
         self.requests = {}
+        self.table = SEND_TABLE
         self.streaming = Streaming(ob1, self, values.send_pipeline_depth, values.max_send_per_range)
         self.puts = PutWrites(ob1, self)
         self.rendezvous = RendezvousSend(ob1, self)
@@ -343,14 +344,24 @@ class Sending(SenderHalf):
         descriptor.payload_size = request.convertor.pack(0, descriptor.segment[MATCH_SIZE:])
         return self.send_fragment(rail, request, descriptor, MATCH)
 
+    @ccall
+    def fresh_id(self) -> U64:
+        """An id that no request has had."""
+        self._next_id += 1
+        return self._next_id
+
     def open_rendezvous(self, request: SendRequest) -> None:
         """Put a request into the table that peers answer to, unless it is there."""
         if not request.id:
-            self._next_id += 1
-            request.open_rendezvous(self._next_id)
-            self.requests[request.id] = request
-            if self.leavers:
-                self._ob1.gone.begun(request.endpoint.proc)
+            request.open_rendezvous(self.fresh_id())
+            self.enter(request)
+
+    @ccall
+    def enter(self, request: SendRequest) -> None:
+        """From now on peers may answer to a request's id."""
+        self.requests[request.id] = request
+        if self.leavers:
+            self._ob1.gone.begun(request.endpoint.proc)
 
     @cfunc
     def _close_rendezvous(self, request: SendRequest) -> None:
@@ -382,9 +393,9 @@ class Sending(SenderHalf):
         if tag != MATCH and self._trace.noting:
             self._trace.note(SENT[tag], -1, request.endpoint.proc.rank, 0, 0, payload)
         if tag == RNDV:
-            request.state = next_send_state(request.state, _RNDV_SENT, request)
+            request.advance(self.table, _RNDV_SENT)
         elif tag == RGET:
-            request.state = next_send_state(request.state, _RGET_SENT, request)
+            request.advance(self.table, _RGET_SENT)
         if tag != FRAG and self._trace.active:
             self._ob1.steps.sender(request, NAMES[tag], rail=rail.module, at=began, payload=payload)
         if result == COMPLETED and not descriptor.flags & SEND_ALWAYS_CALLBACK:
@@ -409,8 +420,7 @@ class Sending(SenderHalf):
 
     @cfunc
     def _account(self, request: SendRequest, tag: int, payload: int) -> None:
-        request.in_flight -= 1
-        request.delivered += payload
+        request.ended(payload)
         if tag == MATCH:
             if self._trace.active:
                 self._ob1.steps.sender(request, COMPLETE)
@@ -422,13 +432,8 @@ class Sending(SenderHalf):
 
     def finish_if_delivered(self, request: SendRequest) -> None:
         """The request is complete when it was answered and every byte is there (3.2.4)."""
-        if (
-            request.delivered >= request.convertor.size
-            and request.state is _STREAMING
-            and not request.in_flight
-            and not request.complete
-        ):
-            request.state = next_send_state(request.state, _DELIVERED, request)
+        if request.is_delivered():
+            request.advance(self.table, _DELIVERED)
             if self._trace.active:
                 self._ob1.steps.sender(request, COMPLETE)
             del self.requests[request.id]
@@ -448,7 +453,7 @@ class Sending(SenderHalf):
     def received(self, request: SendRequest) -> None:
         """The peer has received a message that lacks its answer, which may still come."""
         self._ob1.gave_up = True
-        request.state = next_send_state(request.state, SendEvent.ACK, request)
+        request.advance(self.table, SendEvent.ACK)
         self.finish_if_delivered(request)
 
     @ccall

@@ -1,4 +1,7 @@
-"""A message on its way out, as the sender's protocols see it."""
+"""A message on its way out: its state and counts, without I/O.
+
+The sender's half tells it what has happened, and asks what is so now.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from ompy.frameworks.bml import BmlEndpoint
 from ompy.frameworks.communicator import Communicator
 from ompy.trace.tag_names import tag_text
 
-from ompy_components.pml.ob1.states import SendState
+from ompy_components.pml.ob1.states import Event, SendState, State, next_state
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.rails import Share
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 # members of enums are found by a call; every message asks for these
 _STARTED: Final = SendState.STARTED
+_STREAMING: Final = SendState.STREAMING
 
 
 @cclass
@@ -36,6 +40,7 @@ class SendRequest(Request):
         mode: communication mode.
         id: in the table of sends that peers answer to; 0 for eager ones.
         in_flight: fragments accepted by BTLs and not completed.
+        writing: puts accepted by BTLs and not completed.
         delivered: payload bytes completed, or moved by RDMA.
         protocol: it takes.
         offer: lets the receiver get it, or None.
@@ -68,8 +73,9 @@ class SendRequest(Request):
     registered: list[Share]
     scheduling: bool
     sequence: int
-    state: SendState
+    state: State
     waiting: bool
+    writing: int
     __slots__ = tuple(__annotations__)
 
     @cfunc
@@ -97,21 +103,48 @@ class SendRequest(Request):
         self.bare = False
         self.id = 0
         self.in_flight = 0
+        self.writing = 0
         self.delivered = 0
 
     @ccall
     def open_rendezvous(self, id: U64) -> None:  # noqa: A002 - the attribute's name
         """Get ready for answers to `id`. The first try has set it, a later one finds it so."""
         self.id = id
-        self.protocol = None
-        self.offer = None
         self.peer_request = 0
         self.state = _STARTED
+        self.plan()
+
+    @ccall
+    def plan(self) -> None:
+        """Nothing is decided yet of how the message goes, and nothing of it waits to go."""
+        self.protocol = None
+        self.offer = None
         self.ranges = []
         self.registered = []
         self.answering = False
         self.scheduling = False
         self.waiting = False
+
+    @ccall
+    def advance(self, table: dict[tuple[State, Event], State], event: Event) -> None:
+        """The state after `event`; an event that cannot be is an error with the story."""
+        self.state = next_state(table, self.state, event, self)
+
+    @ccall
+    def ended(self, payload: int) -> None:
+        """A fragment under way has ended well, and so are its bytes of the message there."""
+        self.in_flight -= 1
+        self.delivered += payload
+
+    @ccall
+    def is_delivered(self) -> bool:
+        """Whether it was answered, every byte is there and nobody knows that yet (3.2.4)."""
+        return (
+            self.delivered >= self.convertor.size
+            and self.state is _STREAMING
+            and not self.in_flight
+            and not self.complete
+        )
 
     def story(self) -> str:
         """What is known of it, for messages to people."""

@@ -34,13 +34,19 @@ class Storied(Protocol):
         """What is known of it, for messages to people."""
 
 
-class _Quick(Enum):
-    """Members are keys of the tables below; Enum's own hash is a call of Python code each."""
+class State(Enum):
+    """Where a message or a piece of it is. Whoever builds on ob1 has more of them."""
+
+    __hash__ = object.__hash__  # members are keys of tables; Enum's own is a call of Python code
+
+
+class Event(Enum):
+    """What happens to a message or a piece of it."""
 
     __hash__ = object.__hash__
 
 
-def _direct(members: type[E]) -> type[E]:
+def direct(members: type[E]) -> type[E]:
     """Make members plain attributes of their class, as they are from Python 3.12 on.
 
     In 3.11 each is found by a hook that takes longer than the transition itself.
@@ -50,8 +56,8 @@ def _direct(members: type[E]) -> type[E]:
     return members
 
 
-@_direct
-class SendState(_Quick):
+@direct
+class SendState(State):
     """Of a send request with a rendezvous."""
 
     STARTED = "started"
@@ -61,8 +67,8 @@ class SendState(_Quick):
     DONE = "done"
 
 
-@_direct
-class SendEvent(_Quick):
+@direct
+class SendEvent(Event):
     """What happens to a send request."""
 
     RNDV_SENT = "RNDV accepted by a BTL"
@@ -74,8 +80,8 @@ class SendEvent(_Quick):
     DELIVERED = "every byte delivered"
 
 
-@_direct
-class ReceiveState(_Quick):
+@direct
+class ReceiveState(State):
     """Of a receive request."""
 
     POSTED = "posted"
@@ -84,8 +90,8 @@ class ReceiveState(_Quick):
     CANCELLED = "cancelled"
 
 
-@_direct
-class ReceiveEvent(_Quick):
+@direct
+class ReceiveEvent(Event):
     """What happens to a receive request."""
 
     MATCHED = "RNDV or RGET matched"
@@ -93,8 +99,8 @@ class ReceiveEvent(_Quick):
     CANCEL = "cancelled by the user"
 
 
-@_direct
-class RdmaState(_Quick):
+@direct
+class RdmaState(State):
     """Of one RDMA fragment, on the side that keeps it."""
 
     PLANNED = "planned"
@@ -104,8 +110,8 @@ class RdmaState(_Quick):
     FELL_BACK = "fell-back"
 
 
-@_direct
-class RdmaEvent(_Quick):
+@direct
+class RdmaEvent(Event):
     """What happens to an RDMA fragment."""
 
     ASKED = "the peer was asked to move it"
@@ -115,7 +121,9 @@ class RdmaEvent(_Quick):
     FAILED = "could not be moved by RDMA"
 
 
-SEND_TABLE: Final = {
+Table = dict[tuple[State, Event], State]
+
+SEND_TABLE: Final[Table] = {
     (SendState.STARTED, SendEvent.RNDV_SENT): SendState.AWAIT_ACK,
     (SendState.STARTED, SendEvent.RGET_SENT): SendState.AWAIT_GET,
     (SendState.AWAIT_ACK, SendEvent.ACK): SendState.STREAMING,
@@ -133,13 +141,13 @@ SEND_TABLE: Final = {
     (SendState.STREAMING, SendEvent.DELIVERED): SendState.DONE,
 }
 
-RECEIVE_TABLE: Final = {
+RECEIVE_TABLE: Final[Table] = {
     (ReceiveState.POSTED, ReceiveEvent.MATCHED): ReceiveState.RECEIVING,
     (ReceiveState.POSTED, ReceiveEvent.CANCEL): ReceiveState.CANCELLED,
     (ReceiveState.RECEIVING, ReceiveEvent.ALL_HERE): ReceiveState.DONE,
 }
 
-RDMA_TABLE: Final = {
+RDMA_TABLE: Final[Table] = {
     (RdmaState.PLANNED, RdmaEvent.ASKED): RdmaState.AWAIT_FIN,
     (RdmaState.PLANNED, RdmaEvent.STARTED): RdmaState.UNDER_WAY,
     (RdmaState.PLANNED, RdmaEvent.FAILED): RdmaState.FELL_BACK,
@@ -152,29 +160,10 @@ RDMA_TABLE: Final = {
 
 
 @ccall
-def next_send_state(state: SendState, event: SendEvent, whose: Storied) -> SendState:
+def next_state(
+    table: dict[tuple[State, Event], State], state: State, event: Event, whose: Storied
+) -> State:
     """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
-    table: dict[tuple[SendState, SendEvent], SendState] = SEND_TABLE
-    following = table.get((state, event))
-    if following is None:
-        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")
-    return following
-
-
-@ccall
-def next_receive_state(state: ReceiveState, event: ReceiveEvent, whose: Storied) -> ReceiveState:
-    """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
-    table: dict[tuple[ReceiveState, ReceiveEvent], ReceiveState] = RECEIVE_TABLE
-    following = table.get((state, event))
-    if following is None:
-        raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")
-    return following
-
-
-@ccall
-def next_rdma_state(state: RdmaState, event: RdmaEvent, whose: Storied) -> RdmaState:
-    """The state after `event`. Raises MPIError ERR_INTERN, with a story, when there is none."""
-    table: dict[tuple[RdmaState, RdmaEvent], RdmaState] = RDMA_TABLE
     following = table.get((state, event))
     if following is None:
         raise MPIError(ERR_INTERN, f"ob1: {event.value} in state {state.value}: {whose.story()}")

@@ -33,7 +33,7 @@ from ompy_components.pml.ob1.headers import (
 from ompy_components.pml.ob1.rails import Share, heaviest_first, next_share, share_out
 from ompy_components.pml.ob1.selection import BUFFERED_PIPELINE, SEND_RECEIVE_PIPELINE
 from ompy_components.pml.ob1.sendrequest import SendRequest
-from ompy_components.pml.ob1.states import SendEvent, next_send_state
+from ompy_components.pml.ob1.states import SendEvent
 from ompy_components.pml.ob1.steps import FRAG_FIRST
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Streaming:
         if request is None:
             self._sending.unknown(ACK, send_id)
             return
-        request.state = next_send_state(request.state, _ACK, request)
+        request.advance(self._sending.table, _ACK)
         request.peer_request = receive_id
         if flags & FLAG_NORDMA and request.protocol is not BUFFERED_PIPELINE:
             request.protocol = SEND_RECEIVE_PIPELINE
