@@ -153,10 +153,12 @@ class Transfers(Messages):
             return INVALID_HANDLE
         handle = self._state().handle()
         try:
-            self._begin_put(node, offset, local, handle, bulk=bulk)
+            head = self._begin_put(node, offset, local, handle, bulk=bulk)
         except BaseException:
             handle._release()
             raise
+        if head is not None:
+            self._wait(head)
         return handle
 
     def _put_implicit(self, node: int, offset: int, local: memoryview, *, bulk: bool) -> None:
@@ -166,10 +168,12 @@ class Transfers(Messages):
         operations = self._state().current()
         operations.begin(is_get=False)
         try:
-            self._begin_put(node, offset, local, operations, bulk=bulk)
+            head = self._begin_put(node, offset, local, operations, bulk=bulk)
         except BaseException:
             operations.done(is_get=False)
             raise
+        if head is not None:
+            self._wait(head)
 
     def _store(self, node: int, offset: int, local: memoryview) -> bool:
         """Write what can be written at once; whether that was so, or there is nothing to write."""
@@ -198,11 +202,15 @@ class Transfers(Messages):
 
     def _begin_put(
         self, node: int, offset: int, local: memoryview, transfer: Transfer, *, bulk: bool
-    ) -> None:
+    ) -> Handle | None:
         """Have the conduit begin one put.
 
-        Of one that is to let go of more than the conduit does at once, the head is put first and
-        waited for, while the tail is under way (reference gasnet.md 6.5).
+        Of one that is to let go of more than the conduit does at once, the head is put first
+        (reference gasnet.md 6.5). The caller waits for it while the tail is under way: from then on
+        the conduit finishes the transfer, whatever ends that wait.
+
+        Returns:
+            The put of the head; None where there is no such part.
         """
         head = None
         limit = self._conduit.max_put_local
@@ -216,8 +224,7 @@ class Transfers(Messages):
                 self._conduit.put(node, offset, local, transfer, bulk=bulk)
         except MPIError as problem:
             raise self._failed(problem) from problem
-        if head is not None:
-            self._wait(head)
+        return head
 
     def _get(self, local: memoryview, node: int, offset: int) -> Handle:
         self._check_place(node, offset, len(local))
