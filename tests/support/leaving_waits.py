@@ -293,7 +293,8 @@ def _collectives() -> dict[str, Wait]:
     made: dict[str, Wait] = {}
     for name, call in every_call().items():
         if name not in IN_WINDOWS:
-            prepare = _cartesian if name == "Sub" else nothing
+            of_grids = name == "Sub" or "eighbor_" in name
+            prepare = _cartesian if of_grids else nothing
             made[name] = Wait(partial(_collective, call), prepare, may_succeed=_may_succeed(name))
     large = 500_000
     made["large Bcast from 1"] = Wait(lambda comm, _: comm.Bcast(ints(large), GONE))

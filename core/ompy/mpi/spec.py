@@ -114,6 +114,8 @@ def _convertor(spec: Any, writable: bool) -> Convertor:
 @cfunc
 def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
     """The message of a contiguous buffer of numbers, or None for whatever else it may be."""
+    if blocks < 1:
+        return None  # a rank without neighbours
     if isinstance(spec, (list, tuple)):
         view = _plain_message(spec)
         if view is None or (writable and not raw.is_writable(view)):

@@ -79,11 +79,11 @@ def test_what_hung(cell: Cell) -> None:
 
 # what needs no other rank, or asks what is here and waits for nothing
 WAITS_FOR_NOBODY = """
-Abort Attach Call_errhandler Cancel Cart_map Compare Create_errhandler Create_keyval Delete_attr
-Detach Free_keyval Get_attr Get_errhandler Get_group Get_info Get_name Get_parent Get_rank
-Get_size Get_topology Is_inter Is_intra Set_attr Set_errhandler Set_info Set_name Shared_query
-Sync attrs cancel f2py flavor free fromhandle fromint group_rank group_size handle improbe
-iprobe is_inter is_intra is_topo model py2f toint tomemory topology
+Abort Attach Call_errhandler Cancel Cart_map Graph_map Compare Create_errhandler Create_keyval
+Delete_attr Detach Free_keyval Get_attr Get_errhandler Get_group Get_info Get_name Get_parent
+Get_rank Get_size Get_topology Is_inter Is_intra Set_attr Set_errhandler Set_info Set_name
+Shared_query Sync attrs cancel f2py flavor free fromhandle fromint group_rank group_size handle
+improbe iprobe is_inter is_intra is_topo model py2f toint tomemory topology
 """
 
 
