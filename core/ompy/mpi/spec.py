@@ -114,8 +114,6 @@ def _convertor(spec: Any, writable: bool) -> Convertor:
 @cfunc
 def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
     """The message of a contiguous buffer of numbers, or None for whatever else it may be."""
-    if blocks < 1:
-        return None  # a rank without neighbours
     if isinstance(spec, (list, tuple)):
         view = _plain_message(spec)
         if view is None or (writable and not raw.is_writable(view)):
@@ -156,7 +154,7 @@ def message(spec: Any, writable: bool, blocks: int = 1) -> Typed:
         writable: it is to be received into.
         blocks: ranks that get as much each; the message is the first rank's.
     """
-    found = _straight(spec, writable, blocks)
+    found = _straight(spec, writable, blocks) if blocks > 0 else None  # 0: it has no neighbours
     return _parsed(spec, writable, blocks) if found is None else found
 
 
