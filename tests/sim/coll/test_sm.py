@@ -320,54 +320,41 @@ def large(comm: Communicator) -> None:
     board.verify("allgather")
 
 
-def reads(comm: Communicator) -> list[int]:
-    """Counts what this member reads of others' memory from now on: bytes."""
-    module = comm.coll.allgather.__self__
-    copy, seen = module._lending._copy, []
-    if copy is None:
-        return seen
+# messages go in fragments: whoever reads another's memory reads what was lent
+FRAGMENTS = {**SM, "btl_sm_single_copy_mechanism": "none"}
 
-    class Counted(type(copy)):
+
+def last_reads(process: RankProcess, *, may_read: bool = True) -> list[int]:
+    """Bytes of what this member reads of others' memory in the last of three calls."""
+    network, seen = process.context.network, []
+    copy = network.process_copy()
+
+    class Watched(type(copy)):
         def read(self, process: int, address: int, view: memoryview) -> None:
+            if not may_read:
+                raise LinkError("not permitted")
             seen.append(len(view))
             super().read(process, address, view)
 
-    counted = Counted(copy._memory, copy.identity)
-    module._lending._copy = counted
+    watched = Watched(network._fabric.memory, process.context.rank)
+    network.process_copy = lambda: watched
+    comm = programs.world(process)
+    for _ in range(3):
+        seen.clear()
+        large(comm)
     return seen
 
 
 def test_large_blocks_are_read_where_they_are() -> None:
-    def program(comm: Communicator) -> list[int]:
-        for _ in range(2):
-            large(comm)
-        seen = reads(comm)
-        large(comm)
-        return seen
-
-    assert run(program, 3, **SM) == [[72000, 72000]] * 3
+    assert virtual(3, last_reads, **FRAGMENTS).results == [[72000, 72000]] * 3
 
 
 @pytest.mark.parametrize("refused", [0, 1, 2])
 def test_where_one_may_not_read_all_blocks_are_sent(refused: int) -> None:
     def program(process: RankProcess) -> list[int]:
-        def refuse(*_: object) -> None:
-            raise LinkError("not permitted")
+        return last_reads(process, may_read=process.context.rank != refused)
 
-        network = process.context.network
-        copy = network.process_copy()
-        if process.context.rank == refused:
-            copy = type("Copy", (type(copy),), {"read": refuse})(network._fabric.memory, refused)
-            network.process_copy = lambda: copy
-        comm = programs.world(process)
-        for _ in range(2):
-            large(comm)
-        seen = reads(comm)
-        large(comm)
-        return seen
-
-    # put and get of btl sm read for themselves: they are not counted here
-    assert virtual(3, program, **SM).results == [[]] * 3
+    assert virtual(3, program, **FRAGMENTS).results == [[]] * 3
 
 
 @pytest.mark.parametrize("settings", [{}, {"coll_sm_single_copy": 0}], ids=["lent", "sent"])
