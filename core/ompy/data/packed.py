@@ -58,12 +58,16 @@ def store(view: memoryview, message: Message, source: int) -> None:
         MPIError: ERR_TRUNCATE, it is more than the message has room for.
     """
     if len(view) > message.size:
-        raise MPIError(
-            ERR_TRUNCATE,
-            f"a block of {len(view)} bytes from rank {source} arrived for room for "
-            f"{message.size} bytes",
-        )
+        raise too_large(len(view), message, source)
     message.store(view)
+
+
+def too_large(size: int, message: Message, source: int) -> MPIError:
+    """The error of a block of `size` bytes from `source` that a message has no room for."""
+    return MPIError(
+        ERR_TRUNCATE,
+        f"a block of {size} bytes from rank {source} arrived for room for {message.size} bytes",
+    )
 
 
 def copy(source: Message, target: Message, rank: int) -> None:

@@ -140,25 +140,20 @@ class SelectedColl(CollModule):
         self._under_way = 0
         self._when_idle: Callable[[], object] | None = None
         for operation in OPERATIONS:
-            self._bind(operation, operation)
-            self._bind(operation, f"schedule_{operation}")
-        for module in reversed(self._modules):  # the first module has the last word
-            for operation in NEIGHBOURHOODS:
-                self._prefer(module, operation)
+            for name in (operation, f"schedule_{operation}"):
+                if not self._bind(name):
+                    setattr(self, name, partial(self._refuse, operation, name))
+        for operation in NEIGHBOURHOODS:  # where no module has one the framework's own serves
+            for name in (operation, f"schedule_{operation}"):
+                self._bind(name)
 
-    def _bind(self, operation: str, name: str) -> None:
-        """Give a call to the first module that has it."""
+    def _bind(self, name: str) -> bool:
+        """Give a call to the first module that has it. Whether there is one."""
         for module in self._modules:
             if module.has(name):
                 setattr(self, name, getattr(module, name))
-                return
-        setattr(self, name, partial(self._refuse, operation, name))
-
-    def _prefer(self, module: CollModule, operation: str) -> None:
-        """Give a neighbourhood's call to a module that has it; the framework's own serves else."""
-        for name in (operation, f"schedule_{operation}"):
-            if module.has(name):
-                setattr(self, name, getattr(module, name))
+                return True
+        return False
 
     def table(self) -> list[Row]:
         """Which component serves which operation, and why."""

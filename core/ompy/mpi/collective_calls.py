@@ -109,6 +109,13 @@ def broadcast(state: CommState, buf: Any, root: Any) -> bool:
     return True
 
 
+@cfunc
+def _predefined(op: Op) -> Operation | None:
+    """The operation of a predefined one."""
+    inner = op._inner
+    return None if inner is None else inner.operation
+
+
 @ccall
 def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> bool:
     """Reduce contiguous buffers of numbers by a predefined operation; to all if `root` is None.
@@ -118,8 +125,8 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     """
     kind = ALLREDUCE if root is None else REDUCE
     state.communicator.order.begin(kind, detail_of(root))
-    inner = op._inner
-    if inner is None or inner.operation is None:
+    operation = _predefined(op)
+    if operation is None:
         return False
     receive: Message | None = None
     if root is None or root == state.communicator.rank:
@@ -140,9 +147,9 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     try:
         if root is None:
             assert receive is not None, "all have room"
-            state.coll.allreduce(send, receive, inner.operation)
+            state.coll.allreduce(send, receive, operation)
         else:
-            state.coll.reduce(send, receive, inner.operation, root)
+            state.coll.reduce(send, receive, operation, root)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -259,13 +266,6 @@ def exchanged(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
-
-
-@cfunc
-def _predefined(op: Op) -> Operation | None:
-    """The operation of a predefined one."""
-    inner = op._inner
-    return None if inner is None else inner.operation
 
 
 @ccall

@@ -20,8 +20,9 @@ from typing import Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import allocate
-from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Blocks, Message
+from ompy.data.packed import to_send, too_large
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
 from ompy.net.base import LinkError
@@ -120,7 +121,7 @@ class BlockOperations:
                 board.wake()
             board.finish(number)
             return
-        block = _piece(send, size)
+        block = to_send(send)
         address: int = self._offer(number, block, size)
         try:
             if board.join(number):
@@ -162,7 +163,7 @@ class BlockOperations:
             self._put(board.slot(board.rank, number), given, size)
             board.show(number, size)
         else:
-            block = _piece(given, size)
+            block = to_send(given)
             address = self._offer(number, block, size)
         try:
             problem: MPIError | None = None
@@ -235,7 +236,7 @@ class BlockOperations:
             if lent:
                 board.wait_until_done(number)
             elif kept is not None:
-                self._send(kept, tag)
+                self._begin(kept, tag).finish()
         finally:
             self._take_back(lent)
         if problem is not None:
@@ -332,7 +333,7 @@ class BlockOperations:
             address: int = 0
             if size:
                 message: Message = blocks.block(rank)
-                piece = memoryview(message.packed()) if changing else _piece(message, size)
+                piece = memoryview(message.packed()) if changing else to_send(message)
                 if possible:
                     address = self._lending.address_of(piece)
                     lent.append(address)
@@ -364,11 +365,6 @@ class BlockOperations:
         return exchange
 
     @cfunc
-    def _send(self, kept: list[memoryview], tag: int) -> None:
-        exchange = self._begin(kept, tag)
-        exchange.finish()
-
-    @cfunc
     def _take(self, number: int, rank: int, target: Message, tag: int) -> MPIError | None:
         """This member's block of another's table. Returns what is wrong with it."""
         board: Board = self._board
@@ -380,7 +376,7 @@ class BlockOperations:
         if way == SENT and size:
             return self._receive(rank, target, tag)
         if size > target.count * target.layout.size:
-            return _too_much(size, rank, target)
+            return too_large(size, target, rank)
         if not size:
             return None
         if way == SHOWN:
@@ -399,7 +395,7 @@ class BlockOperations:
         if size > self._most and not board.word(slot):
             return self._receive(rank, target, tag)
         if size > target.count * target.layout.size:
-            return _too_much(size, rank, target)
+            return too_large(size, target, rank)
         if size > self._most:
             return self._read(rank, board.word(slot), target, size)
         self._get(slot, target, size)
@@ -459,32 +455,15 @@ _NOTHING: Final = memoryview(b"")
 
 
 @cfunc
-def _piece(message: Message, size: int) -> memoryview:
-    """The bytes of a message in one piece: where they are, or a packed copy."""
-    start: int = message.place()
-    if start >= 0:
-        return message.memory[start : start + size]
-    return memoryview(message.packed())
-
-
-@cfunc
 def _copy(source: Message, target: Message, rank: int) -> MPIError | None:
     """This member's message to itself. Returns what is wrong with it."""
     size: int = source.count * source.layout.size
     if size > target.count * target.layout.size:
-        return _too_much(size, rank, target)
+        return too_large(size, target, rank)
     start: int = source.place()
     to: int = target.place()
     if size and start >= 0 and to >= 0:
         raw.copy(target.memory, to, source.memory, start, size)
     elif size:
-        target.convertor().unpack(0, _piece(source, size))
+        target.convertor().unpack(0, to_send(source))
     return None
-
-
-@cfunc
-def _too_much(size: int, rank: int, target: Message) -> MPIError:
-    return MPIError(
-        ERR_TRUNCATE,
-        f"a block of {size} bytes from rank {rank} arrived for room for {target.size} bytes",
-    )

@@ -267,6 +267,28 @@ class Board(Poller):
         raw.fence()  # of two that show at a time, one at least sees both
 
     @ccall
+    def show_whole(self, data: memoryview, start: int, size: int) -> int:
+        """Show all of a small message as the next fragment. Returns its number."""
+        self.last += 1
+        number: int = self.last
+        self.wait_for_room(number)
+        if size:
+            self.copy_in(self.slot(self.rank, number), data, start, size)
+        self.show(number, size)
+        return number
+
+    @ccall
+    def leave_windows(self, number: int, before: int) -> None:
+        """Be done with windows, which took all slots: what comes next waits for all of these.
+
+        Args:
+            number: of the last window.
+            before: of the last fragment before them.
+        """
+        self.last = max(number, before + self.depth)
+        self.finish(self.last)
+
+    @ccall
     def finish(self, number: int) -> None:
         """Say that this member is done with all slots of a fragment."""
         self._words[self._own + DONE] = number

@@ -51,8 +51,7 @@ class Lending:
 
     def close(self) -> None:
         """Nobody reads this member's memory any more."""
-        if self._copy is not None:
-            self._copy.forget(self._own)
+        self.take_back(self._own)
 
     @ccall
     def possible(self) -> bool:

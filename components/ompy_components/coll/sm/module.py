@@ -61,6 +61,16 @@ class SmColl(CollModule):
                 self._make(view, self._shared)
         return self._operations
 
+    def _ready_blocks(self) -> BlockOperations | None:
+        """The same for operations on blocks."""
+        self._ready()
+        return self._blocks
+
+    def _ready_parts(self) -> PartOperations | None:
+        """The same for reductions whose results differ."""
+        self._ready()
+        return self._parts
+
     def _make(self, view: memoryview, shared: SharedMemory) -> None:
         board = Board(self.communicator, view, self._depth, self._fragment)
         lending = Lending(board, shared.copy if self._single_copy else None)
@@ -129,9 +139,7 @@ class SmColl(CollModule):
 
     def gather(self, send: Message | None, receive: Blocks | None, root: int) -> None:
         """Each member's block to the root."""
-        blocks = self._blocks
-        if blocks is None and self._ready() is not None:
-            blocks = self._blocks
+        blocks = self._blocks or self._ready_blocks()
         if blocks is None:
             self._complete(TAG_GATHER, self._next.schedule_gather, send, receive, root)
         else:
@@ -139,9 +147,7 @@ class SmColl(CollModule):
 
     def scatter(self, send: Blocks | None, receive: Message | None, root: int) -> None:
         """Each of the root's blocks to its member."""
-        blocks = self._blocks
-        if blocks is None and self._ready() is not None:
-            blocks = self._blocks
+        blocks = self._blocks or self._ready_blocks()
         if blocks is None or not self._tables:
             self._complete(TAG_SCATTER, self._next.schedule_scatter, send, receive, root)
         else:
@@ -149,9 +155,7 @@ class SmColl(CollModule):
 
     def allgather(self, send: Message | None, receive: Blocks) -> None:
         """Each member's block to every member."""
-        blocks = self._blocks
-        if blocks is None and self._ready() is not None:
-            blocks = self._blocks
+        blocks = self._blocks or self._ready_blocks()
         if blocks is None:
             self._complete(TAG_ALLGATHER, self._next.schedule_allgather, send, receive)
         else:
@@ -159,9 +163,7 @@ class SmColl(CollModule):
 
     def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
         """Each member's blocks to their members."""
-        blocks = self._blocks
-        if blocks is None and self._ready() is not None:
-            blocks = self._blocks
+        blocks = self._blocks or self._ready_blocks()
         if blocks is None or not self._tables:
             self._complete(TAG_ALLTOALL, self._next.schedule_alltoall, send, receive)
         else:
@@ -171,9 +173,7 @@ class SmColl(CollModule):
 
     def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of the members up to this one."""
-        parts = self._parts
-        if parts is None and self._ready() is not None:
-            parts = self._parts
+        parts = self._parts or self._ready_parts()
         if parts is None or receive.layout.size > self._fragment:
             self._complete(TAG_SCAN, self._next.schedule_scan, send, receive, operation)
         else:
@@ -181,9 +181,7 @@ class SmColl(CollModule):
 
     def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of the members before this one."""
-        parts = self._parts
-        if parts is None and self._ready() is not None:
-            parts = self._parts
+        parts = self._parts or self._ready_parts()
         if parts is None or receive.layout.size > self._fragment:
             self._complete(TAG_EXSCAN, self._next.schedule_exscan, send, receive, operation)
         else:
@@ -193,9 +191,7 @@ class SmColl(CollModule):
         self, send: Message | None, receive: Message, counts: list[int], operation: Operation
     ) -> None:
         """Combine all members' data, and give each its part."""
-        parts = self._parts
-        if parts is None and self._ready() is not None:
-            parts = self._parts
+        parts = self._parts or self._ready_parts()
         if parts is None or receive.layout.size * len(counts) > self._fragment:
             plan = self._next.schedule_reduce_scatter
             self._complete(TAG_REDUCE_SCATTER, plan, send, receive, counts, operation)

@@ -178,23 +178,12 @@ class Operations:
         if size > self._fragment:
             self._share_out(data, start, room, max(to, 0), size, layout, operation)
         else:
-            self._show(data, start, size)
+            self.board.show_whole(data, start, size)
             if self.board.join(self.board.last):
                 self._make(room, max(to, 0), size, layout, operation)
             self._take(room, max(to, 0), size, layout, operation)
         if to < 0:
             receive.store(room)
-
-    @cfunc
-    def _show(self, data: memoryview, start: int, size: int) -> None:
-        """Show all of a small message."""
-        board: Board = self.board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
-        if size:
-            board.copy_in(board.slot(board.rank, number), data, start, size)
-        board.show(number, size)
 
     @cfunc
     def _give(
@@ -205,7 +194,7 @@ class Operations:
         if size > self._fragment:
             self._share_out(data, start, None, 0, size, layout, operation)
             return
-        self._show(data, start, size)
+        board.show_whole(data, start, size)
         if board.join(board.last):
             board.wake()
         board.finish(board.last)
@@ -222,7 +211,7 @@ class Operations:
         operation: Operation,
     ) -> None:
         """Show a small message, wait for the others', and combine them."""
-        self._show(data, start, size)
+        self.board.show_whole(data, start, size)
         self.board.wait_for_all(self.board.last)
         fits: bool = self._combine(room, to, size, layout, operation)
         self.board.finish(self.board.last)
@@ -310,10 +299,7 @@ class Operations:
             number += 1
             board.show(number, size)
             board.wait_for_all(number)
-            if not board.agree(number, size):
-                board.last = number
-                board.finish(number)
-                raise disagreement()
+            insist_on_size(board, number, size)
             self._combine_part(part, layout, operation)
             number += 1
             board.show(number, size)
@@ -321,19 +307,16 @@ class Operations:
             if room is not None:
                 board.copy_out(board.all_results(), room, to + done, part)
             done += part
-        # so that slots of what comes next wait for all that were used here
-        board.last = max(number, before + board.depth)
-        board.finish(board.last)
+        board.leave_windows(number, before)
 
     @cfunc
     def _combine_part(self, size: int, layout: Layout, operation: Operation) -> None:
         """This member's part of a window: whole elements, and cache lines of its own."""
         board: Board = self.board
-        unit: int = layout.size * UNIT
-        share: int = -(-size // (board.ranks * unit)) * unit
+        share: int = share_of(board, size, layout)
         at: int = board.rank * share
         end: int = min(at + share, size)
-        block: int = max(BLOCK // unit, 1) * unit
+        block: int = block_of(layout)
         while at < end:
             part: int = min(block, end - at)
             rank: int = board.ranks - 1
@@ -344,6 +327,33 @@ class Operations:
                 slot: int = board.all_slots(rank) + at
                 operation.combine(layout, board.memory, slot, board.memory, result, part)
             at += part
+
+
+@ccall
+def share_of(board: Board, size: int, layout: Layout) -> int:
+    """Bytes of a window that each member combines: whole elements, and cache lines of its own."""
+    unit: int = layout.size * UNIT
+    return -(-size // (board.ranks * unit)) * unit
+
+
+@ccall
+def block_of(layout: Layout) -> int:
+    """Bytes of a share that are combined at a time: whole elements."""
+    unit: int = layout.size * UNIT
+    return max(BLOCK // unit, 1) * unit
+
+
+@ccall
+def insist_on_size(board: Board, number: int, size: int) -> None:
+    """See that the fragment that all have shown is of messages of so many bytes.
+
+    Raises:
+        MPIError: ERR_TRUNCATE, the members have different amounts of data.
+    """
+    if not board.agree(number, size):
+        board.last = number
+        board.finish(number)
+        raise disagreement()
 
 
 @ccall

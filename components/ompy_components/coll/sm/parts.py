@@ -16,7 +16,15 @@ from ompy.data.message import Message
 from ompy.data.operation import Operation
 
 from ompy_components.coll.sm.board import Board
-from ompy_components.coll.sm.operations import BLOCK, UNIT, disagreement, packed, room_of, settle
+from ompy_components.coll.sm.operations import (
+    block_of,
+    disagreement,
+    insist_on_size,
+    packed,
+    room_of,
+    settle,
+    share_of,
+)
 
 if TYPE_CHECKING:
     from ompy.data.layout import Layout
@@ -84,7 +92,7 @@ class PartOperations:
     ) -> None:
         """Show all, then combine that of members 0 to `top`."""
         board: Board = self._board
-        number: int = self._show(data, start, size)
+        number: int = board.show_whole(data, start, size)
         if board.join(number):
             board.wake()
         fits: bool = True
@@ -132,7 +140,7 @@ class PartOperations:
             if room is not None:
                 board.copy_out(own, room, to + done, part)
             done += part
-        self._end(number, before)
+        board.leave_windows(number, before)
 
     @cfunc
     def _combine_for_all(
@@ -143,11 +151,10 @@ class PartOperations:
         Nobody else touches these elements before all have combined theirs.
         """
         board: Board = self._board
-        unit: int = layout.size * UNIT
-        share: int = -(-size // (board.ranks * unit)) * unit
+        share: int = share_of(board, size, layout)
         at: int = board.rank * share
         end: int = min(at + share, size)
-        block: int = max(BLOCK // unit, 1) * unit
+        block: int = block_of(layout)
         rank: int
         while at < end:
             part: int = min(block, end - at)
@@ -185,7 +192,7 @@ class PartOperations:
             self._scatter_much(data, start, room, to, counts, layout, operation)
         else:
             before: int = sum(counts[: board.rank]) * layout.size
-            number: int = self._show(data, start, size)
+            number: int = board.show_whole(data, start, size)
             self._wait_for_all(number, size)
             slot: int = board.slot(0, number) + before
             self._combine(slot, board.ranks - 1, room, to, mine, layout, operation)
@@ -229,7 +236,7 @@ class PartOperations:
                 self._combine(slot, board.ranks - 1, room, to + done, part, layout, operation)
             board.finish(number)
             done += piece
-        self._end(number, before)
+        board.leave_windows(number, before)
 
     @cfunc
     def _show_pieces(
@@ -247,18 +254,6 @@ class PartOperations:
             start += size
 
     # --- what they have in common
-
-    @cfunc
-    def _show(self, data: memoryview, start: int, size: int) -> int:
-        """Show all of a small message. Returns its number."""
-        board: Board = self._board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
-        if size:
-            board.copy_in(board.slot(board.rank, number), data, start, size)
-        board.show(number, size)
-        return number
 
     @cfunc
     def _show_window(self, number: int, size: int) -> None:
@@ -280,10 +275,7 @@ class PartOperations:
         board: Board = self._board
         board.join(number)
         board.wait_for_all(number)
-        if not board.agree(number, size):
-            board.last = number
-            board.finish(number)
-            raise disagreement()
+        insist_on_size(board, number, size)
 
     @cfunc
     def _combine(
@@ -308,8 +300,7 @@ class PartOperations:
             operation: that combines.
         """
         board: Board = self._board
-        unit: int = layout.size
-        block: int = max(BLOCK // unit, 1) * unit
+        block: int = block_of(layout)
         done: int = 0
         while done < size:
             part: int = min(block, size - done)
@@ -321,10 +312,3 @@ class PartOperations:
                 at -= board.area
                 operation.combine(layout, board.memory, at, room, to + done, part)
             done += part
-
-    @cfunc
-    def _end(self, number: int, before: int) -> None:
-        """Go on where whatever comes next waits for all slots that were used here."""
-        board: Board = self._board
-        board.last = max(number, before + board.depth)
-        board.finish(board.last)
