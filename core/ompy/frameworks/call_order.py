@@ -146,6 +146,28 @@ def call_text(word: int) -> str:
     return f"{name} with root {detail}" if kind in ROOTED else name
 
 
+def word_of_tag(tag: int, near: int) -> int:
+    """What a tag says of its call's word; 0 for a tag that is no call's.
+
+    Args:
+        tag: the tag.
+        near: a word of a call of the same communicator, at most 65536 calls before or after it.
+    """
+    place = -tag - TAG_CALLS
+    if not 0 <= place < 1 << 30:
+        return 0
+    half = TAG_NUMBER // 2 + 1
+    behind = (number_of(near) - (place >> TAG_NUMBER_SHIFT) + half & TAG_NUMBER) - half
+    number = number_of(near) - behind & NUMBER_MASK
+    kind = place >> TAG_KIND_SHIFT & KIND_MASK
+    return number << NUMBER_SHIFT | kind << KIND_SHIFT | place & TAG_DETAIL
+
+
+def is_same_call(of_tag: int, word: int) -> bool:
+    """Whether a word that a tag gave, which has less room for the root, may be this one."""
+    return of_tag == word & ~DETAIL_MASK | word & TAG_DETAIL
+
+
 def call_of_tag(tag: int) -> str:
     """The call whose messages have a tag; empty for a tag that is no call's."""
     place = -tag - TAG_CALLS

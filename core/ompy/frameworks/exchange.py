@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, Convertor
-from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
+from ompy.data.errors import ERR_OTHER, ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place
 from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.patience import PATIENCE, inquire
+from ompy.frameworks.patience import PATIENCE, explained, inquire
 from ompy.frameworks.pml import STANDARD
 
 # arbitrary: a message whose beginning is here ends soon unless its sender is stuck
@@ -168,10 +168,14 @@ class Exchange:
         """The receives that are not complete."""
         return [request for request, _, _ in self._receives if not request.complete]
 
-    def abandon(self, problem: MPIError) -> None:
-        """What was posted is taken back; if a member has left, the others are told to do so too."""
-        if problem.code == ERR_PROC_FAILED:
-            self._pml.abandon(self.communicator, self._tag)
+    def abandon(self, problem: Exception) -> None:
+        """This member's part has failed: the others are not to wait for it."""
+        code = problem.code if isinstance(problem, MPIError) else ERR_OTHER
+        self._pml.abandon(self.communicator, self._tag, code)
+
+    def explained(self, problem: MPIError) -> MPIError:
+        """The error, or that a member that has left had made another call."""
+        return explained(self.communicator, self.word, problem)
 
     def withdraw(self, *, patient: bool) -> None:
         """Cancel the receives no message has come for; give the others a while to end."""

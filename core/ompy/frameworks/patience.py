@@ -28,7 +28,7 @@ from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request, Waitable
 from ompy.engine.base import Poller
-from ompy.frameworks.call_order import call_text, number_of
+from ompy.frameworks.call_order import call_text, is_same_call, number_of, word_of_tag
 from ompy.frameworks.pml import STANDARD
 
 if TYPE_CHECKING:
@@ -101,6 +101,26 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
         f"collective call {number_of(mine)} of {name} is not the same in all members: {said}. "
         f"All have to make the same calls in the same order",
     )
+
+
+def explained(communicator: Communicator, word: int, problem: MPIError) -> MPIError:
+    """Why a collective call failed: its error, or that a member has made another call.
+
+    A member that has left or given up can be asked nothing. What it sent in another call of the
+    same number is here, though, and nobody will ever receive it.
+
+    Args:
+        communicator: whose call it is.
+        word: of the call; 0 for none.
+        problem: what it failed with.
+    """
+    if problem.code not in {ERR_PROC_FAILED, ERR_OTHER} or not word:
+        return problem
+    for rank, tag in communicator.pml.unreceived(communicator):
+        other = word_of_tag(tag, word)
+        if number_of(other) == number_of(word) and not is_same_call(other, word):
+            return differ(communicator, rank, other, word)
+    return problem
 
 
 class LongWait(Poller):

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from ompy.compiled import DECLARING, ccall, cclass
 from ompy.data.convertor import Convertor
-from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request
 from ompy.mca.component import ApiVersion, Component
 
@@ -147,12 +147,19 @@ class Pml:
         """Cancel a receive that is not matched yet; anything else goes on."""
         raise NotImplementedError
 
-    def abandon(self, communicator: Communicator, tag: int) -> None:
+    def abandon(self, communicator: Communicator, tag: int, code: int = ERR_PROC_FAILED) -> None:
         """This rank's part in the collective with this internal tag has failed: it ends it.
 
         A PML that can tells the members: what waits there for this rank's messages with that tag
-        fails with `ERR_PROC_FAILED`, once all that was sent is taken in.
+        fails with `code`, once all that was sent is taken in.
         """
+
+    def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
+        """Sources and tags, internal ones too, of messages that are here and nobody has asked for.
+
+        For what is said of an error. A PML that does not know them says none.
+        """
+        return []
 
     @ccall
     def send(
@@ -283,9 +290,13 @@ class PmlWrapper(Pml):
         """Hand on."""
         self.inner.cancel(request)
 
-    def abandon(self, communicator: Communicator, tag: int) -> None:
+    def abandon(self, communicator: Communicator, tag: int, code: int = ERR_PROC_FAILED) -> None:
         """Hand on."""
-        self.inner.abandon(communicator, tag)
+        self.inner.abandon(communicator, tag, code)
+
+    def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
+        """Hand on."""
+        return self.inner.unreceived(communicator)
 
     @ccall
     def wait(self, communicator: Communicator, request: Request) -> Request:

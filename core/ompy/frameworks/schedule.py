@@ -40,8 +40,11 @@ def complete(exchange: Exchange, schedule: Schedule) -> None:
     except BaseException as problem:
         schedule.close()
         exchange.withdraw(patient=isinstance(problem, MPIError))
+        if not isinstance(problem, Exception):
+            raise
+        exchange.abandon(problem)
         if isinstance(problem, MPIError):
-            exchange.abandon(problem)
+            raise exchange.explained(problem) from problem.__cause__
         raise
 
 
@@ -166,7 +169,7 @@ class Progression(Poller):
 
     def _withdraw(self, problem: MPIError) -> None:
         """Fail, when nothing is stored in the user's memory any more or after a while."""
-        self._failure = problem
+        self._failure = self._exchange.explained(problem)
         self._schedule.close()
         for request in self._exchange.cancel():
             request.notify(self._arrived)

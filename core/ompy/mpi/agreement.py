@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
-from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, MPIError
+from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks import patience
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
@@ -38,15 +38,18 @@ def exchange(
         said: this rank's value.
 
     Raises:
-        MPIError: a member cannot be reached, or has left. If all of the communicator were to take
-            part, the others are told; a part of it may go on without.
+        MPIError: a member cannot be reached, has left, or makes another call. If all of the
+            communicator were to take part, the others are told; a part of it may go on without.
     """
     try:
         return _exchange(communicator, members, tag, said)
     except MPIError as problem:
-        if problem.code == ERR_PROC_FAILED and len(members) == communicator.size:
-            communicator.pml.abandon(communicator, tag)
-        raise
+        if len(members) < communicator.size:
+            raise
+        communicator.pml.abandon(communicator, tag, problem.code)
+        order = communicator.order
+        word = order.word if tag == order.tag() else 0
+        raise patience.explained(communicator, word, problem) from problem.__cause__
 
 
 def _exchange(

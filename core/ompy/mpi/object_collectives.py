@@ -12,12 +12,12 @@ from typing import Any
 
 from ompy.compiled import DECLARING, cfunc
 from ompy.data.convertor import GrowingConvertor
-from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.data.request import Request as Operation
 from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.call_order import detail_of
 from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.patience import PATIENCE, inquire
+from ompy.frameworks.patience import PATIENCE, explained, inquire
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.base import CommBase
 from ompy.mpi.collective_calls import barrier
@@ -69,10 +69,18 @@ def together(
         try:
             return function(state, *arguments)
         except MPIError as problem:
-            if problem.code == ERR_PROC_FAILED:
-                communicator = state.communicator
-                state.pml.abandon(communicator, communicator.order.tag())
-            raise state.raised(problem) from problem.__cause__
+            _give_up(state, problem.code)
+            communicator = state.communicator
+            found = explained(communicator, communicator.order.word, problem)
+            raise state.raised(found) from found.__cause__
+        except Exception:
+            _give_up(state, ERR_OTHER)
+            raise
+
+
+def _give_up(state: CommState, code: int) -> None:
+    """Tell the others that this member's part has failed, with which error."""
+    state.pml.abandon(state.communicator, state.communicator.order.tag(), code)
 
 
 class ObjectCollectives(CommBase):

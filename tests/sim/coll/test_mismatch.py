@@ -94,6 +94,38 @@ def test_every_pair(way: str, late: int, share: int) -> None:
                 assert all(name.removeprefix("Win.") in text for name in names), (pair, text)
 
 
+def run_once(way: str, pair: tuple[str, str], late: int) -> list[tuple]:
+    """Make a pair of calls and leave MPI at once; what came of it, and the accounts."""
+
+    def program(process: RankProcess) -> tuple:
+        world = world_of(process)
+        comm = world.Create_cart([2])
+        if world.rank == late:
+            process.context.engine.spend(LATE)
+        outcome = _attempt(process, pair[world.rank], comm)
+        return (*outcome, account([comm._state().communicator], 0))
+
+    return virtual(2, program, **WAYS[way]).results
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("late", [0, 1])
+@pytest.mark.parametrize("share", TAKEN)
+def test_who_leaves_after_its_call(way: str, late: int, share: int) -> None:
+    """It answers nobody any more: what it sent says which call it made."""
+    chosen = pairs()
+    Random(f"{way} {late}").shuffle(chosen)
+    for pair in chosen[share :: 2 * SHARES]:
+        outcomes = run_once(way, pair, late)
+        errors = [each[1] for each in outcomes if each[0] == "error"]
+        said = complaint({rank: each[2] for rank, each in enumerate(outcomes)})
+        assert said, f"{pair}: the accounts are the same"
+        assert not errors or any("in all members" in each for each in errors), (pair, errors)
+        for rank, (how, what, _) in enumerate(outcomes):
+            if how == "ok":
+                assert what == matched(way)[pair[rank]][rank], f"{pair}: wrong data at rank {rank}"
+
+
 @pytest.mark.parametrize("late", [0, 1])
 @pytest.mark.parametrize("pair", [("Reduce from 1", "Bcast"), ("Bcast from 1", "Reduce")])
 def test_who_has_gone_on_after_another_call(pair: tuple[str, str], late: int) -> None:

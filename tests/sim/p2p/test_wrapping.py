@@ -83,6 +83,7 @@ def test_every_call_of_the_contract_passes_every_wrapper() -> None:
             getattr(programs, program)(process)
             process.pml.waiting()
             process.pml.abandon(world, NOBODYS)
+            process.pml.unreceived(world)
             process.release(world)
 
         job = run(registry("one", "two"), body, 3)

@@ -23,6 +23,7 @@ class FakePml:
     def __init__(self) -> None:
         self.log: list[tuple[object, ...]] = []
         self.requests: list[Request] = []
+        self.abandoned: list[tuple[int, int]] = []
         self.unreachable = False
 
     def _request(self, *entry: object) -> Request:
@@ -40,6 +41,12 @@ class FakePml:
         if self.unreachable:
             raise MPIError(ERR_OTHER, "unreachable")
         return self._request("isend", convertor.size, target, tag)
+
+    def abandon(self, communicator: object, tag: int, code: int) -> None:
+        self.abandoned.append((tag, code))
+
+    def unreceived(self, communicator: object) -> list[tuple[int, int]]:
+        return []
 
     def cancel(self, request: Request) -> None:
         self.log.append(("cancel", self.requests.index(request)))
@@ -145,6 +152,7 @@ def test_a_failed_receive_takes_the_others_back(comm: FakeCommunicator) -> None:
     problem = failing(comm, MPIError, post, post, post, arrive)
     assert problem.code == ERR_TRUNCATE
     assert [entry for entry in comm.pml.log if entry[0] == "cancel"] == [("cancel", 2)]
+    assert comm.pml.abandoned == [(-7, ERR_TRUNCATE)]
     assert not comm.engine.waited
 
 

@@ -148,4 +148,5 @@ def test_what_a_users_function_raises_is_kept(comm: FakeCommunicator) -> None:
     comm.pml.requests[0].finish()
     comm.engine.poll()
     assert request.problem is problem
+    assert comm.pml.abandoned == [(-7, ERR_OTHER)]
     assert request.error == ERR_OTHER

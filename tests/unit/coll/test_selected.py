@@ -13,6 +13,8 @@ from ompy.frameworks.coll_selection import Offer, SelectedColl
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule
 
+from tests.unit.coll.test_exchange import FakePml
+
 
 class BlockingOnly(CollModule):
     """As a stranger wrote it for API 2.0."""
@@ -34,7 +36,7 @@ def selected(*kinds: type[CollModule]) -> SelectedColl:
 
 def communicator() -> Any:
     return SimpleNamespace(
-        rank=0, size=1, pml=None, context=None, order=CallOrder(), name="MPI_COMM_MINE"
+        rank=0, size=1, pml=FakePml(), context=None, order=CallOrder(), name="MPI_COMM_MINE"
     )
 
 

@@ -32,7 +32,7 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.patience import PATIENCE, differ, inquire
+from ompy.frameworks.patience import PATIENCE, differ, explained, inquire
 from ompy.net.base import Doorbell
 
 if DECLARING:
@@ -517,10 +517,11 @@ class Board(Poller):
 
     @cfunc
     def _failure(self) -> MPIError:
-        name, proc = self._communicator.name, self._communicator.procs[self._lost]
-        return MPIError(
-            ERR_PROC_FAILED, f"{proc} {proc.left} without taking part in a collective of {name}"
-        )
+        communicator = self._communicator
+        name, proc = communicator.name, communicator.procs[self._lost]
+        said = f"{proc} {proc.left} without taking part in a collective of {name}"
+        problem = MPIError(ERR_PROC_FAILED, said)
+        return explained(communicator, communicator.order.word, problem)
 
     # --- waking
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
-from ompy.data.errors import ERR_ARG, ERR_INTERN, MPIError
+from ompy.data.errors import ERR_ARG, ERR_INTERN, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import Bml, BmlEndpoint
 from ompy.frameworks.btl import (
@@ -477,10 +477,16 @@ class Ob1(Pml):
             self.receiving.deliver(request, fragment)
         return request
 
-    def abandon(self, communicator: Communicator, tag: int) -> None:
+    def abandon(self, communicator: Communicator, tag: int, code: int = ERR_PROC_FAILED) -> None:
         """Tell the members not to wait for this rank."""
         with self._lock:
-            self.gone.abandoned.say(communicator, tag)
+            self.gone.abandoned.say(communicator, tag, code)
+
+    def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
+        """Sources and tags of the messages that are here and nobody has asked for."""
+        with self._lock:
+            found = self.matching(communicator).unmatched()
+            return [(fragment.source, fragment.tag) for fragment in found]
 
     @ccall
     def cancel(self, request: Request) -> None:

@@ -1,0 +1,151 @@
+"""A member whose part in a collective fails for a reason of its own, and which lives on.
+
+Its operation raises, or what it gives cannot be sent. It gets its own exception, the others end
+with an error that says so or with the right result, and the communicator serves the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ompy import MPI
+from ompy.frameworks.call_order import TAG_NUMBER
+from ompy.mpi.world import world_of
+from ompy.runtime.process import RankProcess
+from ompy_components.pml.ob1.abandoning import STALE
+
+from tests.support.effort import effort
+from tests.support.worlds import virtual
+
+
+class UserError(Exception):
+    """What the program itself raises."""
+
+
+class Unsendable:
+    """An object that cannot be pickled."""
+
+    def __reduce__(self) -> str:
+        raise UserError("this object cannot be sent")
+
+
+def add_or_fail(failing: bool) -> Callable[[Any, Any], Any]:
+    """An operation on objects."""
+
+    def add(left: Any, right: Any) -> Any:
+        if failing:
+            raise UserError("this operation cannot be done")
+        return left + right
+
+    return add
+
+
+def given(failing: bool, value: Any) -> Any:
+    """What a member gives."""
+    return Unsendable() if failing else value
+
+
+Call = Callable[[Any, bool], Any]  # the communicator, whether this member fails
+# by name; the rank that can fail in it, None for each
+CALLS: dict[str, tuple[Call, int | None]] = {
+    "bcast": (lambda comm, fails: comm.bcast(given(fails, 7), root=1), 1),
+    "gather": (lambda comm, fails: comm.gather(given(fails, comm.rank), root=1), None),
+    "scatter": (
+        lambda comm, fails: comm.scatter([given(fails, 7)] * comm.size, root=1),
+        1,
+    ),
+    "scatter, too few": (
+        lambda comm, fails: comm.scatter([7] * (comm.size - fails), root=1),
+        1,
+    ),
+    "allgather": (lambda comm, fails: comm.allgather(given(fails, comm.rank)), None),
+    "alltoall": (lambda comm, fails: comm.alltoall([given(fails, 1)] * comm.size), None),
+    "alltoall, too few": (lambda comm, fails: comm.alltoall([1] * (comm.size - fails)), None),
+    "reduce": (lambda comm, fails: comm.reduce(1, add_or_fail(fails), root=1), 1),
+    "allreduce": (lambda comm, fails: comm.allreduce(1, add_or_fail(fails)), None),
+    "allreduce, given": (lambda comm, fails: comm.allreduce(given(fails, 1), lambda *_: 1), None),
+    "scan": (lambda comm, fails: comm.scan(1, add_or_fail(fails)), None),
+    "exscan": (lambda comm, fails: comm.exscan(1, add_or_fail(fails)), None),
+    "neighbor_allgather": (
+        lambda comm, fails: comm.Create_cart([comm.size], [True]).neighbor_allgather(
+            given(fails, 1)
+        ),
+        None,
+    ),
+}
+REDUCTIONS = frozenset({"reduce", "allreduce", "scan", "exscan"})  # not all members combine
+MATRIX = [
+    (name, rank) for name, (_, only) in CALLS.items() for rank in ([0, 1] if only is None else [1])
+]
+
+
+def attempt(comm: Any, call: Call, fails: bool) -> tuple[str, Any]:
+    """What comes of a call: a result, the user's own exception, or MPI's."""
+    try:
+        return "ok", call(comm, fails)
+    except MPI.Exception as problem:
+        return ("error", problem.Get_error_class())
+    except (UserError, ValueError) as problem:
+        return "own", str(problem)
+
+
+@pytest.mark.parametrize("seed", range(effort(1)))
+@pytest.mark.parametrize("btl", ["sm", "tcp"])
+@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize(("name", "failing"), MATRIX)
+def test_others_are_told(name: str, failing: int, ranks: int, btl: str, seed: int) -> None:
+    call, _ = CALLS[name]
+
+    def program(process: RankProcess) -> tuple[str, Any, Any, Any]:
+        comm = world_of(process)
+        right = attempt(comm, call, fails=False)
+        how, what = attempt(comm, call, fails=comm.rank == failing)
+        after = comm.allreduce(comm.rank)
+        return how, what, right, after
+
+    results = virtual(ranks, program, seed=seed, btl=f"self,{btl}").results
+    codes = [what if how == "error" else 0 for how, what, *_ in results]
+    for rank, (how, what, right, after) in enumerate(results):
+        assert right[0] == "ok"
+        assert after == sum(range(ranks))
+        if how == "ok":
+            assert rank != failing or name in REDUCTIONS
+            assert (how, what) == right
+        elif rank == failing:
+            assert how == "own" or "too few" in name
+        else:
+            assert (how, what) == ("error", codes[failing] or MPI.ERR_OTHER)
+
+
+def test_an_error_is_that_of_the_member_that_failed() -> None:
+    """Its own exception is what it gets itself; the other is told who failed."""
+
+    def program(process: RankProcess) -> str:
+        comm = world_of(process)
+        with pytest.raises((MPI.Exception, UserError)) as raised:
+            comm.allgather(given(comm.rank == 1, 1))
+        return str(raised.value)
+
+    said = virtual(2, program, btl="self,tcp").results
+    assert said[1] == "this object cannot be sent"
+    assert "rank 1" in said[0]
+    assert "its part has failed there" in said[0]
+
+
+def test_what_was_heard_is_of_one_call_only() -> None:
+    """A tag comes again after many calls; then the call before it is forgotten."""
+    assert STALE < TAG_NUMBER
+
+    def program(process: RankProcess) -> Any:
+        comm = world_of(process)
+        order = comm._state().communicator.order
+        how, _ = attempt(comm, CALLS["allgather"][0], comm.rank == 1)
+        tag = order.tag()
+        order.number += TAG_NUMBER  # as after so many calls: the next one has the tag of this one
+        found = comm.allgather(comm.rank)
+        assert order.tag() == tag
+        return how, found
+
+    assert virtual(2, program, btl="self,tcp").results == [("error", [0, 1]), ("own", [0, 1])]
