@@ -213,6 +213,43 @@ def test_neighbours_meet_faults(sim: Sim, tmp_path: Path) -> None:
     assert {dict(event.fields)["rail"] for event in struck} == {"aries_0"}
 
 
+def test_what_passes_the_nic_by_is_told(sim: Sim) -> None:
+    """A fault that cannot strike is warned of; active messages are counted."""
+    fault = ("--fault", "link_down:rail=aries_0,nth=1")
+    done = sim("STUCK = False\n" + MEETING, "-n", 2, "--ranks-per-host", 2, *fault)
+    assert done.returncode == 0
+    assert "past aries_0, through shared memory (PSHM)" in done.stderr
+    assert "--mca conduit_aries_pshm 0 takes the NIC" in done.stderr
+    assert "NEVER FIRED" in done.stderr
+    assert re.search(r"^ompy sim: GASNet: .*requests [1-9]", done.stderr, re.M)
+    assert "0 messages" not in done.stderr
+    struck = sim("STUCK = False\n" + MEETING, "-n", 2, *NEIGHBOURS, *fault)
+    assert "warning" not in struck.stderr
+    assert "NEVER FIRED" not in struck.stderr
+
+
+LEAVING = """
+from ompy import gasnet
+
+gasnet.init()
+gasnet.attach([], segment_size=gasnet.PAGE_SIZE)
+gasnet.barrier()
+print("done", flush=True)
+"""
+
+
+def test_an_end_that_reaches_nobody_is_a_failure(sim: Sim) -> None:
+    """The link goes when the program is over: whatever of the end was struck, 0 means it was not."""
+    seen = set()
+    for begun in range(10, 17):
+        done = sim(LEAVING, "-n", 2, "--fault", f"link_down:from={begun}us")
+        struck = "cannot be reached" in done.stderr or "Nothing has come" in done.stderr
+        assert done.returncode == struck, done.stderr
+        assert "Exception ignored" not in done.stderr
+        seen.add((done.stdout.count("done"), struck))
+    assert {(2, True), (2, False)} <= seen
+
+
 def test_a_fault_that_its_links_hide_is_refused(sim: Sim) -> None:
     done = sim(MEETING, "-n", 2, "--fault", "drop:probability=0.5,rail=aries_0")
     assert done.returncode == 2

@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from ompy.cli.launching import through_memory
+from ompy.cli.past_the_wire import through_memory
 from ompy.cli.sim import make_scenario, preload, sim
 from ompy.mca.records import ComponentRecord
 from ompy.net.fault_rules import FAULTS, LASTING_FAULTS

@@ -366,24 +366,13 @@ def fault_script(
         if options["fault_strict"]:
             raise CommandError("--fault-strict: there is no --fault")
         return ()
-    from ompy.net.fault_rules import RETRYING_RAILS
+    from ompy.cli.past_the_wire import unstruck
     from ompy.runtime.fault_script import read_faults
 
     rules = read_faults(options["fault"], len(job.placements))
-    of_sockets = any(not set(rule.rails) & set(RETRYING_RAILS) for rule in rules)
-    near = of_sockets and len(job.hosts) < len(job.placements)
-    if near and through_memory(str(registry.value("btl"))):
-        say(
-            "warning: --fault: ranks of one host talk through shared memory (btl sm), where there "
-            "is no wire for a fault to strike; --mca btl self,tcp or self,usnic takes the network"
-        )
+    for reason in unstruck(rules, job, registry):
+        say(f"warning: --fault: {reason}")
     return tuple(rule._asdict() for rule in rules)
-
-
-def through_memory(btl: str) -> bool:
-    """Whether a value of the parameter `btl` lets sm in."""
-    names = set(btl.lstrip("^").split(","))
-    return not btl or bool({"sm", "vader"} & names) is not btl.startswith("^")
 
 
 def run(arguments: Sequence[str]) -> int:

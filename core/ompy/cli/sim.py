@@ -244,7 +244,7 @@ def make_scenario(options: dict[str, Any]) -> Scenario:
     rails = make_rails(options["rails"], options["latency"], options["bandwidth"])
     rules = read_faults(options["faults"], options["ranks"])
     _check_rails(rules, rails)
-    job = make_job(options, [rule._asdict() for rule in rules])
+    job = make_job(options, rules)
     directory = os.path.abspath(options["trace"]) if options["trace"] else ""
     _check_trace(directory)
     return Scenario(
@@ -301,14 +301,14 @@ def _check_rails(rules: Sequence[FaultRule], rails: Sequence[Rail]) -> None:
         raise UsageError(*problems)
 
 
-def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
-    """The job: so many ranks on each host, parameters resolved.
+def make_job(options: dict[str, Any], rules: Sequence[FaultRule]) -> Job:
+    """The job: so many ranks on each host, parameters resolved. Warns of what no fault can strike.
 
     Raises:
         UsageError: a parameter is wrong, or lets shared memory in.
         ComponentError: a component that is named cannot be used.
     """
-    from ompy.cli.launching import through_memory
+    from ompy.cli.past_the_wire import through_memory, unstruck
     from ompy.frameworks.catalog import CATALOG
     from ompy.frameworks.job import App, Job, Placement
     from ompy.frameworks.sealing import insist_on_seal
@@ -332,15 +332,18 @@ def make_job(options: dict[str, Any], faults: Sequence[dict[str, Any]]) -> Job:
             f"without --ranks-per-host; name what they may use, as --mca btl {BTL} or self,tcp"
         )
     ranks = options["ranks"]
-    return Job(
+    job = Job(
         job_id=about["job"],
         apps=(App((options["program"], *options["arguments"]), ranks),),
         hosts=tuple(f"host{node}" for node in range(-(-ranks // each))),
         placements=tuple(Placement(rank, 0, *divmod(rank, each)) for rank in range(ranks)),
         mca=registry.snapshot(),
         stdin_rank=-1,
-        faults=tuple(faults),
+        faults=tuple(rule._asdict() for rule in rules),
     )
+    for reason in unstruck(rules, job, registry):
+        say(f"warning: --fault: {reason}", "unstruck", "warning")
+    return job
 
 
 def job_id_of(seed: int) -> str:
@@ -372,13 +375,17 @@ def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> 
         ranks=ranks,
         turns=outcome.turns,
     )
-    say(
-        f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions",
-        "messages",
-        messages=outcome.messages,
-        bytes=outcome.bytes,
-        retransmissions=resent,
-    )
+    if outcome.messages or not outcome.conduit:
+        say(
+            f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions",
+            "messages",
+            messages=outcome.messages,
+            bytes=outcome.bytes,
+            retransmissions=resent,
+        )
+    if outcome.conduit:
+        counted = ", ".join(f"{name} {count}" for name, count in outcome.conduit.items())
+        say(f"GASNet: {counted}", "conduit", counters=outcome.conduit)
     for line in tally.lines(strict=strict):
         say(line, "faults delivered")
     if scenario.trace_directory:

@@ -24,7 +24,7 @@ from ompy.gasnet.atomics import ATOMIC, ATOMIC_DONE
 from ompy.gasnet.barriers import ROUND
 from ompy.gasnet.coll_engine import COLLECTIVE, TEAM_ROUND
 from ompy.gasnet.dissemination import ANONYMOUS, Dissemination, Knowledge
-from ompy.gasnet.errors import BadArgument, NotInitialised
+from ompy.gasnet.errors import BadArgument, GasnetError, NotInitialised
 from ompy.gasnet.fill import FILL, FILLED
 from ompy.gasnet.rank import LAYER, FindConduit, check_integers
 from ompy.gasnet.segment import Segment
@@ -210,9 +210,23 @@ class Gasnet(TeamCalls):
                 self._code = self._conduit.exit(self._code)
         except SystemExit:  # another rank has ended the job meanwhile, and `_end` has its code
             pass
+        except (GasnetError, MPIError) as problem:
+            self._fail_to_end(problem)
         self._over = True
         self._attached = False
         self._leave_job()
+
+    def _fail_to_end(self, problem: Exception) -> None:
+        """The others cannot be reached: the job ends as if the program had raised this.
+
+        An exception that has ended the program already is told, and the job ends by that one.
+        """
+        self._code = self._code or 1
+        if getattr(sys, "last_value", None) is None:
+            error = self._failed(problem) if isinstance(problem, MPIError) else problem
+            sys.excepthook(type(error), error, problem.__traceback__)
+            text = f"uncaught {type(error).__name__}: {error}"
+            self._conduit.context.wireup.abort(self._code, text)
 
     def _ends_with(self, code: object) -> None:
         """The interpreter ends with what a SystemExit was given, and `finish` has yet to run."""

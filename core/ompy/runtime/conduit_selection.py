@@ -35,6 +35,7 @@ def select_conduit(process: RankProcess, mode: ThreadMode) -> Conduit:
         made = isolated(registry, component, "init", partial(_conduit, component, process, mode))
         if made is not None:
             registry.select_over(component, components[index + 1 :])
+            process.conduit = made
             return made
     reasons = [
         f"{record.name}: {record.reason}"

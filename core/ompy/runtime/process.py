@@ -27,6 +27,7 @@ from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.pml_selection import select_pml
 
 if TYPE_CHECKING:
+    from ompy.frameworks.conduit import Conduit
     from ompy.frameworks.healing import HealingLimits
     from ompy.mca.registry import Registry
 
@@ -44,6 +45,7 @@ class RankProcess:
         api: what the API above keeps about it.
         before_finalize: called when `finalize` begins, the last one first.
         others_waiting: as `Pml.waiting`, of what else the rank does.
+        conduit: GASNet's, once it was selected.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class RankProcess:
         self.api: Any = None
         self.before_finalize: list[Callable[[], object]] = []
         self.others_waiting: Callable[[], list[str]] = list
+        self.conduit: Conduit | None = None
         context.find_healing = partial(_healing, registry)
         insist_on_seal(registry)
         context.seal = registry.values("btl").seal

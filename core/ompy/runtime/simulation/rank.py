@@ -195,11 +195,13 @@ class _Rank:
             for module in self._process.context.btls:
                 for name, count in module.counters().items():
                     counters[name] = counters.get(name, 0) + count
+        conduit = self._process.conduit if self._process is not None else None
         faults = self._disturbance.faults if self._disturbance is not None else None
         return {
             "messages": self._messages[0],
             "bytes": self._messages[1],
             "counters": counters,
+            "conduit": conduit.counters() if conduit is not None else {},
             "delivered": list(faults.delivered) if faults is not None else [],
             "rails": self._rails(),
             "strikes": [tuple(strike) for strike in faults.strikes] if faults is not None else [],

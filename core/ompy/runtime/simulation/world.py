@@ -65,6 +65,7 @@ class Outcome(NamedTuple):
         messages: the program has begun.
         bytes: in them.
         counters: what the transports counted, summed over ranks.
+        conduit: what GASNet's conduit did; empty where it was not used.
         delivered: how often each fault has struck.
         strikes: packets that were struck, as `Strike` tuples, if they were recorded.
         rails: what became of rails, as `rail_report.plain` has it.
@@ -78,6 +79,7 @@ class Outcome(NamedTuple):
     messages: int
     bytes: int
     counters: dict[str, int]
+    conduit: dict[str, int]
     delivered: list[int]
     strikes: list[tuple[Any, ...]]
     rails: list[dict[str, Any]]
@@ -293,9 +295,10 @@ class World:
 
     def _outcome(self, kind: str, code: int, text: str) -> Outcome:
         reports = [stub.report for stub in self._stubs]
-        counters: Counter[str] = Counter()
+        counters, conduit = Counter[str](), Counter[str]()
         for said in reports:
             counters.update(said.get("counters", {}))
+            conduit.update(said.get("conduit", {}))
         delivered = [0] * len(self._scenario.job.faults)
         for said in reports:
             for index, count in enumerate(said.get("delivered", ())):
@@ -309,6 +312,7 @@ class World:
             sum(said.get("messages", 0) for said in reports),
             sum(said.get("bytes", 0) for said in reports),
             dict(sorted(counters.items())),
+            dict(sorted(conduit.items())),
             delivered,
             [tuple(strike) for said in reports for strike in said.get("strikes", ())],
             [event for said in reports for event in said.get("rails", ())],
