@@ -111,7 +111,7 @@ print(time.gmtime().tm_year, comm.rank)
 def test_a_deadlock_says_who_waits_for_what(sim: Sim) -> None:
     done = sim(BEGIN + "if comm.rank < 2:\n    comm.recv(source=1 - comm.rank, tag=5)\n", "-n", 3)
     assert done.returncode == 4
-    assert "deadlock: nothing can happen any more, and rank 0, 1 waits" in done.stderr
+    assert "deadlock: nothing can happen any more, and ranks 0, 1 wait" in done.stderr
     for rank in (0, 1):
         assert f"ompy: rank {rank}" in done.stderr
         assert f"receive from rank {1 - rank} with tag 5 in MPI_COMM_WORLD" in done.stderr

@@ -19,6 +19,7 @@ from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual import Fabric, Rail
 from ompy.runtime.control import KEY_SIZE
 from ompy.runtime.probes.virtual import VirtualAgents
+from ompy.runtime.rank_spans import ranks_in_words
 from ompy.runtime.simulation.host_memory import Segments, make_file
 from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.rank import Part, run_rank
@@ -251,8 +252,9 @@ class World:
         except Deadlock as problem:
             if not problem.waits:  # turns without end
                 return "limit", BEYOND, str(problem) + "\n" + self._where()
-            ranks = ", ".join(str(rank) for rank in problem.waits)
-            text = f"deadlock: nothing can happen any more, and rank {ranks} waits"
+            waits = "wait" if len(problem.waits) > 1 else "waits"
+            who = ranks_in_words(problem.waits)
+            text = f"deadlock: nothing can happen any more, and {who} {waits}"
             return "deadlock", DEADLOCK, f"{text}\n{self._where()}"
         except TimeoutError as problem:
             return "limit", BEYOND, f"{problem}\n{self._where()}"
