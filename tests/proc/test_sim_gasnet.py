@@ -239,7 +239,7 @@ print("done", flush=True)
 
 
 def test_an_end_that_reaches_nobody_is_a_failure(sim: Sim) -> None:
-    """The link goes when the program is over: whatever of the end was struck, 0 means it was not."""
+    """The link goes when the program is over: an exit code of 0 means that nothing was struck."""
     seen = set()
     for begun in range(10, 17):
         done = sim(LEAVING, "-n", 2, "--fault", f"link_down:from={begun}us")
