@@ -14,7 +14,7 @@ from ompy.data import errors as _errors
 from ompy.mpi import constants as _constants
 from ompy.mpi import life as _life
 from ompy.mpi.cartesian import Cartcomm, Compute_dims
-from ompy.mpi.comm import COMM_NULL, Comm, Intercomm
+from ompy.mpi.comm import COMM_NULL, Comm
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.environment import (
     Aint_add,
@@ -74,6 +74,7 @@ from ompy.mpi.graphs import Distgraphcomm, Graphcomm
 from ompy.mpi.grequest import Grequest
 from ompy.mpi.group import GROUP_EMPTY, GROUP_NULL, Group
 from ompy.mpi.info import INFO_ENV, INFO_NULL, Info
+from ompy.mpi.intercomm import Intercomm
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.life import (
     COMM_SELF,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ompy.mpi import constants
 from ompy.mpi.info import Info
+from ompy.mpi.intercomm import Intercomm
 from ompy.mpi.request import Request
 from ompy.mpi.windows import Win
 
@@ -256,6 +257,7 @@ UNDER_WAY: dict[str, tuple[Call, Call]] = {
 
 def _messages() -> dict[str, Wait]:
     made = {name: Wait(call) for name, call in BLOCKING.items()}
+    made["Create_from_groups"] = Wait(_create_from_groups, in_worlds=False)
     made["Create_from_group"] = Wait(
         lambda comm, _: type(comm).Create_from_group(comm.group), in_worlds=False
     )
@@ -306,7 +308,30 @@ def _collectives() -> dict[str, Wait]:
     made["Disconnect"] = Wait(
         lambda _, made: made.Disconnect(), lambda comm: comm.Dup(), may_succeed=True
     )
+    made["Create_intercomm"] = Wait(
+        lambda comm, local: local.Create_intercomm(0, comm, 1 - comm.rank), _alone
+    )
+    made["Merge"] = Wait(lambda _, both: both.Merge(), _between)
+    for name in ("Barrier", "Dup"):
+        made[f"{name} between groups"] = Wait(partial(_of_groups, name), _between)
     return made
+
+
+def _create_from_groups(comm: Any, _: Any) -> None:
+    mine, other = (comm.group.Incl([rank]) for rank in (comm.rank, 1 - comm.rank))
+    Intercomm.Create_from_groups(mine, 0, other, 0)
+
+
+def _alone(comm: Any) -> Any:
+    return comm.Split(comm.rank)
+
+
+def _between(comm: Any) -> Any:
+    return _alone(comm).Create_intercomm(0, comm, 1 - comm.rank)
+
+
+def _of_groups(name: str, _comm: Any, both: Any) -> None:
+    getattr(both, name)()
 
 
 def _cartesian(comm: Any) -> Any:

@@ -76,6 +76,9 @@ NAMES: Final[tuple[str, ...]] = (
     "Create_graph",
     "Create_dist_graph_adjacent",
     "Create_dist_graph",
+    # of communicators between groups
+    "Create_intercomm",
+    "Merge",
 )
 KIND_BITS: Final = 7  # of a tag; arbitrary: enough for the names
 assert len(NAMES) <= 1 << KIND_BITS, "a kind has its place in a tag"

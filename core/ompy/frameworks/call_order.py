@@ -113,6 +113,18 @@ class CallOrder:
         return self._kept.get(number, 0) if self._kept is not None else 0
 
 
+@cclass
+class GroupsOrder(CallOrder):
+    """The calls of a communicator between two groups, whose members name one root differently."""
+
+    __slots__ = ()
+
+    @ccall
+    def begin(self, kind: U64, detail: U64) -> None:
+        """The rank makes the next call; of its root nothing is kept."""
+        CallOrder.begin(self, kind, 0)
+
+
 @ccall
 def detail_of(root: Any) -> int:
     """What a word says of a root, as the user gave it: an integer of any type, or a mistake.

@@ -12,6 +12,10 @@ for itself; nonblocking ones then come from the next module.
 `send` is None where MPI says in place: the data are in `receive` already (for gather-like
 calls: at the rank's own block of it). `receive` is None at ranks where it means nothing.
 
+Between two groups (`Communicator.between`) ranks, counts and blocks are those of the other group,
+no call is in place, and `root` is ROOT at the root, PROC_NULL at the other members of its group,
+which have no buffers (`send` and `receive` are None, the message of a bcast is empty).
+
 A module overrides what it does better; selection is per communicator and per operation, the
 highest priority that offers an operation wins it (`coll_selection.py`). `coll_base` has algorithms
 to choose from.
@@ -45,8 +49,9 @@ if TYPE_CHECKING:
 
 # 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0;
 # 2.2 has a component say why it has no module for a communicator, if it likes; 2.3 adds
-# neighbourhoods, which the framework has steps for where no module has
-API: Final[ApiVersion] = (2, 3)
+# neighbourhoods, which the framework has steps for where no module has; 2.4 communicators between
+# two groups, which a component is asked for that says so
+API: Final[ApiVersion] = (2, 4)
 
 # internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
@@ -314,6 +319,8 @@ class CollComponent(Component):
     """Base of coll components."""
 
     framework: ClassVar[str] = "coll"
+    # it is asked for communicators between two groups, and for no others (since API 2.4)
+    serves_groups: ClassVar[bool] = False
 
     def query(self, communicator: Communicator) -> CollModule | None:
         """A module for a new communicator, or None when it has nothing to offer for it.

@@ -1,4 +1,8 @@
-"""A communicator as PML and coll see it: ranks, and a context that keeps traffic apart."""
+"""A communicator as PML and coll see it: ranks, and a context that keeps traffic apart.
+
+One between two groups (an *intercommunicator*) differs in whom its ranks name: `procs` and `size`
+are of the other group, those whom messages are for, and `rank` is this process's place in its own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ompy.compiled import cclass
-from ompy.frameworks.call_order import CallOrder
+from ompy.frameworks.call_order import CallOrder, GroupsOrder
 from ompy.frameworks.proc import Proc
 
 if TYPE_CHECKING:
@@ -17,13 +21,15 @@ if TYPE_CHECKING:
 
 @cclass
 class Communicator:
-    """A group of processes with a context id all of them agree on.
+    """One group of processes, or two, with a context id all of them agree on.
 
     Attributes:
         context_id: 0..65535, the same in every member; no two live ones of a process share it.
-        rank: of this process in it.
-        size: members.
-        procs: the members, by rank.
+        rank: of this process in its own group.
+        size: processes whom messages are for.
+        procs: these, by rank: the group; between two groups the other one.
+        own: this process's group: `procs` itself, but between two groups.
+        between: it is between two groups.
         name: for messages to people.
         context: this rank.
         pml: moves its messages.
@@ -32,11 +38,13 @@ class Communicator:
         pml_state: the PML's own.
     """
 
+    between: bool
     coll: SelectedColl | None
     context: RankContext
     context_id: int
     name: str
     order: CallOrder
+    own: list[Proc]
     pml: Pml
     pml_state: object | None
     procs: list[Proc]
@@ -45,15 +53,23 @@ class Communicator:
     __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(
-        self, context: RankContext, pml: Pml, context_id: int, procs: Sequence[Proc], name: str
+        self,
+        context: RankContext,
+        pml: Pml,
+        context_id: int,
+        procs: Sequence[Proc],
+        name: str,
+        own: Sequence[Proc] | None = None,
     ) -> None:
         self.context = context
         self.pml = pml
         self.context_id = context_id
         self.procs = list(procs)
         self.size = len(self.procs)
-        self.rank = self.procs.index(context.me)
+        self.between = own is not None
+        self.own = self.procs if own is None else list(own)
+        self.rank = self.own.index(context.me)
         self.name = name
         self.coll = None
-        self.order = CallOrder()
+        self.order = GroupsOrder() if self.between else CallOrder()
         self.pml_state = None

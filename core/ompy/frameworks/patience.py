@@ -141,7 +141,8 @@ class LongWait(Poller):
         self.word = word
         self.over = Waitable()
         self.problem: MPIError | None = None
-        self._peers = [rank for rank in peers if rank != communicator.rank]
+        procs, me = communicator.procs, communicator.context.me
+        self._peers = [rank for rank in peers if procs[rank] is not me]
         self._desk = desk_of(communicator.context)
         self._engine = communicator.context.engine
         self._timer: Timer | None = None
@@ -239,7 +240,7 @@ class Desk:
             self._sent.append(request)
 
     def _listen(self, communicator: Communicator) -> None:
-        if communicator.size < 2:
+        if communicator.size < 2 and not communicator.between:
             return
         room = memoryview(bytearray(_INQUIRY.size))
         with suppress(MPIError):

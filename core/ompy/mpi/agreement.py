@@ -1,4 +1,4 @@
-"""Agreement between members of a communicator: on small values, and on context ids.
+"""Agreement between members of a communicator, or of two groups: on small values, and context ids.
 
 A new communicator needs a context id that is free in every one of its members. Each proposes
 the next free one after the last it used; the highest wins if it is free everywhere, else they go
@@ -8,13 +8,14 @@ that a message for a communicator that was freed does not meet a new one with it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from struct import Struct
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.request import Request
 from ompy.frameworks import patience
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
@@ -24,6 +25,9 @@ FIRST_ID: Final = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
 LAST_ID: Final = 65535  # reference openmpi.md 3.4: the header has 16 bits for it
 _NUMBER: Final = Struct("<q")
 _LENGTH: Final = Struct("<I")
+
+
+Ask = Callable[[bytes], list[bytes]]  # what all say, told what this rank says; all call it
 
 
 def exchange(
@@ -46,10 +50,58 @@ def exchange(
     except MPIError as problem:
         if len(members) < communicator.size:
             raise
-        communicator.pml.abandon(communicator, tag, problem.code)
-        order = communicator.order
-        word = order.word if tag == order.tag() else 0
-        raise patience.explained(communicator, word, problem) from problem.__cause__
+        raise _given_up(communicator, tag, problem) from problem.__cause__
+
+
+def exchange_between(
+    communicator: Communicator, tag: int, said: bytes
+) -> tuple[list[bytes], list[bytes]]:
+    """What the members of both groups say: those of this rank's own group, those of the other.
+
+    Everybody tells the other group; its first member says what it was told.
+
+    Args:
+        communicator: between two groups, all of which call this together.
+        tag: internal tag nobody else uses at the same time.
+        said: this rank's value.
+
+    Raises:
+        MPIError: as `exchange`.
+    """
+    try:
+        theirs = _swap(communicator, tag, said)
+        if communicator.rank == 0:
+            return _first_tells(communicator, tag, theirs), theirs
+        return unpack(_receive(communicator, 0, tag)), theirs
+    except MPIError as problem:
+        raise _given_up(communicator, tag, problem) from problem.__cause__
+
+
+def _swap(communicator: Communicator, tag: int, said: bytes) -> list[bytes]:
+    """Say something to each member of the other group, hear each of them."""
+    members = range(communicator.size)
+    sent = [_begin(communicator, target, tag, said) for target in members]
+    heard = [bytes(_receive(communicator, source, tag)) for source in members]
+    for target, request in enumerate(sent):
+        patience.wait(communicator, request, target)
+    return heard
+
+
+def _first_tells(communicator: Communicator, tag: int, theirs: list[bytes]) -> list[bytes]:
+    """The first member says to the other group what all in it have said; hear the same."""
+    sent = [_begin(communicator, target, tag, pack(theirs)) for target in range(communicator.size)]
+    own = unpack(_receive(communicator, 0, tag))
+    for target, request in enumerate(sent):
+        patience.wait(communicator, request, target)
+    return own
+
+
+def _given_up(communicator: Communicator, tag: int, problem: MPIError) -> MPIError:
+    """All members were to take part: the others are told. Returns why it failed."""
+    communicator.pml.abandon(communicator, tag, problem.code)
+    order = communicator.order
+    word = order.word if tag == order.tag() else 0
+    return patience.explained(communicator, word, problem)
 
 
 def _exchange(
@@ -61,24 +113,27 @@ def _exchange(
     step = 1
     while step < size and not place & step:
         if place + step < size:
-            values += _unpack(_receive(communicator, members[place + step], tag))
+            values += unpack(_receive(communicator, members[place + step], tag))
         step <<= 1
     if place:
-        _send(communicator, members[place - step], tag, _pack(values))
+        _send(communicator, members[place - step], tag, pack(values))
         everything = _receive(communicator, members[place - step], tag)
     else:
-        everything = memoryview(_pack(values))
+        everything = memoryview(pack(values))
     while step > 1:
         step >>= 1
         if place + step < size:
             _send(communicator, members[place + step], tag, everything)
-    return _unpack(everything)
+    return unpack(everything)
+
+
+def _begin(communicator: Communicator, target: int, tag: int, data: bytes | memoryview) -> Request:
+    convertor = ContiguousConvertor(memoryview(data))
+    return communicator.pml.isend(communicator, convertor, target, tag, STANDARD)
 
 
 def _send(communicator: Communicator, target: int, tag: int, data: bytes | memoryview) -> None:
-    convertor = ContiguousConvertor(memoryview(data))
-    request = communicator.pml.isend(communicator, convertor, target, tag, STANDARD)
-    patience.wait(communicator, request, target)
+    patience.wait(communicator, _begin(communicator, target, tag, data), target)
 
 
 def _receive(communicator: Communicator, source: int, tag: int) -> memoryview:
@@ -89,11 +144,13 @@ def _receive(communicator: Communicator, source: int, tag: int) -> memoryview:
     return convertor.view
 
 
-def _pack(values: list[bytes]) -> bytes:
+def pack(values: list[bytes]) -> bytes:
+    """Values, each with its length before it."""
     return b"".join(part for value in values for part in (_LENGTH.pack(len(value)), value))
 
 
-def _unpack(data: memoryview) -> list[bytes]:
+def unpack(data: memoryview | bytes) -> list[bytes]:
+    """What `pack` was given."""
     values = []
     at = 0
     while at < len(data):
@@ -104,10 +161,12 @@ def _unpack(data: memoryview) -> list[bytes]:
     return values
 
 
-def agree_on_context(
-    world: World, communicator: Communicator, members: Sequence[int], tag: int
-) -> int:
+def agree_on_context(world: World, ask: Ask) -> int:
     """A context id that is free in all members; it stays reserved until `release_context`.
+
+    Args:
+        world: this rank.
+        ask: called by all of them equally often.
 
     Raises:
         MPIError: ERR_INTERN, there is none left; or a member cannot be reached.
@@ -119,11 +178,11 @@ def agree_on_context(
         while True:
             mine = _reserve_from(world, start)
             held.add(mine)
-            proposed = _numbers(exchange(communicator, members, tag, _NUMBER.pack(mine)))
+            proposed = _numbers(ask(_NUMBER.pack(mine)))
             chosen = max(proposed)
             if chosen not in held and _reserve(world, chosen):
                 held.add(chosen)
-            free = _numbers(exchange(communicator, members, tag, _NUMBER.pack(chosen in held)))
+            free = _numbers(ask(_NUMBER.pack(chosen in held)))
             if all(free):
                 held.remove(chosen)
                 world.next_context = chosen + 1

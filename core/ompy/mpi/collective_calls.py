@@ -13,7 +13,9 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from ompy.compiled import ccall, cfunc
-from ompy.data.errors import MPIError
+from ompy.data.constants import PROC_NULL, ROOT
+from ompy.data.errors import ERR_BUFFER, MPIError
+from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message, parted
 from ompy.data.operation import Operation
@@ -21,11 +23,12 @@ from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.call_order import detail_of
 from ompy.mpi.markers import InPlaceType
 from ompy.mpi.operation import Op, check_match
-from ompy.mpi.peers import check_root
+from ompy.mpi.peers import check_root, is_root, own_size
 from ompy.mpi.spec import Typed, message, plain, typed_blocks, vector_blocks
 from ompy.mpi.state import CommState
 
 _NUMBER: Final = Struct("<q")
+NO_MESSAGE: Final = Message(memoryview(bytearray()), 0, 0, BYTES)
 BARRIER: Final[int] = KINDS["Barrier"]
 BCAST: Final[int] = KINDS["Bcast"]
 REDUCE: Final[int] = KINDS["Reduce"]
@@ -326,7 +329,9 @@ def reduced_in_parts(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -> bo
 def bcast(state: CommState, buf: Any, root: int) -> Call:
     """The call of a broadcast."""
     check_root(state, root)
-    both = message(buf, state.communicator.rank != root).message
+    if root == PROC_NULL:
+        return Call(state, "bcast", (NO_MESSAGE, root))
+    both = message(buf, not is_root(state, root)).message
     return Call(state, "bcast", (both, root))
 
 
@@ -335,11 +340,11 @@ def gather(
 ) -> Call:
     """The call of a gather; `parse` reads the specification of the root's buffer."""
     check_root(state, root)
-    receive = None
-    if state.communicator.rank == root:
+    send = receive = None
+    if is_root(state, root):
         receive = parse(recvbuf, True, state.size).blocks
-        send = one(sendbuf, False)
-    else:
+        send = None if root == ROOT else one(sendbuf, False)
+    elif root != PROC_NULL:
         send = message(sendbuf, False).message
     return Call(state, "gather", (send, receive, root))
 
@@ -349,23 +354,25 @@ def scatter(
 ) -> Call:
     """The call of a scatter; `parse` reads the specification of the root's buffer."""
     check_root(state, root)
-    send = None
-    if state.communicator.rank == root:
+    send = receive = None
+    if is_root(state, root):
         send = parse(sendbuf, False, state.size).blocks
-        receive = one(recvbuf, True)
-    else:
+        receive = None if root == ROOT else one(recvbuf, True)
+    elif root != PROC_NULL:
         receive = message(recvbuf, True).message
     return Call(state, "scatter", (send, receive, root))
 
 
 def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of an allgather."""
+    _check_in_place(state, sendbuf)
     receive = parse(recvbuf, True, state.size).blocks
     return Call(state, "allgather", (one(sendbuf, False), receive))
 
 
 def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of an alltoall."""
+    _check_in_place(state, sendbuf)
     send = many(sendbuf, False, state.size, parse)
     receive = parse(recvbuf, True, state.size).blocks
     if parse is vector_blocks:  # equal blocks here say nothing about the other members'
@@ -375,6 +382,7 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
 
 def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     """The call of an alltoall with a datatype for each block."""
+    _check_in_place(state, sendbuf)
     send = None if in_place(sendbuf) else typed_blocks(sendbuf, False, state.size)
     return Call(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
 
@@ -385,7 +393,12 @@ def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
 def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: int) -> Call:
     """The call of a reduction to one member."""
     check_root(state, root)
-    if state.communicator.rank == root:
+    if root == PROC_NULL:
+        return Call(state, "reduce", (None, None, PREDEFINED["MPI_SUM"], root))
+    if root == ROOT:
+        receive, datatype = message(recvbuf, True)
+        send = None
+    elif is_root(state, root):
         send, receive, datatype = _operands(sendbuf, recvbuf)
     else:
         send, datatype = message(sendbuf, False)
@@ -395,22 +408,25 @@ def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: int) -> C
 
 def reduction(state: CommState, operation: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
     """The call of allreduce, scan or exscan."""
+    _check_in_place(state, sendbuf)
     send, receive, datatype = _operands(sendbuf, recvbuf)
     return Call(state, operation, (send, receive, op._operation(datatype)))
 
 
 def reduce_scatter_block(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
     """The call of a reduction whose result is handed out in equal parts."""
+    _check_in_place(state, sendbuf)
+    parts = own_size(state)
     if in_place(sendbuf):
-        part, datatype = message(recvbuf, True, state.size)
+        part, datatype = message(recvbuf, True, parts)
         send = None
-        receive = part.part(0, part.count * state.size)
+        receive = part.part(0, part.count * parts)
     else:
         receive, datatype = part, _ = message(recvbuf, True)
         send, other = message(sendbuf, False)
-        whole = part.part(0, part.count * state.size)
+        whole = part.part(0, part.count * parts)
         check_match(send, other, whole, datatype)
-    counts = [part.count] * state.size
+    counts = [part.count] * parts
     operation = op._operation(datatype)
     return Call(state, "reduce_scatter", (send, receive, counts, operation))
 
@@ -419,6 +435,7 @@ def reduce_scatter(
     state: CommState, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None, op: Op
 ) -> Call:
     """The call of a reduction whose result is handed out in parts."""
+    _check_in_place(state, sendbuf)
     receive, datatype = message(recvbuf, True)
     send, other = (None, datatype) if in_place(sendbuf) else message(sendbuf, False)
     counts = _part_counts(state, recvcounts, send, receive)
@@ -438,6 +455,16 @@ def reduce_scatter(
     return Call(state, "reduce_scatter", (send, receive, counts, operation))
 
 
+def _check_in_place(state: CommState, sendbuf: Any) -> None:
+    """See that no data are in place where the result comes from the other group's.
+
+    Raises:
+        MPIException: ERR_BUFFER, they are.
+    """
+    if state.communicator.between and in_place(sendbuf):
+        raise state.fail(ERR_BUFFER, "between two groups nothing is done in place")
+
+
 def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message, Any]:
     """The two messages of a reduction, which must fit, and their datatype."""
     receive, datatype = message(recvbuf, True)
@@ -454,12 +481,14 @@ def _part_counts(
     """Elements of the result for every member."""
     if counts is not None:
         found = [index(count) for count in counts]
-        if len(found) != state.size:
-            raise ValueError(f"message: expecting {state.size} counts, got {len(found)}")
+        if len(found) != own_size(state):
+            raise ValueError(f"message: expecting {own_size(state)} counts, got {len(found)}")
         return found
     if send is None:
         each, more = divmod(receive.count, state.size)
         return [each + 1] * more + [each] * (state.size - more)
+    if state.communicator.between:
+        raise ValueError("message: between two groups the counts of the parts have to be given")
     mine = memoryview(bytearray(_NUMBER.pack(receive.count)))
     memory = memoryview(bytearray(_NUMBER.size * state.size))
     everyones = Blocks.even(memory, 0, _NUMBER.size, BYTES, state.size)

@@ -26,14 +26,30 @@ from ompy.mpi.unsupported import not_available
 from ompy.trace.tag_names import name_tags_by
 
 if TYPE_CHECKING:
-    from ompy.mpi.comm import Comm, Intercomm
+    from ompy.mpi.comm import Comm
+    from ompy.mpi.intercomm import Intercomm
     from ompy.mpi.request import Request
 
 _COLOR_KEY: Final = Struct("<qq")
-TAG_GROUPS: Final = -TAG_CALLS_END - 1  # `Create_group` uses the internal tags from here down
-TAG_SPACE: Final = (1 << 31) + TAG_GROUPS  # of them, so that they stay 32 bit integers
+# internal tags from here down: of `Create_group`, and of the leaders in `Create_intercomm`, in turn
+TAG_GROUPS: Final = -TAG_CALLS_END - 1
+TAG_SPACE: Final = (1 << 31) + TAG_GROUPS >> 1  # of each, so that they stay 32 bit integers
 
-name_tags_by(lambda tag: "Create_group" if tag <= TAG_GROUPS else "")
+name_tags_by(
+    lambda tag: (
+        ("Create_group", "Create_intercomm")[TAG_GROUPS - tag & 1] if tag <= TAG_GROUPS else ""
+    )
+)
+
+
+def tag_of_group(tag: int) -> int:
+    """The internal tag of a `Create_group` with a user's tag."""
+    return TAG_GROUPS - 2 * (tag % TAG_SPACE)
+
+
+def tag_of_leaders(tag: int) -> int:
+    """That of the leaders' messages in a `Create_intercomm`."""
+    return tag_of_group(tag) - 1
 
 
 def make(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommState:
@@ -49,7 +65,7 @@ def make(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommSt
         MPIException: it cannot be made.
     """
     world, parent = state.world, state.communicator
-    number = state.call(agree_on_context, world, parent, members, tag)
+    number = state.call(agree_on_context, world, partial(exchange, parent, members, tag))
     try:
         procs = [parent.procs[rank] for rank in members]
         made = world.process.communicator(number, procs, f"communicator {number}")
@@ -98,13 +114,13 @@ class Communicators(CommBase):
         return self._state().communicator.rank
 
     def Get_group(self) -> Group:
-        """Its members as a group."""
+        """Its members as a group; between two groups, those of this process's own."""
         state = self._state()
-        return Group._adopt(GroupState(state.communicator.procs, state.world.context.me))
+        return Group._adopt(GroupState(state.communicator.own, state.world.context.me))
 
     @property
     def group(self) -> Group:
-        """Its members as a group."""
+        """As `Get_group`."""
         return Communicators.Get_group(self)
 
     def Compare(self, comm: Communicators) -> int:
@@ -112,10 +128,13 @@ class Communicators(CommBase):
         mine, theirs = self._state(), comm._state()
         if mine is theirs:
             return constants.IDENT
-        first, second = mine.communicator.procs, theirs.communicator.procs
-        if first == second:
+        first, second = mine.communicator, theirs.communicator
+        if first.between is not second.between:
+            return constants.UNEQUAL
+        if first.procs == second.procs and first.own == second.own:
             return constants.CONGRUENT
-        return constants.SIMILAR if set(first) == set(second) else constants.UNEQUAL
+        alike = set(first.procs) == set(second.procs) and set(first.own) == set(second.own)
+        return constants.SIMILAR if alike else constants.UNEQUAL
 
     # --- making others
 
@@ -123,7 +142,7 @@ class Communicators(CommBase):
         """A communicator of the same members, with attributes as their keys want it."""
         state = self._enter("Dup")
         attributes = copied(self)
-        made = make(state, range(state.size), state.communicator.order.tag(), state.api)
+        made = _duplicate(state)
         made.attributes = attributes
         made.topology = state.topology
         made.info = None if state.info is None else dict(state.info)
@@ -187,8 +206,9 @@ class Communicators(CommBase):
 
     def _dispose(self, state: CommState) -> None:
         delete_all(self)
-        if state.hidden is not None:
-            state.hidden[0].free()
+        for hidden in state.hidden or ():
+            if isinstance(hidden, CommBase):
+                hidden.free()
         # what was begun goes on to its end, as MPI wants
         state.coll.when_idle(partial(state.world.process.release, state.communicator))
         state.size = 0  # other handles of it find nobody there
@@ -203,13 +223,11 @@ class Communicators(CommBase):
 
     def Is_inter(self) -> bool:
         """Whether it connects two groups."""
-        self._state()
-        return False
+        return self._state().communicator.between
 
     def Is_intra(self) -> bool:
         """Whether it is of one group."""
-        self._state()
-        return True
+        return not self._state().communicator.between
 
     @property
     def is_inter(self) -> bool:
@@ -316,7 +334,7 @@ class Communicators(CommBase):
     @classmethod
     def Get_parent(cls) -> Any:
         """The intercommunicator to the processes that spawned this one: a null one."""
-        from ompy.mpi.comm import Intercomm
+        from ompy.mpi.intercomm import Intercomm
 
         return Intercomm()
 
@@ -372,8 +390,21 @@ def _intracomm() -> Any:
     return Intracomm
 
 
+def _duplicate(state: CommState) -> CommState:
+    if state.communicator.between:
+        from ompy.mpi.between import duplicate
+
+        return duplicate(state)
+    return make(state, range(state.size), state.communicator.order.tag(), state.api)
+
+
 def _split(state: CommState, color: int, key: int) -> Any:
     """A communicator of the members that give the same colour; all of them call this."""
+    if state.communicator.between:
+        from ompy.mpi.between import split
+
+        made = split(state, color, key)
+        return state.api() if made is None else _plain(made)
     if color < 0 and color != UNDEFINED:
         raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
     said, tag = _COLOR_KEY.pack(color, key), state.communicator.order.tag()
@@ -411,4 +442,4 @@ def create_group(state: CommState, group: Group, tag: int) -> Any:
     members = ranks_of(state, group)
     if state.communicator.rank not in members:
         return _null()
-    return _plain(make(state, members, TAG_GROUPS - tag % TAG_SPACE, _intracomm()))
+    return _plain(make(state, members, tag_of_group(tag), _intracomm()))

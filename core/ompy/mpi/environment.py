@@ -10,10 +10,11 @@ from typing import Any
 
 import ompy
 from ompy.mpi import buffering, constants
-from ompy.mpi.comm import Comm, Intercomm
+from ompy.mpi.comm import Comm
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.intercomm import Intercomm
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.life import current
 from ompy.mpi.object_collectives import comm_lock, lock_table
@@ -169,8 +170,16 @@ def _commctx_intra(comm: Comm) -> tuple[Comm, int]:
 
 
 def _commctx_inter(comm: Intercomm) -> tuple[Intercomm, int, Intracomm, bool]:
-    """Like `_commctx_intra`, and the local group's order. Not available."""
-    raise not_available("_commctx_inter", "intercommunicators")
+    """Like `_commctx_intra`; and a communicator of the own group, whether that is the first one."""
+    state = comm._state()
+    if state.hidden is None:
+        both = comm.Merge()
+        first = both.rank == comm.rank
+        state.hidden = [comm.Dup(), 0, both.Split(int(first), comm.rank), first]
+        both.Free()
+    hidden = state.hidden
+    hidden[1] += 1
+    return hidden[0], hidden[1], hidden[2], hidden[3]
 
 
 def _typecode(datatype: Datatype) -> str | None:

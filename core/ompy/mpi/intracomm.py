@@ -23,8 +23,8 @@ from ompy.mpi.request import Prequest, Request
 from ompy.mpi.unsupported import not_available
 
 if TYPE_CHECKING:
-    from ompy.mpi.comm import Intercomm
     from ompy.mpi.graphs import Distgraphcomm, Graphcomm
+    from ompy.mpi.intercomm import Intercomm
 
 
 class Intracomm(Comm):
@@ -35,6 +35,10 @@ class Intracomm(Comm):
     def __new__(cls, comm: Comm | None = None) -> Self:
         """A null handle, or another one for the same communicator."""
         return cls._make(comm)
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return super()._takes(state) and not state.communicator.between
 
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
@@ -215,8 +219,21 @@ class Intracomm(Comm):
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
     ) -> Intercomm:
-        """A communicator between this group and another. Not available."""
-        raise not_available("Intracomm.Create_intercomm", "intercommunicators")
+        """A communicator between this group and another; all of both call this.
+
+        Args:
+            local_leader: rank in this group of the process that talks to the other group.
+            peer_comm: a communicator of both leaders; the others may give None.
+            remote_leader: rank in that of the other group's leader.
+            tag: keeps calls of several threads apart.
+        """
+        from ompy.mpi.between import create
+        from ompy.mpi.intercomm import Intercomm
+
+        state = self._enter("Create_intercomm", local_leader)
+        peer = peer_comm._inner if peer_comm is not None else None
+        made: Intercomm = Intercomm._adopt(create(state, local_leader, peer, remote_leader, tag))
+        return made
 
     def Spawn(
         self,

@@ -237,7 +237,7 @@ def _gather(state: CommState, obj: Any, root: int) -> list[Any] | None:
     return [own if each is None else pickle.load(_finish(state, each)) for each in posted]
 
 
-def _items(state: CommState, objects: Sequence[Any] | None) -> list[Any]:
+def items_of(state: CommState, objects: Sequence[Any] | None) -> list[Any]:
     """One object for each member; None stands for nothing but None."""
     found = [None] * state.size if objects is None else list(objects)
     if len(found) != state.size:
@@ -249,7 +249,7 @@ def _scatter(state: CommState, objects: Sequence[Any] | None, root: int) -> Any:
     rank = state.communicator.rank
     if rank != root:
         return pickle.load(_receive(state, root))
-    items = _items(state, objects)
+    items = items_of(state, objects)
     messages = [pickle.pieces(item) for item in items]  # all of them, before any is sent
     others = [target for target in range(state.size) if target != rank]
     _wait(state, [_begin(state, messages[target], target) for target in others])
@@ -276,7 +276,7 @@ def _allgather(state: CommState, obj: Any) -> list[Any]:
 
 
 def _alltoall(state: CommState, objects: Sequence[Any]) -> list[Any]:
-    items = _items(state, objects)
+    items = items_of(state, objects)
     own = pickle.copy(items[state.communicator.rank])
     return _swap(state, [pickle.pieces(item) for item in items], own)
 
@@ -295,10 +295,39 @@ def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours
     return found
 
 
+# --- between two groups (`intercomm_objects.py`)
+
+
+def send_object(state: CommState, pieces: Pieces, target: int) -> None:
+    """Send an object to a member of the other group."""
+    _send(state, pieces, target)
+
+
+def received_object(state: CommState, source: int) -> Any:
+    """The object that a member of the other group has sent."""
+    return pickle.load(_receive(state, source))
+
+
+def gathered_objects(state: CommState) -> list[Any]:
+    """An object of each member of the other group."""
+    return swapped_objects(state, (), range(state.size))
+
+
+def swapped_objects(
+    state: CommState, messages: Sequence[Pieces], sources: Sequence[int]
+) -> list[Any]:
+    """Message i to member i of the other group; what these members of it have sent here."""
+    posted = [_post(state, source) for source in sources]
+    sent = [_begin(state, pieces, target) for target, pieces in enumerate(messages)]
+    found = [pickle.load(_finish(state, each)) for each in posted]
+    _wait(state, sent)
+    return found
+
+
 # --- reductions
 
 
-def _operand(obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
+def operand(obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     """An object to combine: a copy, if the function may change its arguments."""
     return obj if isinstance(op, Op) and op.is_predefined else pickle.copy(obj)
 
@@ -313,7 +342,7 @@ def _combine(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> 
     """All objects combined in rank order, at member 0."""
     rank: int = state.communicator.rank
     size: int = state.size
-    value = _operand(obj, op)
+    value = operand(obj, op)
     step: int = 1
     while step < size:
         if rank & step:
@@ -356,7 +385,7 @@ def _allreduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -
 def scan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     """The objects of members 0 to this one combined."""
     rank = state.communicator.rank
-    value = _operand(obj, op)
+    value = operand(obj, op)
     if rank:
         value = op(pickle.load(_receive(state, rank - 1)), value)
     if rank + 1 < state.size:
@@ -369,7 +398,7 @@ def exscan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> An
     rank = state.communicator.rank
     value = pickle.load(_receive(state, rank - 1)) if rank else None
     if rank + 1 < state.size:
-        own = _operand(obj, op)
-        following = op(_operand(value, op), own) if rank else own
+        own = operand(obj, op)
+        following = op(operand(value, op), own) if rank else own
         _send(state, pickle.pieces(following), rank + 1)
     return value

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from operator import index
+from typing import Final
 
-from ompy.data.constants import ANY_SOURCE, TAG_UB
+from ompy.data.constants import ANY_SOURCE, PROC_NULL, ROOT, TAG_UB
 from ompy.data.errors import ERR_RANK, ERR_ROOT, ERR_TAG
 from ompy.mpi.errors import MPIException
 from ompy.mpi.state import CommState
+
+_OWN_GROUPS: Final = (ROOT, PROC_NULL)
 
 
 def whole(number: object) -> int:
@@ -46,11 +49,21 @@ def wrong_source(state: CommState, source: int, tag: int) -> MPIException:
     )
 
 
+def own_size(state: CommState) -> int:
+    """Members of this process's own group."""
+    return len(state.communicator.own)
+
+
 def check_root(state: CommState, root: int) -> None:
-    """See that a root exists.
+    """See that a root exists; between two groups, ROOT and PROC_NULL are the own group's.
 
     Raises:
         MPIException: ERR_ROOT, it does not.
     """
-    if not 0 <= root < state.size:
+    if not 0 <= root < state.size and not (state.communicator.between and root in _OWN_GROUPS):
         raise state.fail(ERR_ROOT, f"root {index(root)} does not exist in {_members(state)}")
+
+
+def is_root(state: CommState, root: int) -> bool:
+    """Whether this process is the root, which exists."""
+    return root == (ROOT if state.communicator.between else state.communicator.rank)

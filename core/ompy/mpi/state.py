@@ -97,7 +97,8 @@ class CommState(State):
         topology: or None.
         buffers: attached to it for buffered sends, or None.
         locks: for calls that take several messages, by name.
-        hidden: a duplicate for messages of Python packages on top, and its last tag; or None.
+        hidden: a duplicate for messages of Python packages on top, its last tag, and between groups
+            a communicator of the own one and whether that is the first; or None.
     """
 
     api: Any

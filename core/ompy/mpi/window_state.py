@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 from ompy.data.errors import (
     CLASS_TEXT,
+    ERR_COMM,
     ERR_DISP,
     ERR_OTHER,
     ERR_RMA_SHARED,
@@ -183,6 +184,8 @@ def make_window(
     Raises:
         MPIException: it cannot be made.
     """
+    if parent.communicator.between:
+        raise parent.fail(ERR_COMM, "a window is of one group: Merge the two")
     if size < 0:
         raise parent.fail(ERR_SIZE, f"a window of {size} bytes")
     if unit < 1:

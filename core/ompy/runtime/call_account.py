@@ -13,10 +13,12 @@ say which differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from ompy.frameworks.call_order import DIGEST, REMEMBERED, WORD, call_text, number_of
 from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.proc import Proc
 
 COMMUNICATORS_MAX: Final = 16  # told of in detail; arbitrary: an account is short
 ADVICE: Final = "All members of a communicator have to make the same calls in the same order."
@@ -24,13 +26,24 @@ ADVICE: Final = "All members of a communicator have to make the same calls in th
 
 def balance(communicator: Communicator) -> int:
     """What a communicator adds to the account of this rank."""
-    size, order = communicator.size, communicator.order
+    size, order = members(communicator), communicator.order
     if size < 2:
         return 0
-    found = 0
-    for number in (communicator.context_id, communicator.procs[0].rank, size, order.digest):
+    found, first = 0, first_of(communicator)
+    for number in (communicator.context_id, first.rank, size, order.digest):
         found = (found ^ number) * DIGEST & WORD
-    return found * (size - 1) & WORD if communicator.rank == 0 else -found & WORD
+    me = communicator.context.me
+    return found * (size - 1) & WORD if first is me else -found & WORD
+
+
+def members(communicator: Communicator) -> int:
+    """How many processes are in a communicator, of both groups where there are two."""
+    return communicator.size + (len(communicator.own) if communicator.between else 0)
+
+
+def first_of(communicator: Communicator) -> Proc:
+    """The member that counts for all: the first one; of two groups that of lower rank."""
+    return min(communicator.own[0], communicator.procs[0], key=attrgetter("rank"))
 
 
 def account(communicators: Iterable[Communicator], ended: int) -> dict[str, Any]:
@@ -40,13 +53,13 @@ def account(communicators: Iterable[Communicator], ended: int) -> dict[str, Any]
         communicators: its live ones.
         ended: sum of the balances of those that were freed.
     """
-    shared = [each for each in communicators if each.size > 1]
+    shared = [each for each in communicators if members(each) > 1]
     total = (sum(map(balance, shared)) + ended) & WORD
     live = []
     for each in shared[:COMMUNICATORS_MAX]:
         number = each.order.number
         words = [each.order.at(at) for at in range(max(1, number - REMEMBERED + 1), number + 1)]
-        live.append([each.context_id, each.procs[0].rank, each.name, each.rank, words])
+        live.append([each.context_id, first_of(each).rank, each.name, each.rank, words])
     return {"balance": total, "live": live}
 
 

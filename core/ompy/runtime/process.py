@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.bml import Bml, BmlComponent
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from ompy.frameworks.conduit import Conduit
     from ompy.frameworks.healing import HealingLimits
     from ompy.mca.registry import Registry
+
+# what a coll component serves, by its `serves_groups`
+_GROUPS: Final = {False: "communicators of one group", True: "communicators between two groups"}
 
 
 class RankProcess:
@@ -129,9 +132,18 @@ class RankProcess:
                 return made
         raise MPIError(ERR_OTHER, "no BML can be used: see ompy-info --plugins for the reasons")
 
-    def communicator(self, context_id: int, procs: Sequence[Proc], name: str) -> Communicator:
-        """Make a communicator with a context id its members have agreed on."""
-        made = Communicator(self.context, self.pml, context_id, procs, name)
+    def communicator(
+        self, context_id: int, procs: Sequence[Proc], name: str, own: Sequence[Proc] | None = None
+    ) -> Communicator:
+        """Make a communicator with a context id its members have agreed on.
+
+        Args:
+            context_id: the id.
+            procs: its members, or those of the other group.
+            name: for messages to people.
+            own: this process's group, where that is another one.
+        """
+        made = Communicator(self.context, self.pml, context_id, procs, name, own)
         self.pml.add_communicator(made)
         self.communicators[context_id] = made
         offers = [self._offer(component, made) for component in list(self._colls)]
@@ -142,6 +154,8 @@ class RankProcess:
         """A component's coll module; one that fails once is not asked again."""
         module, reason = None, "it has nothing to offer for this communicator"
         try:
+            if component.serves_groups is not communicator.between:
+                raise NotAvailable(f"it serves {_GROUPS[component.serves_groups]}")
             module = component.query(communicator)
         except NotAvailable as why:
             reason = str(why) or reason
@@ -218,6 +232,8 @@ def _excluded_with(registry: Registry, communicator: Communicator, name: str) ->
     for component in excluded.opened("coll"):
         assert isinstance(component, CollComponent)
         with contextlib.suppress(NotAvailable):
+            if component.serves_groups is not communicator.between:
+                continue
             module = component.query(communicator)
             if module is not None and module.has(name):
                 found.append(component.name)

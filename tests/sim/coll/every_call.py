@@ -15,6 +15,7 @@ from ompy.frameworks.call_kinds import KINDS
 
 COUNT = 4
 Call = Callable[[Any], Any]
+BETWEEN_GROUPS = frozenset({"Create_intercomm", "Merge"})  # see tests/sim/coll/test_between.py
 
 
 def _mine(comm: Any, count: int = COUNT) -> np.ndarray:
@@ -156,7 +157,7 @@ def _in_window(name: str, comm: Any) -> Any:
 def every_call() -> dict[str, Call]:
     """What has to be called, by its name in `call_kinds.py`; also with another root."""
     made: dict[str, Call] = {}
-    for name in KINDS:
+    for name in (each for each in KINDS if each not in BETWEEN_GROUPS):
         plain = name.removesuffix("_init")
         if name.startswith("Win."):
             way = _in_window if name in {"Win.Fence", "Win.Free"} else _window

@@ -20,12 +20,13 @@ from ompy.data.errors import (
     MPIError,
 )
 from ompy.mpi import errors
-from ompy.mpi.comm import COMM_NULL, Comm, Intercomm
+from ompy.mpi.comm import COMM_NULL, Comm
 from ompy.mpi.errhandler import ERRHANDLER_NULL, ERRORS_RETURN, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.group import GROUP_EMPTY, GROUP_NULL, Group
 from ompy.mpi.handles import CONSTANTS, Handle
 from ompy.mpi.info import INFO_ENV, INFO_NULL, Info
+from ompy.mpi.intercomm import Intercomm
 from ompy.mpi.limits import MOST
 from ompy.mpi.matched import MESSAGE_NO_PROC, MESSAGE_NULL
 from ompy.mpi.operation import OP_NULL, OPERATIONS, Op

@@ -1,0 +1,1 @@
+"""coll/inter: collectives between two groups."""

@@ -1,0 +1,253 @@
+"""Communicators between two groups: how their members make them.
+
+One is a `Communicator` whose messages are for the other group (`Communicator.between`). All that
+its members agree on goes straight between the groups: everybody tells the other group, and the
+first member of that says what all have said (`exchange_between`). There is no hidden communicator
+of one group. Until there is one between the groups, their leaders tell each other.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from struct import Struct
+from typing import Any, Final
+
+from ompy.data.constants import UNDEFINED
+from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
+from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_RANK, MPIError
+from ompy.data.request import Request
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.pml import STANDARD
+from ompy.frameworks.proc import Proc
+from ompy.mpi.agreement import (
+    agree_on_context,
+    exchange,
+    exchange_between,
+    pack,
+    release_context,
+    unpack,
+)
+from ompy.mpi.communicators import tag_of_leaders
+from ompy.mpi.group import Group
+from ompy.mpi.state import CommState, World
+
+_NUMBER: Final = Struct("<q")
+_COLOR_KEY: Final = Struct("<qqq")  # and a rank in the world
+LOW, HIGH = b"\0", b"\1"  # of a merge
+
+
+def create(
+    state: CommState, local_leader: int, peer: CommState | None, remote_leader: int, tag: int
+) -> CommState:
+    """A communicator between this group and another; all of both call this.
+
+    Args:
+        state: of this group.
+        local_leader: rank in it.
+        peer: a communicator of both leaders; only the leader looks at it.
+        remote_leader: rank in that of the other group's leader.
+        tag: keeps calls of several threads apart.
+
+    Raises:
+        MPIException: it cannot be made; the error handler of `state` had its say.
+    """
+    if not 0 <= local_leader < state.size:
+        raise state.fail(ERR_RANK, f"local leader {local_leader} is not in {_name(state)}")
+    leaders = _Leaders(state, local_leader, peer, remote_leader, tag)
+    made: CommState = state.call(_create, state, leaders)
+    return made
+
+
+def _create(state: CommState, leaders: _Leaders) -> CommState:
+    communicator, world = state.communicator, state.world
+    try:
+        _, theirs = leaders.ask(_NUMBER.pack(world.context.rank))
+        procs = _procs(world, theirs)
+        shared = set(procs) & set(communicator.procs)
+        if shared:
+            who = min(shared, key=lambda proc: proc.rank)
+            raise MPIError(ERR_COMM, f"{who} is in both groups, which may share no process")
+        return _made(world, partial(_everybody, leaders.ask), communicator.procs, procs)
+    except MPIError as problem:
+        communicator.pml.abandon(communicator, leaders.tag, problem.code)
+        raise
+
+
+def duplicate(state: CommState) -> CommState:
+    """A communicator between the same groups; all of both call this."""
+    communicator = state.communicator
+    ask = _asking(communicator)
+    made: CommState = state.call(_made, state.world, ask, communicator.own, communicator.procs)
+    return made
+
+
+def subset(state: CommState, group: Group) -> CommState | None:
+    """A communicator between some of each group; all of both call this.
+
+    Args:
+        state: the communicator.
+        group: of this process's own group; the same in each of its members.
+
+    Returns:
+        None where this process is not in it, or one of the two has nobody.
+    """
+    communicator, world = state.communicator, state.world
+    wanted = group._state().procs
+    for proc in wanted:
+        if proc not in communicator.own:
+            raise state.fail(ERR_GROUP, f"{proc} is not in this group of {communicator.name}")
+    said = b"".join(_NUMBER.pack(proc.rank) for proc in wanted)
+    _, theirs = state.call(exchange_between, communicator, communicator.order.tag(), said)
+    there = [world.context.procs[number] for (number,) in _NUMBER.iter_unpack(theirs[0])]
+    return _of_some(state, wanted, there)
+
+
+def split(state: CommState, color: int, key: int) -> CommState | None:
+    """A communicator between those of each group with one colour; all of both call this.
+
+    Returns:
+        None where the colour is UNDEFINED, or nobody of the other group has it.
+    """
+    communicator = state.communicator
+    if color < 0 and color != UNDEFINED:
+        raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
+    said = _COLOR_KEY.pack(color, key, state.world.context.rank)
+    told = state.call(exchange_between, communicator, communicator.order.tag(), said)
+    here, there = (_of_color(state.world, values, color) for values in told)
+    return _of_some(state, here, there)
+
+
+def _of_color(world: World, values: Sequence[bytes], color: int) -> list[Proc]:
+    """Those with this colour, in the order of their keys; none for UNDEFINED."""
+    rows = [_COLOR_KEY.unpack(value) for value in values]
+    chosen = [
+        (its_key, place, number)
+        for place, (its_color, its_key, number) in enumerate(rows)
+        if its_color == color != UNDEFINED
+    ]
+    return [world.context.procs[number] for _, _, number in sorted(chosen)]
+
+
+def _of_some(state: CommState, here: Sequence[Proc], there: Sequence[Proc]) -> CommState | None:
+    """A communicator between some; the others only agree that its context is free."""
+    world, ask = state.world, _asking(state.communicator)
+    if here and there and world.context.me in here:
+        made: CommState = state.call(_made, world, ask, here, there)
+        return made
+    release_context(world, state.call(agree_on_context, world, ask))
+    return None
+
+
+def merge(state: CommState, high: bool) -> CommState:
+    """A communicator of both groups; all of both call this.
+
+    Args:
+        state: between the two.
+        high: this group's ranks come after the other's; where both say the same, the group whose
+            first process has the lower rank in COMM_WORLD comes first.
+    """
+    from ompy.mpi.intracomm import Intracomm
+
+    communicator, world = state.communicator, state.world
+    said = HIGH if high else LOW
+    ours, theirs = state.call(exchange_between, communicator, communicator.order.tag(), said)
+    if len({*ours}) > 1 or len({*theirs}) > 1:
+        raise state.fail(ERR_ARG, "the members of one group give different values of high")
+    own, other = communicator.own, communicator.procs
+    first = said < theirs[0] if said != theirs[0] else own[0].rank < other[0].rank
+    members = [*own, *other] if first else [*other, *own]
+    number = state.call(agree_on_context, world, _asking(communicator))
+    try:
+        made = world.process.communicator(number, members, f"communicator {number}")
+    finally:
+        release_context(world, number)
+    return CommState(world, made, Intracomm)
+
+
+def _made(world: World, ask: Any, own: Sequence[Proc], procs: Sequence[Proc]) -> CommState:
+    """The communicator, once its members have a context."""
+    from ompy.mpi.intercomm import Intercomm
+
+    number = agree_on_context(world, ask)
+    try:
+        made = world.process.communicator(number, procs, f"communicator {number}", own)
+    finally:
+        release_context(world, number)
+    return CommState(world, made, Intercomm)
+
+
+def _asking(communicator: Communicator) -> Any:
+    """What asks the members of both groups of a communicator."""
+    tag = communicator.order.tag()
+    return partial(_everybody, partial(exchange_between, communicator, tag))
+
+
+def _everybody(ask: Any, said: bytes) -> list[bytes]:
+    """What the members of both groups say."""
+    return list(chain(*ask(said)))
+
+
+def _procs(world: World, values: Sequence[bytes]) -> list[Proc]:
+    return [world.context.procs[_NUMBER.unpack(value)[0]] for value in values]
+
+
+def _name(state: CommState) -> str:
+    size = state.size
+    return f"{state.communicator.name}, which has {size} rank{'s' * (size > 1)}"
+
+
+class _Leaders:
+    """How two groups talk that have no communicator yet.
+
+    Attributes:
+        tag: of this group's messages.
+    """
+
+    def __init__(
+        self, state: CommState, leader: int, peer: CommState | None, remote: int, tag: int
+    ) -> None:
+        self._state = state
+        self._leader = leader
+        self._peer = peer
+        self._remote = remote
+        self._peer_tag = tag_of_leaders(tag)
+        self.tag = state.communicator.order.tag()
+
+    def ask(self, said: bytes) -> tuple[list[bytes], list[bytes]]:
+        """What the members of this group and of the other one say."""
+        communicator = self._state.communicator
+        members = range(communicator.size)
+        ours = exchange(communicator, members, self.tag, said)
+        told = bytes(self._swap(pack(ours))) if communicator.rank == self._leader else b""
+        return ours, unpack(exchange(communicator, members, self.tag, told)[self._leader])
+
+    def _swap(self, data: bytes) -> memoryview:
+        """Tell the other leader something, and hear the same of it."""
+        peer = self._peer
+        if peer is None:
+            raise MPIError(ERR_COMM, "the leader's peer communicator is null")
+        communicator = peer.communicator
+        if not 0 <= self._remote < peer.size:
+            raise MPIError(ERR_RANK, f"remote leader {self._remote} is not in {_name(peer)}")
+        if communicator.procs[self._remote] is communicator.context.me:
+            raise MPIError(ERR_RANK, f"remote leader {self._remote} is the local leader itself")
+        came = GrowingConvertor()
+        pml = communicator.pml
+        received = pml.irecv(communicator, came, self._remote, self._peer_tag)
+        convertor = ContiguousConvertor(memoryview(data))
+        sent = pml.isend(communicator, convertor, self._remote, self._peer_tag, STANDARD)
+        for request in (received, sent):
+            self._wait(request)
+        assert came.view is not None, "a received message has its memory"
+        return came.view
+
+    def _wait(self, request: Request) -> None:
+        """Wait for a message of the other leader, whose collective calls may be any."""
+        if not request.complete:
+            self._state.world.engine.wait(request)
+        if request.error:
+            raise MPIError(request.error, request.detail)
