@@ -32,10 +32,10 @@ class CompileHook(BuildHookInterface):
         try:
             from ompy.cli.building import cached, compiling
 
-            compiling.probe()
+            compiling.probe_compiler()
             packages = Path(self.root, "components", "ompy_components")
             compiling.copy_tree([core / "ompy", packages], tree)
-            made = cached.build(tree, os.environ.get("OMPY_BUILD_CACHE", ""))
+            made = cached.build_or_copy(tree, os.environ.get("OMPY_BUILD_CACHE", ""))
         except (Exception, SystemExit) as problem:
             self.app.display_warning(f"the hot modules stay interpreted: {problem}")
             return

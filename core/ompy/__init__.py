@@ -18,7 +18,7 @@ PURE = os.environ.get("OMPY_PURE", "") not in ("", "0")
 if PURE:
     from ompy import pure
 
-    pure.install()
+    pure.install_sources()
 
 
 def run(

@@ -35,6 +35,6 @@ class SourceFinder(MetaPathFinder):
         return None
 
 
-def install() -> None:
+def install_sources() -> None:
     """From now on find sources. Before any hot module is imported."""
     sys.meta_path.insert(0, SourceFinder())

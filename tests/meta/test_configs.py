@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "configs").glob("*.conf"))
@@ -20,7 +20,7 @@ def test_every_parameter_exists_and_takes_the_value(path: Path) -> None:
     assert chosen
     for line in chosen:  # each alone: the commented ones are alternatives
         name, _, value = line.partition(" = ")
-        registry = Registry(CATALOG, gather([(name, value)], {}, files=[]))
+        registry = Registry(CATALOG, gather_settings([(name, value)], {}, files=[]))
         registry.check()
         assert registry.variable(name).origin.source == "command line"
 

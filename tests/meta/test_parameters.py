@@ -8,7 +8,7 @@ import pytest
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.parameter import INTEGERS, Parameter
 from ompy.mca.registry import Registry
-from ompy.mca.validation import parse
+from ompy.mca.validation import parse_value
 
 
 def all_parameters() -> list[tuple[str, Parameter]]:
@@ -41,7 +41,7 @@ def test_parameter(name: str, parameter: Parameter) -> None:
         assert parameter.unit == "bytes"
     number = parameter.type in INTEGERS or parameter.type == "double"
     assert bool(parameter.unit) == number, "a number has a unit; words and switches have none"
-    given = parse(parameter, parameter.text(parameter.default))
+    given = parse_value(parameter, parameter.text(parameter.default))
     if isinstance(parameter.default, str):
         assert _absolute(str(given)) == _absolute(parameter.default)
     else:

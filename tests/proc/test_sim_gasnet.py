@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from ompy.trace.files import read
+from ompy.trace.files import read_trace
 from ompy.trace.operations import operations
 
 from tests.proc.test_sim import Sim, files, sim
@@ -126,7 +126,7 @@ def test_hosts_of_several_ranks(sim: Sim, tmp_path: Path, way: str) -> None:
     assert files(tmp_path / "t0") == files(tmp_path / "t1")
     near = "SMSG" if way == "the NIC" else "PSHM"
     far = "mailbox" if way == "mailboxes" else "SMSG"
-    found = operations(read(str(tmp_path / "t0")).events).all
+    found = operations(read_trace(str(tmp_path / "t0")).events).all
     requests = [each for each in found if each.name == "AMRequestMedium"]
     ways = {(each.source, each.target): each.way for each in requests}
     assert ways == {
@@ -208,7 +208,9 @@ def test_neighbours_meet_faults(sim: Sim, tmp_path: Path) -> None:
     assert said[0] == said[1]
     assert files(tmp_path / "trace0") == files(tmp_path / "trace1")
     count = int(said[0].partition("faults delivered:")[2].split()[2])
-    struck = [event for event in read(str(tmp_path / "trace0")).events if event.name == "DELAY"]
+    struck = [
+        event for event in read_trace(str(tmp_path / "trace0")).events if event.name == "DELAY"
+    ]
     assert len(struck) == count > 0
     assert {dict(event.fields)["rail"] for event in struck} == {"aries_0"}
 

@@ -10,7 +10,7 @@ from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter, Values
 from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 from ompy_components.conduit.gni.parameters import parameters
 
 CATALOG = (
@@ -43,7 +43,7 @@ def registry(
         ComponentRecord("conduit", name, "ompy", "0", f"{__name__}:{name.upper()}")
         for name in NAMES
     ]
-    return Registry(CATALOG, gather(command_line, environ or {}, files=[]), records)
+    return Registry(CATALOG, gather_settings(command_line, environ or {}, files=[]), records)
 
 
 def values(name: str = "gemini", **changed: object) -> Values:

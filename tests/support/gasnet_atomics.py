@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from ompy.gasnet import BadArgument, Datatype, Op
-from ompy.gasnet.atomic_words import FETCHES, FLOATS, INTEGERS_ONLY, NO_OPERAND, plain
+from ompy.gasnet.atomic_words import FETCHES, FLOATS, INTEGERS_ONLY, NO_OPERAND, without_fetching
 
 from tests.support.effort import THOROUGH
 from tests.support.gasnet_programs import SEGMENT, raises, start
@@ -47,7 +47,7 @@ def drawn(chance: Random, kind: Datatype) -> Any:
 
 def after(kind: Datatype, op: Op, old: Any, first: Any, second: Any) -> Any:
     """What the word is then."""
-    which = plain(op)
+    which = without_fetching(op)
     if which is Op.GET:
         return old
     if which is Op.CAS:
@@ -75,9 +75,9 @@ def atomic_operations(gasnet: Any) -> None:
             for node in range(ranks) if THOROUGH else [chance.randrange(ranks)]:
                 offset = 64 * (1 + me) + 8
                 old, first, second = (drawn(chance, kind) for _ in range(3))
-                if plain(op) is Op.CAS and chance.random() < 0.5:
+                if without_fetching(op) is Op.CAS and chance.random() < 0.5:
                     first = old
-                if kind is Datatype.FLT and plain(op) is Op.MULT:
+                if kind is Datatype.FLT and without_fetching(op) is Op.MULT:
                     first = 0.5
                 packed = struct.pack("<" + kind.value, old)
                 gasnet.put(node, offset - 8, b"\xa5" * (16 + size))

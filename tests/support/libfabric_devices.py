@@ -20,10 +20,10 @@ DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in C
 @cache
 def missing() -> str:
     """Why the library cannot be used here; empty when it can."""
-    from ompy_components.nic.libfabric.library import load
+    from ompy_components.nic.libfabric.library import load_library
 
     try:
-        load(DEFAULTS["library"], DEFAULTS["sockets_waittime"])
+        load_library(DEFAULTS["library"], DEFAULTS["sockets_waittime"])
     except NotAvailable as problem:
         return str(problem)
     return ""
@@ -34,14 +34,14 @@ needs_libfabric = pytest.mark.skipif(bool(missing()), reason=missing())
 
 def devices(network: Network, **settings: Any) -> list[Nic]:
     """The component's, over loopback."""
-    from ompy_components.nic.libfabric.device import make
-    from ompy_components.nic.libfabric.library import load
+    from ompy_components.nic.libfabric.device import make_devices
+    from ompy_components.nic.libfabric.library import load_library
 
     values = Values({**DEFAULTS, **settings})
-    library = load(values.library, values.sockets_waittime, values.compiled)
+    library = load_library(values.library, values.sockets_waittime, values.compiled)
     loopback = [interface for interface in network.interfaces() if interface.loopback]
     context: Any = SimpleNamespace(network=network, wireup=LonelyWireUp())
-    return make(context, library, loopback, values)
+    return make_devices(context, library, loopback, values)
 
 
 def fabric_nic(network: Network, **settings: Any) -> Any:

@@ -168,7 +168,7 @@ def _read_parameters(data: bytes, folder: Path) -> None:
     from ompy.mca.errors import UsageError
     from ompy.mca.records import ComponentRecord
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather
+    from ompy.mca.settings import gather_settings
 
     (path := folder / "some.conf").write_bytes(data)
     environ = {"HOME": str(folder)}
@@ -178,7 +178,7 @@ def _read_parameters(data: bytes, folder: Path) -> None:
     ):
         with _refused(UsageError):
             records = [ComponentRecord.from_dict(values) for values in _records()]
-            Registry(CATALOG, gather(pairs, environ), records).check()
+            Registry(CATALOG, gather_settings(pairs, environ), records).check()
 
 
 @cache
@@ -205,15 +205,15 @@ def _read_map(data: bytes, _folder: Path) -> None:
 
 def _place(hosts: list[str], files: list[str], count: int | None, by: bytes) -> None:
     from ompy.cli.command_line import CommandError
-    from ompy.cli.hosts import allocate
-    from ompy.cli.mapping import default_count, parse_map_by, place
+    from ompy.cli.hosts import allocate_slots
+    from ompy.cli.mapping import default_count, parse_map_by, place_ranks
 
     with _refused(CommandError):
-        found = allocate(hosts, files, HERE, 4)
+        found = allocate_slots(hosts, files, HERE, 4)
         policy = parse_map_by(_text(by))
         if found is not None:
             ranks = default_count(found, policy) if count is None else count
-            place([ranks], [found], policy, oversubscribe=True)
+            place_ranks([ranks], [found], policy, oversubscribe=True)
 
 
 def _read_nodes(data: bytes, _folder: Path) -> None:

@@ -21,7 +21,7 @@ from ompy_components.btl.usnic.headers import (
     BadPacket,
     Header,
     pack_into,
-    parse,
+    parse_packet,
 )
 from ompy_components.btl.usnic.limits import Limits
 from ompy_components.btl.usnic.receive_window import Arrival
@@ -160,7 +160,7 @@ class Side:
     def arrive(self, packet: bytes, now: int) -> None:
         try:
             body = self._opened(memoryview(packet))
-            header = parse(body)
+            header = parse_packet(body)
         except BadPacket:
             return
         if header.acknowledged is not None:

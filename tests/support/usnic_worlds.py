@@ -12,7 +12,7 @@ from ompy.net.faults import Fault
 from ompy.net.virtual import Rail
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
-from ompy_components.btl.usnic.headers import SEAL_SIZE, Header, parse
+from ompy_components.btl.usnic.headers import SEAL_SIZE, Header, parse_packet
 from ompy_components.btl.usnic.module import UsnicModule
 
 from tests.support.switched_rails import RAILS, RailFault, Switch
@@ -32,7 +32,7 @@ def path(driver: Driver, index: int = 0) -> UsnicEndpoint:
 
 def header(packet: bytes) -> Header:
     """What a packet says."""
-    return parse(memoryview(packet)[SEAL_SIZE:])
+    return parse_packet(memoryview(packet)[SEAL_SIZE:])
 
 
 def world(

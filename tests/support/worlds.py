@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ompy.frameworks.catalog import CATALOG
-from ompy.mca.discovery import scan
+from ompy.mca.discovery import scan_entry_points
 from ompy.mca.groups import HOOKS
 from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 from ompy.net.virtual import Rail
 from ompy.runtime.process import RankProcess
 from ompy.runtime.virtual import VirtualJob
@@ -32,7 +32,7 @@ WORLDS = ("virtual", "real")
 def _offered(path: tuple[str, ...]) -> Sequence[ComponentRecord]:
     """What is installed, looked for once: thousands of worlds are made of it."""
     frameworks = (*(framework for framework in CATALOG if framework.api is not None), HOOKS)
-    return scan(frozenset(framework.name for framework in frameworks))
+    return scan_entry_points(frozenset(framework.name for framework in frameworks))
 
 
 def registry(**settings: object) -> Registry:
@@ -41,7 +41,7 @@ def registry(**settings: object) -> Registry:
     records = [
         deepcopy(record) for record in _offered(tuple(sys.path))
     ]  # a registry changes their states
-    return Registry(CATALOG, gather(pairs, {}, files=[]), records=records)
+    return Registry(CATALOG, gather_settings(pairs, {}, files=[]), records=records)
 
 
 def virtual(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ompy import outputs
 from ompy.outputs import PlantedError
-from ompy.trace.files import RankHeader, TraceWriter, prepare, rank_file, write_job
+from ompy.trace.files import RankHeader, TraceWriter, prepare_directory, rank_file, write_job
 
 STRANGER = 12345  # a user id nobody has here
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant another user's files")
@@ -60,7 +60,7 @@ def test_a_planted_folder_is_not_written_in(
     victim.mkdir()
     plant(shared / "trace", kind, victim)
     where = str(shared / "trace" / below)
-    for act in (lambda: prepare(where), lambda: TraceWriter(where, RankHeader(0), 10)):
+    for act in (lambda: prepare_directory(where), lambda: TraceWriter(where, RankHeader(0), 10)):
         with pytest.raises(PlantedError):
             act()
     assert not list(victim.iterdir())
@@ -70,7 +70,7 @@ def test_a_planted_folder_is_not_written_in(
 def test_what_is_ours_or_roots_is_written(shared: Path, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (shared / "link").symlink_to(tmp_path / "real")
-    prepare(str(shared / "link"))
+    prepare_directory(str(shared / "link"))
     write_job(str(shared / "link"), {})
     assert (tmp_path / "real" / "job.json").exists()
     outputs.write_text(str(shared / "file"), "one, longer")

@@ -58,16 +58,16 @@ class End:
     """One process's endpoint, and its peer's memory; what the loops need of it by name."""
 
     def __init__(self, peer: Connection, provider: str, flags: Caps, *, wait: bool) -> None:
-        from ompy_components.nic.libfabric.device import make
-        from ompy_components.nic.libfabric.library import load
+        from ompy_components.nic.libfabric.device import make_devices
+        from ompy_components.nic.libfabric.library import load_library
 
         defaults = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
         values = Values({**defaults, "wait": wait})
-        library = load(values.library, values.sockets_waittime, values.compiled)
+        library = load_library(values.library, values.sockets_waittime, values.compiled)
         wireup = LonelyWireUp()
         network = RealNetwork(RealEngine(1), 0, wireup)
         context: Any = SimpleNamespace(network=network, wireup=wireup)
-        self.nic: Any = make(context, library, [LOOPBACK], values)[0]
+        self.nic: Any = make_devices(context, library, [LOOPBACK], values)[0]
         offered = MrMode.VIRT_ADDR | MrMode.ALLOCATED | MrMode.PROV_KEY
         needed = Caps.MSG | Caps.RMA | Caps.ATOMIC
         infos = self.nic.infos(Hints(needed, mr_mode=offered, op_flags=flags, provider=provider))

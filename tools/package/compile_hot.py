@@ -38,7 +38,7 @@ def build(target: Path, optimiser: str = "") -> list[Path]:
     target.mkdir(parents=True, exist_ok=True)
     compiling.copy_tree(SOURCES, target)
     shutil.copytree(ROOT / "configs", target / "ompy" / "configs", dirs_exist_ok=True)
-    return compiling.build(target, target, optimiser)
+    return compiling.compile_modules(target, target, optimiser)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "core"))
 
 from ompy.cli.building.compiling import copy_tree  # noqa: E402 - the folder is named first
-from ompy.cli.building.preparing import prepare  # noqa: E402
+from ompy.cli.building.preparing import write_sources  # noqa: E402
 from ompy.cli.hot import HOT, SHARED  # noqa: E402
 
 from tools.package.compile_hot import SOURCES  # noqa: E402
@@ -34,7 +34,7 @@ def derived(name: str, suffix: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         tree, target = Path(folder, "tree"), Path(folder, "prepared")
         copy_tree(SOURCES, tree)
-        prepare(tree, target)
+        write_sources(tree, target)
         return target.joinpath(*name.split(".")).with_suffix(suffix).read_text()
 
 

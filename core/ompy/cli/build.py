@@ -45,7 +45,7 @@ def build() -> None:
     begun = time.monotonic()
     try:
         with _alone(root), _signals_raise():
-            compiling.probe()
+            compiling.probe_compiler()
             outputs.tell(f"{PROGRAM}: compiling the hot modules in {root}, a minute on two cores\n")
             _compile(root)
     except compiling.CompilerError as problem:
@@ -63,8 +63,8 @@ def _compile(root: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="ompy-build-") as folder:
         tree = Path(folder).resolve() / "tree"
         compiling.copy_tree([root / package for package in PACKAGES], tree)
-        files = cached.build(tree, os.environ.get("OMPY_BUILD_CACHE", ""))
-        installing.install(files, tree, root, ENDING)
+        files = cached.build_or_copy(tree, os.environ.get("OMPY_BUILD_CACHE", ""))
+        installing.install_extensions(files, tree, root, ENDING)
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ class Group(NamedTuple):
     argv: tuple[str, ...]
 
 
-def tell(text: str) -> None:
+def write_error_line(text: str) -> None:
     """Write a line to standard error, if there is one."""
     with suppress(OSError):  # its reader has gone
         print(text, file=sys.stderr or io.StringIO(), flush=True)
@@ -158,7 +158,7 @@ _SWITCHES: Final = {
 }
 
 
-def parse(arguments: Sequence[str]) -> list[Group]:
+def parse_command_line(arguments: Sequence[str]) -> list[Group]:
     """Take a command line apart.
 
     Raises:
@@ -166,7 +166,7 @@ def parse(arguments: Sequence[str]) -> list[Group]:
         Answered: help or version was asked for and has been printed.
     """
     try:
-        groups = [_plain_group(part) for part in split(arguments)]
+        groups = [_plain_group(part) for part in split_programs(arguments)]
         if any(JOB_WIDE & group.given for group in groups[1:]):
             raise _NotPlain
     except _NotPlain:
@@ -206,7 +206,7 @@ def _plain_group(tokens: Sequence[str]) -> Group:
     return Group(options, frozenset(given), tuple(reversed(words)))
 
 
-def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
+def parameters_set(groups: Sequence[Group]) -> list[tuple[str, str]]:
     """Name and value of every parameter a command line sets."""
     pairs = [pair for group in groups for pair in group.options["mca"]]
     for option, name in (("tune", TUNE_FILES), ("am", PARAMETER_SETS)):
@@ -226,7 +226,7 @@ def parameters(groups: Sequence[Group]) -> list[tuple[str, str]]:
     return pairs
 
 
-def split(arguments: Sequence[str]) -> list[list[str]]:
+def split_programs(arguments: Sequence[str]) -> list[list[str]]:
     """The words of each program of a job."""
     parts: list[list[str]] = [[]]
     for argument in arguments:

@@ -47,7 +47,7 @@ class WordKeepingCommand(click.Command):
         return context
 
 
-def answer(command: click.Command, program: str, variable: str) -> int:
+def answer_completion(command: click.Command, program: str, variable: str) -> int:
     """Do what one of the completion scripts asks for. Returns the exit code.
 
     Args:
@@ -163,7 +163,7 @@ def _registry(context: click.Context) -> Registry:
     """As the job would have it, as far as its settings can be understood."""
     from ompy.frameworks.catalog import CATALOG
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather
+    from ompy.mca.settings import gather_settings
 
     words: Sequence[str] = context.meta.get(WORDS, ())
     pairs = [
@@ -171,7 +171,7 @@ def _registry(context: click.Context) -> Registry:
         for place in range(len(words) - 2)
         if words[place] in SET_OPTIONS
     ]
-    return Registry(CATALOG, gather(pairs, os.environ, problems=[]))
+    return Registry(CATALOG, gather_settings(pairs, os.environ, problems=[]))
 
 
 def _set_directories(context: click.Context) -> list[str]:

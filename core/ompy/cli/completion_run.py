@@ -14,7 +14,7 @@ from ompy.cli.completion_scripts import SHELLS
 from ompy.cli.options import arities, command, usual_spelling
 
 
-def answer(variable: str) -> int:
+def answer_completion(variable: str) -> int:
     """Do what one of the completion scripts asks for. Returns the exit code.
 
     Args:

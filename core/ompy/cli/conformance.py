@@ -82,10 +82,10 @@ def _installed(name: str, mca: tuple[tuple[str, str], ...]) -> BtlComponent:
     from ompy.frameworks.btl import BtlComponent
     from ompy.frameworks.catalog import CATALOG
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather
+    from ompy.mca.settings import gather_settings
 
     try:
-        registry = Registry(CATALOG, gather(mca, {}, files=[]))
+        registry = Registry(CATALOG, gather_settings(mca, {}, files=[]))
         records = registry.load("btl")
         registry.check()
     except UsageError as problem:

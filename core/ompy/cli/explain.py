@@ -81,14 +81,14 @@ def explain(
         shown = _operation(gasnet, peer, bytes_, told)
         question = {"peer": peer, "operation": shown}
         title = f"{gasnet} of {byte_count(bytes_)}, between rank 0 and rank {peer}"
-    found = ask(question, mca)
+    found = run_explaining_job(question, mca)
     if "problem" in found:
         raise click.ClickException(found["problem"])
     if as_json:
         click.echo(json.dumps({**found, "question": shown}, indent=2))
         return
     click.echo(title)
-    click.echo("\n".join(report(found)))
+    click.echo("\n".join(explanation_text(found)))
 
 
 def _operation(name: str, peer: int, size: int, told: dict[str, Any]) -> dict[str, Any]:
@@ -108,13 +108,13 @@ def _operation(name: str, peer: int, size: int, told: dict[str, Any]) -> dict[st
     }
 
 
-def ask(question: dict[str, Any], mca: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def run_explaining_job(question: dict[str, Any], mca: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Run the job that answers. Exits with its code when it fails."""
     options = ["-n", str(int(question["peer"]) + 1)]
     return answer_of(options, mca, "ompy.cli.explained", json.dumps(question))
 
 
-def report(found: dict[str, Any]) -> list[str]:
+def explanation_text(found: dict[str, Any]) -> list[str]:
     """The answer as lines of text."""
     settings = found["parameters"]
     lines = ["", f"Protocol: {found['protocol']}", "", "Rails"]

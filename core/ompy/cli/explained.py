@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from ompy.cli.own_jobs import answer as give
+from ompy.cli.own_jobs import tell_command as give
 from ompy.data.errors import MPIError
 from ompy.frameworks.explanation import Explanation, OperationAsked
 from ompy.gasnet.errors import GasnetError
@@ -39,7 +39,7 @@ def main() -> None:
         except MPIError as problem:
             give({"problem": str(problem)})
         else:
-            give(answer(found, process.registry))
+            give(explain_values(found, process.registry))
     COMM_WORLD.Barrier()
 
 
@@ -58,11 +58,11 @@ def explain_operation(asked: OperationAsked) -> None:
             cause = problem.__cause__
             give({"problem": cause.detail if isinstance(cause, MPIError) else str(problem)})
         else:
-            give(answer(found, registry))
+            give(explain_values(found, registry))
     gasnet.barrier()
 
 
-def answer(found: Explanation, registry: Registry) -> dict[str, Any]:
+def explain_values(found: Explanation, registry: Registry) -> dict[str, Any]:
     """The explanation, and each parameter in it with its value and origin."""
     names: dict[str, None] = {}
     for part in (found.branches, found.limits, found.changes):

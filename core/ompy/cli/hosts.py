@@ -64,7 +64,7 @@ class _Mention(NamedTuple):
     counted: bool
 
 
-def allocate(
+def allocate_slots(
     host_options: Sequence[str],
     hostfiles: Sequence[str],
     here: str,

@@ -14,10 +14,10 @@ from ompy.cli.command_line import (
     CommandError,
     Group,
     counted,
-    parameters,
-    parse,
+    parameters_set,
+    parse_command_line,
     shown,
-    tell,
+    write_error_line,
 )
 from ompy.cli.exports import common_exports, environment
 from ompy.frameworks.job import App, Job
@@ -93,14 +93,14 @@ def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str
 
 def _place(groups: Sequence[Group], host: str) -> tuple[list[int], Layout]:
     """How many ranks each program has, and where all of them run."""
-    from ompy.cli.hosts import Allocation, Host, allocate
-    from ompy.cli.mapping import default_count, place
+    from ompy.cli.hosts import Allocation, Host, allocate_slots
+    from ompy.cli.mapping import default_count, place_ranks
 
     first = groups[0]
     map_by = _map_by(first)
     managed = _managed()
     allocations = [
-        allocate(group.options["hosts"], _hostfiles(group), host, cores(), managed)
+        allocate_slots(group.options["hosts"], _hostfiles(group), host, cores(), managed)
         for group in groups
     ]
     oversubscribe = first.options["oversubscribe"]
@@ -122,7 +122,7 @@ def _place(groups: Sequence[Group], host: str) -> tuple[list[int], Layout]:
     if not named:
         _refuse_crowd(sum(counts), allowed=oversubscribe)
         allocations = [everything, *[None] * (len(groups) - 1)]
-    return counts, place(counts, allocations, map_by, oversubscribe=oversubscribe)
+    return counts, place_ranks(counts, allocations, map_by, oversubscribe=oversubscribe)
 
 
 def _managed() -> list[tuple[str, int]] | None:
@@ -178,7 +178,7 @@ def _make_app(
             raise CommandError(f"--wdir {group.options['wdir']}: there is no such directory")
     variables, warnings = environment(group.options["exports"], common, os.environ)
     for warning in warnings:
-        say(f"warning: {warning}")
+        tell_user(f"warning: {warning}")
     try:
         if check:
             find_program(group.argv[0], tuple(variables.items()), directory)
@@ -269,13 +269,13 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmCompone
     from ompy.frameworks.plm import PlmComponent
     from ompy.frameworks.sealing import insist_on_seal
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather
+    from ompy.mca.settings import gather_settings
 
-    registry = Registry(CATALOG, gather(pairs, os.environ))
+    registry = Registry(CATALOG, gather_settings(pairs, os.environ))
     registry.check()
     insist_on_seal(registry)
     for notice in [*registry.notices(), *_meant_for_open_mpi(registry, os.environ)]:
-        say(f"warning: {notice}")
+        tell_user(f"warning: {notice}")
     found = registry.open("plm")
     if not found:
         text = "no plm component can start processes here; ompy-info --plugins says why"
@@ -328,10 +328,10 @@ def choose_starters(
 def _settle(registry: Registry) -> None:
     """Tell of components that have failed so far, or stop if they are not tolerated."""
     registry.insist()
-    registry.tell_warnings(say)
+    registry.tell_warnings(tell_user)
 
 
-def timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float, str]:
+def job_timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float, str]:
     """Seconds a job may take, 0 for ever, and what said so (reference openmpi.md 2.4).
 
     Raises:
@@ -371,28 +371,28 @@ def fault_script(
 
     rules = read_faults(options["fault"], len(job.placements))
     for reason in unstruck(rules, job, registry):
-        say(f"warning: --fault: {reason}")
+        tell_user(f"warning: --fault: {reason}")
     return tuple(rule._asdict() for rule in rules)
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_command(arguments: Sequence[str]) -> int:
     """Everything but the presentation of errors. Returns the exit code."""
     import socket
 
-    groups = parse(arguments)
+    groups = parse_command_line(arguments)
     _check_working_directory()
     options = groups[0].options
-    speak(options["log_format"] or TEXT)
-    timeout(options["timeout"], os.environ)  # a mistake in it is found first
+    set_log_format(options["log_format"] or TEXT)
+    job_timeout(options["timeout"], os.environ)  # a mistake in it is found first
     try:
-        registry, plms = resolve(parameters(groups))
+        registry, plms = resolve(parameters_set(groups))
     except UsageError:
         # a program that is not there often explains the rest: it was taken for a value
         make_job(groups, socket.gethostname())
         raise
     exports = [word for group in groups for word in group.options["exports"]]
     job, layout = make_job(groups, socket.gethostname(), common_exports(registry, exports))
-    speak(str(registry.value(LOG_FORMAT)))
+    set_log_format(str(registry.value(LOG_FORMAT)))
     registry.speak_for(job=job.job_id, host=socket.gethostname())
     job = job._replace(mca=registry.snapshot(), faults=fault_script(options, job, registry))
     universe = max(layout.slots, len(job.placements))
@@ -427,14 +427,14 @@ def _show(text: str) -> None:
             sys.stdout.flush()
     except (OSError, UnicodeError) as problem:
         sys.stdout = io.StringIO()  # what is left of it would be tried again at the end
-        say(f"warning: --display-map: standard output cannot be written: {problem}")
+        tell_user(f"warning: --display-map: standard output cannot be written: {problem}")
 
 
 def _launch_options(registry: Registry, options: Mapping[str, Any], universe: int) -> LaunchOptions:
     from ompy.runtime.launcher import LaunchOptions
 
     values = registry.values("plm")
-    seconds, source = timeout(options["timeout"], os.environ)
+    seconds, source = job_timeout(options["timeout"], os.environ)
     return LaunchOptions(
         universe=universe,
         kill_grace_ms=values.kill_grace_ms,
@@ -486,18 +486,18 @@ def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions
     return code
 
 
-def say(text: str, level: str = "warning") -> None:
+def tell_user(text: str, level: str = "warning") -> None:
     """Tell the user, on standard error, in the form that the command line asked for."""
     if _form == TEXT:
-        tell(f"{PROGRAM}: {text}")
+        write_error_line(f"{PROGRAM}: {text}")
         return
     from ompy.mca.reporting import Finding, Reporter
 
     told = Finding(level, text.removeprefix(f"{level}: "), level)
-    tell(Reporter(_form).lines(told).rstrip("\n"))
+    write_error_line(Reporter(_form).lines(told).rstrip("\n"))
 
 
-def speak(form: str) -> None:
+def set_log_format(form: str) -> None:
     """From now on tell the user in this form."""
     global _form  # noqa: PLW0603 - the errors of a command line are told where it is not known
     _form = form

@@ -15,8 +15,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from ompy import MPI
-from ompy.cli.own_jobs import answer
-from ompy.data.convertor import allocate
+from ompy.cli.own_jobs import tell_command
+from ompy.data.convertor import allocate_memory
 
 WINDOW: Final = 64  # messages under way; reference performance.md 1a, as the OSU loops
 ROUND_SECONDS: Final = 0.05  # arbitrary: long against the clock, short against other work
@@ -46,7 +46,7 @@ def _rounds(once: Callable[[], None], count: int, comm: MPI.Intracomm) -> list[f
 
 
 def _filled(size: int, value: int) -> memoryview:
-    memory = allocate(size)
+    memory = allocate_memory(size)
     memory[:] = bytes([value]) * size
     return memory
 
@@ -319,7 +319,7 @@ def main() -> None:
     comm = MPI.COMM_WORLD
     rows = list(LOOPS[name](comm, json.loads(sizes), int(rounds)))
     if comm.rank == 0:
-        answer({"rows": rows, "form": form()})
+        tell_command({"rows": rows, "form": form()})
 
 
 def form() -> str:

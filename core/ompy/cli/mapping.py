@@ -79,7 +79,7 @@ def default_count(allocation: Allocation, map_by: MapBy) -> int:
     return sum(host.slots for host in allocation.hosts)
 
 
-def place(
+def place_ranks(
     counts: Sequence[int],
     allocations: Sequence[Allocation | None],
     map_by: MapBy,

@@ -18,7 +18,7 @@ from ompy.cli.command_line import (
     Answered,
     CommandError,
     Group,
-    split,
+    split_programs,
 )
 from ompy.cli.completion import (
     complete_directory,
@@ -225,7 +225,7 @@ def parse_by_click(arguments: Sequence[str]) -> list[Group]:
         Answered: help or version was asked for and has been printed.
     """
     groups = []
-    parts = split(arguments)
+    parts = split_programs(arguments)
     for number, part in enumerate(parts, 1):
         where = f"program {number}: " if len(parts) > 1 else ""
         try:

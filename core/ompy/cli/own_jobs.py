@@ -37,6 +37,6 @@ def answer_of(
     return said
 
 
-def answer(value: dict[str, Any]) -> None:
+def tell_command(value: dict[str, Any]) -> None:
     """For rank 0: tell the command."""
     print(json.dumps(value), flush=True)

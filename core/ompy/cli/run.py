@@ -21,9 +21,9 @@ INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code."""
     if COMPLETION in os.environ:
-        from ompy.cli.completion_run import answer
+        from ompy.cli.completion_run import answer_completion
 
-        return answer(COMPLETION)
+        return answer_completion(COMPLETION)
     from ompy.outputs import keep_standard_streams
 
     _end_at_interrupts()
@@ -88,9 +88,9 @@ def _discard_early_agent() -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    from ompy.cli.launching import run
+    from ompy.cli.launching import run_command
 
-    return run(arguments)
+    return run_command(arguments)
 
 
 def _guarded(action: Callable[[], int]) -> int:
@@ -102,20 +102,20 @@ def _guarded(action: Callable[[], int]) -> int:
         drop_standard_output()
         return READER_GONE
     except (OSError, MemoryError, ImportError) as problem:
-        from ompy.cli.launching import NOT_STARTED, say
+        from ompy.cli.launching import NOT_STARTED, tell_user
         from ompy.outputs import output_failure
         from ompy.runtime.shortage import shortage
 
         failure = shortage(problem) or output_failure(problem)
         if not failure:
             raise
-        say(f"error: {failure}", "error")
+        tell_user(f"error: {failure}", "error")
         return NOT_STARTED
 
 
 def _with_errors_told(action: Callable[[], int]) -> int:
-    from ompy.cli.command_line import PROGRAM, USAGE, Answered, CommandError, tell
-    from ompy.cli.launching import NOT_STARTED, say
+    from ompy.cli.command_line import PROGRAM, USAGE, Answered, CommandError, write_error_line
+    from ompy.cli.launching import NOT_STARTED, tell_user
     from ompy.mca.component import NotAvailable
     from ompy.mca.errors import ComponentError, UsageError
     from ompy.runtime.control import ControlError
@@ -126,15 +126,15 @@ def _with_errors_told(action: Callable[[], int]) -> int:
         return end.exit_code
     except UsageError as problem:
         for text in problem.problems:
-            say(f"error: {text}", "error")
+            tell_user(f"error: {text}", "error")
         return problem.exit_code
     except (CommandError, ComponentError) as problem:
-        say(f"error: {problem}", "error")
+        tell_user(f"error: {problem}", "error")
         if problem.exit_code == USAGE:
-            tell(f"Try '{PROGRAM} --help'.")
+            write_error_line(f"Try '{PROGRAM} --help'.")
         return problem.exit_code
     except (NotAvailable, ControlError) as problem:
-        say(f"error: the job could not be started: {problem}", "error")
+        tell_user(f"error: the job could not be started: {problem}", "error")
         return NOT_STARTED
     except KeyboardInterrupt:
         return INTERRUPTED

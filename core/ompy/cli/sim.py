@@ -138,7 +138,7 @@ def sim(context: click.Context, /, **options: Any) -> None:
     interleaving: the same seed gives the same run, and the same trace.
     """
     prepare_interpreter()
-    speak(options["log_format"] or TEXT)
+    set_log_format(options["log_format"] or TEXT)
     if options["log_format"]:
         options["mca"] = (*options["mca"], (LOG_FORMAT, options["log_format"]))
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
@@ -147,16 +147,16 @@ def sim(context: click.Context, /, **options: Any) -> None:
             from ompy.cli.sim_sweep import run_sweep
 
             context.exit(run_sweep(options))
-        context.exit(run(options))
+        context.exit(run_world(options))
     except UsageError as problem:
         for text in problem.problems:
-            say(f"error: {text}", "error", "error")
+            tell_user(f"error: {text}", "error", "error")
         context.exit(problem.exit_code)
     except ComponentError as problem:
-        say(f"error: {problem}", "error", "error")
+        tell_user(f"error: {problem}", "error", "error")
         context.exit(problem.exit_code)
     except Short as problem:
-        say(f"error: {problem}", "error", "error")
+        tell_user(f"error: {problem}", "error", "error")
         context.exit(SHORT)
 
 
@@ -181,7 +181,7 @@ def prepare_interpreter() -> None:
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
 
 
-def run(options: dict[str, Any]) -> int:
+def run_world(options: dict[str, Any]) -> int:
     """One world. Returns the exit code.
 
     Raises:
@@ -201,11 +201,11 @@ def run(options: dict[str, Any]) -> int:
             outputs.write_text(options["report_rails"], tally.document())
         except OSError as problem:
             why = f"{problem.strerror}; the report is lost"
-            say(f"warning: --report-rails {options['report_rails']}: {why}", *WARNING)
-    code = tell(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
+            tell_user(f"warning: --report-rails {options['report_rails']}: {why}", *WARNING)
+    code = tell_outcome(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
     if code or not options["quiet"]:
         for line in tally.lines():
-            say(line, "rails")
+            tell_user(line, "rails")
     return code
 
 
@@ -313,15 +313,15 @@ def make_job(options: dict[str, Any], rules: Sequence[FaultRule]) -> Job:
     from ompy.frameworks.job import App, Job, Placement
     from ompy.frameworks.sealing import insist_on_seal
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather
+    from ompy.mca.settings import gather_settings
 
     pairs = list(options["mca"])
-    registry = Registry(CATALOG, gather(pairs, os.environ))
+    registry = Registry(CATALOG, gather_settings(pairs, os.environ))
     if registry.variable("btl").origin.source == "default":
-        registry = Registry(CATALOG, gather([*pairs, ("btl", BTL)], os.environ))
+        registry = Registry(CATALOG, gather_settings([*pairs, ("btl", BTL)], os.environ))
     about = {"job": job_id_of(options["seed"]), "host": os.uname().nodename}
     registry.speak_for(**about)
-    speak(registry.reporter().form, **about)
+    set_log_format(registry.reporter().form, **about)
     registry.check()
     insist_on_seal(registry)
     each = min(options["ranks_per_host"], options["ranks"])
@@ -342,7 +342,7 @@ def make_job(options: dict[str, Any], rules: Sequence[FaultRule]) -> Job:
         faults=tuple(rule._asdict() for rule in rules),
     )
     for reason in unstruck(rules, job, registry):
-        say(f"warning: --fault: {reason}", "unstruck", "warning")
+        tell_user(f"warning: --fault: {reason}", "unstruck", "warning")
     return job
 
 
@@ -351,7 +351,7 @@ def job_id_of(seed: int) -> str:
     return Random(seed).randbytes(8).hex()  # noqa: S311 - the same for the same seed
 
 
-def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> int:
+def tell_outcome(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> int:
     """Say how a world went. Returns the exit code."""
     from ompy.net.fault_rules import FaultRule
     from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
@@ -362,10 +362,10 @@ def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> 
     if quiet and not code:
         return 0
     if outcome.text:
-        say(outcome.text, "world failed", "error", kind=outcome.kind, exit_code=outcome.code)
+        tell_user(outcome.text, "world failed", "error", kind=outcome.kind, exit_code=outcome.code)
     ranks = len(scenario.job.placements)
     resent = outcome.counters.get("retransmissions", 0)
-    say(
+    tell_user(
         f"{outcome.kind} at {outcome.time / 1e6:.6f} ms of virtual time; seed {scenario.seed}, "
         f"{ranks} ranks, {outcome.turns} turns",
         "world ended",
@@ -376,7 +376,7 @@ def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> 
         turns=outcome.turns,
     )
     if outcome.messages or not outcome.conduit:
-        say(
+        tell_user(
             f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions",
             "messages",
             messages=outcome.messages,
@@ -385,16 +385,16 @@ def tell(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> 
         )
     if outcome.conduit:
         counted = ", ".join(f"{name} {count}" for name, count in outcome.conduit.items())
-        say(f"GASNet: {counted}", "conduit", counters=outcome.conduit)
+        tell_user(f"GASNet: {counted}", "conduit", counters=outcome.conduit)
     for line in tally.lines(strict=strict):
-        say(line, "faults delivered")
+        tell_user(line, "faults delivered")
     if scenario.trace_directory:
         place = Path(scenario.trace_directory)
-        say(f"the trace is in {place}; see ompy trace", "trace", directory=str(place))
+        tell_user(f"the trace is in {place}; see ompy trace", "trace", directory=str(place))
     return code
 
 
-def say(text: str, name: str = "notice", level: str = "info", **fields: object) -> None:
+def tell_user(text: str, name: str = "notice", level: str = "info", **fields: object) -> None:
     """Tell the user, on standard error, in the form that was asked for.
 
     Args:
@@ -408,8 +408,8 @@ def say(text: str, name: str = "notice", level: str = "info", **fields: object) 
         click.echo(_reporter.lines(told), nl=False, err=True)
 
 
-def speak(form: str, **about: object) -> None:
+def set_log_format(form: str, **about: object) -> None:
     """From now on tell the user in this form, about these: job, host."""
-    global _reporter  # noqa: PLW0603 - as `launching.speak`
+    global _reporter  # noqa: PLW0603 - as `launching.set_log_format`
     _reporter = Reporter(form, about)
     outputs.speak(_reporter.rendered if form == JSON else None)

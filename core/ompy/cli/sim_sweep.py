@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
-from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, say
+from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, tell_user
 from ompy.net.fault_rules import FaultRule
 from ompy.net.flows import Strike
 from ompy.runtime.fault_files import toml
@@ -57,7 +57,7 @@ class Sweep:
         took = time.monotonic() - begun
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._kinds.items()))
         seeds = self._options["seeds"]
-        say(
+        tell_user(
             f"{seeds} seeds in {took:.1f} s: {kinds}",
             "sweep ended",
             seeds=seeds,
@@ -65,7 +65,7 @@ class Sweep:
         )
         strict = self._options["fault_strict"]
         for line in self._tally.lines(strict=strict):
-            say(line, "faults delivered")
+            tell_user(line, "faults delivered")
         for trial in sorted(self._different(), key=lambda found: found.scenario.seed):
             self._look_into(trial)
         if self._failures:
@@ -93,9 +93,9 @@ class Sweep:
             said = outcome.text.splitlines()[0]
             text = f"seed {seed}: {outcome.kind} at {outcome.time / 1e6:.6f} ms: {said} ({folder})"
             facts = {"kind": outcome.kind, "time_ns": outcome.time, "directory": str(folder)}
-            say(text, "world failed", "error", seed=seed, exit_code=outcome.code, **facts)
+            tell_user(text, "world failed", "error", seed=seed, exit_code=outcome.code, **facts)
         elif len(self._failures) == SHOWN + 1:
-            say(f"there are more; see {self._keep}")
+            tell_user(f"there are more; see {self._keep}")
 
     def _put(self, folder: Path, name: str, text: str) -> None:
         """Keep a file of a failure; where that cannot be, the sweep goes on and says so once."""
@@ -109,7 +109,7 @@ class Sweep:
         except OSError as problem:
             if not self._unkept:
                 why = f"{problem.strerror}; what failed is told of, but not kept"
-                say(f"warning: --keep {self._keep}: {why}", *WARNING)
+                tell_user(f"warning: --keep {self._keep}: {why}", *WARNING)
             self._unkept = True
 
     def _folder(self, trial: Trial) -> Path:
@@ -128,7 +128,7 @@ class Sweep:
         attempt(trial.scenario._replace(trace_directory=str(folder / "trace")))
         seed = trial.scenario.seed
         if not self._rules:
-            say(f"seed {seed}: again by: {self._command(seed)}", "shrinking", seed=seed)
+            tell_user(f"seed {seed}: again by: {self._command(seed)}", "shrinking", seed=seed)
         elif self._options["shrink"]:
             self._shrink(trial, folder)
 
@@ -140,7 +140,7 @@ class Sweep:
         if not fails(every):
             every = list(self._rules)  # what a rule does hangs on more than its strikes
         if recorded.signature != trial.signature or not fails(every):
-            say(
+            tell_user(
                 f"seed {seed}: it does not fail again: the program has chance of its own",
                 "shrinking",
                 seed=seed,
@@ -148,12 +148,12 @@ class Sweep:
             return
         found = shrink(every, fails)
         if not found.items:
-            say(
+            tell_user(
                 f"seed {seed}: no fault is needed: it fails without any; {RACE}",
                 "shrinking",
                 seed=seed,
             )
-            say(f"seed {seed}: again by: {self._command(seed)}", "shrinking", seed=seed)
+            tell_user(f"seed {seed}: again by: {self._command(seed)}", "shrinking", seed=seed)
             return
         other = self._fails_without(trial)
         rules = [rule for rule in found.items if isinstance(rule, FaultRule)]
@@ -161,14 +161,14 @@ class Sweep:
         text = toml(rules, self._heading(trial, len(every), path, other))
         self._put(folder, path.name, text)
         least = "" if found.complete else ", not the least: the budget was used up"
-        say(
+        tell_user(
             f"seed {seed}: {len(rules)} of {len(every)} faults are enough "
             f"({found.runs} worlds tried{least}):",
             "shrinking",
             seed=seed,
         )
         for line in text.splitlines():
-            say(f"  {line}".rstrip(), "shrinking", seed=seed)
+            tell_user(f"  {line}".rstrip(), "shrinking", seed=seed)
 
     def _fails_without(self, trial: Trial) -> int | None:
         """A seed whose world fails as this one did, without any fault: none is to blame then."""

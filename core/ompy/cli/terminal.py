@@ -78,7 +78,7 @@ def labelled(label: str, value: str, width: int | None) -> list[str]:
     ) or [head.rstrip()]
 
 
-def fits(cells: Sequence[str], width: int) -> bool:
+def fits_width(cells: Sequence[str], width: int) -> bool:
     """Whether a row of a table is no wider than that."""
     return len(GAP.join(cells).rstrip()) <= width
 
@@ -94,7 +94,7 @@ def below(text: str, width: int) -> list[str]:
     )
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+def format_table(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     """Cells padded to the width of their columns; the last column is left as it is."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     widths[-1:] = [0]

@@ -14,7 +14,7 @@ from ompy.cli.terminal import one_line
 from ompy.trace.amounts import byte_count
 from ompy.trace.chrome import chrome
 from ompy.trace.diagram import MOST_MESSAGES, Diagram
-from ompy.trace.files import JobTrace, TraceError, read
+from ompy.trace.files import JobTrace, TraceError, read_trace
 from ompy.trace.mermaid import mermaid
 from ompy.trace.messages import Message, messages
 from ompy.trace.operations import Operations, operations
@@ -58,7 +58,7 @@ def trace(
     wanted = Wanted(rank, peer, tag, message, handler, gasnet)
     _check(wanted, sequence_file)
     try:
-        found = read(directory)
+        found = read_trace(directory)
     except TraceError as problem:
         raise click.ClickException(one_line(str(problem))) from None
     _warn(found)
@@ -97,7 +97,7 @@ def _show(found: JobTrace, wanted: Wanted, sequence_file: str | None) -> None:
     plain = wanted.tag is not None or any(message.tag >= 0 for message in every)
     only = wanted.gasnet or wanted.handler is not None or (not plain and bool(known.all))
     if not only:
-        chosen = choose(every, *wanted[:4])
+        chosen = choose_messages(every, *wanted[:4])
         if sequence_file:
             _draw(sequence_file, found, [message for _, message in chosen])
             return
@@ -110,7 +110,7 @@ def _show_operations(
     found: JobTrace, known: Operations, wanted: Wanted, sequence_file: str | None
 ) -> None:
     rank, peer, _, number, handler, _ = wanted
-    chosen = trace_gasnet.choose(known, rank, peer, handler, number)
+    chosen = trace_gasnet.choose_operations(known, rank, peer, handler, number)
     if sequence_file:
         diagram = trace_gasnet.draw(found, known, chosen)
         _write(sequence_file, DRAWINGS[Path(sequence_file).suffix](diagram), "--sequence")
@@ -119,7 +119,7 @@ def _show_operations(
         click.echo(trace_gasnet.listing(chosen, known))
 
 
-def choose(
+def choose_messages(
     every: list[Message], rank: int | None, peer: int | None, tag: int | None, number: int | None
 ) -> list[tuple[int, Message]]:
     """The messages the options name, numbered as `--message` counts them.

@@ -14,7 +14,7 @@ from ompy.trace.operations import Operation, Operations, is_of_program
 Numbered = list[tuple[int, Operation]]
 
 
-def choose(
+def choose_operations(
     found: Operations, rank: int | None, peer: int | None, handler: str | None, number: int | None
 ) -> Numbered:
     """The operations the options name, numbered as `--message` counts them.

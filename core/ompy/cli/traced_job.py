@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ompy import __version__
-from ompy.cli.command_line import PROGRAM, CommandError, tell
+from ompy.cli.command_line import PROGRAM, CommandError, write_error_line
 from ompy.outputs import PlantedError
-from ompy.trace.files import prepare, write_job
+from ompy.trace.files import prepare_directory, write_job
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
@@ -31,7 +31,7 @@ class JobFacts:
         try:
             write_job(self._directory, {**self._facts, "exit_code": code, "seconds": seconds})
         except OSError as problem:
-            tell(
+            write_error_line(
                 f"{PROGRAM}: warning: --trace {self._directory}: {problem.strerror}; job.json does "
                 "not say how the job ended"
             )
@@ -63,12 +63,14 @@ def start_trace(directory: str, job: Job, registry: Registry) -> JobFacts | None
         },
     }
     try:
-        prepare(directory)
+        prepare_directory(directory)
         return JobFacts(directory, facts)
     except (FileExistsError, NotADirectoryError):
         raise CommandError(f"--trace {directory}: it is not a directory") from None
     except PlantedError as problem:
         raise CommandError(f"--trace {directory}: {problem}") from None
     except OSError as problem:
-        tell(f"{PROGRAM}: warning: --trace {directory}: {problem.strerror}; nothing is traced")
+        write_error_line(
+            f"{PROGRAM}: warning: --trace {directory}: {problem.strerror}; nothing is traced"
+        )
         return None

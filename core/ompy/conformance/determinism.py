@@ -53,9 +53,9 @@ class DeterminismSuite(Suite):
 
     def test_wall_clock_and_chance_have_no_part(self, worlds: Worlds) -> None:
         """The same run while the process's clocks and its own random numbers say other things."""
-        first = record(worlds, 0)
+        first = record_run(worlds, 0)
         with _disturbed():
-            second = record(worlds, 0)
+            second = record_run(worlds, 0)
         _compare(first, second, 0, "a run with other clocks and random numbers")
 
     def test_hash_seed_has_no_part(self, worlds: Worlds) -> None:
@@ -68,7 +68,7 @@ class DeterminismSuite(Suite):
         assert len(found) == 1, "what it does depends on PYTHONHASHSEED: order of a set?"
 
 
-def record(worlds: Worlds, seed: int) -> list[str]:
+def record_run(worlds: Worlds, seed: int) -> list[str]:
     """One run with some of everything, as lines: events, traffic, deliveries, completions."""
     return _lines(_run(worlds, seed))
 

@@ -14,10 +14,10 @@ import pytest
 from ompy.conformance.driver import Driver
 from ompy.conformance.suite import Suite, Worlds
 from ompy.frameworks.btl import API, PUT, SEND, BtlComponent, BtlModule
-from ompy.mca.discovery import scan
+from ompy.mca.discovery import scan_entry_points
 from ompy.mca.parameter import INTEGERS, Parameter
 from ompy.mca.records import ComponentRecord
-from ompy.mca.validation import parse
+from ompy.mca.validation import parse_value
 from ompy.runtime.environment import OWN_CODE
 
 COMMON: Final = (
@@ -51,7 +51,7 @@ class IdentitySuite(Suite):
 
     def test_entry_point(self, component: BtlComponent) -> None:
         """The entry point, if it is installed, carries its name and leads to it."""
-        records = [r for r in scan(frozenset({"btl"})) if _object(r) is component]
+        records = [r for r in scan_entry_points(frozenset({"btl"})) if _object(r) is component]
         if not records:
             pytest.skip("it is not installed")
         assert {(record.framework, record.name) for record in records} == {("btl", component.name)}
@@ -160,7 +160,7 @@ def _invalid(parameter: Parameter) -> str:
     """What is wrong with a parameter's default, empty if nothing."""
     text = parameter.text(parameter.default)
     try:
-        given = parse(parameter, text)
+        given = parse_value(parameter, text)
     except ValueError as problem:
         return f"{parameter.name}: the default {text!r} could not be set: {problem}"
     default = parameter.default

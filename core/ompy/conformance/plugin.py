@@ -178,9 +178,9 @@ class _Run:
 def _title(item: pytest.Function) -> str:
     """Title of the suite a test was written in."""
     assert item.cls is not None
-    from ompy.conformance.suite import owner
+    from ompy.conformance.suite import suite_of_test
 
-    written_in = owner(item.cls, item.originalname)
+    written_in = suite_of_test(item.cls, item.originalname)
     title: str = written_in.__dict__.get("title", written_in.__name__)
     return title
 

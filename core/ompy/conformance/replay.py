@@ -9,7 +9,7 @@ import importlib
 import json
 import sys
 
-from ompy.conformance.determinism import digest, record
+from ompy.conformance.determinism import digest, record_run
 from ompy.conformance.suite import Worlds
 
 
@@ -18,7 +18,7 @@ def main() -> None:
     target, settings = sys.argv[1:]
     module, _, attribute = target.partition(":")
     component = getattr(importlib.import_module(module), attribute)
-    print(digest(record(Worlds(component, json.loads(settings)), 0)))
+    print(digest(record_run(Worlds(component, json.loads(settings)), 0)))
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ class Suite:
     @pytest.fixture(autouse=True)
     def _conditions(self, request: pytest.FixtureRequest, component: BtlComponent) -> None:
         """Refuse, skip, or expect a failure."""
-        problem = refusal(component)
+        problem = why_untestable(component)
         if problem:
             pytest.fail(problem, pytrace=False)
         reason = expected_failure(component, request.node)
@@ -187,7 +187,7 @@ class Suite:
                 pytest.skip(f"capability off: {name}")
 
 
-def refusal(component: BtlComponent) -> str:
+def why_untestable(component: BtlComponent) -> str:
     """Why a component cannot be tested at all; empty when it can."""
     if not isinstance(component, BtlComponent):
         return f"the fixture `component` returns {component!r}, which is no BtlComponent"
@@ -215,13 +215,13 @@ def expected_failure(component: BtlComponent, node: pytest.Item) -> str | None:
     return None
 
 
-def owner(test_class: type, name: str) -> type:
+def suite_of_test(test_class: type, name: str) -> type:
     """The class a test was written in: a suite, or the author's own."""
     return next(base for base in test_class.__mro__ if name in base.__dict__)
 
 
 def _needs_of_suite(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    written_in = owner(request.cls, request.function.__name__)
+    written_in = suite_of_test(request.cls, request.function.__name__)
     needs: tuple[str, ...] = written_in.__dict__.get("needs", ())
     return needs
 

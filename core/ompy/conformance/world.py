@@ -12,10 +12,10 @@ from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import sample
 from ompy.engine.virtual import Deadlock, RankFailed, VirtualEngine
 from ompy.frameworks.catalog import CATALOG
-from ompy.mca.discovery import scan
+from ompy.mca.discovery import scan_entry_points
 from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 from ompy.net.faults import FaultCounter
 from ompy.net.virtual import Rail
 from ompy.runtime.virtual import VirtualJob
@@ -41,7 +41,7 @@ candidates = SimpleNamespace()
 
 @cache
 def _in_tree() -> tuple[tuple[str, str, str, str, str], ...]:
-    records = scan(frozenset(framework.name for framework in CATALOG))
+    records = scan_entry_points(frozenset(framework.name for framework in CATALOG))
     return tuple(
         (record.framework, record.name, record.distribution, record.version, record.target)
         for record in records
@@ -72,7 +72,7 @@ def registry(component: BtlComponent, settings: Settings, btl: str) -> Registry:
     ]
     given = {"btl": btl, **settings}
     pairs = [(name, str(value)) for name, value in given.items()]
-    made = Registry(CATALOG, gather(pairs, {}, files=[]), records)
+    made = Registry(CATALOG, gather_settings(pairs, {}, files=[]), records)
     made.load(component.framework)
     made.check()
     return made

@@ -298,7 +298,7 @@ class GatherConvertor(Convertor):
         return self._pieces[-1]
 
 
-def allocate(length: int) -> memoryview:
+def allocate_memory(length: int) -> memoryview:
     """Fresh writable memory of `length` bytes; large blocks on huge pages where there are any."""
     if length < HUGE_FROM:
         return memoryview(bytearray(length))

@@ -122,15 +122,15 @@ def strided(layout: Layout, count: int, stride: int) -> Layout:
     return Layout.of(placed, lower, upper - lower, layout.format if count else "")
 
 
-def repeat(layout: Layout, displacements: Sequence[int]) -> Layout:
+def repeat_layout(layout: Layout, displacements: Sequence[int]) -> Layout:
     """One element of `layout` at each of `displacements` (bytes): the type all others are made of.
 
     The extent spans from the least lower bound to the greatest upper bound.
     """
-    return combine([(displacement, layout) for displacement in displacements])
+    return combine_layouts([(displacement, layout) for displacement in displacements])
 
 
-def combine(parts: Sequence[tuple[int, Layout]]) -> Layout:
+def combine_layouts(parts: Sequence[tuple[int, Layout]]) -> Layout:
     """Elements of several layouts at byte displacements, packed in the order given."""
     lower = min((at + part.lower for at, part in parts), default=0)
     upper = max((at + part.lower + part.extent for at, part in parts), default=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 
@@ -34,9 +34,9 @@ class Room:
         view = in_place(message)
         self.message = message
         self._beside = view is None
-        self.view = view if view is not None else allocate(message.size)
+        self.view = view if view is not None else allocate_memory(message.size)
         if data is not None and (self._beside or data is not message):
-            fill(self.view, data)
+            pack_into(self.view, data)
 
     def settle(self) -> None:
         """Bring the bytes to where they are wanted."""
@@ -44,14 +44,14 @@ class Room:
             self.message.store(self.view)
 
 
-def fill(view: memoryview, message: Message) -> None:
+def pack_into(view: memoryview, message: Message) -> None:
     """Pack a message into `view`."""
     if message.size > len(view):
         raise MPIError(ERR_TRUNCATE, f"{message.size} bytes are for room for {len(view)} bytes")
     message.convertor().pack(0, view)
 
 
-def store(view: memoryview, message: Message, source: int) -> None:
+def store_received(view: memoryview, message: Message, source: int) -> None:
     """Unpack into a message what came from `source`, as a receive would.
 
     Raises:
@@ -70,6 +70,6 @@ def too_large(size: int, message: Message, source: int) -> MPIError:
     )
 
 
-def copy(source: Message, target: Message, rank: int) -> None:
+def copy_message(source: Message, target: Message, rank: int) -> None:
     """A rank's message to itself."""
-    store(to_send(source), target, rank)
+    store_received(to_send(source), target, rank)

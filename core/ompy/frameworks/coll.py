@@ -40,7 +40,7 @@ from ompy.frameworks.coll_base import neighbours as linear
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.neighbours import Neighbours
 from ompy.frameworks.patience import TAG_INQUIRY
-from ompy.frameworks.schedule import Schedule, complete
+from ompy.frameworks.schedule import Schedule, complete_schedule
 from ompy.mca.component import ApiVersion, Component
 from ompy.trace.tag_names import name_tags, name_tags_by
 
@@ -192,7 +192,7 @@ class CollModule:
         """Run a schedule and wait for its end."""
         exchange = Exchange(self.communicator, self.communicator.order.tag() or tag)
         exchange.whole = tag in REDUCTIONS
-        complete(exchange, plan(exchange, *arguments))
+        complete_schedule(exchange, plan(exchange, *arguments))
 
     # --- the same as schedules
 

@@ -45,7 +45,7 @@ ANSWER: Final = 2
 _INQUIRY: Final = Struct("<QQ")  # what it is; a word
 
 
-def wait(communicator: Communicator, request: Request, rank: int) -> None:
+def wait_for_message(communicator: Communicator, request: Request, rank: int) -> None:
     """Wait for a message of a collective call.
 
     Args:

@@ -28,7 +28,7 @@ Schedule = Generator[None, None, None]
 Steps = Generator[None, None, memoryview]  # a part of a schedule that gives its result
 
 
-def complete(exchange: Exchange, schedule: Schedule) -> None:
+def complete_schedule(exchange: Exchange, schedule: Schedule) -> None:
     """Run a schedule, waiting for each of its steps.
 
     Raises:

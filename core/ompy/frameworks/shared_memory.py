@@ -12,7 +12,7 @@ from typing import Final
 from ompy.frameworks.coll import TAG_SHARED_MEMORY
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule, complete
+from ompy.frameworks.schedule import Schedule, complete_schedule
 from ompy.net.base import LinkError, Network, ProcessCopy, RegionLocks
 
 PLACE: Final = Struct("<QQQQQ")  # process, descriptor, number, offset, proof; all 0 for none
@@ -104,7 +104,7 @@ def share(communicator: Communicator, size: int) -> SharedMemory:
         network.doorbell(communicator.context.me.local_rank)  # arms it as what wakes this rank
     exchange = Exchange(communicator, TAG_SHARED_MEMORY)
     plan = _offer if communicator.rank == 0 else _accept
-    complete(exchange, plan(exchange, shared, copy, size))
+    complete_schedule(exchange, plan(exchange, shared, copy, size))
     return shared
 
 

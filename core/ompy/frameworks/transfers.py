@@ -35,7 +35,7 @@ class RdmaModule(BtlModule):
         context: object,
     ) -> int:
         """Write into the peer's registered memory."""
-        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+        if is_unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
             return NOT_AVAILABLE
         descriptor = _descriptor(local, flags, order, callback, context)
         return self._begin(REMOTE_WRITE, endpoint, descriptor, remote_handle, remote_address)
@@ -53,7 +53,7 @@ class RdmaModule(BtlModule):
         context: object,
     ) -> int:
         """Read the peer's registered memory."""
-        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+        if is_unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
             return NOT_AVAILABLE
         descriptor = _descriptor(local, flags, order, callback, context)
         return self._begin(REMOTE_READ, endpoint, descriptor, remote_handle, remote_address)
@@ -89,7 +89,7 @@ class RdmaModule(BtlModule):
 
 
 @ccall
-def unsuitable(size: int, address: U64, limit: int, alignment: int) -> bool:
+def is_unsuitable(size: int, address: U64, limit: int, alignment: int) -> bool:
     """Whether a put or get of `size` bytes at a remote address is too large or not aligned."""
     return size > limit or (alignment > 1 and bool(size % alignment or address % alignment))
 

@@ -126,7 +126,7 @@ class NicWord(NamedTuple):
     compare: int
 
 
-def plain(op: Op) -> Op:
+def without_fetching(op: Op) -> Op:
     """The same without fetching; GET is itself."""
     return Op(op >> FETCHING) if op & FETCHES and op is not Op.GET else op
 
@@ -158,9 +158,9 @@ def number_of(kind: Datatype, bits: int) -> Number:
     return found
 
 
-def compute(kind: Datatype, op: Op, old: int, first: int, second: int) -> int:
+def compute_word(kind: Datatype, op: Op, old: int, first: int, second: int) -> int:
     """The bits of a word after an operation; all arguments are bits too."""
-    which = plain(op)
+    which = without_fetching(op)
     if which is Op.CAS:
         return second if old == first else old
     if which is Op.GET:
@@ -183,7 +183,7 @@ def _rounded(kind: Datatype, value: Number) -> int:
 
 def for_nic(kind: Datatype, op: Op, first: int, second: int) -> NicWord | None:
     """The operation as a NIC might have it; None: no NIC has."""
-    which = plain(op)
+    which = without_fetching(op)
     known, word = _NIC.get(which), _WORD.get(kind)
     if known is None or word is None:
         return None

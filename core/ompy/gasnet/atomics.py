@@ -29,17 +29,17 @@ from ompy.gasnet.atomic_words import (
     Number,
     Op,
     bits_of,
-    compute,
+    compute_word,
     for_nic,
     number_of,
     size_of,
 )
 from ompy.gasnet.errors import BadArgument
-from ompy.gasnet.fill import halves, whole
+from ompy.gasnet.fill import halves, joined_number
 from ompy.gasnet.handles import INVALID_HANDLE, Handle
 from ompy.gasnet.locks import Locks
 from ompy.gasnet.messages import LARGEST
-from ompy.gasnet.rank import LAYER, check_integers, writable
+from ompy.gasnet.rank import LAYER, check_integers, writable_bytes
 
 ATOMIC: Final = EXTENDED_HANDLERS[4]
 ATOMIC_DONE: Final = EXTENDED_HANDLERS[5]
@@ -197,7 +197,7 @@ class _Asked:
         if fetches is (result is None):
             need = "needs a buffer for" if fetches else "does not fetch"
             raise BadArgument(f"{self.op.name} {need} the old value")
-        self.result = None if result is None else writable(result)
+        self.result = None if result is None else writable_bytes(result)
         if self.result is not None and len(self.result) != size_of(kind):
             raise BadArgument(
                 f"a {kind.name} has {size_of(kind)} bytes, the result's buffer {len(self.result)}"
@@ -289,7 +289,7 @@ class Atomics(Locks):
         place = self._segment.memory[offset : offset + size]
         with self._engine.lock:  # the NIC's are done with it held, too
             old = int.from_bytes(place, "little")
-            place[:] = compute(kind, op, old, first, second).to_bytes(size, "little")
+            place[:] = compute_word(kind, op, old, first, second).to_bytes(size, "little")
         return old
 
     def _prepare_atomics(self) -> None:
@@ -320,4 +320,4 @@ def _signed(bits: int) -> tuple[int, int]:
 
 def _whole(high: int, low: int) -> int:
     """The bits that were cut in two."""
-    return whole(high & _LOW, low)
+    return joined_number(high & _LOW, low)

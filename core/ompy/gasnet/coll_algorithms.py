@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.coll_base.tree import children, members, parent
+from ompy.frameworks.coll_base.tree import children, parent, subtree_size
 from ompy.gasnet.coll_calls import NOWHERE, CollFlag, Kind
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ BLOCK: Final = 64
 NOTHING: Final = memoryview(bytearray())  # it may be written to
 
 
-def run(op: Operation) -> Steps:
+def run_collective(op: Operation) -> Steps:
     """All of a collective, as its flags say."""
     if op.call.flags & CollFlag.IN_ALLSYNC:
         yield from meet(op, ENTER)
@@ -70,7 +70,7 @@ def scatter(op: Operation) -> Steps:
         yield from _scatter_flat(op)
         return
     place, size = op.place, op.call.nbytes
-    data = memoryview(bytearray(size * members(place, op.size)))
+    data = memoryview(bytearray(size * subtree_size(place, op.size)))
     if place:
         yield from op.receive(op.at(parent(place)), BLOCK, data)
     else:
@@ -78,7 +78,7 @@ def scatter(op: Operation) -> Steps:
             block(data, other, size)[:] = block(op.src, op.at(other), size)
     for child in reversed(children(place, op.size)):
         begin = size * (child - place)
-        op.send(op.at(child), BLOCK, data[begin : begin + size * members(child, op.size)])
+        op.send(op.at(child), BLOCK, data[begin : begin + size * subtree_size(child, op.size)])
     op.dst[:] = data[:size]
 
 
@@ -98,11 +98,11 @@ def gather(op: Operation) -> Steps:
         yield from _gather_flat(op)
         return
     place, size = op.place, op.call.nbytes
-    data = memoryview(bytearray(size * members(place, op.size)))
+    data = memoryview(bytearray(size * subtree_size(place, op.size)))
     data[:size] = op.src
     for child in children(place, op.size):
         begin = size * (child - place)
-        room = data[begin : begin + size * members(child, op.size)]
+        room = data[begin : begin + size * subtree_size(child, op.size)]
         yield from op.receive(op.at(child), BLOCK, room)
     if place:
         op.send(op.at(parent(place)), BLOCK, data)
@@ -180,7 +180,7 @@ def nothing(_op: Operation) -> Steps:
 
 def largest(size: int) -> int:
     """Blocks of the largest piece in a tree."""
-    return max((members(child, size) for child in children(0, size)), default=0)
+    return max((subtree_size(child, size) for child in children(0, size)), default=0)
 
 
 def block(view: memoryview, number: int, size: int) -> memoryview:

@@ -10,7 +10,7 @@ from enum import Enum, IntFlag
 from typing import Final, NamedTuple
 
 from ompy.gasnet.errors import BadArgument
-from ompy.gasnet.fill import halves, whole
+from ompy.gasnet.fill import halves, joined_number
 from ompy.gasnet.rank import check_integers
 
 
@@ -92,7 +92,7 @@ class Call(NamedTuple):
 def call_of(words: Sequence[int]) -> Call:
     """The call that words are of."""
     head, root, *sizes = words
-    nbytes, dst, src = (whole(*sizes[at : at + 2]) for at in (0, 2, 4))
+    nbytes, dst, src = (joined_number(*sizes[at : at + 2]) for at in (0, 2, 4))
     kind = KINDS[head & (1 << FLAG_SHIFT) - 1]
     return Call(kind, head >> FLAG_SHIFT, root, nbytes, dst, src)
 

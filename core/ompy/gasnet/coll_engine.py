@@ -19,7 +19,7 @@ from ompy.gasnet.coll_edges import MESSAGES, Message
 from ompy.gasnet.coll_operation import Operation, Services
 from ompy.gasnet.dissemination import Knowledge
 from ompy.gasnet.errors import CollectiveMismatch, ResourceError
-from ompy.gasnet.fill import halves, whole
+from ompy.gasnet.fill import halves, joined_number
 from ompy.gasnet.rank import LAYER, FindConduit
 from ompy.gasnet.teams import Team
 
@@ -96,7 +96,7 @@ class CollectiveEngine(Atomics):
 
     def _hear(self, handler: int, source: int, words: list[int], payload: bytes) -> None:
         """Find out whose a message is, and note it there."""
-        id_, rest = whole(*words[:2]), words[2:]
+        id_, rest = joined_number(*words[:2]), words[2:]
         with self._taking:
             team = self._teams.get(id_)
             if team is None:
@@ -130,7 +130,7 @@ class CollectiveEngine(Atomics):
             if self._break(team, number, text):
                 self._notices.append((team, number, mine, text))
         elif op is not None:
-            op.take(team.node2rank(source), what, slot, whole(*words[3:HEAD]), payload)
+            op.take(team.node2rank(source), what, slot, joined_number(*words[3:HEAD]), payload)
             self._coll_news = True
 
     def _break(self, team: Team, number: int, text: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ompy.frameworks.conduit import Transfer
-from ompy.gasnet.coll_algorithms import NOTHING, Steps, run
+from ompy.gasnet.coll_algorithms import NOTHING, Steps, run_collective
 from ompy.gasnet.coll_calls import NOWHERE, Call, CollFlag
 from ompy.gasnet.coll_edges import MESSAGES, Arrived, Incoming, Message, Outgoing
 from ompy.gasnet.fill import halves
@@ -68,7 +68,7 @@ class Operation:
         self._arrived: dict[tuple[int, int], Arrived] = {}
         self._incoming: list[Incoming] = []
         self._outgoing: list[Outgoing] = []
-        self._steps: Steps = run(self)
+        self._steps: Steps = run_collective(self)
         self.team = team
         self.number = number
         self.call = call

@@ -27,7 +27,7 @@ from ompy.gasnet.coll_calls import (
 from ompy.gasnet.coll_engine import CollectiveEngine
 from ompy.gasnet.coll_operation import Operation, place_in
 from ompy.gasnet.errors import BadArgument, CollectiveMismatch
-from ompy.gasnet.rank import FindConduit, check_integers, readable, writable
+from ompy.gasnet.rank import FindConduit, check_integers, readable_bytes, writable_bytes
 from ompy.gasnet.teams import TEAM_ALL, AllRanks, Team
 
 # kind: whether dst and src have a block of each member; whether the root alone has one
@@ -355,7 +355,7 @@ class Collectives(CollectiveEngine):
             return own[address : address + size]
         if address is None:
             raise BadArgument(f"this rank needs {name}: {size} bytes")
-        view = writable(address) if name == "dst" else readable(address)
+        view = writable_bytes(address) if name == "dst" else readable_bytes(address)
         if len(view) < size:
             raise BadArgument(f"{name} has {len(view)} bytes, not {size}")
         if not size:

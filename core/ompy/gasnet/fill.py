@@ -73,7 +73,7 @@ class Fills(Values):
         if not 0 <= value <= 0xFF:
             raise BadArgument(f"{value} is no byte")
         if node == self._me:
-            fill(self._segment.memory, offset, value, size)
+            fill_memory(self._segment.memory, offset, value, size)
         return node == self._me or not size
 
     def _begin_fill(
@@ -97,14 +97,16 @@ class Fills(Values):
 
     def _on_fill(self, token: Token, _payload: memoryview, words: Sequence[int]) -> None:
         number, value, *places = words
-        fill(self._segment.memory, whole(*places[:2]), value, whole(*places[2:]))
+        fill_memory(
+            self._segment.memory, joined_number(*places[:2]), value, joined_number(*places[2:])
+        )
         self._send_reply(Category.SHORT, token, FILLED, [number])
 
     def _on_filled(self, _token: Token, _payload: memoryview, words: Sequence[int]) -> None:
         self._filling.pop(words[0]).done(is_get=False)
 
 
-def fill(memory: memoryview, offset: int, value: int, size: int) -> None:
+def fill_memory(memory: memoryview, offset: int, value: int, size: int) -> None:
     """Set bytes of memory."""
     pattern = bytes([value]) * min(size, PIECE)
     for begin in range(offset, offset + size, PIECE):
@@ -118,6 +120,6 @@ def halves(number: int) -> tuple[int, int]:
     return number >> 32, low - _LOW - 1 if low > LARGEST else low
 
 
-def whole(high: int, low: int) -> int:
+def joined_number(high: int, low: int) -> int:
     """The number that was cut in two."""
     return high << 32 | low & _LOW

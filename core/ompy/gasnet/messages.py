@@ -18,7 +18,7 @@ from typing import Any, Final
 from ompy.data.errors import MPIError
 from ompy.frameworks.conduit import CLIENT_HANDLERS, HANDLERS, MAX_ARGS, Category, Handler, Token
 from ompy.gasnet.errors import BadArgument
-from ompy.gasnet.rank import LAYER, Rank, readable
+from ompy.gasnet.rank import LAYER, Rank, readable_bytes
 from ompy.gasnet.table import ClientHandler
 
 LARGEST: Final = 0x7FFF_FFFF  # reference gasnet.md 1: an argument has 32 bits, and a sign
@@ -57,7 +57,7 @@ class Messages(Rank):
         Raises:
             BadArgument, ResourceError: as `am_request_short`.
         """
-        self._request(MEDIUM, node, handler, readable(payload), 0, arguments)
+        self._request(MEDIUM, node, handler, readable_bytes(payload), 0, arguments)
 
     def am_request_long(
         self, node: int, handler: int | ClientHandler, payload: Any, offset: int, *arguments: int
@@ -74,13 +74,13 @@ class Messages(Rank):
         Raises:
             BadArgument, ResourceError: as `am_request_short`.
         """
-        self._request(LONG, node, handler, readable(payload), offset, arguments)
+        self._request(LONG, node, handler, readable_bytes(payload), offset, arguments)
 
     def am_request_long_async(
         self, node: int, handler: int | ClientHandler, payload: Any, offset: int, *arguments: int
     ) -> None:
         """As `am_request_long`, but the bytes stay as they are until the reply's handler runs."""
-        self._request(LONG_ASYNC, node, handler, readable(payload), offset, arguments)
+        self._request(LONG_ASYNC, node, handler, readable_bytes(payload), offset, arguments)
 
     # --- replies
 
@@ -97,13 +97,13 @@ class Messages(Rank):
         self, token: Token, handler: int | ClientHandler, payload: Any, *arguments: int
     ) -> None:
         """Answer with bytes as well, up to `am_max_medium`. Raises as `am_reply_short`."""
-        self._reply(MEDIUM, token, handler, readable(payload), 0, arguments)
+        self._reply(MEDIUM, token, handler, readable_bytes(payload), 0, arguments)
 
     def am_reply_long(
         self, token: Token, handler: int | ClientHandler, payload: Any, offset: int, *arguments: int
     ) -> None:
         """Answer with bytes to a place in the asker's segment, up to `am_max_long_reply`."""
-        self._reply(LONG, token, handler, readable(payload), offset, arguments)
+        self._reply(LONG, token, handler, readable_bytes(payload), offset, arguments)
 
     # --- polling
 

@@ -179,7 +179,7 @@ def check_integers(*numbers: Any) -> None:
             raise BadArgument(f"{number!r} is no integer: ranks, offsets, sizes are") from None
 
 
-def readable(buffer: Any) -> memoryview:
+def readable_bytes(buffer: Any) -> memoryview:
     """The bytes of a contiguous buffer.
 
     Raises:
@@ -199,13 +199,13 @@ def readable(buffer: Any) -> memoryview:
         ) from None
 
 
-def writable(buffer: Any) -> memoryview:
+def writable_bytes(buffer: Any) -> memoryview:
     """The bytes of a contiguous buffer that may be changed.
 
     Raises:
         BadArgument: it is none.
     """
-    view = readable(buffer)
+    view = readable_bytes(buffer)
     if view.readonly and len(view):
         raise BadArgument(f"this {type(buffer).__name__} is read-only")
     return view

@@ -26,7 +26,7 @@ from ompy.frameworks.conduit import Transfer
 from ompy.gasnet.errors import BadArgument
 from ompy.gasnet.handles import INVALID_HANDLE, Handle, Implicit, ThreadState
 from ompy.gasnet.messages import Messages
-from ompy.gasnet.rank import LAYER, readable, writable
+from ompy.gasnet.rank import LAYER, readable_bytes, writable_bytes
 
 
 class Transfers(Messages):
@@ -47,7 +47,7 @@ class Transfers(Messages):
                 thread may not communicate now.
             ResourceError: the peer is gone.
         """
-        local = readable(source)
+        local = readable_bytes(source)
         size = len(local)
         self._check_place(node, offset, size)
         memory = self._mapped[node]
@@ -76,7 +76,7 @@ class Transfers(Messages):
         Raises:
             BadArgument, ResourceError: as `put`.
         """
-        local = writable(destination)
+        local = writable_bytes(destination)
         size = len(local)
         self._check_place(node, offset, size)
         memory = self._mapped[node]
@@ -98,15 +98,15 @@ class Transfers(Messages):
 
     def put_nb(self, node: int, offset: int, source: Any) -> Handle:
         """Begin a put; the source may be changed when this returns. Raises as `put`."""
-        return self._put(node, offset, readable(source), bulk=False)
+        return self._put(node, offset, readable_bytes(source), bulk=False)
 
     def put_nb_bulk(self, node: int, offset: int, source: Any) -> Handle:
         """Begin a put; the source is not to be changed until it is synced. Raises as `put`."""
-        return self._put(node, offset, readable(source), bulk=True)
+        return self._put(node, offset, readable_bytes(source), bulk=True)
 
     def get_nb(self, destination: Any, node: int, offset: int) -> Handle:
         """Begin a get; the destination is not to be used until it is synced. Raises as `put`."""
-        return self._get(writable(destination), node, offset)
+        return self._get(writable_bytes(destination), node, offset)
 
     get_nb_bulk = get_nb
 
@@ -114,15 +114,15 @@ class Transfers(Messages):
 
     def put_nbi(self, node: int, offset: int, source: Any) -> None:
         """Begin an implicit put; the source may be changed when this returns. Raises as `put`."""
-        self._put_implicit(node, offset, readable(source), bulk=False)
+        self._put_implicit(node, offset, readable_bytes(source), bulk=False)
 
     def put_nbi_bulk(self, node: int, offset: int, source: Any) -> None:
         """Begin an implicit put; the source stays as it is until it is synced. Raises as `put`."""
-        self._put_implicit(node, offset, readable(source), bulk=True)
+        self._put_implicit(node, offset, readable_bytes(source), bulk=True)
 
     def get_nbi(self, destination: Any, node: int, offset: int) -> None:
         """Begin an implicit get; the destination is not to be used until it is synced."""
-        local = writable(destination)
+        local = writable_bytes(destination)
         self._check_place(node, offset, len(local))
         if self._load(local, node, offset):
             return

@@ -28,7 +28,7 @@ from typing import Any
 from ompy.gasnet.errors import BadArgument
 from ompy.gasnet.fill import Fills
 from ompy.gasnet.handles import INVALID_HANDLE, Handle, Implicit
-from ompy.gasnet.rank import check_integers, readable, writable
+from ompy.gasnet.rank import check_integers, readable_bytes, writable_bytes
 
 Place = tuple[int, int]  # offset and size
 Pieces = list[tuple[int, memoryview]]  # where each is in the peer's segment, and here
@@ -52,31 +52,31 @@ class Vectors(Fills):
                 thread may not communicate now. Nothing has been sent then.
             ResourceError: the peer is gone.
         """
-        self._all_puts(node, paired(places, map(readable, sources)))
+        self._all_puts(node, paired(places, map(readable_bytes, sources)))
 
     def putv_nb_bulk(self, node: int, places: Iterable[Place], sources: Iterable[Any]) -> Handle:
         """Begin to; the sources stay as they are until the handle is synced."""
-        return self._begin_puts(node, paired(places, map(readable, sources)))
+        return self._begin_puts(node, paired(places, map(readable_bytes, sources)))
 
     def putv_nbi_bulk(self, node: int, places: Iterable[Place], sources: Iterable[Any]) -> None:
         """Begin to, as implicit puts."""
-        self._implicit_puts(node, paired(places, map(readable, sources)))
+        self._implicit_puts(node, paired(places, map(readable_bytes, sources)))
 
     def getv_bulk(self, destinations: Iterable[Any], node: int, places: Iterable[Place]) -> None:
         """Read pieces of a rank's segment into buffers. Raises as `putv_bulk`."""
-        self._all_gets(node, paired(places, map(writable, destinations)))
+        self._all_gets(node, paired(places, map(writable_bytes, destinations)))
 
     def getv_nb_bulk(
         self, destinations: Iterable[Any], node: int, places: Iterable[Place]
     ) -> Handle:
         """Begin to; with a handle."""
-        return self._begin_gets(node, paired(places, map(writable, destinations)))
+        return self._begin_gets(node, paired(places, map(writable_bytes, destinations)))
 
     def getv_nbi_bulk(
         self, destinations: Iterable[Any], node: int, places: Iterable[Place]
     ) -> None:
         """Begin to, as implicit gets."""
-        self._implicit_gets(node, paired(places, map(writable, destinations)))
+        self._implicit_gets(node, paired(places, map(writable_bytes, destinations)))
 
     # --- indexed
 
@@ -140,7 +140,7 @@ class Vectors(Fills):
         Raises:
             BadArgument, ResourceError: as `putv_bulk`; or strides and counts do not fit.
         """
-        local = readable(source)
+        local = readable_bytes(source)
         self._all_puts(node, strided(offset, strides, local, source_strides, counts))
 
     def puts_nb_bulk(
@@ -153,7 +153,7 @@ class Vectors(Fills):
         counts: Sequence[int],
     ) -> Handle:
         """Begin to; with a handle."""
-        local = readable(source)
+        local = readable_bytes(source)
         return self._begin_puts(node, strided(offset, strides, local, source_strides, counts))
 
     def puts_nbi_bulk(
@@ -166,7 +166,7 @@ class Vectors(Fills):
         counts: Sequence[int],
     ) -> None:
         """Begin to, as implicit puts."""
-        local = readable(source)
+        local = readable_bytes(source)
         self._implicit_puts(node, strided(offset, strides, local, source_strides, counts))
 
     def gets_bulk(
@@ -179,7 +179,7 @@ class Vectors(Fills):
         counts: Sequence[int],
     ) -> None:
         """Read a strided piece of a rank's segment into one of a buffer. Raises as `puts_bulk`."""
-        local = writable(destination)
+        local = writable_bytes(destination)
         self._all_gets(node, strided(offset, strides, local, destination_strides, counts))
 
     def gets_nb_bulk(
@@ -192,7 +192,7 @@ class Vectors(Fills):
         counts: Sequence[int],
     ) -> Handle:
         """Begin to; with a handle."""
-        local = writable(destination)
+        local = writable_bytes(destination)
         return self._begin_gets(node, strided(offset, strides, local, destination_strides, counts))
 
     def gets_nbi_bulk(
@@ -205,7 +205,7 @@ class Vectors(Fills):
         counts: Sequence[int],
     ) -> None:
         """Begin to, as implicit gets."""
-        local = writable(destination)
+        local = writable_bytes(destination)
         self._implicit_gets(node, strided(offset, strides, local, destination_strides, counts))
 
     # --- below

@@ -13,7 +13,7 @@ from ompy.mca.diversion import Diversion
 from ompy.mca.enumerators import VERBOSITY
 from ompy.mca.errors import ComponentError, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS
-from ompy.mca.loading import LoadFailure, fetch, load_component
+from ompy.mca.loading import LoadFailure, load_component, load_target
 from ompy.mca.parameter import BASE, Flag, Synonym
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.reporting import TEXT, Reporter
@@ -61,9 +61,9 @@ class ComponentTable:
         """All of them, ours first. The first call may look for them."""
         if self._records is None:
             if self._given is None:
-                from ompy.mca.discovery import scan
+                from ompy.mca.discovery import scan_entry_points
 
-                found = scan(frozenset(self.frameworks))
+                found = scan_entry_points(frozenset(self.frameworks))
             else:
                 found = list(self._given)
             self._records = found
@@ -107,7 +107,7 @@ class ComponentTable:
         for record in records:
             if not record.in_tree or record.state is not State.BLOCKED:
                 return None
-            component = fetch(record.target)
+            component = load_target(record.target)
             assert isinstance(component, Component)
             declared = (*component.parameters, *version_parameters(component.version))
             for own in (record.name, *record.aliases):
@@ -251,7 +251,7 @@ class ComponentTable:
 
     def _load(self, record: ComponentRecord) -> None:
         if record.framework == HOOKS.name:
-            self.hooks[record] = fetch(record.target)
+            self.hooks[record] = load_target(record.target)
             return
         component = load_component(record, self._frameworks[record.framework])
         self._declare(record, component)

@@ -20,7 +20,7 @@ ALIASES: Final = ".aliases"  # of a group: other names of its components, `vader
 NAMELESS: Final = "?"  # a distribution without readable metadata
 
 
-def scan(frameworks: frozenset[str]) -> list[ComponentRecord]:
+def scan_entry_points(frameworks: frozenset[str]) -> list[ComponentRecord]:
     """A record for each entry point of a group that begins with `ompy.`.
 
     Args:

@@ -36,7 +36,7 @@ class LoadFailure(Exception):
         self.traceback = traceback
 
 
-def fetch(target: str) -> object:
+def load_target(target: str) -> object:
     """The object at `module:attribute`, or the module itself if there is no attribute.
 
     Raises:
@@ -83,7 +83,7 @@ def load_component(record: ComponentRecord, framework: Framework) -> Component:
     Raises:
         LoadFailure: it cannot be imported, or is not made for this place.
     """
-    found = fetch(record.target)
+    found = load_target(record.target)
     try:
         reason = component_fault(found, record, framework)
     except (Exception, SystemExit) as error:  # its attributes may be anything

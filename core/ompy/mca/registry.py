@@ -58,7 +58,7 @@ class Registry:
 
         Args:
             catalog: the frameworks.
-            settings: best first, as `gather` returns them.
+            settings: best first, as `gather_settings` returns them.
             records: the components there are; None to look for them when that is needed.
             validated: values resolved in another process; `check` trusts them.
         """

@@ -106,7 +106,7 @@ def override_file(environ: Mapping[str, str]) -> str:
     return os.path.join(system, "ompy-mca-params-override.conf")
 
 
-def gather(
+def gather_settings(
     command_line: Sequence[tuple[str, str]],
     environ: Mapping[str, str],
     files: Sequence[str | Path] | None = None,
@@ -140,7 +140,7 @@ def gather(
 
 
 class _Gathering:
-    """One run of `gather`."""
+    """One run of `gather_settings`."""
 
     def __init__(self, environ: Mapping[str, str], problems: list[str]) -> None:
         self._environ = environ

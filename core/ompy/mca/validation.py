@@ -27,7 +27,7 @@ _OUTSIDE: Final = {
 }
 
 
-def parse(parameter: Parameter, raw: str) -> object:
+def parse_value(parameter: Parameter, raw: str) -> object:
     """The value `raw` stands for.
 
     Raises:

@@ -240,10 +240,10 @@ class VariableTable:
         return self._parsed(parameter, setting)
 
     def _parsed(self, parameter: Parameter, setting: Setting) -> object:
-        from ompy.mca.validation import parse
+        from ompy.mca.validation import parse_value
 
         try:
-            return parse(parameter, setting.raw)
+            return parse_value(parameter, setting.raw)
         except ValueError as error:
             raise UsageError(problem_text(setting, str(error))) from None
 

@@ -85,15 +85,15 @@ def _any_format(view: memoryview) -> memoryview:
 
 def _foreign(buffer: Any, writable: bool) -> Access:
     if hasattr(buffer, "__dlpack__") and hasattr(buffer, "__dlpack_device__"):
-        from ompy.mpi.dlpack import access
+        from ompy.mpi.dlpack import dlpack_bytes as bytes_of
     elif hasattr(buffer, "__cuda_array_interface__"):
-        from ompy.mpi.cuda_array import access
+        from ompy.mpi.cuda_array import cuda_array_bytes as bytes_of
     else:
         raise TypeError(
             f"message: expecting a buffer or a list/tuple that begins with one, not "
             f"{type(buffer).__name__}; the methods in lower case take any object"
         )
-    found = access(buffer)
+    found = bytes_of(buffer)
     if writable and found.view.readonly:
         raise BufferError("message: cannot receive into a read-only buffer")
     return found

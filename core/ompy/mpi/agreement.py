@@ -30,7 +30,7 @@ _LENGTH: Final = Struct("<I")
 Ask = Callable[[bytes], list[bytes]]  # what all say, told what this rank says; all call it
 
 
-def exchange(
+def exchange_values(
     communicator: Communicator, members: Sequence[int], tag: int, said: bytes
 ) -> list[bytes]:
     """What every member says, by place in `members`; small values, along a binomial tree.
@@ -66,13 +66,13 @@ def exchange_between(
         said: this rank's value.
 
     Raises:
-        MPIError: as `exchange`.
+        MPIError: as `exchange_values`.
     """
     try:
         theirs = _swap(communicator, tag, said)
         if communicator.rank == 0:
             return _first_tells(communicator, tag, theirs), theirs
-        return unpack(_receive(communicator, 0, tag)), theirs
+        return unpack_values(_receive(communicator, 0, tag)), theirs
     except MPIError as problem:
         raise _given_up(communicator, tag, problem) from problem.__cause__
 
@@ -83,16 +83,19 @@ def _swap(communicator: Communicator, tag: int, said: bytes) -> list[bytes]:
     sent = [_begin(communicator, target, tag, said) for target in members]
     heard = [bytes(_receive(communicator, source, tag)) for source in members]
     for target, request in enumerate(sent):
-        patience.wait(communicator, request, target)
+        patience.wait_for_message(communicator, request, target)
     return heard
 
 
 def _first_tells(communicator: Communicator, tag: int, theirs: list[bytes]) -> list[bytes]:
     """The first member says to the other group what all in it have said; hear the same."""
-    sent = [_begin(communicator, target, tag, pack(theirs)) for target in range(communicator.size)]
-    own = unpack(_receive(communicator, 0, tag))
+    sent = [
+        _begin(communicator, target, tag, pack_values(theirs))
+        for target in range(communicator.size)
+    ]
+    own = unpack_values(_receive(communicator, 0, tag))
     for target, request in enumerate(sent):
-        patience.wait(communicator, request, target)
+        patience.wait_for_message(communicator, request, target)
     return own
 
 
@@ -113,18 +116,18 @@ def _exchange(
     step = 1
     while step < size and not place & step:
         if place + step < size:
-            values += unpack(_receive(communicator, members[place + step], tag))
+            values += unpack_values(_receive(communicator, members[place + step], tag))
         step <<= 1
     if place:
-        _send(communicator, members[place - step], tag, pack(values))
+        _send(communicator, members[place - step], tag, pack_values(values))
         everything = _receive(communicator, members[place - step], tag)
     else:
-        everything = memoryview(pack(values))
+        everything = memoryview(pack_values(values))
     while step > 1:
         step >>= 1
         if place + step < size:
             _send(communicator, members[place + step], tag, everything)
-    return unpack(everything)
+    return unpack_values(everything)
 
 
 def _begin(communicator: Communicator, target: int, tag: int, data: bytes | memoryview) -> Request:
@@ -133,24 +136,24 @@ def _begin(communicator: Communicator, target: int, tag: int, data: bytes | memo
 
 
 def _send(communicator: Communicator, target: int, tag: int, data: bytes | memoryview) -> None:
-    patience.wait(communicator, _begin(communicator, target, tag, data), target)
+    patience.wait_for_message(communicator, _begin(communicator, target, tag, data), target)
 
 
 def _receive(communicator: Communicator, source: int, tag: int) -> memoryview:
     convertor = GrowingConvertor()
     request = communicator.pml.irecv(communicator, convertor, source, tag)
-    patience.wait(communicator, request, source)
+    patience.wait_for_message(communicator, request, source)
     assert convertor.view is not None, "a received message has its memory"
     return convertor.view
 
 
-def pack(values: list[bytes]) -> bytes:
+def pack_values(values: list[bytes]) -> bytes:
     """Values, each with its length before it."""
     return b"".join(part for value in values for part in (_LENGTH.pack(len(value)), value))
 
 
-def unpack(data: memoryview | bytes) -> list[bytes]:
-    """What `pack` was given."""
+def unpack_values(data: memoryview | bytes) -> list[bytes]:
+    """What `pack_values` was given."""
     values = []
     at = 0
     while at < len(data):

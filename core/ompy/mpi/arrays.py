@@ -56,7 +56,7 @@ def _find(numpy: Any) -> None:
 
 
 @ccall
-def encoded(array: Any) -> tuple[bytes, memoryview] | None:
+def encode_array(array: Any) -> tuple[bytes, memoryview] | None:
     """Header and memory of an array; None when it is to go by pickle."""
     flags, dtype = array.flags, array.dtype
     ordered = flags.c_contiguous
@@ -86,7 +86,7 @@ def _header(code: bytes, shape: tuple[int, ...], order: bytes) -> bytes:
 
 
 @ccall
-def decoded(view: memoryview) -> Any:
+def decode_array(view: memoryview) -> Any:
     """The array in a message, which it keeps alive; None when the message is no array.
 
     Raises:

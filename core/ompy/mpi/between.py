@@ -25,11 +25,11 @@ from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
 from ompy.mpi.agreement import (
     agree_on_context,
-    exchange,
     exchange_between,
-    pack,
+    exchange_values,
+    pack_values,
     release_context,
-    unpack,
+    unpack_values,
 )
 from ompy.mpi.communicators import tag_of_leaders
 from ompy.mpi.group import Group
@@ -221,9 +221,11 @@ class _Leaders:
         """What the members of this group and of the other one say."""
         communicator = self._state.communicator
         members = range(communicator.size)
-        ours = exchange(communicator, members, self.tag, said)
-        told = bytes(self._swap(pack(ours))) if communicator.rank == self._leader else b""
-        return ours, unpack(exchange(communicator, members, self.tag, told)[self._leader])
+        ours = exchange_values(communicator, members, self.tag, said)
+        told = bytes(self._swap(pack_values(ours))) if communicator.rank == self._leader else b""
+        return ours, unpack_values(
+            exchange_values(communicator, members, self.tag, told)[self._leader]
+        )
 
     def _swap(self, data: bytes) -> memoryview:
         """Tell the other leader something, and hear the same of it."""

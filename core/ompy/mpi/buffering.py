@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ompy.data.buffered import BufferedConvertor
 from ompy.data.constants import PROC_NULL
-from ompy.data.convertor import Convertor, allocate
+from ompy.data.convertor import Convertor, allocate_memory
 from ompy.data.errors import ERR_BUFFER
 from ompy.data.request import Request
 from ompy.frameworks.pml import BUFFERED
@@ -76,7 +76,11 @@ class SendBuffer:
         """
         region = self._reserve(convertor.size)
         # no way back from the request, through the convertor, to the region: that were a cycle
-        lend = allocate if self.capacity == UNLIMITED else partial(_part, self._view, region.start)
+        lend = (
+            allocate_memory
+            if self.capacity == UNLIMITED
+            else partial(_part, self._view, region.start)
+        )
         buffered = BufferedConvertor(convertor, lend)
         try:
             sent = state.pml.isend(state.communicator, buffered, target, tag, BUFFERED)
@@ -146,7 +150,7 @@ def attached(state: CommState) -> SendBuffer:
     return found
 
 
-def attach(owner: CommState | World, lent: Any) -> None:
+def attach_buffer(owner: CommState | World, lent: Any) -> None:
     """Lend memory for buffered sends to a communicator, or to the whole rank.
 
     Raises:
@@ -158,7 +162,7 @@ def attach(owner: CommState | World, lent: Any) -> None:
     owner.buffers = SendBuffer(lent)
 
 
-def detach(owner: CommState | World, world: World) -> Any:
+def detach_buffer(owner: CommState | World, world: World) -> Any:
     """Give the memory back when all messages in it have been sent; None if there is none."""
     held: SendBuffer | None = owner.buffers
     if held is None:
@@ -168,7 +172,7 @@ def detach(owner: CommState | World, world: World) -> Any:
     return held.lent
 
 
-def flush(owner: CommState | World, world: World) -> None:
+def flush_buffer(owner: CommState | World, world: World) -> None:
     """Return when all buffered messages have been sent."""
     if owner.buffers is not None:
         owner.buffers.flush(world)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_DIMS, ERR_RANK, ERR_TOPOLOGY
 from ompy.mpi.comm import Comm
-from ompy.mpi.communicators import make
+from ompy.mpi.communicators import make_communicator
 from ompy.mpi.errors import MPIException
 from ompy.mpi.state import CommState
 from ompy.mpi.topocomm import Topocomm
@@ -113,7 +113,7 @@ class Cartcomm(Topocomm):
             raise ValueError(f"expecting {len(grid.dims)} dimensions, got {len(kept)}")
         where = grid.coordinates(state.communicator.rank)
         others = [rank for rank in range(state.size) if _alike(grid, rank, where, kept)]
-        made = make(state, others, state.communicator.order.tag(), Cartcomm)
+        made = make_communicator(state, others, state.communicator.order.tag(), Cartcomm)
         dims, periods = (_chosen(these, kept) for these in (grid.dims, grid.periods))
         made.topology = Grid(dims, periods)
         return Cartcomm._adopt(made)
@@ -150,7 +150,7 @@ def create_cart(
     points = range(prod(grid.dims))
     if state.communicator.rank not in points:
         return Cartcomm()
-    made = make(state, points, state.communicator.order.tag(), Cartcomm)
+    made = make_communicator(state, points, state.communicator.order.tag(), Cartcomm)
     made.topology = grid
     return Cartcomm._adopt(made)
 

@@ -14,7 +14,7 @@ from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
 from ompy.frameworks.call_order import TAG_CALLS_END
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants, predefined_attributes
-from ompy.mpi.agreement import agree_on_context, exchange, release_context
+from ompy.mpi.agreement import agree_on_context, exchange_values, release_context
 from ompy.mpi.attributes import copied, delete_all
 from ompy.mpi.base import CommBase
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
@@ -52,7 +52,7 @@ def tag_of_leaders(tag: int) -> int:
     return tag_of_group(tag) - 1
 
 
-def make(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommState:
+def make_communicator(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommState:
     """A communicator of some members, all of which call this.
 
     Args:
@@ -65,7 +65,7 @@ def make(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommSt
         MPIException: it cannot be made.
     """
     world, parent = state.world, state.communicator
-    number = state.call(agree_on_context, world, partial(exchange, parent, members, tag))
+    number = state.call(agree_on_context, world, partial(exchange_values, parent, members, tag))
     try:
         procs = [parent.procs[rank] for rank in members]
         made = world.process.communicator(number, procs, f"communicator {number}")
@@ -168,7 +168,9 @@ class Communicators(CommBase):
         members = ranks_of(state, group)
         if state.communicator.rank not in members:
             return _null()
-        return _plain(make(state, members, state.communicator.order.tag(), _intracomm()))
+        return _plain(
+            make_communicator(state, members, state.communicator.order.tag(), _intracomm())
+        )
 
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """A communicator of the members with the same colour, in the order of their keys.
@@ -291,7 +293,7 @@ class Communicators(CommBase):
         Communicators.Set_info(self, value)
 
     def _predefined_attribute(self, keyval: int) -> Any:
-        found = predefined_attributes.value(self._state().world, keyval)
+        found = predefined_attributes.attribute_value(self._state().world, keyval)
         if found is predefined_attributes.UNKNOWN:
             try:
                 return super()._predefined_attribute(keyval)
@@ -395,7 +397,7 @@ def _duplicate(state: CommState) -> CommState:
         from ompy.mpi.between import duplicate
 
         return duplicate(state)
-    return make(state, range(state.size), state.communicator.order.tag(), state.api)
+    return make_communicator(state, range(state.size), state.communicator.order.tag(), state.api)
 
 
 def _split(state: CommState, color: int, key: int) -> Any:
@@ -408,7 +410,7 @@ def _split(state: CommState, color: int, key: int) -> Any:
     if color < 0 and color != UNDEFINED:
         raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
     said, tag = _COLOR_KEY.pack(color, key), state.communicator.order.tag()
-    answers = state.call(exchange, state.communicator, range(state.size), tag, said)
+    answers = state.call(exchange_values, state.communicator, range(state.size), tag, said)
     if color == UNDEFINED:
         return _null()
     keys = []
@@ -417,7 +419,7 @@ def _split(state: CommState, color: int, key: int) -> Any:
         if its_color == color:
             keys.append((its_key, rank))
     members = [rank for _, rank in sorted(keys)]
-    return _plain(make(state, members, tag, _intracomm()))
+    return _plain(make_communicator(state, members, tag, _intracomm()))
 
 
 def _plain(state: CommState) -> Any:
@@ -442,4 +444,4 @@ def create_group(state: CommState, group: Group, tag: int) -> Any:
     members = ranks_of(state, group)
     if state.communicator.rank not in members:
         return _null()
-    return _plain(make(state, members, tag_of_group(tag), _intracomm()))
+    return _plain(make_communicator(state, members, tag_of_group(tag), _intracomm()))

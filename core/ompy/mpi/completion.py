@@ -27,7 +27,7 @@ def wait_for(state: RequestState) -> None:
 
 
 @ccall
-def poll(state: RequestState) -> bool:
+def poll_operation(state: RequestState) -> bool:
     """Let communication advance once; whether the operation is complete then."""
     state.engine.progress()
     if not state.operation.complete:

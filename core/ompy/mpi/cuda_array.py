@@ -21,7 +21,7 @@ _KINDS: Final[dict[str, dict[int, str]]] = {
 }
 
 
-def access(exporter: Any) -> Access:
+def cuda_array_bytes(exporter: Any) -> Access:
     """The bytes of an object with a CUDA array interface, whose memory the host can read.
 
     Raises:

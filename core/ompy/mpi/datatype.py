@@ -381,17 +381,17 @@ class Datatype(Attributed):
 
     def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
         """Pack elements of this type into `outbuf` from byte `position`; the next position."""
-        from ompy.mpi.packing import pack
+        from ompy.mpi.packing import pack_elements
 
         _check_communicator(comm)
-        return pack(self, inbuf, outbuf, position)
+        return pack_elements(self, inbuf, outbuf, position)
 
     def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
         """Unpack elements of this type from byte `position` of `inbuf`; the next position."""
-        from ompy.mpi.packing import unpack
+        from ompy.mpi.packing import unpack_elements
 
         _check_communicator(comm)
-        return unpack(self, inbuf, position, outbuf)
+        return unpack_elements(self, inbuf, position, outbuf)
 
     def Pack_size(self, count: int, comm: Any) -> int:
         """Bytes that `count` packed elements need."""

@@ -61,7 +61,7 @@ _pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _pointer.restype = ctypes.c_void_p
 
 
-def access(exporter: Any) -> Access:
+def dlpack_bytes(exporter: Any) -> Access:
     """The bytes of an object that speaks DLPack. Its capsule is kept, not consumed.
 
     Raises:

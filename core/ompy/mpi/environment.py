@@ -58,19 +58,19 @@ def Get_processor_name() -> str:
 
 def Attach_buffer(buf: Any) -> None:
     """Lend memory for buffered sends."""
-    buffering.attach(current(), buf)
+    buffering.attach_buffer(current(), buf)
 
 
 def Detach_buffer() -> Any:
     """Take back the memory when the messages in it have been sent."""
     world = current()
-    return buffering.detach(world, world)
+    return buffering.detach_buffer(world, world)
 
 
 def Flush_buffer() -> None:
     """Return when the buffered messages have been sent."""
     world = current()
-    buffering.flush(world, world)
+    buffering.flush_buffer(world, world)
 
 
 def Iflush_buffer() -> Request:

@@ -33,7 +33,7 @@ _NOT_NULL: Final = bytes(0x80 if byte else 0 for byte in range(256))
 _NO_SIGN: Final = bytes(byte & 0x7F for byte in range(256))
 
 
-def size(datatype: Datatype, count: int) -> int:
+def external32_size(datatype: Datatype, count: int) -> int:
     """Bytes of `count` elements."""
     return count * _portable_size(_signature(datatype._state()))
 

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple, Self
 
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_TOPOLOGY
-from ompy.mpi.agreement import exchange
+from ompy.mpi.agreement import exchange_values
 from ompy.mpi.comm import Comm
-from ompy.mpi.communicators import make
+from ompy.mpi.communicators import make_communicator
 from ompy.mpi.constants import UNWEIGHTED, WEIGHTS_EMPTY
 from ompy.mpi.state import CommState
 from ompy.mpi.topocomm import Topocomm
@@ -177,7 +177,7 @@ def create_graph(state: CommState, index: Sequence[int], edges: Sequence[int]) -
     nodes = range(len(graph.index))
     if state.communicator.rank not in nodes:
         return Graphcomm()
-    made = make(state, nodes, state.communicator.order.tag(), Graphcomm)
+    made = make_communicator(state, nodes, state.communicator.order.tag(), Graphcomm)
     made.topology = graph
     return Graphcomm._adopt(made)
 
@@ -239,7 +239,9 @@ def create_adjacent(
 
 
 def _made(state: CommState, edges: Edges) -> Distgraphcomm:
-    made = make(state, range(state.size), state.communicator.order.tag(), Distgraphcomm)
+    made = make_communicator(
+        state, range(state.size), state.communicator.order.tag(), Distgraphcomm
+    )
     made.topology = edges
     return Distgraphcomm._adopt(made)
 
@@ -268,7 +270,9 @@ def create_dist_graph(
     communicator = state.communicator
     rank, tag = communicator.rank, communicator.order.tag()
     told = b"".join(_EDGE.pack(*edge) for edge in said)
-    answers = state.call(exchange, communicator, range(state.size), tag, bytes([weighted]) + told)
+    answers = state.call(
+        exchange_values, communicator, range(state.size), tag, bytes([weighted]) + told
+    )
     if len({answer[0] for answer in answers}) > 1:
         raise state.fail(ERR_ARG, "some members give weights to their edges, others do not")
     every = [_Told(*edge) for answer in answers for edge in _EDGE.iter_unpack(answer[1:])]

@@ -21,7 +21,7 @@ from ompy.mpi.constants import THREAD_MULTIPLE, THREAD_SINGLE
 from ompy.mpi.errhandler import ABORT, ARE_FATAL, RETURN
 from ompy.mpi.errors import MPIException
 from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.options import ERROR_KINDS, THREAD_LEVELS, rc, settle
+from ompy.mpi.options import ERROR_KINDS, THREAD_LEVELS, rc, settle_options
 from ompy.mpi.state import World
 
 COMM_WORLD: Final = Intracomm()._constant("COMM_WORLD")
@@ -112,7 +112,7 @@ def start_up() -> None:
     """Importing `MPI`: initialise, and finalise at the end, as `mpi4py.rc` says."""
     import atexit
 
-    settle()
+    settle_options()
     finalize = rc.finalize
     if rc.initialize:
         Init()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any, Final, Self
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.mpi.access import acquire
 from ompy.mpi.addresses import address_of, view_at
 from ompy.mpi.exporter import Exporter
@@ -55,7 +55,7 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         size = index(nbytes)
         if size < 0:
             raise ValueError(f"cannot allocate {size} bytes")
-        view = allocate(size)
+        view = allocate_memory(size)
         return cls._of(view, view.obj)
 
     @classmethod

@@ -19,7 +19,7 @@ from ompy.mpi.handles import Handle
 from ompy.mpi.matched import Message
 from ompy.mpi.objectrequest import ObjectState
 from ompy.mpi.objects import convertor_of, pickle
-from ompy.mpi.peers import whole, wrong_source, wrong_target
+from ompy.mpi.peers import whole_number, wrong_source, wrong_target
 from ompy.mpi.point_to_point import (
     PointToPoint,
     begin_receive,
@@ -58,7 +58,7 @@ def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
         except MPIError as problem:
             raise state.raised(problem) from problem.__cause__
     elif not both_ints(dest, tag):
-        send_object(comm, obj, int(whole(dest)), int(whole(tag)))
+        send_object(comm, obj, int(whole_number(dest)), int(whole_number(tag)))
     elif target != PROC_NULL:
         raise wrong_target(state, dest, tag)
 
@@ -86,7 +86,7 @@ def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -
         codec: Pickle = pickle
         return codec.load(convertor.owner())
     if not both_ints(source, tag):
-        return receive_object(comm, int(whole(source)), int(whole(tag)), status)
+        return receive_object(comm, int(whole_number(source)), int(whole_number(tag)), status)
     if origin != PROC_NULL:
         raise wrong_source(state, source, tag)
     if status is not None:

@@ -24,7 +24,7 @@ from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.convertor import Convertor, GatherConvertor, contiguous, lent
 from ompy.mpi import arrays, scalars
-from ompy.mpi.arrays import decoded, encoded, is_array
+from ompy.mpi.arrays import decode_array, encode_array, is_array
 
 PICKLED: Final = 0x80  # PEP 307: first byte of a pickle of protocol 2 and up
 ARRAY: Final = arrays.MAGIC[0]  # first byte of an array alone
@@ -136,13 +136,13 @@ class Pickle:
         """An object as a message: one piece, or the pieces of a frame."""
         if not self._ours:
             return (self.dumps(obj),)
-        scalar = scalars.encoded(obj)
+        scalar = scalars.encode_scalar(obj)
         if scalar is not None:
             return (scalar,)
         if type(obj) in ATOMIC:
             return (self.dumps(obj),)
         if is_array(obj):
-            array = encoded(obj)
+            array = encode_array(obj)
             if array is not None:
                 return array if len(array[1]) >= self._threshold else (b"".join(array),)
         data, views = self._split(obj)
@@ -161,13 +161,13 @@ class Pickle:
         if first == PICKLED:
             return self.loads(data)
         if first == SCALAR and scalars.is_scalar(data):
-            scalar = scalars.decoded(data)
+            scalar = scalars.decode_scalar(data)
             return scalar if self._loads is None else self._loads(self._pickled(scalar))
         view = memoryview(data)
         if first == MAGIC[0] and bytes(view[: len(MAGIC)]) == MAGIC:
             return self._unframed(view)
         if first == ARRAY:
-            array = decoded(view)
+            array = decode_array(view)
             if array is not None:
                 return array if self._loads is None else self._loads(self._pickled(array))
         return self.loads(view)

@@ -124,7 +124,7 @@ _ACCEPTED: Final[dict[str, Callable[[Any], bool]]] = {
 rc: Final = Options()
 
 
-def settle() -> None:
+def settle_options() -> None:
     """Take in the environment, and put the default in the place of what is of no use.
 
     What is of no use is warned about (RuntimeWarning). Importing `MPI` calls this once; from

@@ -12,12 +12,12 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.spec import message
 
 
-def pack(datatype: Datatype, inbuf: Any, outbuf: Any, position: int) -> int:
+def pack_elements(datatype: Datatype, inbuf: Any, outbuf: Any, position: int) -> int:
     """Pack as many elements as `inbuf` holds into `outbuf`; the next position."""
     return _store(message([inbuf, datatype], False).message.packed(), outbuf, position)
 
 
-def unpack(datatype: Datatype, inbuf: Any, position: int, outbuf: Any) -> int:
+def unpack_elements(datatype: Datatype, inbuf: Any, position: int, outbuf: Any) -> int:
     """Unpack as many elements as `outbuf` has room for; the next position."""
     target = message([outbuf, datatype], True).message
     packed = _load(inbuf, position, target.size)
@@ -38,7 +38,7 @@ def unpack_external(
     """As `unpack`, portable."""
     _check_representation(datarep)
     target = message([outbuf, datatype], True).message
-    size = external32.size(datatype, target.count)
+    size = external32.external32_size(datatype, target.count)
     target.store(external32.decode(datatype, _load(inbuf, position, size)))
     return position + size
 
@@ -46,7 +46,7 @@ def unpack_external(
 def external_size(datatype: Datatype, datarep: str, count: int) -> int:
     """Bytes of `count` elements, portable."""
     _check_representation(datarep)
-    return external32.size(datatype, count)
+    return external32.external32_size(datatype, count)
 
 
 def _check_representation(name: str) -> None:

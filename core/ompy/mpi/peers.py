@@ -13,7 +13,7 @@ from ompy.mpi.state import CommState
 _OWN_GROUPS: Final = (ROOT, PROC_NULL)
 
 
-def whole(number: object) -> int:
+def whole_number(number: object) -> int:
     """A rank or tag as an int. Programs divide with `/` and pass 1.0, and mpi4py lets them.
 
     Raises:

@@ -18,7 +18,7 @@ from ompy.mpi.base import CommBase
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.matched import Message, no_process_message
-from ompy.mpi.peers import whole, wrong_source, wrong_target
+from ompy.mpi.peers import whole_number, wrong_source, wrong_target
 from ompy.mpi.request import Prequest, Request, request_of
 from ompy.mpi.requeststate import PersistentMessageState, RequestState, nothing
 from ompy.mpi.spec import message, recv_convertor, send_convertor
@@ -43,7 +43,7 @@ def begin_send(
         if mode == BUFFERED:
             buffering.attached(state).send(state, convertor, target, tag)
             return nothing()
-        rank = target if type(target) is int else whole(target)
+        rank = target if type(target) is int else whole_number(target)
         return state.pml.isend(state.communicator, convertor, rank, tag, mode)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
@@ -57,7 +57,7 @@ def begin_receive(state: CommState, convertor: Convertor, source: Any, tag: Any)
         MPIException: it failed.
     """
     try:
-        rank = source if type(source) is int else whole(source)
+        rank = source if type(source) is int else whole_number(source)
         return state.pml.irecv(state.communicator, convertor, rank, tag)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
@@ -113,7 +113,7 @@ def send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any) -> None:
         except MPIError as problem:
             raise state.raised(problem) from problem.__cause__
     elif not both_ints(dest, tag):
-        send_buffer(comm, buf, int(whole(dest)), int(whole(tag)))
+        send_buffer(comm, buf, int(whole_number(dest)), int(whole_number(tag)))
     elif target != PROC_NULL:
         raise wrong_target(state, dest, tag)
 
@@ -144,7 +144,7 @@ def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Status
         if status is not None:
             status._fill(done)
     elif not both_ints(source, tag):
-        receive_buffer(comm, buf, int(whole(source)), int(whole(tag)), status)
+        receive_buffer(comm, buf, int(whole_number(source)), int(whole_number(tag)), status)
     elif origin == PROC_NULL:
         if status is not None:
             status._no_process()
@@ -407,17 +407,17 @@ class PointToPoint(CommBase):
 
     def Attach_buffer(self, buf: Any) -> None:
         """Lend memory for buffered sends in this communicator."""
-        buffering.attach(self._state(), buf)
+        buffering.attach_buffer(self._state(), buf)
 
     def Detach_buffer(self) -> Any:
         """Take back the memory when the messages in it have been sent."""
         state = self._state()
-        return buffering.detach(state, state.world)
+        return buffering.detach_buffer(state, state.world)
 
     def Flush_buffer(self) -> None:
         """Return when the buffered messages have been sent."""
         state = self._state()
-        buffering.flush(state, state.world)
+        buffering.flush_buffer(state, state.world)
 
     def Iflush_buffer(self) -> Request:
         """Begin `Flush_buffer`: complete when the messages buffered so far have been sent."""

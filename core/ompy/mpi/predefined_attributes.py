@@ -15,7 +15,7 @@ from ompy.mpi.state import World
 UNKNOWN: Final = object()
 
 
-def value(world: World, keyval: int) -> Any:
+def attribute_value(world: World, keyval: int) -> Any:
     """The value of a predefined attribute; UNKNOWN for other keys."""
     known = _VALUES.get(keyval)
     return UNKNOWN if known is None else known(world)

@@ -28,14 +28,14 @@ import ompy.runtime.rank_report
 import ompy.runtime.uncaught
 import ompy.runtime.world  # noqa: F401 - all of these are imported for those who come later
 from ompy.frameworks.catalog import CATALOG
-from ompy.mca.discovery import scan
+from ompy.mca.discovery import scan_entry_points
 from ompy.mca.loading import import_ahead
 
 IN_RANKS: Final = frozenset({"pml", "bml", "btl", "coll"})  # frameworks every rank opens
 
 
 def _import_components() -> None:
-    for record in scan(frozenset(framework.name for framework in CATALOG)):
+    for record in scan_entry_points(frozenset(framework.name for framework in CATALOG)):
         if record.in_tree and record.framework in IN_RANKS:
             module, _, name = record.target.partition(":")
             component = getattr(import_ahead(module), name, None)

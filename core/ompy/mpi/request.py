@@ -16,7 +16,7 @@ from ompy.compiled import DECLARING, ccall
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_IN_STATUS, ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
-from ompy.mpi.completion import all_complete, poll, some_complete, wait_any, wait_for
+from ompy.mpi.completion import all_complete, poll_operation, some_complete, wait_any, wait_for
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
 from ompy.mpi.requeststate import PersistentState, RequestState, request_state
@@ -90,7 +90,7 @@ class Request(Handle):
         if state is None:
             _empty(status)
             return True, None
-        if not state.operation.complete and not poll(state):
+        if not state.operation.complete and not poll_operation(state):
             return False, None
         return True, self._end(status)
 
@@ -99,7 +99,7 @@ class Request(Handle):
         if state is None:
             _empty(status)
             return True
-        if not state.operation.complete and not poll(state):
+        if not state.operation.complete and not poll_operation(state):
             return False
         if status is not None:
             state.fill(status)
@@ -224,7 +224,7 @@ class Request(Handle):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> Literal[True]:
         """Wait until all are complete."""
-        if statuses is not None or not settled(requests):
+        if statuses is not None or not wait_plain_requests(requests):
             cls.waitall(requests, statuses)
         return True
 
@@ -313,7 +313,7 @@ def request_of(comm: CommState, operation: Operation, keep: object, receives: bo
 
 
 @ccall
-def settled(requests: Iterable[Request]) -> bool:
+def wait_plain_requests(requests: Iterable[Request]) -> bool:
     """Wait for requests in turn, as long as they are plain ones and succeed; their handles end.
 
     Returns:

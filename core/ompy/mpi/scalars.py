@@ -39,7 +39,7 @@ _HEADS: Final = [MARK + bytes((kind,)) for kind in range(_BYTES + 1)]
 
 
 @ccall
-def encoded(obj: Any) -> bytes | None:
+def encode_scalar(obj: Any) -> bytes | None:
     """The message of an object; None when it is to go by pickle."""
     kind = type(obj)
     if kind is int:
@@ -75,7 +75,7 @@ def is_scalar(data: Any) -> bool:
 
 
 @ccall
-def decoded(data: Any) -> Any:
+def decode_scalar(data: Any) -> Any:
     """The object in a message that is one."""
     kind: int = raw.word(data, 0) >> _KIND_AT
     if kind == _INT:

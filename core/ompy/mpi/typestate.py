@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ompy.data.layout import Layout, combine, resize, strided
+from ompy.data.layout import Layout, combine_layouts, resize, strided
 from ompy.mpi.handles import State
 
 
@@ -93,7 +93,7 @@ def vector(layout: Layout, count: int, length: int, stride: int) -> Layout:
 def placed(layout: Layout, lengths: Sequence[int], displacements: Sequence[int]) -> Layout:
     """Runs of elements at byte displacements; empty runs leave no trace."""
     made = {length: consecutive(layout, length) for length in set(lengths)}
-    return combine(
+    return combine_layouts(
         [(at, made[length]) for length, at in zip(lengths, displacements, strict=True) if length]
     )
 
@@ -107,7 +107,7 @@ def structured(
         for length, at, layout in zip(lengths, displacements, layouts, strict=True)
         if length
     ]
-    return combine(parts)
+    return combine_layouts(parts)
 
 
 def subarray(
@@ -171,7 +171,7 @@ def _selection(
     made = layout
     stride = layout.extent  # bytes from one index to the next, the fastest dimension first
     for size, blocks in zip(sizes, owned, strict=True):
-        made = combine(
+        made = combine_layouts(
             [
                 (first * stride, strided(strided(made, length, stride), count, step * stride))
                 for first, length, count, step in blocks

@@ -28,7 +28,7 @@ from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.frameworks.osc import DYNAMIC, Place
 from ompy.mpi.operation import Op
-from ompy.mpi.peers import whole
+from ompy.mpi.peers import whole_number
 from ompy.mpi.spec import Typed, _layout, _named, message, plain
 
 NO_OP: Final = "MPI_NO_OP"
@@ -57,13 +57,13 @@ class Access(NamedTuple):
 _NOTHING: Final = Message(memoryview(bytearray()), 0, 0, Layout(((0, 1),), 0, 1))
 
 
-def access(origin: Any, rank: Any, target: Any, *, writable: bool) -> Access:
+def read_access(origin: Any, rank: Any, target: Any, *, writable: bool) -> Access:
     """The two sides of an operation."""
     if type(rank) is int and rank >= 0 and (target is None or type(target) is int):
         straight = plain(origin, writable)  # what most are: a buffer of numbers, and where to
         if straight is not None:
             return Access(straight, rank, target or 0, straight.count, straight.layout)
-    to = int(whole(rank))
+    to = int(whole_number(rank))
     if to == PROC_NULL:
         return Access(_NOTHING, to, 0, 0, _NOTHING.layout)
     mine = message(origin, writable)

@@ -21,10 +21,10 @@ from ompy.mpi.spec import message, plain
 from ompy.mpi.window_messages import (
     NO_OP,
     Access,
-    access,
     check_compared,
     check_sizes,
     operation,
+    read_access,
     single,
 )
 from ompy.mpi.window_state import WindowRequestState, WindowState
@@ -67,19 +67,19 @@ def _begin(move: Callable[[Any, int, Place], T], state: WindowState, given: Acce
 @_told
 def put(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
     """Begin a put; None for PROC_NULL."""
-    return _begin(state.module.put, state, access(origin, rank, target, writable=False))
+    return _begin(state.module.put, state, read_access(origin, rank, target, writable=False))
 
 
 @_told
 def get(state: WindowState, origin: Any, rank: Any, target: Any) -> Operation | None:
     """Begin a get; None for PROC_NULL."""
-    return _begin(state.module.get, state, access(origin, rank, target, writable=True))
+    return _begin(state.module.get, state, read_access(origin, rank, target, writable=True))
 
 
 @_told
 def accumulate(state: WindowState, origin: Any, rank: Any, target: Any, op: Op) -> Operation | None:
     """Begin an accumulate; None for PROC_NULL."""
-    given = access(origin, rank, target, writable=False)
+    given = read_access(origin, rank, target, writable=False)
     if given.target == PROC_NULL:
         return None
     place = _place(state, given)
@@ -95,7 +95,7 @@ def get_accumulate(
     state: WindowState, origin: Any, result: Any, rank: Any, target: Any, op: Op
 ) -> Operation | None:
     """Begin an accumulate that gets what was there; None for PROC_NULL."""
-    given = access(origin, rank, target, writable=False)
+    given = read_access(origin, rank, target, writable=False)
     if given.target == PROC_NULL:
         return None
     return _fetch(state, given, message(result, True).message, op)
@@ -109,7 +109,7 @@ def fetch(
     if rank == PROC_NULL:
         return None
     into = _result(origin, result)
-    given = access(origin, rank, displacement, writable=False)
+    given = read_access(origin, rank, displacement, writable=False)
     return _fetch(state, given, into, op)
 
 
@@ -148,7 +148,7 @@ def swap(
     mine = single("origin", origin, None, writable=False)
     other = single("compare", compare, mine, writable=False)
     into = single("result", result, mine, writable=True)
-    given = access(origin, rank, displacement, writable=False)
+    given = read_access(origin, rank, displacement, writable=False)
     place = _place(state, given)
     check_compared(place.layout)
     return state.module.swap(given.origin, other.message, into.message, given.target, place)

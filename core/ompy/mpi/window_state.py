@@ -20,9 +20,9 @@ from ompy.data.errors import (
 )
 from ompy.data.request import Request as Operation
 from ompy.frameworks.osc import SHARED, OscModule, Window
-from ompy.mpi.agreement import exchange
+from ompy.mpi.agreement import exchange_values
 from ompy.mpi.callbacks import guarded
-from ompy.mpi.communicators import make
+from ompy.mpi.communicators import make_communicator
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import State
 from ompy.mpi.requeststate import RequestState
@@ -191,11 +191,11 @@ def make_window(
     if unit < 1:
         raise parent.fail(ERR_DISP, f"a displacement unit of {unit} bytes")
     order = parent.communicator.order
-    comm = make(parent, range(parent.size), order.tag(), parent.api)
+    comm = make_communicator(parent, range(parent.size), order.tag(), parent.api)
     comm.communicator.name = f"window {comm.communicator.context_id}"
     try:
         members = range(comm.size)
-        said = exchange(comm.communicator, members, order.tag(), _SAID.pack(size, unit))
+        said = exchange_values(comm.communicator, members, order.tag(), _SAID.pack(size, unit))
         told = [_SAID.unpack(value) for value in said]
         sizes, units = tuple(each[0] for each in told), tuple(each[1] for each in told)
         window = Window(comm.communicator, flavor, sizes, memory)

@@ -54,15 +54,15 @@ class KernelCopy(ProcessCopy):
 
     def read(self, process: int, address: int, view: memoryview) -> None:
         """Copy from another process."""
-        transfer(False, process, address, view)
+        copy_all(False, process, address, view)
 
     def write(self, process: int, address: int, view: memoryview) -> None:
         """Copy to another process."""
-        transfer(True, process, address, view)
+        copy_all(True, process, address, view)
 
 
 @ccall
-def transfer(writes: bool, process: int, address: U64, view: memoryview) -> None:
+def copy_all(writes: bool, process: int, address: U64, view: memoryview) -> None:
     """Copy all of `view`.
 
     Raises:

@@ -11,7 +11,7 @@ from ompy.net.base import Readiness, Stream
 from ompy.net.handshake import Acceptor, Initiator, Outcome, SealLevel
 
 
-def say(side: Initiator | Acceptor, stream: Stream) -> None:
+def send_proof(side: Initiator | Acceptor, stream: Stream) -> None:
     """Send what is to be said, as far as it goes. Raises LinkError as the stream does."""
     if side.outgoing:
         taken = stream.send([memoryview(side.outgoing)])
@@ -53,7 +53,7 @@ def attend(acceptor: Acceptor, stream: Stream, decide: Callable[[], object]) -> 
             break
     if acceptor.outcome is Outcome.PROVEN:
         decide()
-    say(acceptor, stream)
+    send_proof(acceptor, stream)
     return True
 
 

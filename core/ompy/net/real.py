@@ -76,7 +76,7 @@ class RealNetwork(Network):
 
     def interfaces(self) -> list[Interface]:
         """The IPv4 interfaces of this host (network namespace) that are up and have a carrier."""
-        return interfaces()
+        return host_interfaces()
 
     def in_network(self, address: str, network: str) -> bool:
         """Whether the network parts of both are equal (IPv4)."""
@@ -118,19 +118,19 @@ class RealNetwork(Network):
         """Listen for TCP connections."""
         from ompy.net import sockets  # late: a rank that only uses shared memory needs none
 
-        return sockets.listen(host, ports, self._wrap_stream)
+        return sockets.listen_tcp(host, ports, self._wrap_stream)
 
     def connect(self, address: Address, source: str = "", *, link: Link | None = None) -> Stream:
         """Begin a TCP connection."""
         from ompy.net import sockets
 
-        return self._wrap_stream(sockets.connect(address, source), address)
+        return self._wrap_stream(sockets.connect_tcp(address, source), address)
 
     def datagram(self, host: str, port: int = 0, *, link: Link | None = None) -> Datagram:
         """A UDP socket."""
         from ompy.net import sockets
 
-        return self._wrap_datagram(sockets.datagram(host, port))
+        return self._wrap_datagram(sockets.bind_udp(host, port))
 
     def link_news(self, interface: str) -> LinkNews | None:
         """What netlink says."""
@@ -229,7 +229,7 @@ class RealNetwork(Network):
             os.eventfd_read(self._own_bell or 0)
 
 
-def interfaces() -> list[Interface]:
+def host_interfaces() -> list[Interface]:
     """The IPv4 interfaces of this host (network namespace) that are up and have a carrier."""
     import socket
 

@@ -332,7 +332,7 @@ def descriptor_of(source: Source) -> int:
     return source.socket.fileno()
 
 
-def listen(host: str, ports: Iterable[int], wrap: object) -> SocketListener:
+def listen_tcp(host: str, ports: Iterable[int], wrap: object) -> SocketListener:
     """Listen at the first free port. Raises LinkError when there is none."""
     problem: OSError | None = None
     for port in ports:
@@ -348,7 +348,7 @@ def listen(host: str, ports: Iterable[int], wrap: object) -> SocketListener:
     raise LinkError(f"cannot listen at {host}: {problem or 'the port range is empty'}")
 
 
-def connect(address: Address, source: str) -> SocketStream:
+def connect_tcp(address: Address, source: str) -> SocketStream:
     """Begin a TCP connection. Raises LinkError when it fails at once."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -367,7 +367,7 @@ def connect(address: Address, source: str) -> SocketStream:
     return stream
 
 
-def datagram(host: str, port: int) -> SocketDatagram:
+def bind_udp(host: str, port: int) -> SocketDatagram:
     """A bound UDP socket."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

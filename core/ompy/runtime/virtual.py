@@ -235,9 +235,9 @@ class VirtualJob:
         Raises:
             OSError: it cannot be written there.
         """
-        from ompy.trace.files import RankHeader, TraceWriter, prepare, write_job
+        from ompy.trace.files import RankHeader, TraceWriter, prepare_directory, write_job
 
-        prepare(directory)
+        prepare_directory(directory)
         hosts = dict.fromkeys(proc.hostname for proc in self._procs)
         ranks = [{"rank": proc.rank, "node": proc.node} for proc in self._procs]
         facts = {"seed": self.conductor.seed, "hosts": list(hosts), "ranks": ranks}

@@ -213,9 +213,9 @@ def _join() -> AgentClient | None:
 
 
 def _alone() -> RankProcess:
-    from ompy.mca.settings import gather
+    from ompy.mca.settings import gather_settings
 
-    registry = Registry(CATALOG, gather([], os.environ))
+    registry = Registry(CATALOG, gather_settings([], os.environ))
     registry.check()
     procs = [Proc(0, 0, 0, os.uname().nodename)]
     wireup = LonelyWireUp()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ompy.trace.operation_sequence import told
+from ompy.trace.operation_sequence import operation_text
 from ompy.trace.operations import Operation, Operations
 from ompy.trace.sink import Event
 
@@ -33,7 +33,7 @@ def spans(found: Operations) -> Iterator[dict[str, Any]]:
         if end is None or began is None:
             continue
         common = {"cat": "gasnet", "id": f"gasnet{number}", "pid": began.rank, "tid": 0}
-        text = told(each, found).partition(": ")[2]
+        text = operation_text(each, found).partition(": ")[2]
         arguments = {"way": each.way, "size": each.size}
         yield {"name": text, "ph": "b", **common, "ts": began.time / 1000, "args": arguments}
         yield {"name": text, "ph": "e", **common, "ts": end.time / 1000, "args": {}}

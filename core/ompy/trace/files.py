@@ -39,9 +39,9 @@ __all__ = [
     "TraceError",
     "TraceWriter",
     "align",
-    "prepare",
+    "prepare_directory",
     "rank_file",
-    "read",
+    "read_trace",
     "write_job",
 ]
 
@@ -150,7 +150,7 @@ class TraceWriter:
         outputs.warn(f"the trace {self._path}: {text}", ("ompy", f"rank {self._rank}"))
 
 
-def prepare(directory: str) -> None:
+def prepare_directory(directory: str) -> None:
     """Make a directory ready for a job's trace: an earlier one in it goes.
 
     Raises:
@@ -205,7 +205,7 @@ class JobTrace(NamedTuple):
     damage: Sequence[str] = ()
 
 
-def read(directory: str) -> JobTrace:
+def read_trace(directory: str) -> JobTrace:
     """Read a trace and align its clocks. Of a damaged file it is what stands before the damage.
 
     Raises:
@@ -278,7 +278,7 @@ def _take(line: bytes, rank: int, into: JobTrace) -> None:
     Raises:
         DamageError: it is none.
     """
-    value = reading.parse(line)
+    value = reading.parse_json(line)
     if rank not in into.headers:
         into.headers[rank] = reading.header_of(value, rank)
     elif rank in into.ends:

@@ -32,7 +32,11 @@ def arrange(
         headers: of the trace.
     """
     ranks = sorted({rank for each in chosen for rank in (each.source, each.target)})
-    title = told(chosen[0], found) if len(chosen) == 1 else f"{len(chosen)} operations of GASNet"
+    title = (
+        operation_text(chosen[0], found)
+        if len(chosen) == 1
+        else f"{len(chosen)} operations of GASNet"
+    )
     ways = dict.fromkeys(operation.way for operation in chosen if operation.way)
     subtitle = "; ".join(list(ways)[:4]) + ("; ..." if len(ways) > 4 else "")
     names = [(rank, head(rank, headers)) for rank in ranks]
@@ -44,7 +48,7 @@ def arrange(
     return diagram
 
 
-def told(operation: Operation, found: Operations) -> str:
+def operation_text(operation: Operation, found: Operations) -> str:
     """An operation in a few words."""
     what = f" {found.handler_name(operation)}" if operation.is_message else ""
     size = f" {byte_count(operation.size)}" if operation.size else ""

@@ -101,7 +101,7 @@ def whole_lines(file: IO[bytes]) -> Iterator[bytes]:
         yield line
 
 
-def parse(line: bytes) -> Any:
+def parse_json(line: bytes) -> Any:
     """The JSON value of a line.
 
     Raises:
@@ -135,7 +135,7 @@ def _no_number(name: str) -> NoReturn:
     raise DamageError(f"it is no JSON: {name}")
 
 
-def number(value: object, what: str, most: int = NUMBER_MAX) -> int:
+def read_number(value: object, what: str, most: int = NUMBER_MAX) -> int:
     """A whole number of less than `most`.
 
     Raises:
@@ -146,7 +146,7 @@ def number(value: object, what: str, most: int = NUMBER_MAX) -> int:
     return value
 
 
-def text(value: object, what: str) -> str:
+def read_text(value: object, what: str) -> str:
     """A text.
 
     Raises:
@@ -168,11 +168,11 @@ def header_of(value: Any, rank: int) -> RankHeader:
     if value.get("version") != VERSION or type(value["version"]) is not int:
         raise DamageError(f"it is of another version of ompy's traces than {VERSION}")
     found = RankHeader(
-        number(value.get("rank"), "rank", RANK_MAX),
-        number(value.get("node"), "node", RANK_MAX),
-        text(value.get("host"), "host"),
-        number(value.get("monotonic"), "monotonic"),
-        number(value.get("wall"), "wall"),
+        read_number(value.get("rank"), "rank", RANK_MAX),
+        read_number(value.get("node"), "node", RANK_MAX),
+        read_text(value.get("host"), "host"),
+        read_number(value.get("monotonic"), "monotonic"),
+        read_number(value.get("wall"), "wall"),
     )
     if found.rank != rank:
         raise DamageError(f"it is of rank {found.rank}")
@@ -185,10 +185,10 @@ def end_of(value: dict[str, Any]) -> Ended:
     Raises:
         DamageError: the line does not say it.
     """
-    dropped = number(value.get("dropped"), "dropped")
+    dropped = read_number(value.get("dropped"), "dropped")
     if dropped < 0:
         raise DamageError("dropped is less than 0")
-    return Ended(text(value.get("end"), "end"), dropped)
+    return Ended(read_text(value.get("end"), "end"), dropped)
 
 
 def event_of(value: Any, rank: int) -> Event:
@@ -200,9 +200,9 @@ def event_of(value: Any, rank: int) -> Event:
     if type(value) is not list or len(value) != 4:
         raise DamageError("it is no event")
     time, layer, name, fields = value
-    number(time, "time")
-    text(layer, "layer")
-    text(name, "name")
+    read_number(time, "time")
+    read_text(layer, "layer")
+    read_text(name, "name")
     if type(fields) is not dict:
         raise DamageError("its fields are none")
     if is_gasnet(layer):
@@ -220,18 +220,18 @@ def _check_operation(name: str, fields: dict[str, Any]) -> None:
         raise DamageError(f"a {name} has no {missing[0]}")
     for key, value in fields.items():
         if key in GASNET_NUMBERS:
-            number(value, key, RANK_MAX if key in _RANKS else NUMBER_MAX)
+            read_number(value, key, RANK_MAX if key in _RANKS else NUMBER_MAX)
         elif key in texts:
-            text(value, key)
+            read_text(value, key)
 
 
 def _check_message(name: str, fields: dict[str, Any]) -> None:
     """An event that messages are made of."""
     for key, value in fields.items():
         if key in _NUMBERS:
-            number(value, key, RANK_MAX if key in _RANKS else NUMBER_MAX)
+            read_number(value, key, RANK_MAX if key in _RANKS else NUMBER_MAX)
         elif key in _TEXTS:
-            text(value, key)
+            read_text(value, key)
     if fields.get("side", "send") not in SIDES:
         raise DamageError(f"side is none of {', '.join(SIDES)}")
     needed = _NEEDED.get(name, ())

@@ -10,10 +10,10 @@ from ompy.data.request import Request
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import STANDARD
-from ompy.mca.discovery import scan
+from ompy.mca.discovery import scan_entry_points
 from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 from ompy.net.base import Middleware
 from ompy.runtime.process import RankProcess
 from ompy.runtime.virtual import VirtualJob
@@ -29,11 +29,11 @@ TARGET = "ompy_btl_udplite.component:COMPONENT"
 
 def registry(**settings: object) -> Registry:
     """What comes with ompy, and udplite; nothing from files or the environment."""
-    found = scan(frozenset(framework.name for framework in CATALOG))
+    found = scan_entry_points(frozenset(framework.name for framework in CATALOG))
     records = [record for record in found if record.in_tree]
     records.append(ComponentRecord("btl", "udplite", "ompy-btl-udplite", "0", TARGET))
     pairs = [(name, str(value)) for name, value in settings.items()]
-    return Registry(CATALOG, gather(pairs, {}, files=[]), records)
+    return Registry(CATALOG, gather_settings(pairs, {}, files=[]), records)
 
 
 def job(

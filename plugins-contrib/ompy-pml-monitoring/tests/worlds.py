@@ -9,7 +9,7 @@ from typing import Any
 
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 from ompy.runtime.process import RankProcess
 from ompy.runtime.virtual import VirtualJob
 
@@ -20,7 +20,7 @@ def registry(**settings: object) -> Registry:
     """Monitoring, enabled, and what is in the tree; nothing from files or the environment."""
     told = {"btl": "self,sm", "pml_monitoring_enable": "true", **settings}
     pairs = [(name, str(value)) for name, value in told.items()]
-    return Registry(CATALOG, gather(pairs, {}, files=[]))
+    return Registry(CATALOG, gather_settings(pairs, {}, files=[]))
 
 
 def run(

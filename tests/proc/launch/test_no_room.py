@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from ompy.trace.files import read
+from ompy.trace.files import read_trace
 
 from tests.support.effort import THOROUGH
 
@@ -49,7 +49,7 @@ def check(result, lost: int) -> None:
 
 def readable(folder) -> None:
     """As far as it goes, it is a trace."""
-    found = read(str(folder))
+    found = read_trace(str(folder))
     assert set(found.headers) == {0, 1}
     command = [sys.executable, "-P", "-m", "ompy.cli.main", "trace", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -104,7 +104,7 @@ def test_the_largest_file_is_reached(launch, tmp_path) -> None:
     assert "File too large" in result.err
     check(result, 2)
     readable(tmp_path / "t")
-    found = read(str(tmp_path / "t"))
+    found = read_trace(str(tmp_path / "t"))
     assert {end.reason for end in found.ends.values()} <= {"File too large", "killed"}
     assert len(found.events) > 50
 

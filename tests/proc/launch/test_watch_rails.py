@@ -17,7 +17,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from ompy.net.real import interfaces
+from ompy.net.real import host_interfaces
 from ompy.runtime.rail_record import replay
 from ompy.runtime.rail_watch import State
 
@@ -127,7 +127,7 @@ def terminal(launch):
 def two_rails() -> list[str]:
     """Names of two interfaces of this host over which it reaches itself, loopback first."""
     found = {}
-    for interface in sorted(interfaces(), key=lambda one: not one.loopback):
+    for interface in sorted(host_interfaces(), key=lambda one: not one.loopback):
         with socket.socket() as probe:
             try:
                 probe.bind((interface.address, 0))

@@ -14,7 +14,7 @@ from ompy.mca.errors import UsageError
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Flag, Parameter, Synonym
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 
 
 def parameter(name: str, flags: Flag = Flag.NONE, *synonyms: Synonym) -> Parameter:
@@ -99,7 +99,9 @@ def build(stack: Stack, directory: str) -> Registry:
             path.write_text("".join(form.format(n, quote(value)) for n, value in lines))
     environ = {f"OMPY_MCA_{name}": value for name, value in stack.environ.items()}
     override = paths["override file"][0] if paths["override file"] else None
-    settings = gather(given_on_command_line(stack, directory), environ, paths["file"], override)
+    settings = gather_settings(
+        given_on_command_line(stack, directory), environ, paths["file"], override
+    )
     return Registry(CATALOG, settings, [])
 
 

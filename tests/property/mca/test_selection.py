@@ -12,7 +12,7 @@ from ompy.mca.groups import FrameworkInfo
 from ompy.mca.records import ComponentRecord, State
 from ompy.mca.registry import Registry
 from ompy.mca.selection import parse_selection
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 
 CATALOG = (FrameworkInfo("wire", "Help.", (1, 0), ()),)
 NAMES = ["self", "sm", "tcp", "ofi", "a_b"]
@@ -32,7 +32,7 @@ def selections(draw: st.DrawFn) -> tuple[str, list[str], bool]:
 def test_components_are_blocked_and_missed_as_the_string_says(selection, offered: set[str]) -> None:
     raw, names, negated = selection
     records = [ComponentRecord("wire", name, "d", "1", "no_such:X") for name in sorted(offered)]
-    registry = Registry(CATALOG, gather([("wire", raw)], {}, []), records)
+    registry = Registry(CATALOG, gather_settings([("wire", raw)], {}, []), records)
     allowed = {record.name for record in registry.records if record.state is State.FOUND}
     missing: set[str] = set()
     if not names:

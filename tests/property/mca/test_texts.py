@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ompy.mca.enumerators import VERBOSITY, VERBOSITY_WORDS, FlagEnumerator, integer
 from ompy.mca.files import read_text
 from ompy.mca.parameter import TYPES, Parameter
-from ompy.mca.validation import parse
+from ompy.mca.validation import parse_value
 
 LARGEST = (1 << 63) - 1
 
@@ -33,7 +33,7 @@ def test_other_text_is_refused_or_read_as_c_would(raw: str) -> None:
     parameter = Parameter("p", "int", 0, "Help.", level=1)
     text = raw.strip().lower()
     try:
-        value = parse(parameter, raw)
+        value = parse_value(parameter, raw)
     except ValueError:
         assert not text.isascii() or not text.isdigit() or text.startswith("0")
     else:
@@ -44,8 +44,8 @@ def test_other_text_is_refused_or_read_as_c_would(raw: str) -> None:
 @given(st.sampled_from(list(VERBOSITY)) | st.integers(-1, 100).map(str))
 def test_values_read_back_from_the_text_they_are_shown_as(raw: str) -> None:
     parameter = Parameter("p", "int", 0, "Help.", level=1, enumerator=VERBOSITY_WORDS)
-    value = parse(parameter, raw)
-    assert parse(parameter, parameter.text(value)) == value
+    value = parse_value(parameter, raw)
+    assert parse_value(parameter, parameter.text(value)) == value
 
 
 names = st.text(string.ascii_letters + string.digits + "_.-", min_size=1).filter(
@@ -86,10 +86,10 @@ def test_no_text_upsets_the_file_reader(text: str) -> None:
 def test_no_text_upsets_the_validation(type_name: str, raw: str) -> None:
     parameter = Parameter("p", type_name, 0, "Help.", level=1)
     try:
-        value = parse(parameter, raw)
+        value = parse_value(parameter, raw)
     except ValueError:
         return
-    assert parse(parameter, parameter.text(value)) == value
+    assert parse_value(parameter, parameter.text(value)) == value
 
 
 BITS = {"send": 1, "put": 2, "get": 4, "atomics": 0x8000}
@@ -99,6 +99,6 @@ BITS = {"send": 1, "put": 2, "get": 4, "atomics": 0x8000}
 def test_flags_read_back_from_their_names(chosen: set[str]) -> None:
     parameter = Parameter("p", "int", 0, "Help.", level=1, enumerator=FlagEnumerator(BITS))
     value = sum(BITS[name] for name in chosen)
-    assert parse(parameter, ",".join(chosen)) == value
-    assert parse(parameter, parameter.text(value)) == value
-    assert parse(parameter, f"{value:#x}") == value
+    assert parse_value(parameter, ",".join(chosen)) == value
+    assert parse_value(parameter, parameter.text(value)) == value
+    assert parse_value(parameter, f"{value:#x}") == value

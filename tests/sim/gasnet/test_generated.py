@@ -70,7 +70,7 @@ def test_a_message_that_comes_twice_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
         def again(source: int, message: memoryview) -> None:
             own(source, message)
-            read = headers.read(message)
+            read = headers.parse_message(message)
             if read.command == headers.Command.MEDIUM_REQUEST:
                 own(source, message)
 

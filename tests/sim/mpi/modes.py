@@ -7,7 +7,7 @@ from array import array
 import pytest
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_BUFFER, ERR_REQUEST, ERR_TRUNCATE
-from ompy.mpi.buffering import attach, begin_flush, detach, flush
+from ompy.mpi.buffering import attach_buffer, begin_flush, detach_buffer, flush_buffer
 from ompy.mpi.constants import BSEND_OVERHEAD
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
@@ -38,7 +38,7 @@ def bytes_of(size: int, salt: int) -> bytearray:
 def every_mode_to_everybody(process: RankProcess) -> None:
     """All modes and sizes, to the own rank too, receives posted first or last."""
     comm = world_of(process)
-    attach(comm._state().world, BUFFER_AUTOMATIC)
+    attach_buffer(comm._state().world, BUFFER_AUTOMATIC)
     for size in SIZES:
         for late in (False, True):
             sends, receives, rooms = [], [], []
@@ -61,7 +61,7 @@ def every_mode_to_everybody(process: RankProcess) -> None:
             Request.Waitall([*receives, *sends])
             for peer, mode, room in rooms:
                 assert room == bytes_of(size, peer + mode), (size, late, peer, mode)
-    detach(comm._state().world, comm._state().world)
+    detach_buffer(comm._state().world, comm._state().world)
 
 
 def buffer_space(process: RankProcess) -> None:
@@ -81,7 +81,7 @@ def buffer_space(process: RankProcess) -> None:
     if comm.rank > 1:
         return
     memory = bytearray(3 * (size + BSEND_OVERHEAD))
-    attach(world, memory)
+    attach_buffer(world, memory)
     requests = []
     for tag in range(3):
         data = bytes_of(size, tag)
@@ -105,7 +105,7 @@ def buffer_space(process: RankProcess) -> None:
     flushed = begin_flush(world, world)
     Request._adopt(_state_of(comm, flushed)).Wait()
     assert not world.buffers.under_way()
-    assert detach(world, world).nbytes == len(memory)
+    assert detach_buffer(world, world).nbytes == len(memory)
     for tag in (0, 2):
         comm.Recv(bytearray(), 1, 50 + tag)
 
@@ -119,7 +119,7 @@ def buffers_of_communicators(process: RankProcess) -> None:
     comm = world_of(process)
     world = comm._state().world
     comm.Attach_buffer(bytearray(10 + BSEND_OVERHEAD))
-    attach(world, bytearray(1000 + BSEND_OVERHEAD))
+    attach_buffer(world, bytearray(1000 + BSEND_OVERHEAD))
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     with pytest.raises(MPIException, match=f"{10 + BSEND_OVERHEAD} are in use") as caught:
         comm.Bsend(bytes(11), right)
@@ -134,9 +134,9 @@ def buffers_of_communicators(process: RankProcess) -> None:
     own.Recv(bytearray(1000), 0)
     comm.Flush_buffer()
     comm.Iflush_buffer().Wait()
-    flush(world, world)
+    flush_buffer(world, world)
     assert comm.Detach_buffer().nbytes == 10 + BSEND_OVERHEAD
-    assert detach(world, world).nbytes == 1000 + BSEND_OVERHEAD
+    assert detach_buffer(world, world).nbytes == 1000 + BSEND_OVERHEAD
     comm.Flush_buffer()
     with pytest.raises(MPIException, match="no buffer is attached"):
         comm.Bsend(b"", right)
@@ -165,7 +165,7 @@ def synchronous(process: RankProcess) -> None:
 def persistent_in_every_mode(process: RankProcess) -> None:
     """Restarted in every mode, with new data each time; inactive ones are complete and empty."""
     comm = world_of(process)
-    attach(comm._state().world, BUFFER_AUTOMATIC)
+    attach_buffer(comm._state().world, BUFFER_AUTOMATIC)
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for size in (0, 100_000):
         outs = [bytearray(size) for _ in range(4)]
@@ -191,7 +191,7 @@ def persistent_in_every_mode(process: RankProcess) -> None:
                 assert room == bytes_of(size, left + 10 * turn + mode), (size, turn, mode)
         for request in (*sends, *receives):
             request.Free()
-    detach(comm._state().world, comm._state().world)
+    detach_buffer(comm._state().world, comm._state().world)
 
 
 def inactive(requests: list[Prequest]) -> None:

@@ -7,7 +7,7 @@ from array import array
 import pytest
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_BUFFER, ERR_RANK, ERR_TAG, ERR_TRUNCATE
-from ompy.mpi.buffering import attach, detach
+from ompy.mpi.buffering import attach_buffer, detach_buffer
 from ompy.mpi.constants import BSEND_OVERHEAD
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
@@ -240,9 +240,9 @@ def buffered(process: RankProcess) -> None:
     with pytest.raises(MPIException, match="attach") as caught:
         comm.Bsend(b"x", 1)
     assert caught.value == ERR_BUFFER
-    attach(world, bytearray(20_010 + 2 * BSEND_OVERHEAD))
+    attach_buffer(world, bytearray(20_010 + 2 * BSEND_OVERHEAD))
     with pytest.raises(MPIException, match="attached already"):
-        attach(world, bytearray(1))
+        attach_buffer(world, bytearray(1))
     data = bytearray(b"y" * 20_000)
     comm.Bsend(data[:10], 1, 10)
     comm.Ibsend(data, 1, 20_000).Wait()
@@ -250,8 +250,8 @@ def buffered(process: RankProcess) -> None:
     with pytest.raises(MPIException, match="of the attached buffer") as caught:
         comm.Bsend(bytes(30_000), 1)
     assert caught.value == ERR_BUFFER
-    assert detach(world, world).nbytes == 20_010 + 2 * BSEND_OVERHEAD
-    assert detach(world, world) is None
+    assert detach_buffer(world, world).nbytes == 20_010 + 2 * BSEND_OVERHEAD
+    assert detach_buffer(world, world) is None
 
 
 def wrong_arguments(process: RankProcess) -> None:

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable
 
 from ompy.data.constants import ANY_SOURCE, PROC_NULL
-from ompy.mpi.buffering import attach, detach
+from ompy.mpi.buffering import attach_buffer, detach_buffer
 from ompy.mpi.markers import BUFFER_AUTOMATIC
 from ompy.mpi.request import Request
 from ompy.mpi.status import Status
@@ -50,7 +50,7 @@ def together(work: Callable[[int], None]) -> None:
 def pairs_of_threads(process: RankProcess) -> None:
     """Each thread talks to its like on the other ranks, in blocking calls of every kind."""
     comm = world_of(process)
-    attach(comm._state().world, BUFFER_AUTOMATIC)
+    attach_buffer(comm._state().world, BUFFER_AUTOMATIC)
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
 
     def work(number: int) -> None:
@@ -79,7 +79,7 @@ def pairs_of_threads(process: RankProcess) -> None:
             comm.Send(None, PROC_NULL)
 
     together(work)
-    detach(comm._state().world, comm._state().world)
+    detach_buffer(comm._state().world, comm._state().world)
 
 
 def shared_tag(process: RankProcess) -> None:

@@ -8,11 +8,11 @@ import pytest
 from ompy.engine.virtual import RankFailed
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.pml import STANDARD
-from ompy.mca.discovery import scan
+from ompy.mca.discovery import scan_entry_points
 from ompy.mca.errors import ComponentError
 from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 from ompy.runtime.virtual import VirtualJob
 
 from tests.sim.p2p import programs, wrappers
@@ -24,13 +24,17 @@ NOBODYS = -99  # an internal tag that no collective has here
 
 def registry(*names: str, **settings: object) -> Registry:
     """What is in the tree, and these components of strangers in the framework pml."""
-    own = [record for record in scan(frozenset(group.name for group in CATALOG)) if record.in_tree]
+    own = [
+        record
+        for record in scan_entry_points(frozenset(group.name for group in CATALOG))
+        if record.in_tree
+    ]
     strangers = [
         ComponentRecord("pml", name, "ompy-pml-stranger", "1.0", f"{MODULE}:{name.upper()}")
         for name in names
     ]
     pairs = [(name, str(value)) for name, value in {"btl": "self,sm", **settings}.items()]
-    return Registry(CATALOG, gather(pairs, {}, files=[]), [*own, *strangers])
+    return Registry(CATALOG, gather_settings(pairs, {}, files=[]), [*own, *strangers])
 
 
 def run(registry: Registry, program, ranks: int = 2, *, seed: int = 0) -> VirtualJob:

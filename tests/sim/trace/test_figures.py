@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ompy.frameworks.btl import PUT
 from ompy.trace.chrome import chrome
-from ompy.trace.files import read
+from ompy.trace.files import read_trace
 from ompy.trace.mermaid import mermaid
 from ompy.trace.messages import messages
 from ompy.trace.sequence import arrange
@@ -56,7 +56,7 @@ def traced(name: str, folder: Path, seed: int = 0):
         program, rails, _ = EXPECTED[name]
         job = rdma_world(2, program, rails, trace=True, seed=seed)
     job.write_trace(str(folder))
-    return read(str(folder))
+    return read_trace(str(folder))
 
 
 def drawn(trace):
@@ -119,7 +119,7 @@ def test_one_seed_one_trace(tmp_path: Path) -> None:
         folder = tmp_path / str(run)
         job = virtual(2, exchange, btl="self,sm,tcp", seed=seed, trace=True)
         job.write_trace(str(folder))
-        trace = read(str(folder))
+        trace = read_trace(str(folder))
         made.append((files(folder), chrome(trace), svg(arrange(messages(trace.events)[:20], {}))))
     assert made[0] == made[1]
     assert made[0][0]["rank-0.jsonl"] != made[2][0]["rank-0.jsonl"]
@@ -130,7 +130,7 @@ def test_every_message_is_found_whole(tmp_path: Path) -> None:
     """Of 81 messages of all sizes and modes both sides are there, and every arrow arrives."""
     job = rdma_world(3, exchange, [RdmaRail(), RdmaRail(flags=PUT)], trace=True)
     job.write_trace(str(tmp_path))
-    found = messages(read(str(tmp_path)).events)
+    found = messages(read_trace(str(tmp_path)).events)
     assert len(found) == 81
     for message in found:
         assert {e.name for e in message.sends} & {"MATCH", "RNDV", "RGET"}
@@ -144,7 +144,7 @@ def test_a_long_message_is_shortened(tmp_path: Path) -> None:
     rails = [RdmaRail(flags=0)]
     job = rdma_world(2, one_message(200_000), rails, trace=True)
     job.write_trace(str(tmp_path))
-    diagram = drawn(read(str(tmp_path)))
+    diagram = drawn(read_trace(str(tmp_path)))
     ((_, text),) = diagram.gaps
     hidden = int(text.split()[0])
     shown = sum(line.text.startswith("FRAG") for line in diagram.lines)

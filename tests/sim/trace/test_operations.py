@@ -185,22 +185,24 @@ def test_a_trace_changes_nothing_and_is_the_same_for_the_same_seed() -> None:
 
 def test_listing_and_what_is_chosen() -> None:
     found = found_in("aries, mailboxes")
-    chosen = trace_gasnet.choose(found, None, None, None, None)
+    chosen = trace_gasnet.choose_operations(found, None, None, None, None)
     lines = trace_gasnet.listing(chosen, found).splitlines()
     assert len(lines) == 1 + len(chosen)
     assert any("AMRequestShort ask: mailbox" in line and "credits left" in line for line in lines)
     assert any("put: FMA put, unregistered, complete after" in line for line in lines)
     assert not any("barrier" in line for line in lines)
-    barriers = trace_gasnet.choose(found, 0, None, "barrier", None)
+    barriers = trace_gasnet.choose_operations(found, 0, None, "barrier", None)
     assert barriers
     assert all(0 in (each.source, each.target) for _, each in barriers)
-    assert barriers == trace_gasnet.choose(found, 0, None, str(barriers[0][1].handler), None)
-    (only,) = trace_gasnet.choose(found, None, None, None, 3)
+    assert barriers == trace_gasnet.choose_operations(
+        found, 0, None, str(barriers[0][1].handler), None
+    )
+    (only,) = trace_gasnet.choose_operations(found, None, None, None, 3)
     assert only == chosen[2]
     for wrong in ({"handler": "nobody"}, {"number": 0}, {"number": 10_000}, {"rank": 7}):
         options: dict[str, Any] = dict.fromkeys(("rank", "peer", "handler", "number")) | wrong
         with pytest.raises(Exception, match="no such operation"):
-            trace_gasnet.choose(found, **options)
+            trace_gasnet.choose_operations(found, **options)
     with pytest.raises(Exception, match="at most can be drawn"):
         trace_gasnet.draw(job_trace("aries, mailboxes"), found, chosen)
 
@@ -209,7 +211,7 @@ def test_listing_and_what_is_chosen() -> None:
 def test_diagrams(name: str) -> None:
     found = found_in(name)
     headers = {rank: RankHeader(rank, 0, "host0") for rank in range(3)}
-    chosen = [each for _, each in trace_gasnet.choose(found, None, None, None, None)]
+    chosen = [each for _, each in trace_gasnet.choose_operations(found, None, None, None, None)]
     for some in ([chosen[0]], chosen[:20], chosen[-20:], [chosen[-1]]):
         diagram = arrange(some, found, headers)
         rows = [

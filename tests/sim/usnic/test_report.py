@@ -6,7 +6,7 @@ import re
 
 import pytest
 from ompy.conformance.driver import Driver
-from ompy_components.btl.usnic.report import imbalance, lines
+from ompy_components.btl.usnic.report import imbalance, report_lines
 from ompy_components.btl.usnic.statistics import Statistics
 
 from tests.sim.usnic.test_module import SECOND, lossy, usnic, world
@@ -61,5 +61,5 @@ def test_what_does_not_add_up_is_said() -> None:
     lost = Statistics(num_total_recvs=6)
     assert imbalance(lost, held=0) == 12, "in no class, and the buffers are gone"
     assert imbalance(lost, held=6) == 6, "the buffers are there"
-    assert "OUT OF BALANCE by 6" in lines(lost, 0, 6)[1]
+    assert "OUT OF BALANCE by 6" in report_lines(lost, 0, 6)[1]
     assert imbalance(Statistics(num_total_recvs=1), held=0) == 0, "it waits for its bookkeeping"

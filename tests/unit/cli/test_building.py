@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from ompy.cli.build import build as build_in_place
 from ompy.cli.building import cached, compiling, progress
 from ompy.cli.building.modules import dotted, hot_modules, optimiser_of
-from ompy.cli.building.preparing import prepare
+from ompy.cli.building.preparing import write_sources
 from ompy.cli.building.processes import Forks, WorkFailed
 from ompy.cli.hot import BUSIEST, HOT, OFTEN, SHARED
 
@@ -47,7 +47,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def prepared(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared").resolve()
-    prepare(tree, folder)
+    write_sources(tree, folder)
     return folder
 
 
@@ -110,7 +110,7 @@ def test_works_run_and_the_first_that_fails_is_told(tmp_path: Path) -> None:
 def test_a_compiler_that_does_not_work(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", command)
     with pytest.raises(compiling.CompilerError, match=command):
-        compiling.probe()
+        compiling.probe_compiler()
 
 
 @pytest.mark.compiled
@@ -161,11 +161,11 @@ def test_a_kept_build_is_taken(tree: Path, tmp_path: Path, monkeypatch: pytest.M
     copy = tmp_path / "copy"
     shutil.copytree(tree, copy)
     for _ in range(2):
-        (made,) = cached.build(copy, str(tmp_path / "kept"))
+        (made,) = cached.build_or_copy(copy, str(tmp_path / "kept"))
         assert made.parent == copy / "ompy"
     assert len(calls) == 1
     (copy / "ompy" / "raw.pxd").write_text("changed")
-    cached.build(copy, str(tmp_path / "kept"))
+    cached.build_or_copy(copy, str(tmp_path / "kept"))
     assert len(calls) == 2
 
 
@@ -184,7 +184,7 @@ def small_tree(folder: Path) -> Path:
 def test_the_shared_module_compiles_and_its_users_find_it(tmp_path: Path) -> None:
     """One module of a smaller tree, from its source to an import."""
     small = small_tree(tmp_path / "small")
-    files = compiling.build(small, small, "-O0")
+    files = compiling.compile_modules(small, small, "-O0")
     assert {path.name.partition(".")[0] for path in files} == {"adding", SHARED.rpartition(".")[2]}
     code = "from ompy import adding; print(adding.add(2, 3), adding.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(small)}
@@ -201,7 +201,7 @@ import os, sys
 from pathlib import Path
 from ompy.cli.building import compiling
 os.umask(int(sys.argv[2]))
-compiling.build(Path(sys.argv[1]), Path(sys.argv[1]), "-O0")
+compiling.compile_modules(Path(sys.argv[1]), Path(sys.argv[1]), "-O0")
 """
 
 

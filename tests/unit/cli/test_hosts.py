@@ -5,10 +5,10 @@ import os
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.cli.command_line import CommandError, parse
-from ompy.cli.hosts import Allocation, Host, allocate
-from ompy.cli.launching import make_job, run
-from ompy.cli.mapping import MapBy, parse_map_by, place
+from ompy.cli.command_line import CommandError, parse_command_line
+from ompy.cli.hosts import Allocation, Host, allocate_slots
+from ompy.cli.launching import make_job, run_command
+from ompy.cli.mapping import MapBy, parse_map_by, place_ranks
 from ompy.runtime.allocation import expand
 
 
@@ -30,11 +30,11 @@ def hostfile(tmp_path):
 
 
 def hosts(*words, files=()):
-    return allocate(words, files, "here", 3)
+    return allocate_slots(words, files, "here", 3)
 
 
 def job(*arguments):
-    return make_job(parse([*arguments, "true"]), "here").job
+    return make_job(parse_command_line([*arguments, "true"]), "here").job
 
 
 def words(text):
@@ -241,10 +241,10 @@ def test_what_cannot_be_mapped(arguments, text):
 
 
 def test_each_program_has_its_hosts():
-    groups = parse(words("--host a:2 -n 2 one : --host b -n 1 two : -n 1 three"))
+    groups = parse_command_line(words("--host a:2 -n 2 one : --host b -n 1 two : -n 1 three"))
     with pytest.raises(CommandError, match="room for 0"):
         make_job(groups, "here")
-    groups = parse(words("--host a:2 -n 1 one : --host b:2 -n 1 two : -n 2 three"))
+    groups = parse_command_line(words("--host a:2 -n 1 one : --host b:2 -n 1 two : -n 2 three"))
     made = make_job(groups, "here").job
     assert [(made.hosts[p.node], p.app) for p in made.placements] == [
         ("a", 0), ("b", 1), ("a", 2), ("b", 2),
@@ -253,10 +253,10 @@ def test_each_program_has_its_hosts():
 
 def test_a_program_elsewhere_is_not_looked_for_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = make_job(parse(["--host", "a", "no-such-program"]), "here").job
+    made = make_job(parse_command_line(["--host", "a", "no-such-program"]), "here").job
     assert made.apps[0].directory == str(tmp_path)
     with pytest.raises(CommandError, match="there is no program"):
-        make_job(parse(["--host", "a,here", "no-such-program"]), "here")
+        make_job(parse_command_line(["--host", "a,here", "no-such-program"]), "here")
 
 
 def test_the_default_hostfile_of_the_mpi_operator(hostfile, monkeypatch):
@@ -267,7 +267,7 @@ def test_the_default_hostfile_of_the_mpi_operator(hostfile, monkeypatch):
 
 def test_display_map_and_do_not_launch(capfd):
     arguments = "--host a:2,b:2 --map-by node -n 3 --display-map --do-not-launch true"
-    assert run(arguments.split()) == 0
+    assert run_command(arguments.split()) == 0
     text = capfd.readouterr().out
     assert "Total slots allocated 4" in text
     first, second = text.split("Data for node: ")[1:]
@@ -293,7 +293,7 @@ def test_every_rank_has_a_place_or_there_is_no_room(listed, count, policy, overs
         host.name: (host.max_slots or 100) if oversubscribe else host.slots for host in listed
     }
     try:
-        layout = place([count], [allocation], MapBy(policy), oversubscribe=oversubscribe)
+        layout = place_ranks([count], [allocation], MapBy(policy), oversubscribe=oversubscribe)
     except CommandError:
         assert count > sum(limits.values())
         return

@@ -66,7 +66,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def test_extensions_come_and_those_of_before_go(place: Place) -> None:
-    installing.install(place.files, place.made, place.root, HELD)
+    installing.install_extensions(place.files, place.made, place.root, HELD)
     names = {path.name for path in (place.root / "ompy").iterdir()}
     assert names == {"__init__.py", "kept.py", "cold.py", f"kept{suffix()}", f"new{suffix()}"}
     rows = place.record.read_text().splitlines()
@@ -81,7 +81,7 @@ def test_extensions_come_and_those_of_before_go(place: Place) -> None:
     ]
     assert rows[-1].split(",")[1].startswith("sha256=")
     again = place.record.read_text()
-    installing.install(place.files, place.made, place.root, HELD)
+    installing.install_extensions(place.files, place.made, place.root, HELD)
     assert place.record.read_text() == again
 
 
@@ -96,7 +96,7 @@ def test_a_copy_that_fails_changes_nothing(place: Place, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(shutil, "copyfile", full)
     with pytest.raises(OSError, match="No space left"):
-        installing.install(place.files, place.made, place.root, HELD)
+        installing.install_extensions(place.files, place.made, place.root, HELD)
     assert place.contents() == before
 
 
@@ -113,7 +113,7 @@ def test_a_signal_while_names_change_comes_too_late(
 
     monkeypatch.setattr(Path, "replace", interrupted)
     try:
-        installing.install(place.files, place.made, place.root, HELD)
+        installing.install_extensions(place.files, place.made, place.root, HELD)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not seen
@@ -169,7 +169,7 @@ def test_an_interruption_changes_nothing(
     before = place.contents()
     handler = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
     request.addfinalizer(partial(signal.signal, number, signal.signal(number, handler)))  # nohup's
-    monkeypatch.setattr(compiling, "probe", lambda: os.kill(os.getpid(), number))
+    monkeypatch.setattr(compiling, "probe_compiler", lambda: os.kill(os.getpid(), number))
     code, said = build(place, monkeypatch)
     assert code == 128 + number
     assert "nothing has changed" in said
@@ -182,7 +182,7 @@ def test_a_disk_that_is_full_changes_nothing(place: Place, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     before = place.contents()
-    monkeypatch.setattr(compiling, "probe", lambda: None)
+    monkeypatch.setattr(compiling, "probe_compiler", lambda: None)
     monkeypatch.setattr(compiling, "copy_tree", full)
     code, said = build(place, monkeypatch)
     assert code == 1
@@ -197,7 +197,7 @@ def test_headers_of_python_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(compiling, "compile_extension", compile_extension)
     with pytest.raises(compiling.CompilerError, match="apt install python3-dev"):
-        compiling.probe()
+        compiling.probe_compiler()
 
 
 def test_an_installation_has_its_record_beside_it(

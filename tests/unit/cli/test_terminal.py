@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.cli import terminal
 from ompy.cli.info.parsable import quoted
-from ompy.cli.terminal import labelled, one_line, table, wants_colour
+from ompy.cli.terminal import format_table, labelled, one_line, wants_colour
 
 
 def test_a_label_ends_at_column_24_and_a_value_begins_at_27() -> None:
@@ -28,7 +28,7 @@ def test_lines_are_wrapped_at_spaces_below_the_value() -> None:
 
 
 def test_tables() -> None:
-    assert table([["a", "bb", "c"], ["aa", "b", "long"]]) == [
+    assert format_table([["a", "bb", "c"], ["aa", "b", "long"]]) == [
         ["a ", "bb", "c"],
         ["aa", "b ", "long"],
     ]

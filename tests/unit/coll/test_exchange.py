@@ -12,7 +12,7 @@ from ompy.frameworks.call_order import CallOrder
 from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
 from ompy.frameworks.patience import PATIENCE
 from ompy.frameworks.pml import STANDARD
-from ompy.frameworks.schedule import Schedule, complete
+from ompy.frameworks.schedule import Schedule, complete_schedule
 
 MATCHED = 99  # source of a request that can no longer be cancelled
 
@@ -95,7 +95,7 @@ def test_receives_are_posted_and_waited_for_first(comm: FakeCommunicator) -> Non
         exchange.receive(view(5), 6)
         yield
 
-    complete(exchange, steps())
+    complete_schedule(exchange, steps())
     assert comm.pml.log == [("irecv", 1, 2, -7), ("isend", 3, 4, -7), ("irecv", 5, 6, -7)]
     first, sent, second = comm.pml.requests
     assert comm.engine.waited == [(each, PATIENCE) for each in (first, second, sent)]
@@ -110,7 +110,7 @@ def test_finish_forgets_what_it_waited_for(comm: FakeCommunicator) -> None:
         comm.pml.requests[0].complete = False  # who looks at it again would wait for it
         yield
 
-    complete(exchange, steps())
+    complete_schedule(exchange, steps())
     assert comm.engine.waited == [(comm.pml.requests[0], PATIENCE)]
 
 
@@ -125,7 +125,7 @@ def failing(comm: FakeCommunicator, error: type[BaseException], *steps: Callable
         yield
 
     with pytest.raises(error) as caught:
-        complete(exchange, schedule())
+        complete_schedule(exchange, schedule())
     return caught.value
 
 

@@ -11,7 +11,7 @@ import pytest
 from ompy.data import kernels, kernels_numpy, kernels_plain
 from ompy.data.errors import ERR_OP, MPIError
 from ompy.data.kernels import PREDEFINED
-from ompy.data.layout import Layout, combine, repeat
+from ompy.data.layout import Layout, combine_layouts, repeat_layout
 
 INTEGERS = ["b", "h", "i", "l", "q", "B", "H", "I", "L", "Q"]
 FLOATS = ["f", "d", "g"]
@@ -144,14 +144,14 @@ def test_lowest_index_of_equal_values(combine: dict) -> None:
 
 
 def test_derived_layouts_hold_elements_of_one_kind() -> None:
-    of = repeat(layout("h"), (0, 6, 2))
+    of = repeat_layout(layout("h"), (0, 6, 2))
     assert of.size == 6
     left, right = struct.pack("6h", *range(6)), struct.pack("6h", *range(10, 16))
     assert struct.unpack("6h", run("MPI_SUM", left, right, of, 2)) == (10, 12, 14, 16, 18, 20)
 
 
 def test_mixtures_are_refused() -> None:
-    of = combine([(0, layout("i")), (4, layout("f"))])
+    of = combine_layouts([(0, layout("i")), (4, layout("f"))])
     with pytest.raises(MPIError, match="MPI_SUM is not defined for a datatype of mixed contents"):
         PREDEFINED["MPI_SUM"].check(of)
 

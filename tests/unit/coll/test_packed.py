@@ -6,7 +6,7 @@ import pytest
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.layout import Layout
 from ompy.data.message import Message
-from ompy.data.packed import Room, copy, in_place, to_send
+from ompy.data.packed import Room, copy_message, in_place, to_send
 
 INT = Layout(((0, 4),), 0, 4, "i")
 GAPPED = Layout(((0, 4), (8, 4)), 0, 16, "i")
@@ -60,7 +60,7 @@ def test_room_in_place_and_beside() -> None:
 
 def test_a_block_too_long_for_its_room_is_an_error() -> None:
     with pytest.raises(MPIError, match=r"12 bytes from rank 3 .* 8 bytes") as caught:
-        copy(message(INT, 3)[1], message(INT, 2)[1], 3)
+        copy_message(message(INT, 3)[1], message(INT, 2)[1], 3)
     assert caught.value.code == ERR_TRUNCATE
     with pytest.raises(MPIError):
         Room(message(INT, 2)[1], message(INT, 3)[1])

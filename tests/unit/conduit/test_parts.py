@@ -21,7 +21,7 @@ EMPTY = memoryview(b"")
 
 
 def read(message: bytearray) -> headers.Message:
-    return headers.read(memoryview(message))
+    return headers.parse_message(memoryview(message))
 
 
 @given(ARGUMENTS, st.binary(max_size=568), st.integers(0, 255), st.sampled_from([1, 2, 3, 4]))
@@ -33,10 +33,10 @@ def test_short_and_medium(arguments: list[int], data: bytes, handler: int, comma
     assert bytes(found.payload) == bytes(payload)
     assert (len(message) - len(payload)) % 8 == 0
     longer = memoryview(bytes(message) + bytes(100))
-    assert headers.size(longer, headers.WORD.unpack_from(message)[0]) == len(message)
+    assert headers.message_size(longer, headers.WORD.unpack_from(message)[0]) == len(message)
     for end in range(len(message)):
         with pytest.raises(HeaderError):
-            headers.read(memoryview(message)[:end])
+            headers.parse_message(memoryview(message)[:end])
 
 
 @given(ARGUMENTS, st.binary(max_size=500), st.booleans(), st.integers(0, 2**63))
@@ -49,7 +49,7 @@ def test_long(arguments: list[int], data: bytes, packed: bool, offset: int) -> N
     assert list(found.arguments) == arguments
     assert bytes(found.payload) == (data if packed else b"")
     longer = memoryview(bytes(message) + bytes(100))
-    assert headers.size(longer, headers.WORD.unpack_from(message)[0]) == len(message)
+    assert headers.message_size(longer, headers.WORD.unpack_from(message)[0]) == len(message)
 
 
 def test_bits_as_the_reference_has_them() -> None:
@@ -59,7 +59,7 @@ def test_bits_as_the_reference_has_them() -> None:
     assert bytes(message[8:]) == b"xyz"
     assert len(headers.short_or_medium(1, 128, [0] * 16, EMPTY)) == headers.HEAD_MAX == 72
     assert headers.long_head_size(0) == 16
-    assert bytes(headers.credit()) == struct.pack("<I", 7)
+    assert bytes(headers.credit_message()) == struct.pack("<I", 7)
     assert struct.unpack("<I", headers.shutdown(3, 200)) == (8 | 200 << 4 | 3 << 24,)
 
 
@@ -136,4 +136,4 @@ MIB = 1 << 20
 def test_how_large_a_segment_may_be(
     physical: int, ratio: float, physmem_max: int, ranks: int, messages: int, wanted: int
 ) -> None:
-    assert segment.limit(physical, ratio, physmem_max, ranks, messages) == wanted
+    assert segment.segment_limit(physical, ratio, physmem_max, ranks, messages) == wanted

@@ -77,7 +77,7 @@ class Nic:
             if not self.left.get(node):
                 return ReturnCode.NOT_DONE, None
             self.said.append(f"next {node}")
-            self.memory = bytearray(headers.credit())
+            self.memory = bytearray(headers.credit_message())
             return ReturnCode.SUCCESS, memoryview(self.memory)
 
         def release() -> None:
@@ -89,7 +89,7 @@ class Nic:
 
     def deliver(self, node: int, message: memoryview) -> None:
         assert not self.lock.held, "a handler may take as long as it likes"
-        assert bytes(message) == bytes(headers.credit()), "it is no copy"
+        assert bytes(message) == bytes(headers.credit_message()), "it is no copy"
         self.said.append(f"handle {node}")
 
 
@@ -179,7 +179,7 @@ class Host:
 def test_the_computed_segment_is_tried(room: int) -> None:
     most = 16 << 20
     host = Host(room)
-    found = segment.probe(cast("Any", host), most)
+    found = segment.probe_segment(cast("Any", host), most)
     assert host.asked[0] == most
     assert not found % 4096
     assert found <= min(room, most)
@@ -212,9 +212,9 @@ def test_a_short_message_has_a_descriptor_while_the_nic_takes_it_over(code: Retu
     known = {"endpoints": endpoints, "counters": Counter(), "descriptors": pool}
     resources, queue = cast("Any", SimpleNamespace(**known)), cast("Any", None)
     transport = SmsgTransport(resources, queue, WorkQueue(2, NoLock()), 20, 4)
-    assert transport.send(1, headers.credit()) is (code is ReturnCode.SUCCESS)
+    assert transport.send(1, headers.credit_message()) is (code is ReturnCode.SUCCESS)
     assert (free, len(pool)) == ([0], 1), "it was the message's meanwhile, and is free again"
     taken = pool.take()
     assert taken is not None
-    assert not transport.send(1, headers.credit())
+    assert not transport.send(1, headers.credit_message())
     assert len(free) == 1, "sent without a descriptor"

@@ -16,7 +16,7 @@ from ompy.data.convertor import (
     GatherConvertor,
     GrowingConvertor,
 )
-from ompy.data.layout import BYTES, Layout, combine, repeat, resize, strided
+from ompy.data.layout import BYTES, Layout, combine_layouts, repeat_layout, resize, strided
 from ompy.data.strided import IMPORT_NUMPY_FROM, _copying
 from ompy.data.typemap import Loop
 
@@ -85,11 +85,11 @@ def naive(memory: bytes, layout: Layout, origin: int, count: int) -> bytes:
 
 
 layouts = st.recursive(
-    st.just(BYTES) | st.builds(lambda n: repeat(BYTES, range(n)), st.integers(1, 5)),
+    st.just(BYTES) | st.builds(lambda n: repeat_layout(BYTES, range(n)), st.integers(1, 5)),
     lambda inner: st.one_of(
-        st.builds(repeat, inner, st.lists(st.integers(0, 6), min_size=1, max_size=3)),
+        st.builds(repeat_layout, inner, st.lists(st.integers(0, 6), min_size=1, max_size=3)),
         st.builds(
-            lambda parts: combine(parts),
+            lambda parts: combine_layouts(parts),
             st.lists(st.tuples(st.integers(0, 9), inner), min_size=1, max_size=3),
         ),
         st.builds(
@@ -118,7 +118,7 @@ def test_strided_equals_the_naive_walk(
 
 
 def test_strided_writes_between_no_gaps() -> None:
-    column = resize(repeat(BYTES, [0, 3, 6]), 0, 9)
+    column = resize(repeat_layout(BYTES, [0, 3, 6]), 0, 9)
     memory = bytearray(18)
     column.convertor(memoryview(memory), 0, 2).unpack(0, memoryview(b"abcdef"))
     assert memory == b"a\0\0b\0\0c\0\0d\0\0e\0\0f\0\0"
@@ -126,7 +126,7 @@ def test_strided_writes_between_no_gaps() -> None:
 
 def test_who_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy where it is loaded or where a message is worth its import; it can be done without."""
-    few, many = (repeat(BYTES, [0, 2, 4]).node, strided(BYTES, IMPORT_NUMPY_FROM, 2).node)
+    few, many = (repeat_layout(BYTES, [0, 2, 4]).node, strided(BYTES, IMPORT_NUMPY_FROM, 2).node)
     assert _copying(few) is _copying(many) is slabs_numpy
     monkeypatch.delitem(sys.modules, "numpy")
     assert _copying(few) is slabs_plain
@@ -150,16 +150,16 @@ def test_regular_types_take_little_memory() -> None:
     assert isinstance(plane.node, Loop)
     assert (plane.node.count, plane.node.stride) == (7 << 30, 4)
     assert strided(BYTES, 1 << 40, 1).single == (0, 1 << 40)
-    assert isinstance(repeat(BYTES, [0, 3, 6, 9]).node, Loop)
+    assert isinstance(repeat_layout(BYTES, [0, 3, 6, 9]).node, Loop)
     assert strided(BYTES, 0, 5).size == strided(Layout((), 0, 0), 5, 5).size == 0
 
 
 def test_layout_bounds() -> None:
-    layout = combine([(4, repeat(BYTES, range(4))), (-2, BYTES)])
+    layout = combine_layouts([(4, repeat_layout(BYTES, range(4))), (-2, BYTES)])
     assert (layout.size, layout.lower, layout.extent) == (5, -2, 10)
     assert (layout.true_lower, layout.true_extent) == (-2, 10)
     assert not layout.contiguous
-    assert repeat(BYTES, range(8)).contiguous
+    assert repeat_layout(BYTES, range(8)).contiguous
     assert not resize(BYTES, 0, 2).contiguous
     assert layout.span(0) == (0, 0)
     assert layout.span(3) == (-2, 30)

@@ -11,9 +11,9 @@ from ctypes import Structure, c_int, py_object
 import pytest
 from ompy import gasnet
 from ompy.gasnet import errors
-from ompy.gasnet.fill import PIECE, fill, halves, whole
+from ompy.gasnet.fill import PIECE, fill_memory, halves, joined_number
 from ompy.gasnet.messages import words_of
-from ompy.gasnet.rank import readable, writable
+from ompy.gasnet.rank import readable_bytes, writable_bytes
 from ompy.gasnet.segment import Segment
 
 
@@ -75,7 +75,7 @@ def test_words() -> None:
     assert words_of([*extremes, True]) == [*extremes, 1]
     for number in (0, 1, 0xFFFF_FFFF, 0x8000_0000, 1 << 32, (1 << 63) - 1):
         assert words_of(halves(number))
-        assert whole(*halves(number)) == number
+        assert joined_number(*halves(number)) == number
 
 
 class Mixed(Structure):
@@ -91,21 +91,21 @@ class Plain(Structure):
 
 
 def test_buffers() -> None:
-    assert len(readable(Plain())) == 8
-    assert bytes(readable(array("i", [1, 2]))) == array("i", [1, 2]).tobytes()
-    assert len(readable(array("d"))) == 0
+    assert len(readable_bytes(Plain())) == 8
+    assert bytes(readable_bytes(array("i", [1, 2]))) == array("i", [1, 2]).tobytes()
+    assert len(readable_bytes(array("d"))) == 0
     two = memoryview(bytearray(12)).cast("B", (3, 4))
-    assert len(writable(two)) == 12
+    assert len(writable_bytes(two)) == 12
     for wrong in (5, "text", memoryview(bytes(8))[::2], None, (py_object * 2)(), Mixed()):
         with pytest.raises(errors.BadArgument):
-            readable(wrong)
+            readable_bytes(wrong)
     with pytest.raises(errors.BadArgument):
-        writable(b"abc")
+        writable_bytes(b"abc")
 
 
 def test_filling() -> None:
     memory = memoryview(bytearray(3 * PIECE))
-    fill(memory, 5, 7, 2 * PIECE + 1)
+    fill_memory(memory, 5, 7, 2 * PIECE + 1)
     assert bytes(memory) == bytes(5) + b"\7" * (2 * PIECE + 1) + bytes(PIECE - 6)
 
 

@@ -11,7 +11,7 @@ from ompy.mca.component import ApiVersion
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 
 CATALOG = (
     FrameworkInfo(
@@ -135,7 +135,7 @@ class Site:
         )
 
     def registry(self, *mca: tuple[str, str], environ: Mapping[str, str] | None = None) -> Registry:
-        return Registry(CATALOG, gather(mca, environ or {}, files=[]))
+        return Registry(CATALOG, gather_settings(mca, environ or {}, files=[]))
 
 
 @pytest.fixture

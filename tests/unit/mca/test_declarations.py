@@ -109,11 +109,11 @@ def test_a_default_is_a_value_the_user_could_have_given(
     catalog, kind: str, default: object, rest: dict[str, object]
 ) -> None:
     """The check that needs no pydantic says the same as the one the user's values go through."""
-    from ompy.mca.validation import parse
+    from ompy.mca.validation import parse_value
 
     parameter = Parameter("size", kind, default, "How much.", level=1, **rest)
     try:
-        valid = parse(parameter, parameter.text(default)) == default
+        valid = parse_value(parameter, parameter.text(default)) == default
     except (ValueError, AssertionError):
         valid = False
     right = {"bool": bool, "double": int | float, "string": str}.get(kind, int)

@@ -25,9 +25,9 @@ def folder(tmp_path, monkeypatch):
 def test_it_is_what_the_standard_library_finds(monkeypatch):
     if only_ours() is None:
         pytest.skip("packages of strangers are installed here")
-    quick = [record.to_dict() for record in discovery.scan(FRAMEWORKS)]
+    quick = [record.to_dict() for record in discovery.scan_entry_points(FRAMEWORKS)]
     monkeypatch.setattr(discovery, "only_ours", lambda: None)
-    assert quick == [record.to_dict() for record in discovery.scan(FRAMEWORKS)]
+    assert quick == [record.to_dict() for record in discovery.scan_entry_points(FRAMEWORKS)]
     assert len(quick) > 10
 
 
@@ -35,9 +35,9 @@ def test_entry_points_are_read(folder, monkeypatch):
     found = only_ours()
     assert (found.name, found.version) == ("ompy", "1.2")
     assert ("a", "b.c : D [extra]", "ompy.btl") in found.entry_points
-    quick = [record.to_dict() for record in discovery.scan(FRAMEWORKS)]
+    quick = [record.to_dict() for record in discovery.scan_entry_points(FRAMEWORKS)]
     monkeypatch.setattr(discovery, "only_ours", lambda: None)
-    assert quick == [record.to_dict() for record in discovery.scan(FRAMEWORKS)]
+    assert quick == [record.to_dict() for record in discovery.scan_entry_points(FRAMEWORKS)]
 
 
 def _stranger(folder):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ompy.mca.errors import UsageError
 from ompy.mca.registry import Registry
-from ompy.mca.settings import DEFAULT, Origin, Setting, gather
+from ompy.mca.settings import DEFAULT, Origin, Setting, gather_settings
 
 TCP_PARAMETERS = """(
     Parameter("eager_limit", "size_t", 65536, "Eager.", level=4, unit="bytes", minimum=128),
@@ -43,7 +43,7 @@ def test_a_variable_knows_value_origin_and_what_it_shadowed(site, tmp_path: Path
     path = tmp_path / "a.conf"
     path.write_text("wire_tcp_eager_limit = 1k\nwire_tcp_eager_limit = 2k\n")
     environ = {"OMPY_MCA_wire_tcp_eager_limit": "3k"}
-    registry = Registry(catalog, gather([("wire_tcp_eager_limit", "4k")], environ, [path]))
+    registry = Registry(catalog, gather_settings([("wire_tcp_eager_limit", "4k")], environ, [path]))
     registry.check()
     variable = registry.variable("wire_tcp_eager_limit")
     assert variable.value == 4096
@@ -62,7 +62,7 @@ def test_all_problems_are_told_at_once_with_place_and_nearest_name(site, tmp_pat
     path.write_text("wire_tcp_if_includ = eth0\nclock_base_tick = 0 # least\n")
     mca = [("wire_tcp_eager_limit", "12xyz"), ("match", "obi")]
     environ = {"OMPY_MCA_wire_tpc_eager_limit": "1", "OMPY_MCA_clock_base_kind": "slow"}
-    registry = Registry(catalog, gather(mca, environ, [path]))
+    registry = Registry(catalog, gather_settings(mca, environ, [path]))
     assert problems(registry) == [
         "--mca match obi: there is no match component obi (there are none)",
         "--mca wire_tcp_eager_limit 12xyz: wire_tcp_eager_limit cannot be '12xyz': not a whole "
@@ -215,7 +215,7 @@ def test_what_is_set_of_excluded_components_is_noticed(site, catalog, tmp_path: 
     site.component("tcp", parameters=TCP_PARAMETERS)
     path = tmp_path / "a.conf"
     path.write_text("wire_tcp_if_include = eth0\n")
-    settings = gather([("wire", "^tcp"), ("wire_tcp_nonsense", "1")], {}, [path])
+    settings = gather_settings([("wire", "^tcp"), ("wire_tcp_nonsense", "1")], {}, [path])
     registry = Registry(catalog, settings)
     registry.check()
     assert registry.notices() == [
@@ -228,7 +228,7 @@ def test_misspelt_names_of_our_own_excluded_components_are_told() -> None:
     from ompy.frameworks.catalog import CATALOG
 
     mca = ("btl", "^sm"), ("btl_sm_eager_limt", "4k"), ("btl_vader_eager_limit", "4k")
-    registry = Registry(CATALOG, gather(mca, {}, []))
+    registry = Registry(CATALOG, gather_settings(mca, {}, []))
     assert problems(registry) == [
         "--mca btl_sm_eager_limt 4k: there is no parameter btl_sm_eager_limt; did you mean "
         "btl_sm_eager_limit?"
@@ -297,7 +297,7 @@ def test_no_strangers_are_wanted(site, states_of) -> None:
 def test_nothing_set_nothing_looked_for(catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     import ompy.mca.discovery
 
-    monkeypatch.setattr(ompy.mca.discovery, "scan", lambda _: pytest.fail("scanned"))
+    monkeypatch.setattr(ompy.mca.discovery, "scan_entry_points", lambda _: pytest.fail("scanned"))
     Registry(catalog).check()
 
 
@@ -411,13 +411,13 @@ ALONE = """
 import sys
 from ompy.mca.component import Component
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 sys.path.insert(0, sys.argv[1])
 class Framework:
     name, help, api, parameters = "wire", "Carries.", (3, 1), ()
     contracts = (Component,)
 environ = dict(pair.split("=") for pair in sys.argv[2:])
-registry = Registry([Framework], gather([], environ, []))
+registry = Registry([Framework], gather_settings([], environ, []))
 registry.check()
 component, = registry.open("wire")
 loaded = [name in sys.modules for name in ("pydantic_core", "pydantic", "pluggy")]

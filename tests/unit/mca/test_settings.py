@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from ompy.mca.errors import UsageError
 from ompy.mca.files import read_text
-from ompy.mca.settings import Origin, Setting, default_files, gather
+from ompy.mca.settings import Origin, Setting, default_files, gather_settings
 
 
 def pairs(settings: list[Setting]) -> list[tuple[str, str, str]]:
@@ -16,7 +16,9 @@ def test_command_line_then_environment_then_files_left_most_first(tmp_path: Path
     left, right = tmp_path / "left.conf", tmp_path / "right.conf"
     left.write_text("btl = left\n")
     right.write_text("btl = right\npml = ob1\n")
-    settings = gather([("btl", "cli")], {"OMPY_MCA_btl": "env", "HOME": "/"}, [left, right])
+    settings = gather_settings(
+        [("btl", "cli")], {"OMPY_MCA_btl": "env", "HOME": "/"}, [left, right]
+    )
     assert pairs(settings) == [
         ("btl", "cli", "--mca btl cli"),
         ("btl", "env", "OMPY_MCA_btl"),
@@ -35,12 +37,12 @@ def test_command_line_then_environment_then_files_left_most_first(tmp_path: Path
 
 def test_other_environment_variables_are_no_settings() -> None:
     environ = {"OMPY_MCAbtl": "x", "OMPI_MCA_btl": "x", "ompy_mca_btl": "x", "OMPY_MCA_Btl": "y"}
-    assert pairs(gather([], environ, [])) == [("Btl", "y", "OMPY_MCA_Btl")]
+    assert pairs(gather_settings([], environ, [])) == [("Btl", "y", "OMPY_MCA_Btl")]
 
 
 def test_a_name_with_two_values_on_the_command_line_is_an_error() -> None:
     with pytest.raises(UsageError) as caught:
-        gather([("btl", "tcp"), ("pml", "ob1"), ("btl", "sm"), ("pml", "bfo")], {}, [])
+        gather_settings([("btl", "tcp"), ("pml", "ob1"), ("btl", "sm"), ("pml", "bfo")], {}, [])
     assert caught.value.exit_code == 2
     assert caught.value.problems == (
         "--mca btl tcp and --mca btl sm: btl can have one value on the command line",
@@ -49,7 +51,7 @@ def test_a_name_with_two_values_on_the_command_line_is_an_error() -> None:
 
 
 def test_a_name_with_the_same_value_twice_is_one_setting() -> None:
-    assert len(gather([("btl", "tcp"), ("btl", "tcp")], {}, [])) == 1
+    assert len(gather_settings([("btl", "tcp"), ("btl", "tcp")], {}, [])) == 1
 
 
 def test_the_users_file_and_the_systems_are_read_by_default(tmp_path: Path) -> None:
@@ -61,12 +63,12 @@ def test_the_users_file_and_the_systems_are_read_by_default(tmp_path: Path) -> N
     assert default_files("/h", {"XDG_CONFIG_HOME": "/x"})[1] == "/x/ompy/mca-params.conf"
     assert default_files("/h", {})[2].endswith("etc/ompy-mca-params.conf")
     assert default_files("/h", {"OMPY_SYSCONFDIR": "/s"})[2] == "/s/ompy-mca-params.conf"
-    settings = gather([], {"HOME": str(tmp_path)})
+    settings = gather_settings([], {"HOME": str(tmp_path)})
     assert ("btl", "self", f"{mine}:1") in pairs(settings)
 
 
 def test_files_of_the_caller_that_do_not_exist_are_passed_over(tmp_path: Path) -> None:
-    assert gather([], {}, [tmp_path / "none.conf"]) == []
+    assert gather_settings([], {}, [tmp_path / "none.conf"]) == []
 
 
 @pytest.mark.parametrize("where", ["command line", "environment"])
@@ -80,26 +82,28 @@ def test_files_the_user_names_replace_the_others(tmp_path: Path, where: str) -> 
     environ = {"HOME": str(tmp_path)}
     if not mca:
         environ["OMPY_MCA_mca_base_param_files"] = value
-    raws = [setting.raw for setting in gather(mca, environ, [given]) if setting.name == "btl"]
+    raws = [
+        setting.raw for setting in gather_settings(mca, environ, [given]) if setting.name == "btl"
+    ]
     assert raws == ["named", "second"]
 
 
 def test_the_word_none_disables_files(tmp_path: Path) -> None:
     given = tmp_path / "a.conf"
     given.write_text("btl = given\n")
-    settings = gather([("mca_base_param_files", "none")], {}, [given])
+    settings = gather_settings([("mca_base_param_files", "none")], {}, [given])
     assert [setting.name for setting in settings] == ["mca_base_param_files"]
 
 
 def test_a_file_the_user_names_has_to_exist(tmp_path: Path) -> None:
     path = tmp_path / "none.conf"
     with pytest.raises(UsageError, match=r"^--mca mca_base_param_files .*: there is no file "):
-        gather([("mca_base_param_files", str(path))], {}, [])
+        gather_settings([("mca_base_param_files", str(path))], {}, [])
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"{tmp_path}: cannot be read: Is a directory"):
-        gather([], {}, [tmp_path])
+        gather_settings([], {}, [tmp_path])
 
 
 def test_what_a_file_may_contain() -> None:
@@ -144,7 +148,7 @@ def test_lines_that_are_no_assignment_are_reported(tmp_path: Path, line: str) ->
     path = tmp_path / "a.conf"
     path.write_text(f"good = 1\n{line}\nbtl = tcp\n{line}\n")
     with pytest.raises(UsageError) as caught:
-        gather([], {}, [path])
+        gather_settings([], {}, [path])
     assert caught.value.problems == (
         f"{path}:2: not `name = value`: {line}",
         f"{path}:4: not `name = value`: {line}",
@@ -161,7 +165,7 @@ def test_a_comment_without_end_is_reported_where_it_begins() -> None:
 def test_windows_line_ends_and_odd_bytes_do_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "a.conf"
     path.write_bytes(b"a = 1\r\n# \xff\r\nb = 2\r\n")
-    assert [s.raw for s in gather([], {}, [path])] == ["2", "1"]
+    assert [s.raw for s in gather_settings([], {}, [path])] == ["2", "1"]
 
 
 def test_an_origin_is_told_as_ompi_info_does() -> None:
@@ -215,7 +219,7 @@ def test_tune_files_win_over_parameter_sets_and_those_over_files(places) -> None
     for path, value in [(here / "t", 1), (here / "u", 2), (sets / "a.conf", 3), (here / "f", 4)]:
         path.write_text(f"btl = {value}\n")
     mca = [(TUNE, "t,u"), (AM, "a"), ("mca_base_param_file_path", str(sets))]
-    settings = [s for s in gather(mca, {}, [here / "f"]) if s.name == "btl"]
+    settings = [s for s in gather_settings(mca, {}, [here / "f"]) if s.name == "btl"]
     assert [(s.raw, s.origin.source) for s in settings] == [
         ("1", "tune file"),
         ("2", "tune file"),
@@ -230,7 +234,7 @@ def test_tune_files_are_looked_for_here_first_and_parameter_sets_last(places) ->
     (sets / "x.conf").write_text("btl = sets\n")
     environ = {"OMPY_MCA_mca_base_param_file_path": f"/nowhere:{sets}"}
     for name, expected in ((TUNE, "here"), (AM, "sets")):
-        settings = gather([(name, "x")], environ, [])
+        settings = gather_settings([(name, "x")], environ, [])
         assert [s.raw for s in settings if s.name == "btl"] == [expected]
 
 
@@ -239,7 +243,7 @@ def test_a_parameter_set_that_is_not_there(places) -> None:
     (sets / "scarce.conf").write_text("")
     mca = [(AM, "scarse,scarce"), ("mca_base_param_file_path", str(sets))]
     with pytest.raises(UsageError) as caught:
-        gather(mca, {}, [])
+        gather_settings(mca, {}, [])
     assert caught.value.problems == (
         f"--am scarse,scarce: there is no file scarse in {sets}, {here}; did you mean scarce? "
         "(there are scarce)",
@@ -250,7 +254,7 @@ def test_what_files_export_is_one_value_the_best_first(tmp_path: Path) -> None:
     left, right = tmp_path / "l", tmp_path / "r"
     left.write_text("-x A=1\n-x A=2\n")
     right.write_text("-x 'B=x y'\n")
-    (setting,) = gather([], {}, [left, right])
+    (setting,) = gather_settings([], {}, [left, right])
     assert setting == Setting(
         "mca_base_env_list_internal",
         "A=2 A=1 'B=x y'",
@@ -262,7 +266,7 @@ def test_the_override_file_is_the_systems(tmp_path: Path) -> None:
     path = tmp_path / "ompy-mca-params-override.conf"
     path.write_text("btl = forced\n")
     environ = {"OMPY_SYSCONFDIR": str(tmp_path), "HOME": "/nowhere"}
-    first, second = gather([("btl", "mine")], environ)
+    first, second = gather_settings([("btl", "mine")], environ)
     assert (first.raw, first.origin) == ("forced", Origin("override file", f"{path}:1"))
     assert second.raw == "mine"
 
@@ -271,7 +275,7 @@ def test_a_name_may_begin_with_the_project(tmp_path: Path) -> None:
     path = tmp_path / "a.conf"
     path.write_text("ompy_btl = 3\n")
     environ = {"OMPY_MCA_btl": "2", "OMPY_MCA_ompy_btl": "1"}
-    assert pairs(gather([("ompy_btl", "0")], environ, [path])) == [
+    assert pairs(gather_settings([("ompy_btl", "0")], environ, [path])) == [
         ("btl", "0", "--mca ompy_btl 0"),
         ("btl", "1", "OMPY_MCA_ompy_btl"),
         ("btl", "2", "OMPY_MCA_btl"),
@@ -283,4 +287,4 @@ def test_a_name_may_begin_with_the_project(tmp_path: Path) -> None:
     ("given", "raw"), [('"a b"', "a b"), ('""', ""), ('"', '"'), ('"a', '"a'), ("'a'", "'a'")]
 )
 def test_a_pair_of_double_quotes_around_a_value_is_taken_off(given: str, raw: str) -> None:
-    assert gather([("btl", given)], {}, [])[0].raw == raw
+    assert gather_settings([("btl", given)], {}, [])[0].raw == raw

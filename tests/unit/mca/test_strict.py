@@ -8,7 +8,7 @@ import pytest
 from ompy.mca.errors import ComponentError, ComponentsFailed, UsageError
 from ompy.mca.hooks import hook_caller
 from ompy.mca.registry import Registry
-from ompy.mca.settings import STRICT_PLUGINS, gather
+from ompy.mca.settings import STRICT_PLUGINS, gather_settings
 
 STRICT = (STRICT_PLUGINS, "1")
 
@@ -91,7 +91,7 @@ def test_it_goes_with_the_snapshot(site, catalog) -> None:
 
 def test_its_spellings() -> None:
     def origin(pairs, environ) -> list[tuple[str, str]]:
-        found = gather(pairs, environ, files=[])
+        found = gather_settings(pairs, environ, files=[])
         return [(setting.raw, setting.origin.detail) for setting in found]
 
     assert origin([STRICT], {}) == [("1", "--strict-plugins")]

@@ -12,7 +12,7 @@ from ompy.mca.enumerators import (
     integer,
 )
 from ompy.mca.parameter import INTEGERS, TYPES, Flag, Parameter, Scope
-from ompy.mca.validation import parse
+from ompy.mca.validation import parse_value
 
 
 def parameter(kind: str, default: object = None, **rest: object) -> Parameter:
@@ -43,7 +43,7 @@ def parameter(kind: str, default: object = None, **rest: object) -> Parameter:
 )
 def test_integers(raw: str, value: int) -> None:
     assert integer(raw) == value
-    assert parse(parameter("int"), raw) == value
+    assert parse_value(parameter("int"), raw) == value
 
 
 @pytest.mark.parametrize(
@@ -56,110 +56,116 @@ def test_integers(raw: str, value: int) -> None:
 @pytest.mark.parametrize("kind", ["int", "size_t"])
 def test_what_is_no_integer(raw: str, kind: str) -> None:
     with pytest.raises(ValueError, match="not a whole number"):
-        parse(parameter(kind), raw)
+        parse_value(parameter(kind), raw)
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_integers_have_the_range_of_their_type(kind: str) -> None:
     least, largest = INTEGERS[kind]
-    assert parse(parameter(kind), str(least)) == least
-    assert parse(parameter(kind), str(largest)) == largest
+    assert parse_value(parameter(kind), str(least)) == least
+    assert parse_value(parameter(kind), str(largest)) == largest
     with pytest.raises(ValueError, match=f"is less than {least}, the least"):
-        parse(parameter(kind), str(least - 1))
+        parse_value(parameter(kind), str(least - 1))
     with pytest.raises(ValueError, match=f"is more than {largest}, the most"):
-        parse(parameter(kind), str(largest + 1))
+        parse_value(parameter(kind), str(largest + 1))
 
 
 def test_bounds_are_inclusive() -> None:
     bounded = parameter("size_t", minimum=128, maximum=1024)
-    assert parse(bounded, "128") == 128
-    assert parse(bounded, "1k") == 1024
+    assert parse_value(bounded, "128") == 128
+    assert parse_value(bounded, "1k") == 1024
     for raw in ("127", "1025"):
         with pytest.raises(ValueError, match=r"is (less|more) than"):
-            parse(bounded, raw)
+            parse_value(bounded, raw)
 
 
 @pytest.mark.parametrize("raw", ["true", "t", "enabled", "yes", "y", "1", "-1", "7", "True", " y "])
 def test_true(raw: str) -> None:
-    assert parse(parameter("bool"), raw) is True
+    assert parse_value(parameter("bool"), raw) is True
 
 
 @pytest.mark.parametrize("raw", ["false", "f", "disabled", "no", "n", "0", "NO"])
 def test_false(raw: str) -> None:
-    assert parse(parameter("bool"), raw) is False
+    assert parse_value(parameter("bool"), raw) is False
 
 
 @pytest.mark.parametrize("raw", ["", "maybe", "truee", "1.0", "on"])
 def test_neither_true_nor_false(raw: str) -> None:
     with pytest.raises(ValueError, match="not true or false"):
-        parse(parameter("bool"), raw)
+        parse_value(parameter("bool"), raw)
 
 
 def test_doubles() -> None:
-    assert parse(parameter("double"), "1.5e3") == 1500.0
-    assert parse(parameter("double", minimum=0.5), "0.5") == 0.5
+    assert parse_value(parameter("double"), "1.5e3") == 1500.0
+    assert parse_value(parameter("double", minimum=0.5), "0.5") == 0.5
     for raw in ("", "x", "1.5s", "nan", "inf"):
         with pytest.raises(ValueError):
-            parse(parameter("double"), raw)
+            parse_value(parameter("double"), raw)
     with pytest.raises(ValueError, match="is less than"):
-        parse(parameter("double", minimum=0.5), "0.4")
+        parse_value(parameter("double", minimum=0.5), "0.4")
 
 
 def test_strings_stay_but_for_the_home_directory() -> None:
     home = os.path.expanduser("~")
-    assert parse(parameter("string"), "") == ""
-    assert parse(parameter("string"), " a=b ") == " a=b "
-    assert parse(parameter("string"), "~/x:/y:~/z") == f"{home}/x:/y:{home}/z"
-    assert parse(parameter("string"), "a~/x") == "a~/x"
+    assert parse_value(parameter("string"), "") == ""
+    assert parse_value(parameter("string"), " a=b ") == " a=b "
+    assert parse_value(parameter("string"), "~/x:/y:~/z") == f"{home}/x:/y:{home}/z"
+    assert parse_value(parameter("string"), "a~/x") == "a~/x"
 
 
 def test_choices() -> None:
     loop = parameter("string", choices={"auto": "best", "uvloop": ""})
-    assert parse(loop, "uvloop") == "uvloop"
+    assert parse_value(loop, "uvloop") == "uvloop"
     with pytest.raises(ValueError, match="not one of auto, uvloop"):
-        parse(loop, "uvlop")
+        parse_value(loop, "uvlop")
 
 
 def test_verbosity_knows_words_and_clamps_numbers() -> None:
     verbose = parameter("int", enumerator=VERBOSITY_WORDS)
-    assert [parse(verbose, word) for word in VERBOSITY] == [-1, 0, 10, 20, 40, 60, 80, 100]
-    assert [parse(verbose, raw) for raw in ("-5", "30", "1000")] == [-1, 30, 100]
+    assert [parse_value(verbose, word) for word in VERBOSITY] == [-1, 0, 10, 20, 40, 60, 80, 100]
+    assert [parse_value(verbose, raw) for raw in ("-5", "30", "1000")] == [-1, 30, 100]
     for raw in ("Error", "12xyz", ""):
         with pytest.raises(ValueError, match='not one of -1:"none", 0:"error", 10:"component"'):
-            parse(verbose, raw)
+            parse_value(verbose, raw)
     assert [verbose.text(value) for value in (-1, 0, 30)] == ["none", "error", "30"]
 
 
 def test_an_enumerator_takes_its_names_and_their_numbers() -> None:
     kind = parameter("int", enumerator=Enumerator({"ring": 1, "tree": 4}))
-    assert [parse(kind, raw) for raw in ("ring", "tree", " 4 ", "0x1")] == [1, 4, 4, 1]
+    assert [parse_value(kind, raw) for raw in ("ring", "tree", " 4 ", "0x1")] == [1, 4, 4, 1]
     for raw in ("2", "Ring", "", "ring,tree", "4x"):
         with pytest.raises(ValueError, match='not one of 1:"ring", 4:"tree"'):
-            parse(kind, raw)
+            parse_value(kind, raw)
     assert kind.text(4) == "tree"
 
 
 def test_flags_are_named_or_added_up() -> None:
     words = {"none": 0, "send": 1, "put": 2, "get": 4, "slow": 8}
     flags = parameter("unsigned_int", enumerator=FlagEnumerator(words, (("put", "slow"),)))
-    assert [parse(flags, raw) for raw in ("send", "send, get", "5", "none", "")] == [1, 5, 5, 0, 0]
+    assert [parse_value(flags, raw) for raw in ("send", "send, get", "5", "none", "")] == [
+        1,
+        5,
+        5,
+        0,
+        0,
+    ]
     assert [flags.text(value) for value in (0, 1, 6)] == ["none", "send", "put,get"]
     with pytest.raises(ValueError, match="put and slow exclude each other"):
-        parse(flags, "slow,put")
+        parse_value(flags, "slow,put")
     with pytest.raises(ValueError, match="0x10 are no flags"):
-        parse(flags, "17")
+        parse_value(flags, "17")
     with pytest.raises(ValueError, match="not one of"):
-        parse(flags, "send,sned")
+        parse_value(flags, "send,sned")
 
 
 def test_a_switch_may_have_a_third_position() -> None:
     switch = parameter("int", default=-1, enumerator=AUTO_BOOLEAN)
-    assert [parse(switch, raw) for raw in ("auto", "AUTO", "-1", "yes", "0", "7")] == [
+    assert [parse_value(switch, raw) for raw in ("auto", "AUTO", "-1", "yes", "0", "7")] == [
         -1, -1, -1, 1, 0, 1,
     ]  # fmt: skip
     assert [switch.text(value) for value in (-1, 0, 1)] == ["auto", "false", "true"]
     with pytest.raises(ValueError, match="or auto"):
-        parse(switch, "automatic")
+        parse_value(switch, "automatic")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
-from ompy.mpi.arrays import MAGIC, encoded
+from ompy.mpi.arrays import MAGIC, encode_array
 from ompy.mpi.objects import ARRAY, BESIDE_FROM, PICKLED, Pickle, convertor_of, joined
 
 PICKLE = Pickle()
@@ -124,7 +124,7 @@ def test_the_rest_goes_by_pickle(array: Any) -> None:
 def test_read_only_ones_go_by_pickle() -> None:
     array = np.arange(3)
     array.flags.writeable = False
-    assert encoded(array) is None
+    assert encode_array(array) is None
     assert_like_pickle(array)
 
 

@@ -295,7 +295,7 @@ def test_portable_elements_one_by_one(
     packed, expected = struct.pack(native, *values), struct.pack(portable, *values)
     assert external32.encode(of, packed) == expected
     assert external32.decode(of, expected) == packed
-    assert external32.size(of, count) == len(expected)
+    assert external32.external32_size(of, count) == len(expected)
     assert elements_in(of._inner, len(packed)) == len(codes)
 
 

@@ -30,7 +30,7 @@ from ompy.mpi.intercomm import Intercomm
 from ompy.mpi.limits import MOST
 from ompy.mpi.matched import MESSAGE_NO_PROC, MESSAGE_NULL
 from ompy.mpi.operation import OP_NULL, OPERATIONS, Op
-from ompy.mpi.options import Options, rc, settle
+from ompy.mpi.options import Options, rc, settle_options
 from ompy.mpi.predefined import BYTE, DATATYPE_NULL, DATATYPES
 from ompy.mpi.request import REQUEST_NULL, Prequest, Request
 from ompy.mpi.sessions import SESSION_NULL
@@ -340,7 +340,7 @@ def test_options_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPI4PY_RC_THREADS", "perhaps")
     settled.errors = "ignore"
     with pytest.warns(RuntimeWarning) as caught:
-        settle()
+        settle_options()
     said = sorted(str(warning.message) for warning in caught)
     assert [text.split(":")[0] for text in said] == [
         "environment variable MPI4PY_RC_THREADS",
@@ -351,4 +351,4 @@ def test_options_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         monkeypatch.delenv("MPI4PY_RC_THREADS")
-        settle()
+        settle_options()

@@ -57,7 +57,7 @@ def test_what_comes_is_equal_and_of_the_same_class(value: Any) -> None:
     ],
 )
 def test_these_need_no_pickle(value: Any) -> None:
-    said = scalars.encoded(value)
+    said = scalars.encode_scalar(value)
     assert said is not None
     assert said.startswith(scalars.MARK)
     assert scalars.is_scalar(bytearray(said))
@@ -67,7 +67,7 @@ def test_these_need_no_pickle(value: Any) -> None:
     "value", [1 << 40, -(1 << 40), Number(3), "\ud800", "x" * 16385, b"x" * 16385, 1j, [1], (1,)]
 )
 def test_these_go_by_pickle(value: Any) -> None:
-    assert scalars.encoded(value) is None
+    assert scalars.encode_scalar(value) is None
     came = PICKLE.load(message(value))
     assert came == value
     assert type(came) is type(value)

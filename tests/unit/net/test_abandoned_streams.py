@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ompy.net.base import LinkError
-from ompy.net.sockets import connect, listen
+from ompy.net.sockets import connect_tcp, listen_tcp
 
 
 def kept(port: int) -> list[str]:
@@ -19,8 +19,8 @@ def kept(port: int) -> list[str]:
 @pytest.mark.parametrize("abandoned", [True, False])
 def test_what_the_peer_does_not_read(abandoned: bool) -> None:
     """It is not sent on by the kernel, and the peer sees a reset behind what it has."""
-    listener = listen("127.0.0.1", [0], None)
-    ours = connect(listener.address, "")
+    listener = listen_tcp("127.0.0.1", [0], None)
+    ours = connect_tcp(listener.address, "")
     theirs = None
     while theirs is None:
         theirs = listener.accept()
@@ -45,8 +45,8 @@ def test_what_the_peer_does_not_read(abandoned: bool) -> None:
 
 def test_a_mute_connection_leaves_by_the_loopback_device() -> None:
     """Where there is no neighbour to look for."""
-    listener = listen("127.0.0.1", [0], None)
-    ours = connect(listener.address, "")
+    listener = listen_tcp("127.0.0.1", [0], None)
+    ours = connect_tcp(listener.address, "")
     ours.mute()
     bound = ours.socket.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16)
     assert bound.rstrip(b"\0") == b"lo"

@@ -44,7 +44,7 @@ def over(kernel: Kernel) -> SocketDatagram:
 
 
 def test_a_run_is_one_call_each_way() -> None:
-    near, far = sockets.datagram("127.0.0.1", 0), sockets.datagram("127.0.0.1", 0)
+    near, far = sockets.bind_udp("127.0.0.1", 0), sockets.bind_udp("127.0.0.1", 0)
     room = memoryview(bytearray(RUN_MAX))
     assert far.receive_run_into(room) is None
     assert near.send_run(PACKETS, far.address) == len(PACKETS)

@@ -84,18 +84,18 @@ def test_the_compiled_declarations_are_those_that_are_written() -> None:
 
 def test_without_the_library_it_says_how_to_get_it() -> None:
     with pytest.raises(NotAvailable, match=r"missing .*apt install libfabric1"):
-        binding.load("libfabric-of-nobody.so", -1)
+        binding.load_library("libfabric-of-nobody.so", -1)
 
 
 def test_another_library_is_refused() -> None:
     with pytest.raises(NotAvailable, match="libfabric is missing"):
-        binding.load("libc.so.6", -1)
+        binding.load_library("libc.so.6", -1)
 
 
 def test_without_cffi_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ompy_components.nic.libfabric.declared", None)
     with pytest.raises(NotAvailable, match=r"pip install 'ompy\[ofi\]'"):
-        binding.load("libfabric.so.1", -2)
+        binding.load_library("libfabric.so.1", -2)
 
 
 @pytest.mark.parametrize("name", ["libfabric-of-nobody.so", "/nowhere/libfabric.so.1"])

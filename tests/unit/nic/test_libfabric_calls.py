@@ -17,7 +17,7 @@ from ompy.net.real import RealNetwork
 from ompy.runtime.world import LonelyWireUp
 from ompy_components.nic.libfabric import declarations
 from ompy_components.nic.libfabric import library as binding
-from ompy_components.nic.libfabric.calls_source import MODULE, OFTEN, function, write
+from ompy_components.nic.libfabric.calls_source import MODULE, OFTEN, function, write_calls
 
 from tests.support.libfabric_devices import DEFAULTS, needs_libfabric
 from tests.unit.nic.test_libfabric import End
@@ -41,7 +41,7 @@ def test_every_slot_has_its_function() -> None:
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("calls")
     made = folder / f"calls{suffix()}"
-    compile_extension(write(Path(str(declarations.__file__)).parent, folder), made)
+    compile_extension(write_calls(Path(str(declarations.__file__)).parent, folder), made)
     spec = importlib.util.spec_from_file_location(MODULE, made)
     assert spec is not None
     return importlib.util.module_from_spec(spec)
@@ -52,7 +52,7 @@ def end(
     request: pytest.FixtureRequest, extension: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[End]:
     monkeypatch.setitem(sys.modules, MODULE, extension)
-    binding.load.cache_clear()
+    binding.load_library.cache_clear()
     engine = RealEngine(1)
     network = RealNetwork(engine, 0, LonelyWireUp())
     made = End(network, request.param)
@@ -61,7 +61,7 @@ def end(
     made.nic.close()
     network.close()
     engine.close()
-    binding.load.cache_clear()
+    binding.load_library.cache_clear()
 
 
 @needs_libfabric

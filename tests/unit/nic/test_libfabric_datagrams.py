@@ -13,7 +13,7 @@ from ompy.frameworks.nic.fabric import FabricError
 from ompy.net.base import Address
 from ompy.net.real import RealNetwork
 from ompy.runtime.world import LonelyWireUp
-from ompy_components.nic.libfabric.names import pack, unpack
+from ompy_components.nic.libfabric.names import pack_name, unpack_name
 
 from tests.support.libfabric_devices import datagram_nic, needs_libfabric
 
@@ -78,12 +78,12 @@ def two() -> Iterator[Two]:
 
 def test_names() -> None:
     address = Address("10.1.2.3", 513)
-    name = pack(address)
+    name = pack_name(address)
     assert name[2:8] == bytes([2, 1, 10, 1, 2, 3])
-    assert unpack(name) == address
+    assert unpack_name(name) == address
     for wrong in (b"", name[:-1], b"\xff\xff" + name[2:], b"fi_shm://12\0"):
         with pytest.raises(ValueError, match="no address of IP version 4"):
-            unpack(wrong)
+            unpack_name(wrong)
 
 
 @needs_libfabric

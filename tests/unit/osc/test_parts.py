@@ -6,9 +6,16 @@ from random import Random
 
 import pytest
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_RMA_SYNC, ERR_TYPE, MPIError
-from ompy.data.layout import Layout, combine, repeat, resize, strided
-from ompy.frameworks.osc_base.headers import HEADER_SIZE, Command, Kind, answer, answered, parsed
-from ompy.frameworks.osc_base.layouts import decoded, encoded
+from ompy.data.layout import Layout, combine_layouts, repeat_layout, resize, strided
+from ompy.frameworks.osc_base.headers import (
+    HEADER_SIZE,
+    Command,
+    Kind,
+    pack_answer,
+    parse_answer,
+    parsed,
+)
+from ompy.frameworks.osc_base.layouts import decode_layout, encode_layout
 from ompy.frameworks.osc_base.locks import LockQueue
 
 INT = Layout(((0, 4),), 0, 4, "i")
@@ -17,9 +24,9 @@ LAYOUTS = {
     "int": INT,
     "empty": Layout((), 0, 0),
     "vector": strided(strided(INT, 3, 4), 5, 40),
-    "pieces": repeat(INT, (0, 12, 100, 7)),
-    "shifted": repeat(INT, (-8, 16)),
-    "series": combine([(0, PAIR), (64, strided(INT, 4, 8)), (200, PAIR)]),
+    "pieces": repeat_layout(INT, (0, 12, 100, 7)),
+    "shifted": repeat_layout(INT, (-8, 16)),
+    "series": combine_layouts([(0, PAIR), (64, strided(INT, 4, 8)), (200, PAIR)]),
     "resized": resize(strided(INT, 2, 8), -4, 64),
     "nested": strided(strided(strided(INT, 2, 8), 3, 40), 4, 200),
 }
@@ -28,7 +35,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_layout_comes_back(name: str) -> None:
     layout = LAYOUTS[name]
-    again = decoded(memoryview(encoded(layout)))
+    again = decode_layout(memoryview(encode_layout(layout)))
     assert again.blocks == layout.blocks
     names = ("size", "lower", "extent", "format", "contiguous", "single")
     assert [getattr(again, each) for each in names] == [getattr(layout, each) for each in names]
@@ -36,32 +43,32 @@ def test_a_layout_comes_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_cut_or_damaged_layout_is_refused_or_another(name: str) -> None:
-    whole = encoded(LAYOUTS[name])
+    whole = encode_layout(LAYOUTS[name])
     for size in range(len(whole)):
         with pytest.raises(MPIError) as caught:
-            decoded(memoryview(whole[:size]))
+            decode_layout(memoryview(whole[:size]))
         assert caught.value.code == ERR_TYPE
     with pytest.raises(MPIError):
-        decoded(memoryview(whole + b"\0"))
+        decode_layout(memoryview(whole + b"\0"))
     chance = Random(name)
     for _ in range(200):
         damaged = bytearray(whole)
         damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
         try:
-            assert decoded(memoryview(damaged)).size >= 0
+            assert decode_layout(memoryview(damaged)).size >= 0
         except MPIError as problem:
             assert problem.code == ERR_TYPE
 
 
 def test_a_command_comes_back() -> None:
-    command = Command(Kind.ACCUMULATE, 8, -24, 3, 12, 2, encoded(INT), bytes(range(12)))
+    command = Command(Kind.ACCUMULATE, 8, -24, 3, 12, 2, encode_layout(INT), bytes(range(12)))
     again = parsed(memoryview(command.packed()))
     assert again._replace(layout=bytes(again.layout), data=bytes(again.data)) == command
-    assert answered(memoryview(answer(7, "wrong \u00fc"))) == (7, "wrong \u00fc")
+    assert parse_answer(memoryview(pack_answer(7, "wrong \u00fc"))) == (7, "wrong \u00fc")
 
 
 def test_what_is_no_command_is_refused() -> None:
-    packed = Command(Kind.PUT, 2, 0, 1, 4, 0, encoded(INT), bytes(4)).packed()
+    packed = Command(Kind.PUT, 2, 0, 1, 4, 0, encode_layout(INT), bytes(4)).packed()
     for size in [*range(HEADER_SIZE + 1), len(packed) - 1]:
         with pytest.raises(MPIError) as caught:
             parsed(memoryview(packed[:size]))

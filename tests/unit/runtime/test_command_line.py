@@ -8,14 +8,14 @@ import sys
 
 import pytest
 from click import Context
-from ompy.cli.command_line import Answered, CommandError, parse
-from ompy.cli.launching import make_job, timeout
+from ompy.cli.command_line import Answered, CommandError, parse_command_line
+from ompy.cli.launching import job_timeout, make_job
 from ompy.cli.options import arities, command, parse_by_click
 from ompy.frameworks.job import Job
 
 
 def options(*arguments):
-    (group,) = parse([*arguments, "prog"])
+    (group,) = parse_command_line([*arguments, "prog"])
     return group.options
 
 
@@ -66,7 +66,7 @@ def test_defaults():
 def test_plain_command_lines_need_no_click(line, monkeypatch):
     by_click = parse_by_click(line.split())
     monkeypatch.setattr("ompy.cli.options.parse_by_click", lambda _: pytest.fail("asked click"))
-    assert parse(line.split()) == by_click
+    assert parse_command_line(line.split()) == by_click
 
 
 @pytest.mark.parametrize(
@@ -83,23 +83,25 @@ def test_all_others_are_for_click(line):
         except CommandError as problem:
             return str(problem), problem.exit_code
 
-    assert outcome(parse) == outcome(parse_by_click)
+    assert outcome(parse_command_line) == outcome(parse_by_click)
 
 
 def test_options_end_at_the_program():
-    (group,) = parse(["-n", "2", "python", "-n", "7", "--mca", "x", "--help", "--", "-q"])
+    (group,) = parse_command_line(
+        ["-n", "2", "python", "-n", "7", "--mca", "x", "--help", "--", "-q"]
+    )
     assert group.argv == ("python", "-n", "7", "--mca", "x", "--help", "--", "-q")
     assert group.options["count"] == 2
     assert not group.options["quiet"]
 
 
 def test_two_dashes_end_the_options():
-    (group,) = parse(["-n", "2", "--", "-odd-name", "arg"])
+    (group,) = parse_command_line(["-n", "2", "--", "-odd-name", "arg"])
     assert group.argv == ("-odd-name", "arg")
 
 
 def test_several_programs():
-    first, second = parse(["-n", "1", "a", "-x", ":", "-np", "3", "-x", "V=1", "b"])
+    first, second = parse_command_line(["-n", "1", "a", "-x", ":", "-np", "3", "-x", "V=1", "b"])
     assert (first.argv, second.argv) == (("a", "-x"), ("b",))
     assert (first.options["count"], second.options["count"]) == (1, 3)
     assert second.options["exports"] == ("V=1",)
@@ -130,7 +132,7 @@ def test_several_programs():
 )
 def test_bad_command_lines(arguments, text):
     with pytest.raises(CommandError) as caught:
-        parse(arguments)
+        parse_command_line(arguments)
     assert text in str(caught.value)
     assert caught.value.exit_code == 2
 
@@ -138,19 +140,19 @@ def test_bad_command_lines(arguments, text):
 @pytest.mark.parametrize("option", ["-h", "--help", "-help", "-V", "--version", "-version"])
 def test_help_and_version(option, capsys):
     with pytest.raises(Answered) as caught:
-        parse([option])
+        parse_command_line([option])
     assert caught.value.exit_code == 0
     assert "ompy-run" in capsys.readouterr().out
 
 
 def test_help_says_what_the_default_number_is(capsys):
     with pytest.raises(Answered):
-        parse(["--help"])
+        parse_command_line(["--help"])
     assert "as many as" in capsys.readouterr().out
 
 
 def job(*arguments):
-    return make_job(parse(arguments), "here").job
+    return make_job(parse_command_line(arguments), "here").job
 
 
 def test_as_many_ranks_as_cores(monkeypatch):
@@ -233,15 +235,15 @@ def test_a_program_is_looked_for_from_its_directory(tmp_path):
 
 
 def test_timeout_from_option_or_variable():
-    assert timeout(None, {}) == (0.0, "")
-    assert timeout(3.0, {}) == (3.0, "--timeout 3")
-    assert timeout(None, {"MPIEXEC_TIMEOUT": "5"}) == (5.0, "MPIEXEC_TIMEOUT=5")
-    assert timeout(5.0, {"MPIEXEC_TIMEOUT": "5"})[0] == 5.0
+    assert job_timeout(None, {}) == (0.0, "")
+    assert job_timeout(3.0, {}) == (3.0, "--timeout 3")
+    assert job_timeout(None, {"MPIEXEC_TIMEOUT": "5"}) == (5.0, "MPIEXEC_TIMEOUT=5")
+    assert job_timeout(5.0, {"MPIEXEC_TIMEOUT": "5"})[0] == 5.0
     with pytest.raises(CommandError, match="differ"):
-        timeout(3.0, {"MPIEXEC_TIMEOUT": "5"})
+        job_timeout(3.0, {"MPIEXEC_TIMEOUT": "5"})
     for text in ("x", "-1", "0", "nan", "inf"):
         with pytest.raises(CommandError, match="MPIEXEC_TIMEOUT"):
-            timeout(None, {"MPIEXEC_TIMEOUT": text})
+            job_timeout(None, {"MPIEXEC_TIMEOUT": text})
 
 
 def test_help_mentions_every_option_but_the_hidden_one():

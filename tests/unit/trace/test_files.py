@@ -8,7 +8,14 @@ import os
 from pathlib import Path
 
 import pytest
-from ompy.trace.files import RankHeader, TraceError, TraceWriter, align, prepare, read
+from ompy.trace.files import (
+    RankHeader,
+    TraceError,
+    TraceWriter,
+    align,
+    prepare_directory,
+    read_trace,
+)
 from ompy.trace.sink import CHUNK, Event, Trace
 
 
@@ -32,7 +39,7 @@ def written(folder: Path, count: int, *, limit: int = 10**6, rank: int = 0) -> T
 
 def test_more_events_than_memory_holds(tmp_path: Path) -> None:
     written(tmp_path, 2 * CHUNK + 3)
-    trace = read(str(tmp_path))
+    trace = read_trace(str(tmp_path))
     assert [dict(event.fields)["number"] for event in trace.events] == list(range(2 * CHUNK + 3))
     assert trace.ends[0] == ("finalize", 0)
     assert trace.events[0].fields[1] == ("what", "b'x'")
@@ -40,7 +47,7 @@ def test_more_events_than_memory_holds(tmp_path: Path) -> None:
 
 def test_the_limit_is_kept_and_said(tmp_path: Path) -> None:
     written(tmp_path, CHUNK + 10, limit=CHUNK + 4)
-    trace = read(str(tmp_path))
+    trace = read_trace(str(tmp_path))
     assert len(trace.events) == CHUNK + 4
     assert trace.ends[0].dropped == 6
 
@@ -51,7 +58,7 @@ def test_a_killed_rank(tmp_path: Path) -> None:
     path = tmp_path / "rank-0.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:4]) + lines[4][:9])
-    trace = read(str(tmp_path))
+    trace = read_trace(str(tmp_path))
     assert len(trace.events) == 3
     assert trace.ends[0].reason == "killed"
 
@@ -68,20 +75,20 @@ def test_a_killed_rank(tmp_path: Path) -> None:
 def test_damage_is_said(tmp_path: Path, line: str, text: str) -> None:
     (tmp_path / "rank-0.jsonl").write_text(f"{line}\n")
     with pytest.raises(TraceError, match=text):
-        read(str(tmp_path))
+        read_trace(str(tmp_path))
 
 
 def test_no_trace(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="holds no trace"):
-        read(str(tmp_path))
+        read_trace(str(tmp_path))
     with pytest.raises(TraceError, match="cannot be read"):
-        read(str(tmp_path / "nothing"))
+        read_trace(str(tmp_path / "nothing"))
 
 
 def test_an_earlier_trace_goes_and_nothing_else(tmp_path: Path) -> None:
     for name in ("rank-7.jsonl", "job.json", "notes.txt", "rank-x.jsonl"):
         (tmp_path / name).write_text("")
-    prepare(str(tmp_path))
+    prepare_directory(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "rank-x.jsonl"]
 
 
@@ -169,7 +176,7 @@ def test_what_cannot_be_written_ends_the_trace_only(
     said = capfd.readouterr().err
     assert said.count("\n") == said.count("warning: ") == 1
     assert str(tmp_path / "rank-0.jsonl") in said
-    found = read(str(tmp_path))
+    found = read_trace(str(tmp_path))
     assert found.ends[0].reason == os.strerror(error)
     assert [dict(event.fields)["number"] for event in found.events] == list(
         range(len(found.events))

@@ -32,7 +32,7 @@ from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricEndpoint, FabricError
 from ompy.frameworks.path_keeper import KeptPath, PathKeeper
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.transfers import unsuitable
+from ompy.frameworks.transfers import is_unsuitable
 
 from ompy_components.btl.ofi import atomic_words, receiving
 from ompy_components.btl.ofi.blame import Blame, blame
@@ -337,7 +337,7 @@ class OfiModule(BtlModule):
         """RMA write."""
         if not self.flags & PUT:
             return NOT_AVAILABLE
-        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+        if is_unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
             return NOT_AVAILABLE
         assert isinstance(endpoint, OfiEndpoint)
         one: Operation = operation_on(endpoint, local, flags, order, callback, context)
@@ -361,7 +361,7 @@ class OfiModule(BtlModule):
         """RMA read."""
         if not self.flags & GET:
             return NOT_AVAILABLE
-        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+        if is_unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
             return NOT_AVAILABLE
         assert isinstance(endpoint, OfiEndpoint)
         one: Operation = operation_on(endpoint, local, flags, order, callback, context)

@@ -16,7 +16,7 @@ from ompy_components.btl.openib.module import OpenibModule
 from ompy_components.btl.openib.receive_queues import BadReceiveQueues, Entry, PerPeer, Shared
 
 
-def warn(context: RankContext, text: str) -> None:
+def warn_once(context: RankContext, text: str) -> None:
     """Tell the user, once for the job."""
     if context.rank == 0:
         outputs.tell(f"ompy: {text}\n", "warning", "warning")
@@ -30,17 +30,19 @@ def modules(context: RankContext, values: Values, nics: Sequence[VerbsNic]) -> l
         NicError: it refuses.
         MPIError: ERR_ARG, `receive_queues` breaks a rule.
     """
-    limits = timing.limits(values)
+    limits = timing.timing_limits(values)
     entries = _entries(context, values)
     for text in limits.warnings:
-        warn(context, text)
+        warn_once(context, text)
     made = []
     for nic in nics:
         nic.open()
         _check(nic, entries, values.cq_size, values.eager_limit)
         made.append(OpenibModule(context, values, nic, entries, limits))
     records = [module.record for module in made]
-    context.wireup.publish(modex.KEY, modex.pack(receive_queues.canonical(entries), records))
+    context.wireup.publish(
+        modex.KEY, modex.pack_records(receive_queues.canonical(entries), records)
+    )
     for index, module in enumerate(made):
         module.notices.ports = [other.notices for other in made]
         module.begin(records, index)
@@ -51,11 +53,11 @@ def _entries(context: RankContext, values: Values) -> list[Entry]:
     largest = max(values.eager_limit, values.max_send_size)
     text = values.receive_queues or receive_queues.default(values.eager_limit, values.max_send_size)
     try:
-        entries, warnings = receive_queues.parse(text, largest)
+        entries, warnings = receive_queues.parse_receive_queues(text, largest)
     except BadReceiveQueues as problem:
         raise MPIError(ERR_ARG, f"btl_openib_receive_queues: {problem}") from None
     for warning in warnings:
-        warn(context, f"btl_openib_receive_queues: {warning}")
+        warn_once(context, f"btl_openib_receive_queues: {warning}")
     return entries
 
 

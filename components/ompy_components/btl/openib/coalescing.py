@@ -27,13 +27,13 @@ def room_for(size: int) -> int:
     return SUBHEADER_SIZE + -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def begin(message: memoryview) -> int:
+def begin_coalesced(message: memoryview) -> int:
     """Write the type. Returns the bytes that are used so far."""
     message[0] = COALESCED
     return 1
 
 
-def add(message: memoryview, at: int, tag: int, fragment: memoryview) -> int:
+def append_fragment(message: memoryview, at: int, tag: int, fragment: memoryview) -> int:
     """Append a fragment at byte `at`. Returns the bytes that are used then."""
     taken = room_for(len(fragment))
     SUBHEADER.pack_into(message, at, tag, len(fragment), taken - SUBHEADER_SIZE)
@@ -42,7 +42,7 @@ def add(message: memoryview, at: int, tag: int, fragment: memoryview) -> int:
     return at + taken
 
 
-def split(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+def split_coalesced(message: memoryview) -> Iterator[tuple[int, memoryview]]:
     """The fragments of a COALESCED message with their tags, in order.
 
     Raises:

@@ -282,10 +282,10 @@ class OpenibComponent(BtlComponent):
         from ompy_components.btl.openib import bring_up, interfaces
 
         nics = context.find_nics(VerbsNic)
-        chosen, unknown = interfaces.choose(context, nics, self.values)
+        chosen, unknown = interfaces.choose_devices(context, nics, self.values)
         if unknown and self.values.warn_nonexistent_if:
             text = f"btl_openib: there is no port {', '.join(unknown)}"
-            bring_up.warn(context, text)
+            bring_up.warn_once(context, text)
         if not chosen:
             raise NotAvailable("no RDMA adapter is left to use")
         try:

@@ -17,7 +17,7 @@ from ompy.frameworks.path_life import Stage
 from ompy.frameworks.proc import Proc
 
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
-from ompy_components.btl.openib.hello import BadHello, Hello, pack, unpack
+from ompy_components.btl.openib.hello import BadHello, Hello, pack_hello, unpack_hello
 
 
 class ConnectionManager:
@@ -60,7 +60,7 @@ class ConnectionManager:
             if endpoint is None:
                 continue
             try:
-                said = unpack(data)
+                said = unpack_hello(data)
             except BadHello as problem:
                 self._note("BAD_HELLO", peer=proc.rank, reason=str(problem))
                 continue
@@ -79,7 +79,7 @@ class ConnectionManager:
         pairs = tuple(queue.pair.here() for queue in endpoint.queues)
         if pairs:
             self.sent += 1
-            self._socket.send(endpoint.proc, pack(Hello(generation, stage, pairs)))
+            self._socket.send(endpoint.proc, pack_hello(Hello(generation, stage, pairs)))
 
     @property
     def replayed(self) -> int:

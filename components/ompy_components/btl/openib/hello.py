@@ -40,7 +40,7 @@ class Hello(NamedTuple):
     pairs: tuple[Destination, ...]
 
 
-def pack(hello: Hello) -> bytes:
+def pack_hello(hello: Hello) -> bytes:
     """A HELLO as it is sent. All queue pairs are of one device."""
     first = hello.pairs[0]
     host = first.host.encode()
@@ -51,7 +51,7 @@ def pack(hello: Hello) -> bytes:
     return b"".join((head, host, *pairs))
 
 
-def unpack(data: memoryview) -> Hello:
+def unpack_hello(data: memoryview) -> Hello:
     """Read a HELLO.
 
     Raises:

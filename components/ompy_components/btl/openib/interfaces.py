@@ -16,7 +16,7 @@ from ompy.mca.parameter import Values
 from ompy_components.btl.openib.modex import PortRecord
 
 
-def choose(
+def choose_devices(
     context: RankContext, found: Sequence[VerbsNic], values: Values
 ) -> tuple[list[VerbsNic], list[str]]:
     """The devices to use.
@@ -62,7 +62,7 @@ def position(records: Sequence[PortRecord], index: int) -> int:
     return sum(other.subnet == subnet for other in records[:index])
 
 
-def partner(
+def find_partner(
     ours: Sequence[PortRecord], index: int, theirs: Sequence[PortRecord]
 ) -> PortRecord | None:
     """The port of a peer that our port `index` talks to, or None."""

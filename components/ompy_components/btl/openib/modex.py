@@ -31,14 +31,14 @@ class PortRecord(NamedTuple):
     host: str
 
 
-def pack(receive_queues: str, records: Sequence[PortRecord]) -> bytes:
+def pack_records(receive_queues: str, records: Sequence[PortRecord]) -> bytes:
     """The records as they are published."""
     lines = [f"{VERSION} {receive_queues}"]
     lines += [f"{one.subnet:x} {one.lid} {one.speed} {one.host}" for one in records]
     return "\n".join(lines).encode()
 
 
-def unpack(blob: bytes, receive_queues: str) -> list[PortRecord]:
+def unpack_records(blob: bytes, receive_queues: str) -> list[PortRecord]:
     """The records of a peer; none if it has another version or other `receive_queues`."""
     first, *lines = blob.decode().split("\n")
     if first != f"{VERSION} {receive_queues}":

@@ -32,7 +32,7 @@ from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
 from ompy.frameworks.path_keeper import PathKeeper
 from ompy.frameworks.path_life import Opening
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.transfers import unsuitable
+from ompy.frameworks.transfers import is_unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.openib import interfaces, modex
@@ -215,8 +215,8 @@ class OpenibModule(BtlModule):
             return found
         blob = self.context.modex(self.context.me).get(modex.KEY, b"")
         own = blob.decode().partition("\n")[0].partition(" ")[2]
-        theirs = modex.unpack(self.context.modex(proc).get(modex.KEY, b""), own)
-        record = interfaces.partner(self._ours, self._index, theirs)
+        theirs = modex.unpack_records(self.context.modex(proc).get(modex.KEY, b""), own)
+        record = interfaces.find_partner(self._ours, self._index, theirs)
         if record is None:
             return None
         endpoint = OpenibEndpoint(
@@ -344,7 +344,7 @@ class OpenibModule(BtlModule):
         context: object,
     ) -> int:
         """RDMA write."""
-        if unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
+        if is_unsuitable(len(local), remote_address, self.put_limit, self.put_alignment):
             return NOT_AVAILABLE
         one = Transfer(Opcode.RDMA_WRITE, local, flags, order)
         one.callback, one.context = callback, context
@@ -363,7 +363,7 @@ class OpenibModule(BtlModule):
         context: object,
     ) -> int:
         """RDMA read."""
-        if unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
+        if is_unsuitable(len(local), remote_address, self.get_limit, self.get_alignment):
             return NOT_AVAILABLE
         one = Transfer(Opcode.RDMA_READ, local, flags, order)
         one.callback, one.context = callback, context

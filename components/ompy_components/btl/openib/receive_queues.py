@@ -90,7 +90,7 @@ def default(eager_limit: int, max_send_size: int) -> str:
     return ":".join(entries)
 
 
-def parse(text: str, largest: int) -> tuple[list[Entry], list[str]]:
+def parse_receive_queues(text: str, largest: int) -> tuple[list[Entry], list[str]]:
     """Read a value of `receive_queues`.
 
     Args:

@@ -149,7 +149,7 @@ class ReceiveEngine:
     def _control(self, endpoint: OpenibEndpoint, message: memoryview) -> None:
         kind = control_type(message)
         if kind == COALESCED:
-            for tag, fragment in coalescing.split(message):
+            for tag, fragment in coalescing.split_coalesced(message):
                 endpoint.module.dispatch(endpoint, tag, fragment)
         elif kind == RDMA:
             endpoint.outgoing = SendRing(unpack_ring(message))

@@ -122,7 +122,7 @@ class SendEngine:
             return False
         assert bundle.buffer is not None
         message = bundle.buffer.memory[HEADER_SIZE : HEADER_SIZE + size]
-        coalescing.add(message, used, fragment.tag, fragment.segment)
+        coalescing.append_fragment(message, used, fragment.tag, fragment.segment)
         bundle.segment = message
         bundle.parts.append(fragment)
         self.counted["coalesced"] += 1
@@ -134,8 +134,8 @@ class SendEngine:
         bundle = self._lists.take(first.queue, size, first.flags | BTL_OWNERSHIP, NO_ORDER)
         if bundle is None:
             return None
-        used = coalescing.begin(bundle.segment)
-        coalescing.add(bundle.segment, used, first.tag, first.segment)
+        used = coalescing.begin_coalesced(bundle.segment)
+        coalescing.append_fragment(bundle.segment, used, first.tag, first.segment)
         bundle.tag = CONTROL
         bundle.serial = first.serial
         bundle.parts.append(first)

@@ -55,7 +55,7 @@ class Limits(NamedTuple):
         return Timing(self.timeout, self.retry_count, rnr_retry, self.rnr_timer)
 
 
-def limits(values: Values) -> Limits:
+def timing_limits(values: Values) -> Limits:
     """Read the parameters."""
     found, warnings = [], []
     for name, (least, most) in RANGES.items():

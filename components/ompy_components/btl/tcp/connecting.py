@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, LinkError, Stream
 from ompy.net.handshake import HandshakeError, Initiator, Outcome
-from ompy.net.proving import hear, say, sealed
+from ompy.net.proving import hear, sealed, send_proof
 
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer
@@ -94,7 +94,7 @@ class Attempt:
         assert initiator is not None
         try:
             if initiator.outgoing:
-                say(initiator, stream)
+                send_proof(initiator, stream)
                 if not initiator.outgoing:
                     # The peer's kernel has it. A rank that computes answers when it polls, and a
                     # connection it may have taken by then must not be given up.
@@ -105,7 +105,7 @@ class Attempt:
                     break
                 if count == 0:
                     return "the peer closed the connection during the handshake"
-                say(initiator, stream)
+                send_proof(initiator, stream)
         except (LinkError, HandshakeError) as problem:
             return str(problem)
         if initiator.outcome is Outcome.REFUSED:

@@ -352,7 +352,7 @@ class UsnicComponent(BtlComponent):
                 f"nic component {values.nic!r} has no datagram NIC here; `ompy-info --plugins` may "
                 "say why"
             )
-        chosen = interfaces.choose(context, nics, values.if_include, values.if_exclude)
+        chosen = interfaces.choose_devices(context, nics, values.if_include, values.if_exclude)
         chosen = chosen[: values.max_btls or None]
         if not chosen:
             raise NotAvailable("no datagram NIC is left to use")
@@ -370,7 +370,7 @@ class UsnicComponent(BtlComponent):
             for module in modules:
                 module.map = common
                 common.add(module)
-        records = modex.pack([module.record for module in modules])
+        records = modex.pack_records([module.record for module in modules])
         context.wireup.publish(modex.KEY, records)
         return list(modules)
 

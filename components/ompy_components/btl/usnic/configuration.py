@@ -65,7 +65,7 @@ def channels(nic: DatagramNic, values: Values, local_rank: int) -> tuple[Channel
     return priority, data
 
 
-def limits(values: Values, packet_size: int) -> Limits:
+def reliability_limits(values: Values, packet_size: int) -> Limits:
     """Numbers of the reliability machine."""
     timeout = values.retrans_timeout * US
     return Limits(

@@ -52,11 +52,11 @@ class ConnectivityMap:
         if not self._left:
             context = self._modules[0].context
             path = f"{self._prefix}-{context.me.hostname}.rank{context.rank}.txt"
-            text = "".join(f"{line}\n" for line in lines(context, self._modules))
+            text = "".join(f"{line}\n" for line in map_lines(context, self._modules))
             outputs.write_text(path, text)
 
 
-def lines(context: RankContext, modules: Sequence[UsnicModule]) -> list[str]:
+def map_lines(context: RankContext, modules: Sequence[UsnicModule]) -> list[str]:
     """The map as text."""
     found = [f"rank={context.rank},hostname={context.me.hostname}"]
     for module in modules:
@@ -77,7 +77,7 @@ def _pairs(context: RankContext, modules: Sequence[UsnicModule], proc: Proc) -> 
     for module in modules:
         identity = module.nic.identity
         try:
-            partner = interfaces.partner(context, proc, module.index)
+            partner = interfaces.find_partner(context, proc, module.index)
         except MPIError:  # it has ended without a word, or runs another PML
             return [f"{head},unreachable"]
         if partner is not None:

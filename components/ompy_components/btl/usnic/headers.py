@@ -127,7 +127,7 @@ def pack_into(header: Header, room: memoryview) -> int:
     return CHUNK_HEADER_SIZE
 
 
-def parse(packet: memoryview) -> Header:
+def parse_packet(packet: memoryview) -> Header:
     """The header a packet begins with, behind its seal.
 
     Args:

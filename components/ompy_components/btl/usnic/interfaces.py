@@ -13,7 +13,7 @@ from ompy_components.btl.usnic import modex
 from ompy_components.btl.usnic.pairing import assign, weight
 
 
-def choose(
+def choose_devices(
     context: RankContext, found: Sequence[DatagramNic], include: str, exclude: str
 ) -> list[DatagramNic]:
     """The devices to use: those `include` names, or those `exclude` does not.
@@ -51,10 +51,12 @@ def unreachable(context: RankContext, proc: Proc) -> str:
 
 
 def _records(context: RankContext, proc: Proc) -> list[modex.ModuleRecord]:
-    return modex.unpack(context.modex(proc).get(modex.KEY, b""))
+    return modex.unpack_records(context.modex(proc).get(modex.KEY, b""))
 
 
-def partner(context: RankContext, proc: Proc, index: int) -> tuple[int, modex.ModuleRecord] | None:
+def find_partner(
+    context: RankContext, proc: Proc, index: int
+) -> tuple[int, modex.ModuleRecord] | None:
     """The module of `proc` that our module `index` talks to: its index and record, or None."""
     ours, theirs = _records(context, context.procs[context.rank]), _records(context, proc)
     if not theirs:

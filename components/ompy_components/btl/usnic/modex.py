@@ -49,7 +49,7 @@ class ModuleRecord(NamedTuple):
         return Address(self.host, self.ports[0]), Address(self.host, self.ports[1])
 
 
-def pack(records: Sequence[ModuleRecord]) -> bytes:
+def pack_records(records: Sequence[ModuleRecord]) -> bytes:
     """The records as they are published."""
     packed = []
     for record in records:
@@ -60,7 +60,7 @@ def pack(records: Sequence[ModuleRecord]) -> bytes:
     return b"".join(packed)
 
 
-def unpack(blob: bytes) -> list[ModuleRecord]:
+def unpack_records(blob: bytes) -> list[ModuleRecord]:
     """The records a peer has published; none if it has published nothing of this version."""
     if len(blob) % _RECORD.size:
         return []

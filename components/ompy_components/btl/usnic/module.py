@@ -31,7 +31,7 @@ from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.path_life import IN_USE, TRYING
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.registration import HANDLE_SIZE, identity_of
-from ompy.frameworks.transfers import unsuitable
+from ompy.frameworks.transfers import is_unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.usnic import configuration, interfaces, modex, prepare
@@ -105,7 +105,7 @@ class UsnicModule(BtlModule):
         self._timer: Timer | None = None
         self._finalized = False
         nic.open()
-        self._limits = configuration.limits(values, nic.max_message)
+        self._limits = configuration.reliability_limits(values, nic.max_message)
         self._channels = configuration.channels(nic, values, context.procs[context.rank].local_rank)
         self._seal = Seal(context.job_key, context.rank, index, context.engine.now())
         data = self._channels[DATA]
@@ -176,7 +176,7 @@ class UsnicModule(BtlModule):
         found = self.endpoints.get(proc.rank)
         if found is not None:
             return found
-        partner = interfaces.partner(self.context, proc, self.index)
+        partner = interfaces.find_partner(self.context, proc, self.index)
         if self.index == 0 and self._warns_of_routes:
             self._see_route(proc)
         if partner is None:
@@ -319,7 +319,7 @@ class UsnicModule(BtlModule):
         """Send chunks that go straight into the peer's memory."""
         assert isinstance(endpoint, UsnicEndpoint)
         size = len(local)
-        if unsuitable(size, remote_address, self.put_limit, self.put_alignment):
+        if is_unsuitable(size, remote_address, self.put_limit, self.put_alignment):
             return NOT_AVAILABLE
         if remote_address + size > PLACE_MAX or not size:
             return NOT_AVAILABLE

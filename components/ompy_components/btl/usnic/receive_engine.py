@@ -32,7 +32,7 @@ from ompy_components.btl.usnic.headers import (
     SEAL_SIZE,
     BadPacket,
     Header,
-    parse,
+    parse_packet,
 )
 from ompy_components.btl.usnic.packets import Packet
 from ompy_components.btl.usnic.receive_window import Arrival
@@ -156,7 +156,7 @@ class ReceiveEngine:
             if completion.size < SHORTEST:
                 self._short(channel)
             body = self._seal.open(segment.buffer[: completion.size])
-            header = parse(body)
+            header = parse_packet(body)
         except Replayed:
             self._statistics.num_replayed_recvs += 1
             return None

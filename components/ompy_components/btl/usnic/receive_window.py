@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from ompy_components.btl.usnic.sequence import WINDOW, after, distance, slot
+from ompy_components.btl.usnic.sequence import WINDOW, after, distance, window_slot
 
 _DIGITS: Final = b"01".ljust(256, b"1")  # flags as digits
 
@@ -48,7 +48,7 @@ class ReceiveWindow:
             return Arrival.LOW
         if ahead >= WINDOW:
             return Arrival.HIGH
-        return Arrival.DUPLICATE if self._here[slot(sequence)] else Arrival.NEW
+        return Arrival.DUPLICATE if self._here[window_slot(sequence)] else Arrival.NEW
 
     def record(self, sequence: int) -> None:
         """A packet that is `NEW` has been taken."""
@@ -83,7 +83,7 @@ class ReceiveWindow:
         count = min(distance(self.highest, self.expected), 8 * most)
         if count <= 0:
             return b""
-        first = slot(after(self.expected))
+        first = window_slot(after(self.expected))
         flags = self._here[first : first + count]
         flags += self._here[: count - len(flags)]  # the slots are a ring
         bits = int(flags[::-1].translate(_DIGITS), 2)

@@ -51,7 +51,7 @@ from ompy_components.btl.usnic.in_flight import InFlight
 from ompy_components.btl.usnic.limits import US, Limits
 from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.segments import NO_SLOT, ResendList, SendSegment
-from ompy_components.btl.usnic.sequence import WINDOW, after, distance, slot
+from ompy_components.btl.usnic.sequence import WINDOW, after, distance, window_slot
 from ompy_components.btl.usnic.states import SegmentEvent, SegmentState
 from ompy_components.btl.usnic.statistics import Statistics
 
@@ -191,8 +191,8 @@ class Reliability:
         segment.connection = self
         self.next_sequence = after(self.next_sequence)
         self.outstanding += 1
-        assert self._sent[slot(segment.sequence)] is None, "the slot is in use"
-        self._sent[slot(segment.sequence)] = segment
+        assert self._sent[window_slot(segment.sequence)] is None, "the slot is in use"
+        self._sent[window_slot(segment.sequence)] = segment
         self._start_timer(segment, now)
         self._statistics.max_sent_window_size = max(
             self._statistics.max_sent_window_size, self.outstanding
@@ -286,7 +286,7 @@ class Reliability:
 
     def _advance(self, sequence: int, ahead: int, now: int) -> list[SendSegment]:
         """All up to a number is acknowledged: `ahead` segments, which are taken out."""
-        head, last = self._sent[slot(after(self.acked))], self._sent[slot(sequence)]
+        head, last = self._sent[window_slot(after(self.acked))], self._sent[window_slot(sequence)]
         assert head is not None, f"nothing was sent as {after(self.acked)}"
         assert last is not None, f"nothing was sent as {sequence}"
         proven = last.attempts == 1 and last.state is SegmentState.IN_FLIGHT
@@ -308,9 +308,9 @@ class Reliability:
         return done
 
     def _take_out(self, sequence: int, now: int) -> SendSegment:
-        segment = self._sent[slot(sequence)]
+        segment = self._sent[window_slot(sequence)]
         assert segment is not None, f"nothing was sent as {sequence}"
-        self._sent[slot(sequence)] = None
+        self._sent[window_slot(sequence)] = None
         if segment.state is not SegmentState.HELD:
             self._deliveries.arrived(segment, now, self._rtt_least)
         return segment
@@ -324,7 +324,7 @@ class Reliability:
         while news:
             lowest = news & -news
             news ^= lowest
-            segment = self._sent[slot(after(self.acked, 1 + lowest.bit_length()))]
+            segment = self._sent[window_slot(after(self.acked, 1 + lowest.bit_length()))]
             assert segment is not None, "what the peer has was sent"
             self._deliveries.arrived(segment, now, self._rtt_least)
             if segment.attempts == 1 and (newest is None or segment.posted_at > newest.posted_at):
@@ -392,7 +392,7 @@ class Reliability:
 
     def _resend_missing(self, now: int) -> None:
         """The segment behind the last ACK is missing: send it again, unless that is about to be."""
-        segment = self._sent[slot(after(self.acked))] if self.outstanding else None
+        segment = self._sent[window_slot(after(self.acked))] if self.outstanding else None
         if segment is None:
             return
         if segment.state is SegmentState.TO_RESEND:
@@ -426,7 +426,7 @@ class Reliability:
         """
         if not (self._rtt and self.outstanding and self.limits.congestion_control):
             return None
-        head = self._sent[slot(after(self.acked))]
+        head = self._sent[window_slot(after(self.acked))]
         if head is None or head.state is not SegmentState.IN_FLIGHT:
             return None
         wait = self._probe_after << max(0, self._probes - PROBES_EVEN)
@@ -436,7 +436,7 @@ class Reliability:
         at = self._probe_at
         if at is None or at > now:
             return
-        head = self._sent[slot(after(self.acked))]
+        head = self._sent[window_slot(after(self.acked))]
         assert head is not None, "there is something to probe with"
         self._leave(head)
         self._again(head, SegmentEvent.MISSED)
@@ -500,9 +500,9 @@ class Reliability:
         """Give up everything that is not acknowledged; it is free, in the order of its numbers."""
         given_up = []
         for count in range(1, self.outstanding + 1):
-            segment = self._sent[slot(after(self.acked, count))]
+            segment = self._sent[window_slot(after(self.acked, count))]
             assert segment is not None, "a segment that is not acknowledged is kept"
-            self._sent[slot(segment.sequence)] = None
+            self._sent[window_slot(segment.sequence)] = None
             self._leave(segment)
             segment.become(SegmentEvent.FLUSHED)
             given_up.append(segment)

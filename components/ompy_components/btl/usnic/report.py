@@ -58,7 +58,7 @@ class Report:
         head = f"rank {module.context.rank}, usnic over {identity.interface} ({identity.name})"
         unacknowledged = sum(e.reliability.outstanding for e in module.endpoints.values())
         off = imbalance(statistics, module.buffers_held)
-        text = [f"{head}, {took:.1f} s:", *lines(counted, unacknowledged, off)]
+        text = [f"{head}, {took:.1f} s:", *report_lines(counted, unacknowledged, off)]
         outputs.tell("\n  ".join(text) + "\n", "usnic statistics")
         if self._relative:
             self._before = since(statistics, Statistics())
@@ -73,7 +73,7 @@ def since(statistics: Statistics, before: Statistics) -> Statistics:
     return Statistics(**counted)
 
 
-def lines(counted: Statistics, unacknowledged: int, off: int) -> list[str]:
+def report_lines(counted: Statistics, unacknowledged: int, off: int) -> list[str]:
     """A report without its head; `off` is what does not add up."""
     window = counted.num_oow_low_recvs + counted.num_oow_high_recvs
     return [

@@ -26,6 +26,6 @@ def distance(sequence: int, base: int) -> int:
     return (sequence - base + HALF) % SPACE - HALF
 
 
-def slot(sequence: int) -> int:
+def window_slot(sequence: int) -> int:
     """Index of the window entry a number has."""
     return sequence % WINDOW

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.packed import Room, to_send
@@ -131,7 +131,7 @@ def _combined(exchange: Exchange, room: Room, operation: Operation, size: int, s
     """Receive `size` bytes of each of the other group; combine as many as there is room for."""
     result = room.view
     combine = combining(operation, room.message.layout)
-    heard = [allocate(size) for _ in range(exchange.size)]
+    heard = [allocate_memory(size) for _ in range(exchange.size)]
     for member, data in enumerate(heard):
         exchange.receive(data, member)
     yield

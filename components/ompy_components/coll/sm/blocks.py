@@ -19,7 +19,7 @@ from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
@@ -429,7 +429,7 @@ class BlockOperations:
     def _read(self, rank: int, address: U64, target: Message, size: int) -> MPIError | None:
         """What a member has lent into a message."""
         start: int = target.place()
-        room = target.memory[start : start + size] if start >= 0 else allocate(size)
+        room = target.memory[start : start + size] if start >= 0 else allocate_memory(size)
         try:
             self._lending.read(rank, address, room)
         except LinkError as problem:

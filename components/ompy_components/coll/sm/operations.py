@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import ccall, cclass, cfunc
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.operation import Operation
@@ -174,7 +174,7 @@ class Operations:
         if start < 0:
             data, start = memoryview(given.packed()), 0
         if to < 0:
-            room = allocate(receive.size)
+            room = allocate_memory(receive.size)
         if size > self._fragment:
             self._share_out(data, start, room, max(to, 0), size, layout, operation)
         else:
@@ -371,7 +371,7 @@ def room_of(message: Message) -> tuple[memoryview, int]:
     start = message.place()
     if start >= 0:
         return message.memory, start
-    return allocate(message.size), 0
+    return allocate_memory(message.size), 0
 
 
 @ccall

@@ -29,9 +29,9 @@ from ompy.mca.parameter import Values
 from ompy_components.conduit.gni import headers, segment
 from ompy_components.conduit.gni.bootstrap import Bootstrap
 from ompy_components.conduit.gni.dispatch import NO_BYTES, Messages
-from ompy_components.conduit.gni.exit import UNANSWERED, Exit, timeout
+from ompy_components.conduit.gni.exit import UNANSWERED, Exit, exit_timeout
 from ompy_components.conduit.gni.headers import Command
-from ompy_components.conduit.gni.joining import join, neighbourhood
+from ompy_components.conduit.gni.joining import join_ranks, neighbourhood
 from ompy_components.conduit.gni.locking import nic_lock
 from ompy_components.conduit.gni.losses import Losses
 from ompy_components.conduit.gni.rdma.atomics import computed_by
@@ -99,7 +99,8 @@ class GniConduit(Conduit):
         self.resources = Resources(context, nic, domain, values, lock, self._yield, layer)
         self._trace, self._tracing = context.trace, self.resources.tracing
         self._bootstrap = Bootstrap(context, name)
-        joined = join(self.resources, self._bootstrap, mode, past_neighbours=bool(values.pshm))
+        past = bool(values.pshm)
+        joined = join_ranks(self.resources, self._bootstrap, mode, past_neighbours=past)
         self._limits = joined.limits
         self._hosts = joined.hosts
         self._transports: list[Transport] = [joined.transport]
@@ -108,7 +109,7 @@ class GniConduit(Conduit):
             domain.expect_nothing()
         by_node: list[Transport | None] = [joined.transport] * context.size
         by_node[context.rank] = None
-        self._exit = Exit(context, timeout(values, context.size), self._tell_exit)
+        self._exit = Exit(context, exit_timeout(values, context.size), self._tell_exit)
         depths = [values.networkdepth] * context.size
         self._shared: SharedSegments | None = None
         between = neighbourhood(self.resources, name)
@@ -148,7 +149,7 @@ class GniConduit(Conduit):
         """Make the segment, and tell all where it is."""
         resources = self.resources
         auxiliary = RdmaEngine.auxiliary_size(resources.parameters)
-        made = segment.allocate(
+        made = segment.allocate_segment(
             self.context.network, resources.domain, resources.ordering, size, auxiliary
         )
         self._memory = made
@@ -172,7 +173,7 @@ class GniConduit(Conduit):
 
     def exit_timeout(self) -> int:
         """How long ranks that leave wait for the others, in nanoseconds."""
-        return timeout(self.resources.parameters, self.context.size)
+        return exit_timeout(self.resources.parameters, self.context.size)
 
     def exit(self, code: int) -> int:
         """End the job: all learn the largest code, or the launcher ends them."""

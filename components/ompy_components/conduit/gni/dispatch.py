@@ -164,7 +164,7 @@ class Messages:
     def deliver(self, node: int, message: memoryview) -> None:
         """A message of a peer: have it handled."""
         try:
-            read = headers.read(message)
+            read = headers.parse_message(message)
         except HeaderError as problem:
             raise MPIError(ERR_INTERN, f"rank {node} sent {problem}") from None
         if read.command == Command.SHUTDOWN:

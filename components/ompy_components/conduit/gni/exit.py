@@ -21,7 +21,7 @@ SHORTEST: Final = 1_000  # ns between looks; arbitrary: about what a message tak
 LONGEST: Final = 1_000_000  # arbitrary: nobody minds a millisecond at the end
 
 
-def timeout(values: Values, ranks: int) -> int:
+def exit_timeout(values: Values, ranks: int) -> int:
     """How long ranks wait for each other, in nanoseconds."""
     computed = min(
         values.exittimeout_max, values.exittimeout_min + ranks * values.exittimeout_factor

@@ -92,7 +92,7 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def word(command: int, misc: int, arguments: int, handler: int) -> int:
+def first_word(command: int, misc: int, arguments: int, handler: int) -> int:
     """The first word of a message."""
     return command | misc << MISC_AT | arguments << ARGUMENTS_AT | handler << HANDLER_AT
 
@@ -104,7 +104,7 @@ def short_or_medium(
     count, size = len(arguments), len(payload)
     head = aligned(WORD.size + 4 * count)
     made = bytearray(head + size)
-    WORD.pack_into(made, 0, word(command, size, count, handler))
+    WORD.pack_into(made, 0, first_word(command, size, count, handler))
     _put_arguments(made, WORD.size, arguments)
     if size:
         made[head:] = payload
@@ -128,7 +128,7 @@ def long(
     count = len(arguments)
     head = long_head_size(count)
     made = bytearray(head + (len(packed) if packed is not None else 0))
-    first = word(command, int(packed is not None), count, handler)
+    first = first_word(command, int(packed is not None), count, handler)
     LONG_HEAD.pack_into(made, 0, first, length, offset)
     _put_arguments(made, LONG_HEAD.size, arguments)
     if packed is not None:
@@ -136,14 +136,14 @@ def long(
     return made
 
 
-def credit() -> bytearray:
+def credit_message() -> bytearray:
     """The hidden message that returns a credit."""
-    return bytearray(WORD.pack(word(Command.CREDIT, 0, 0, 0)))
+    return bytearray(WORD.pack(first_word(Command.CREDIT, 0, 0, 0)))
 
 
 def shutdown(shift: int, code: int) -> bytearray:
     """What is told in round `shift` of the exit: the largest code that is known."""
-    return bytearray(WORD.pack(word(Command.SHUTDOWN, code, 0, shift)))
+    return bytearray(WORD.pack(first_word(Command.SHUTDOWN, code, 0, shift)))
 
 
 def _put_arguments(made: bytearray, at: int, arguments: Sequence[int]) -> None:
@@ -156,7 +156,7 @@ def _put_arguments(made: bytearray, at: int, arguments: Sequence[int]) -> None:
         struct.pack_into(made, at, *[argument & MASK for argument in arguments])
 
 
-def read(message: memoryview) -> Message:
+def parse_message(message: memoryview) -> Message:
     """Take a message apart.
 
     Raises:
@@ -191,7 +191,7 @@ def read(message: memoryview) -> Message:
     return Message(command, misc, handler, _arguments(message, at, count), offset, length, payload)
 
 
-def size(message: memoryview, first: int) -> int:
+def message_size(message: memoryview, first: int) -> int:
     """Bytes of the message at the beginning of a longer piece of memory.
 
     Args:

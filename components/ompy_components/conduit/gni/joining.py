@@ -73,7 +73,7 @@ def peers_of(context: RankContext, rank: int, *, past_neighbours: bool) -> list[
     ]
 
 
-def join(
+def join_ranks(
     resources: Resources, bootstrap: Bootstrap, mode: ThreadMode, *, past_neighbours: bool
 ) -> Joined:
     """Make queues, endpoints and mailboxes, with all other ranks.
@@ -140,7 +140,7 @@ def _bind(resources: Resources, node: int, address: int) -> None:
 
 def _limit(resources: Resources, ranks_here: int, for_messages: int) -> int:
     values, network = resources.parameters, resources.context.network
-    most = segment.limit(
+    most = segment.segment_limit(
         network.memory_size(),
         values.physmem_pinnable_ratio,
         values.physmem_max,
@@ -149,7 +149,7 @@ def _limit(resources: Resources, ranks_here: int, for_messages: int) -> int:
     )
     if values.max_segsize:
         most = min(most, segment.whole_pages(values.max_segsize))
-    return most if values.physmem_noprobe else segment.probe(network, most)
+    return most if values.physmem_noprobe else segment.probe_segment(network, most)
 
 
 class _Smsg:
@@ -166,7 +166,9 @@ class _Smsg:
         depth = values.message_events or size * 2 * values.networkdepth * 2
         resources.message_queue = domain.completion_queue(depth)
         domain.mailbox_queue(resources.message_queue)
-        self.handle = segment.register(domain, memoryview(bytearray(self.size)), resources.ordering)
+        self.handle = segment.register_segment(
+            domain, memoryview(bytearray(self.size)), resources.ordering
+        )
         work = WorkQueue(size, queue_lock(mode))
         self.transport = SmsgTransport(
             resources, resources.message_queue, work, values.smsg_burst, values.smsg_peer_burst

@@ -39,7 +39,7 @@ from ompy.frameworks.nic.gni import (
 
 from ompy_components.conduit.gni import headers
 from ompy_components.conduit.gni.resources import Resources
-from ompy_components.conduit.gni.segment import register
+from ompy_components.conduit.gni.segment import register_segment
 from ompy_components.conduit.gni.transport import Transport
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class MailboxTransport(Transport):
         self._memory = memoryview(bytearray(self.size))
         rounds = resources.context.size.bit_length()
         self._queue = domain.completion_queue(len(peers) * self._slots + rounds)
-        self.handle = register(domain, self._memory, resources.ordering, self._queue)
+        self.handle = register_segment(domain, self._memory, resources.ordering, self._queue)
         self._peers: dict[int, _Mailboxes] = {}
         self._sources: deque[int] = deque()
         self._banked = [False] * resources.context.size
@@ -259,7 +259,7 @@ class MailboxTransport(Transport):
         word = headers.WORD.unpack_from(place)[0]
         if not word:
             return None
-        message = bytearray(place[: headers.size(place, message_word(word))])
+        message = bytearray(place[: headers.message_size(place, message_word(word))])
         headers.WORD.pack_into(place, 0, 0)
         peer.in_slot = (peer.in_slot + 1) % self._slots
         return message

@@ -47,7 +47,7 @@ _BY_NAME: Final = {
 }
 
 
-def letter(event: Event) -> str:
+def letter_of_event(event: Event) -> str:
     """Of what an event is about."""
     known = _BY_NAME.get(event.name)
     if known is not None:
@@ -159,7 +159,7 @@ class Recording:
         """The trace is over; the files are when the rank leaves GASNet."""
 
     def _take(self, event: Event) -> None:
-        kind = letter(event)
+        kind = letter_of_event(event)
         fields = dict(event.fields)
         file = self._lines
         if file is not None and kind in file.mask:

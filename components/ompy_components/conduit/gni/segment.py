@@ -32,7 +32,9 @@ def whole_pages(size: int) -> int:
     return size // PAGE * PAGE
 
 
-def limit(physical: int, ratio: float, physmem_max: int, ranks_here: int, for_messages: int) -> int:
+def segment_limit(
+    physical: int, ratio: float, physmem_max: int, ranks_here: int, for_messages: int
+) -> int:
     """Bytes of the largest segment of a rank that the rules allow.
 
     Args:
@@ -46,7 +48,7 @@ def limit(physical: int, ratio: float, physmem_max: int, ranks_here: int, for_me
     return max(0, whole_pages(pinnable // ranks_here - for_messages))
 
 
-def probe(network: Network, most: int) -> int:
+def probe_segment(network: Network, most: int) -> int:
     """The largest segment that there is memory for, up to `most`, a multiple of a page."""
     if _there_is(network, most):
         return most
@@ -88,7 +90,7 @@ class Memory(NamedTuple):
     auxiliary: memoryview
 
 
-def allocate(
+def allocate_segment(
     network: Network, domain: CommunicationDomain, ordering: Ordering, size: int, auxiliary: int
 ) -> Memory:
     """Have memory for both, and register it.
@@ -102,12 +104,12 @@ def allocate(
         memory = network.region(-(-total // PAGE) * PAGE)
     except LinkError as problem:
         raise MPIError(ERR_NO_MEM, f"a segment of {size} bytes: {problem}") from None
-    handle = register(domain, memory, ordering)
+    handle = register_segment(domain, memory, ordering)
     behind = memory[begin : begin + auxiliary]
     return Memory(address_of(memory), handle, memory[:size], behind)
 
 
-def register(
+def register_segment(
     domain: CommunicationDomain,
     memory: memoryview,
     ordering: Ordering,

@@ -80,7 +80,7 @@ class Tracing:
             left: credits that are left for its receiver.
             later: it is a LONG_ASYNC.
         """
-        read = headers.read(memoryview(message))
+        read = headers.parse_message(memoryview(message))
         self._sent[node] += 1
         name = NAMES[Command(read.command)] + ("Async" if later else "")
         fields: dict[str, object] = {"peer": node, "am": self._sent[node], "handler": read.handler}

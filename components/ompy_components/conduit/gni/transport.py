@@ -51,7 +51,7 @@ class Transport:
         Returns:
             As `send`. True also where it is kept, to go along with something else.
         """
-        return self.send(node, headers.credit())
+        return self.send(node, headers.credit_message())
 
     def returning(self, node: int) -> int:
         """How many credits the next `return_credit` gives back: none where it only keeps one."""

@@ -35,7 +35,7 @@ _COMPUTE: Final[dict[AtomicCommand, Callable[[int, int, int], int]]] = {
 }
 
 
-def ask(post: PostDescriptor) -> bytes:
+def pack_question(post: PostDescriptor) -> bytes:
     """The question for a post."""
     assert post.command is not None
     assert post.remote_handle is not None
@@ -49,7 +49,9 @@ def ask(post: PostDescriptor) -> bytes:
     )
 
 
-def compute(question: memoryview, find: Callable[[MemoryHandle], memoryview | None]) -> bytes:
+def answer_question(
+    question: memoryview, find: Callable[[MemoryHandle], memoryview | None]
+) -> bytes:
     """Do what a peer asks for in the memory that `find` says, and make the answer."""
     number, size, first_word, second_word, offset, first, second = QUESTION.unpack(question)
     memory = find(MemoryHandle(first_word, second_word))

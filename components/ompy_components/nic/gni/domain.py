@@ -384,7 +384,7 @@ class GniDomain(CommunicationDomain):
             event = Event(EventKind.CQWRITE, rank, word)
             self._tell(known.queue if known is not None else None, event)
         elif kind == AMO:
-            answer = atomics.compute(payload, self._words_of)
+            answer = atomics.answer_question(payload, self._words_of)
             self.say(rank, Kind.AMO_DONE, word, self.clock.now() + self.clock.way, answer)
         else:
             self.posts.answered(word, payload)

@@ -301,7 +301,7 @@ class Posts:
         self._asked[self._number] = endpoint, post
         self._flags[self._number] = told
         there = self._clock.now() + self._clock.way
-        self._domain.say(endpoint.rank, Kind.AMO, self._number, there, atomics.ask(swap))
+        self._domain.say(endpoint.rank, Kind.AMO, self._number, there, atomics.pack_question(swap))
 
     def _ended(
         self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode, *, told: bool
@@ -341,7 +341,7 @@ class Posts:
             return ReturnCode.ERROR_RESOURCE
         self._number += 1
         there = self._clock.stores("amo", atomics.WORD).last + self._clock.way
-        number, asked = self._number, atomics.ask(post)
+        number, asked = self._number, atomics.pack_question(post)
         say = partial(self._domain.say, endpoint.rank, Kind.AMO, number, there + hold, asked)
         _now_or(self._domain, hold, say)
         self._asked[self._number] = endpoint, post

@@ -24,7 +24,7 @@ OFTEN: Final = {
 TYPES: Final = "#include <stddef.h>\n#include <stdint.h>\n#include <sys/types.h>\n"
 
 
-def write(package: Path, folder: Path) -> Path:
+def write_calls(package: Path, folder: Path) -> Path:
     """Write `calls.c`; the path of the file.
 
     Args:

@@ -86,9 +86,9 @@ class LibfabricComponent(NicComponent):
         """
         super().open(values)
         if find_spec("_cffi_backend") is None or not _listed(values.library):
-            from ompy_components.nic.libfabric.library import load
+            from ompy_components.nic.libfabric.library import load_library
 
-            load(values.library, values.sockets_waittime, values.compiled)
+            load_library(values.library, values.sockets_waittime, values.compiled)
 
     def devices(self, context: RankContext) -> list[Nic]:
         """The library's providers; loopback alone when the whole job is on this host.
@@ -98,12 +98,14 @@ class LibfabricComponent(NicComponent):
         """
         if context.network.virtual:
             raise NotAvailable("a virtual world has no libfabric")
-        from ompy_components.nic.libfabric.library import load
+        from ompy_components.nic.libfabric.library import load_library
 
-        library = load(self.values.library, self.values.sockets_waittime, self.values.compiled)
-        from ompy_components.nic.libfabric.device import make
+        library = load_library(
+            self.values.library, self.values.sockets_waittime, self.values.compiled
+        )
+        from ompy_components.nic.libfabric.device import make_devices
 
-        return make(context, library, interfaces_for(context), self.values)
+        return make_devices(context, library, interfaces_for(context), self.values)
 
 
 def _listed(library: str) -> bool:

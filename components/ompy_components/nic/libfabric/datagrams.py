@@ -29,7 +29,7 @@ from ompy.frameworks.nic.datagram import (
 from ompy.net.base import Address, Interface
 
 from ompy_components.nic.libfabric.domain import LibfabricDomain
-from ompy_components.nic.libfabric.names import pack, unpack
+from ompy_components.nic.libfabric.names import pack_name, unpack_name
 
 PROVIDER: Final = "udp"
 HEADERS: Final = 28  # bytes; reference usnic.md 20: IP and UDP headers, 1472 of an MTU of 1500
@@ -124,7 +124,7 @@ class LibfabricDatagrams(Domain):
         """Libfabric's number for an address."""
         number = self._known.get(to)
         if number is None:
-            number = self._known[to] = self.vector.insert(pack(to))
+            number = self._known[to] = self.vector.insert(pack_name(to))
         return number
 
     def register(self, memory: memoryview) -> Registration:
@@ -229,7 +229,7 @@ class LibfabricPair(QueuePair):
         self._fabric_queue = domain.fabric.completion_queue(send_depth + receive_depth)
         self._endpoint = domain.fabric.endpoint(domain.vector, self._fabric_queue)
         self._endpoint.enable()
-        self.address = unpack(self._endpoint.name())
+        self.address = unpack_name(self._endpoint.name())
         self.inline_max = min(domain.fabric.info.inject_size, max_message)
         self._waiting: deque[Waiting] = deque()
         self._sends = 0  # posted, and not complete

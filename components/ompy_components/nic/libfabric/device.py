@@ -21,7 +21,7 @@ from ompy_components.nic.libfabric.library import Library
 SHARED_MEMORY: Final = "shm"  # libfabric fi_shm(7): its regions are files with our number
 
 
-def make(
+def make_devices(
     context: RankContext, library: Library, interfaces: Sequence[Interface], values: Values
 ) -> list[Nic]:
     """All devices of the component, none of them open."""
@@ -63,7 +63,7 @@ class LibfabricNic(FabricNic):
         return self._find(hints, [address])
 
     def _find(self, hints: Hints, addresses: list[str]) -> list[FabricInfo]:
-        return infos.find(self.library, hints, addresses, self._complete, self._exposed)
+        return infos.find_infos(self.library, hints, addresses, self._complete, self._exposed)
 
     def domain(self, info: FabricInfo) -> FabricDomain:
         """Open a fabric and a domain."""

@@ -61,7 +61,7 @@ class Native(NamedTuple):
     source: str
 
 
-def find(
+def find_infos(
     library: Library,
     hints: Hints,
     addresses: Sequence[str],

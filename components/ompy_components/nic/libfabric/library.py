@@ -211,7 +211,7 @@ def _compiled_calls() -> Any:
 
 
 @cache
-def load(path: str, waittime: int, compiled: bool = True) -> Library:
+def load_library(path: str, waittime: int, compiled: bool = True) -> Library:
     """The library, once per process.
 
     Args:

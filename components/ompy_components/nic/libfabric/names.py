@@ -12,13 +12,13 @@ _FAMILY: Final = Struct("=H")  # the host's order; what follows is in the networ
 _REST: Final = Struct(">H4B8x")
 
 
-def pack(address: Address) -> bytes:
+def pack_name(address: Address) -> bytes:
     """The name of the endpoint at an address."""
     numbers = [int(part) for part in address.host.split(".")]
     return _FAMILY.pack(FAMILY) + _REST.pack(address.port, *numbers)
 
 
-def unpack(name: bytes) -> Address:
+def unpack_name(name: bytes) -> Address:
     """The address in the name of an endpoint.
 
     Raises:

@@ -18,7 +18,7 @@ from ompy.frameworks.nic.fabric import Completion
 from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
 from ompy.net.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
-from ompy.net.proving import hear, say, sealed
+from ompy.net.proving import hear, sealed, send_proof
 
 from ompy_components.nic.ofi_emulated.door import MAGIC, nonce_of
 from ompy_components.nic.ofi_emulated.errors import refusal, words
@@ -331,7 +331,7 @@ class Link:
 
     def _say(self, initiator: Initiator, stream: Stream) -> None:
         if initiator.outgoing:
-            say(initiator, stream)
+            send_proof(initiator, stream)
             if not initiator.outgoing:
                 # the peer's kernel has it, and a rank that computes answers when it polls
                 self._no_timer()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.frameworks.osc import ALLOCATED, SHARED, Window
 from ompy.frameworks.osc_base.module import MessageOsc
 
@@ -12,7 +12,7 @@ class Pt2pt(MessageOsc):
 
     def __init__(self, window: Window, inline_max: int) -> None:
         if window.flavor in {ALLOCATED, SHARED}:
-            window.memory = allocate(window.sizes[window.communicator.rank])
+            window.memory = allocate_memory(window.sizes[window.communicator.rank])
         super().__init__(window, inline_max)
 
     def shared(self, rank: int) -> memoryview | None:

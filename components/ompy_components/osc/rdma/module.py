@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.errors import MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place
@@ -31,7 +31,7 @@ class RdmaOsc(MessageOsc):
         """Register this rank's part and learn of the others'; all members call it."""
         communicator = window.communicator
         if window.flavor == ALLOCATED:
-            window.memory = allocate(window.sizes[communicator.rank])
+            window.memory = allocate_memory(window.sizes[communicator.rank])
         self.transfers = Transfers(communicator.context.engine, self._again)
         self._changing: dict[int, Request] = {}  # the last atomic, by target
         self.ways = Ways(communicator, window.memory, able)

@@ -23,7 +23,7 @@ from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
 from ompy.frameworks.osc import Place, Window
 from ompy.frameworks.osc_base.agreement import all_say
-from ompy.frameworks.osc_base.exposed import Exposed, combine, swap
+from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.net.base import LinkError, RegionLocks
@@ -130,7 +130,7 @@ class SmOsc(MessageOsc):
         self._reach(target)
         there = self._members[target].message(place)
         with _Atomic(self, target):
-            combine(there, to_send(source), operation)
+            combine_elements(there, to_send(source), operation)
         return _done()
 
     def fetch(
@@ -142,7 +142,7 @@ class SmOsc(MessageOsc):
         data = memoryview(b"") if source is None else to_send(source)
         with _Atomic(self, target):
             before = there.packed()
-            combine(there, data, operation)
+            combine_elements(there, data, operation)
         into.store(before)
         return _done()
 
@@ -153,7 +153,7 @@ class SmOsc(MessageOsc):
         self._reach(target)
         there = self._members[target].message(place)
         with _Atomic(self, target):
-            before = swap(there, to_send(source), to_send(compare))
+            before = swap_element(there, to_send(source), to_send(compare))
         into.store(before)
         return _done()
 

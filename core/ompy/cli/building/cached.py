@@ -11,11 +11,11 @@ import shutil
 import sys
 from pathlib import Path
 
-from ompy.cli.building.compiling import build as compile_all
+from ompy.cli.building.compiling import compile_modules as compile_all
 from ompy.cli.building.compiling import compiler, suffix
 
 
-def build(tree: Path, folder: str, optimiser: str = "") -> list[Path]:
+def build_or_copy(tree: Path, folder: str, optimiser: str = "") -> list[Path]:
     """Compile the hot modules of a tree into it, or take what is kept.
 
     Args:
@@ -27,7 +27,7 @@ def build(tree: Path, folder: str, optimiser: str = "") -> list[Path]:
         The extension files.
 
     Raises:
-        As `compiling.build`.
+        As `compiling.compile_modules`.
     """
     if not folder:
         return compile_all(tree, tree, optimiser)

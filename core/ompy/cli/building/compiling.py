@@ -22,7 +22,7 @@ from ompy.cli.building.modules import (
     hot_modules,
     optimiser_of,
 )
-from ompy.cli.building.preparing import prepare
+from ompy.cli.building.preparing import write_sources
 from ompy.cli.building.processes import Forks, RefusalError
 from ompy.cli.building.progress import Progress
 from ompy.cli.building.translating import Translator, translate_shared
@@ -82,7 +82,7 @@ def compile_extension(source: Path, target: Path, optimiser: str = "-O0") -> Non
         raise CompilerError(f"{words[0]} ended with {done.returncode}: {done.stderr.strip()}")
 
 
-def probe() -> None:
+def probe_compiler() -> None:
     """See that extensions can be made here, before the work of translating is done.
 
     Raises:
@@ -107,7 +107,7 @@ def suffix() -> str:
     return str(sysconfig.get_config_var("EXT_SUFFIX"))
 
 
-def build(tree: Path, target: Path, optimiser: str = "") -> list[Path]:
+def compile_modules(tree: Path, target: Path, optimiser: str = "") -> list[Path]:
     """Compile the hot modules of a tree.
 
     Args:
@@ -174,7 +174,7 @@ def _works(
         name = dotted(tree, path).removesuffix("_source")
         yield name, partial(_extension, path, folder, place(name), optimiser or optimiser_of(name))
     prepared = folder / PREPARED
-    prepare(tree, prepared)
+    write_sources(tree, prepared)
     translator = Translator(prepared)
     for path in modules:
         name = dotted(tree, path)

@@ -37,7 +37,9 @@ def record_path() -> Path:
     return Path(str(distribution.locate_file("")), *found.parts)
 
 
-def install(files: list[Path], made: Path, root: Path, held: Collection[signal.Signals]) -> None:
+def install_extensions(
+    files: list[Path], made: Path, root: Path, held: Collection[signal.Signals]
+) -> None:
     """Put extensions beside their sources, and have `pip uninstall` know of them.
 
     What takes long and may fail, copying, is done under other names first. Extensions of an earlier

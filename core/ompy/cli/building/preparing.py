@@ -16,7 +16,7 @@ from ompy.cli.building.modules import dotted, hot_modules
 from ompy.cli.building.sources import CHECKING, Source, Tree, attributes, mark, methods
 
 
-def prepare(tree: Path, target: Path) -> None:
+def write_sources(tree: Path, target: Path) -> None:
     """Write all that Cython reads.
 
     Args:

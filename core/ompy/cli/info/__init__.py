@@ -48,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     if COMPLETION in os.environ:
-        from ompy.cli.completion import answer
+        from ompy.cli.completion import answer_completion
         from ompy.cli.info.command import command
 
-        return answer(command, PROGRAM, COMPLETION)
+        return answer_completion(command, PROGRAM, COMPLETION)
     if arguments in VERSION_OPTIONS:
         print(version())
         return 0

@@ -194,6 +194,6 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as problem:
         problem.show()
         return problem.exit_code
-    from ompy.cli.info.session import answer
+    from ompy.cli.info.session import answer_request
 
-    return answer(Options(**context.params))
+    return answer_request(Options(**context.params))

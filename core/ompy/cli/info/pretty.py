@@ -23,10 +23,10 @@ from ompy.cli.info.model import (
 from ompy.cli.terminal import (
     GAP,
     below,
-    fits,
+    fits_width,
+    format_table,
     labelled,
     one_line,
-    table,
     table_width,
 )
 from ompy.mca.component import MCA_VERSION
@@ -109,8 +109,8 @@ class Pretty:
         told = [_plugin_row(record) for record in records]
         for heads in (HEADS, NARROW_HEADS, NARROWEST_HEADS):
             picked = [[row[HEADS.index(head)] for head in heads] for row in (HEADS, *told)]
-            head, *rows = table(picked)
-            if all(fits(cells, width) for cells in (head, *rows)):
+            head, *rows = format_table(picked)
+            if all(fits_width(cells, width) for cells in (head, *rows)):
                 break
         click.echo(GAP.join(head).rstrip())
         for row, cells, record in zip(rows, told, records, strict=True):
@@ -145,7 +145,7 @@ class Pretty:
             (c.verdict, one_line(f'"{c.text}"'), one_line(c.source), one_line(c.reason))
             for c in story.candidates
         ]
-        for row, candidate in zip(table(rows), story.candidates, strict=True):
+        for row, candidate in zip(format_table(rows), story.candidates, strict=True):
             row[0] = self._style(row[0], VERDICTS.get(candidate.verdict))
             self._echo((GAP + GAP.join(row)).rstrip())
 
@@ -154,7 +154,7 @@ class Pretty:
         selection = one_line(f'{story.framework} = "{story.selection}"')
         click.echo(f"{GAP}selection  {selection}  {one_line(story.selection_source)}")
         rows = [_offer_row(record) for record in story.records]
-        for row, record in zip(table(rows), story.records, strict=True):
+        for row, record in zip(format_table(rows), story.records, strict=True):
             row[-1] = self._style(row[-1], COLOURS.get(record.state))
             self._echo(GAP + GAP.join(row))
             for line in record.traceback.splitlines():
@@ -173,7 +173,7 @@ class Pretty:
             text = f"{each.component} {each.verdict}: {each.reason}"
             click.echo(GAP + one_line(text))
         rows = [(row.operation, row.blocking or "none", reasons(row)) for row in choice.rows]
-        for cells in table(rows):
+        for cells in format_table(rows):
             self._echo((GAP + GAP.join(cells)).rstrip())
 
     def _put(self, label: str, value: str, colour: str | None = None) -> None:

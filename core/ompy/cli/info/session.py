@@ -22,7 +22,7 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
 from ompy.mca.parameter import LEVELS
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 
 if TYPE_CHECKING:
     from ompy.cli.info.command import Options
@@ -33,7 +33,7 @@ NOT_FOUND: Final = 1  # reference openmpi.md 2.1.3: exit code
 SCHEMA: Final = Path(__file__).with_name("schema.json")
 
 
-def answer(options: Options) -> int:
+def answer_request(options: Options) -> int:
     """Show what is asked for. Returns the exit code."""
     if options.json_schema:
         click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
@@ -50,7 +50,7 @@ def answer(options: Options) -> int:
             output.facts(_installation(options))
         else:
             problems: list[str] = []
-            settings = gather(options.pairs, os.environ, problems=problems)
+            settings = gather_settings(options.pairs, os.environ, problems=problems)
             registry = Registry(CATALOG, settings)
             return Session(options, output, registry, settings, problems).answer()
     except NotFound as problem:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import Room, copy, fill, to_send
+from ompy.data.packed import Room, copy_message, pack_into, to_send
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule
 
@@ -19,8 +19,8 @@ def bruck(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedule
     rank, size = exchange.rank, exchange.size
     ranks = [(rank + index) % size for index in range(size)]
     ends = [0, *accumulate(receive[other].size for other in ranks)]
-    memory = allocate(ends[size])
-    fill(memory[: ends[1]], send if send is not None else receive[rank])
+    memory = allocate_memory(ends[size])
+    pack_into(memory[: ends[1]], send if send is not None else receive[rank])
     have = 1
     while have < size:
         more = min(have, size - have)
@@ -43,7 +43,7 @@ def ring(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedule:
     right, left = (rank + 1) % size, (rank - 1) % size
     mine = receive[rank]
     if send is not None:
-        copy(send, mine, rank)
+        copy_message(send, mine, rank)
     room = Room(mine, mine)
     for step in range(1, size):
         coming = Room(receive[(rank - step) % size])
@@ -57,7 +57,7 @@ def linear(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedul
     """Straight from everybody to everybody, all at once."""
     rank, size = exchange.rank, exchange.size
     if send is not None:
-        copy(send, receive[rank], rank)
+        copy_message(send, receive[rank], rank)
     for step in range(1, size):
         source = (rank - step) % size
         exchange.receive_message(receive[source], source)
@@ -72,9 +72,9 @@ def recursive_doubling(exchange: Exchange, send: Message | None, receive: Blocks
     rank, size = exchange.rank, exchange.size
     assert size & (size - 1) == 0, "every place has a partner"
     ends = [0, *accumulate(receive[other].size for other in range(size))]
-    memory = allocate(ends[size])
+    memory = allocate_memory(ends[size])
     mine = memory[ends[rank] : ends[rank + 1]]
-    fill(mine, send if send is not None else receive[rank])
+    pack_into(mine, send if send is not None else receive[rank])
     have = 1
     while have < size:
         partner = rank ^ have

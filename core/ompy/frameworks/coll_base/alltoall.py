@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ompy.data.convertor import GatherConvertor, allocate
+from ompy.data.convertor import GatherConvertor, allocate_memory
 from ompy.data.message import Blocks
-from ompy.data.packed import copy, store, to_send
+from ompy.data.packed import copy_message, store_received, to_send
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule
 
@@ -19,7 +19,7 @@ def bruck(exchange: Exchange, send: Blocks | None, receive: Blocks) -> Schedule:
     step = 1
     while step < size:
         moving = [distance for distance in range(size) if distance & step]
-        arrived = allocate(length * len(moving))
+        arrived = allocate_memory(length * len(moving))
         exchange.receive(arrived, (rank - step) % size)
         out = GatherConvertor([travelling[distance] for distance in moving])
         exchange.send_from(out, (rank + step) % size)
@@ -30,7 +30,7 @@ def bruck(exchange: Exchange, send: Blocks | None, receive: Blocks) -> Schedule:
     for distance, block in enumerate(travelling):
         if distance or send is not None:
             other = (rank - distance) % size
-            store(block, receive[other], other)
+            store_received(block, receive[other], other)
 
 
 def pairwise(exchange: Exchange, send: Blocks, receive: Blocks, window: int) -> Schedule:
@@ -39,7 +39,7 @@ def pairwise(exchange: Exchange, send: Blocks, receive: Blocks, window: int) -> 
     `window` steps are taken at once.
     """
     rank, size = exchange.rank, exchange.size
-    copy(send[rank], receive[rank], rank)
+    copy_message(send[rank], receive[rank], rank)
     for first in range(1, size, window):
         steps = range(first, min(first + window, size))
         for step in steps:

@@ -40,7 +40,9 @@ class Subtree:
         return GatherConvertor([memoryview(header), *self.pieces])
 
 
-def parse(data: memoryview, places: int, limit: int) -> tuple[list[int], list[memoryview | None]]:
+def parse_blocks(
+    data: memoryview, places: int, limit: int
+) -> tuple[list[int], list[memoryview | None]]:
     """The sizes and the blocks in a message for `places` places; None for a large block.
 
     Raises:

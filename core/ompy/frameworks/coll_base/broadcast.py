@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ompy.data.message import Message
 from ompy.data.packed import Room, to_send
-from ompy.frameworks.coll_base.tree import children, members, parent
+from ompy.frameworks.coll_base.tree import children, parent, subtree_size
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule
 
@@ -79,13 +79,13 @@ def scatter_ring(exchange: Exchange, message: Message, root: int) -> Schedule:
     cuts = [len(view) * index // size for index in range(size + 1)]
 
     def subtree(top: int) -> memoryview:
-        return view[cuts[top] : cuts[top + members(top, size)]]
+        return view[cuts[top] : cuts[top + subtree_size(top, size)]]
 
     def piece(index: int) -> memoryview:
         return view[cuts[index] : cuts[index + 1]]
 
     def wants(who: int, index: int) -> bool:
-        return who > 0 and not who <= index < who + members(who, size)
+        return who > 0 and not who <= index < who + subtree_size(who, size)
 
     if place:
         exchange.receive(subtree(place), (parent(place) + root) % size)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ompy.data.convertor import GrowingConvertor
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import copy, store, to_send
-from ompy.frameworks.coll_base.blocks import Subtree, parse
-from ompy.frameworks.coll_base.tree import children, members, parent
+from ompy.data.packed import copy_message, store_received, to_send
+from ompy.frameworks.coll_base.blocks import Subtree, parse_blocks
+from ompy.frameworks.coll_base.tree import children, parent, subtree_size
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule
 
@@ -19,7 +19,7 @@ def to_root(exchange: Exchange, send: Message | None, receive: Blocks, limit: in
     root, size = exchange.rank, exchange.size
     arriving = _post(exchange, children(0, size), root, size)
     if send is not None:
-        copy(send, receive[root], root)
+        copy_message(send, receive[root], root)
     yield
     for child, message in arriving:
         for index, block in enumerate(_parse(message, child, size, limit)[1]):
@@ -27,7 +27,7 @@ def to_root(exchange: Exchange, send: Message | None, receive: Blocks, limit: in
             if block is None:
                 exchange.receive_message(receive[rank], rank)
             else:
-                store(block, receive[rank], rank)
+                store_received(block, receive[rank], rank)
     yield
 
 
@@ -63,7 +63,7 @@ def _parse(
     message: GrowingConvertor, child: int, size: int, limit: int
 ) -> tuple[list[int], list[memoryview | None]]:
     assert message.view is not None, "it has arrived"
-    return parse(message.view, members(child, size), limit)
+    return parse_blocks(message.view, subtree_size(child, size), limit)
 
 
 def linear_to_root(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedule:
@@ -73,7 +73,7 @@ def linear_to_root(exchange: Exchange, send: Message | None, receive: Blocks) ->
         if rank != root:
             exchange.receive_message(receive[rank], rank)
     if send is not None:
-        copy(send, receive[root], root)
+        copy_message(send, receive[root], root)
     yield
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.message import Message
 from ompy.data.operation import Operation
-from ompy.data.packed import Room, fill
+from ompy.data.packed import Room, pack_into
 from ompy.frameworks.coll_base.combine import Combine, combining
 from ompy.frameworks.coll_base.places import Places
 from ompy.frameworks.exchange import Exchange
@@ -72,8 +72,8 @@ def reduce(
     if room is not None:
         total = room.view
     else:
-        total = allocate(mine.size)
-        fill(total, mine)
+        total = allocate_memory(mine.size)
+        pack_into(total, mine)
     unit = mine.layout.size
     if places.idle:
         exchange.send(total, exchange.rank + 1)
@@ -102,7 +102,7 @@ def _halve(
 ) -> Generator[None, None, list[Halving]]:
     """Combine with partners ever farther away, in each step the half of what is left."""
     elements = len(total) // unit if unit else 0
-    spare = allocate(len(total) if places.paired else (elements + 1) // 2 * unit)
+    spare = allocate_memory(len(total) if places.paired else (elements + 1) // 2 * unit)
     if places.paired:
         exchange.receive(spare, exchange.rank - 1)
         yield

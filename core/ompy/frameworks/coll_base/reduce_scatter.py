@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import Room
@@ -50,7 +50,7 @@ def pairwise(
     blocks = [data.part(firsts[other], counts[other]) for other in range(size)]
     room = Room(receive.part(0, counts[rank]))
     # in place, the memory for the result holds data that are still to be sent
-    total = room.view if send is not None else allocate(blocks[rank].size)
+    total = room.view if send is not None else allocate_memory(blocks[rank].size)
     blocks[rank].convertor().pack(0, total)
     total = yield from _combine_all(exchange, blocks, total, combine, operation)
     if total is not room.view:
@@ -70,7 +70,7 @@ def _combine_all(
     These are combined apart from the others when the order matters.
     """
     rank, size = exchange.rank, exchange.size
-    coming = allocate(len(total))
+    coming = allocate_memory(len(total))
     above: memoryview | None = None
     for step in range(1, size):
         target, source = (rank + step) % size, (rank - step) % size
@@ -80,7 +80,7 @@ def _combine_all(
         if source < rank or operation.commutative:
             combine(coming, total)
         elif above is None:
-            above, coming = coming, allocate(len(total))
+            above, coming = coming, allocate_memory(len(total))
         else:
             combine(coming, above)
     if above is None:
@@ -113,7 +113,7 @@ def recursive_halving(
         exchange.receive_message(result, rank + 1)
         yield
         return
-    spare = allocate(len(total))
+    spare = allocate_memory(len(total))
     if places.paired:
         exchange.receive(spare, rank - 1)
         yield

@@ -7,10 +7,10 @@ own do so from the same operands in the same order: they get the same bits.
 
 from __future__ import annotations
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.message import Message
 from ompy.data.operation import Operation
-from ompy.data.packed import Room, copy, to_send
+from ompy.data.packed import Room, copy_message, to_send
 from ompy.frameworks.coll_base.broadcast import binomial, linear
 from ompy.frameworks.coll_base.combine import Combine, combining
 from ompy.frameworks.coll_base.places import Places
@@ -76,7 +76,7 @@ def _up(
         # the last child to where the result is wanted
         coming = result if left % 2 == 0 else spare
         if coming is None:
-            coming = allocate(len(total))
+            coming = allocate_memory(len(total))
         exchange.receive(coming, (child + top) % size)
         yield
         combine(total, coming)
@@ -107,7 +107,7 @@ def doubling(exchange: Exchange, total: memoryview, combine: Combine) -> Steps:
     """The combination of every member's `total`, which is overwritten; in it or elsewhere."""
     rank = exchange.rank
     places = Places(rank, exchange.size)
-    spare = allocate(len(total))
+    spare = allocate_memory(len(total))
     if places.idle:
         exchange.swap(total, rank + 1, spare, rank + 1)
         yield
@@ -152,13 +152,13 @@ def allreduce_ring(
     rank, size = exchange.rank, exchange.size
     if size == 1:
         if send is not None:
-            copy(send, receive, rank)
+            copy_message(send, receive, rank)
         return
     combine = combining(operation, receive.layout)
     room = Room(receive, receive if send is None else None)
     pieces = _pieces(room.view, receive, size)
     mine = pieces if send is None else _pieces(to_send(send), receive, size)
-    spare = allocate(max(len(piece) for piece in pieces)) if send is None else None
+    spare = allocate_memory(max(len(piece) for piece in pieces)) if send is None else None
     right, left = (rank + 1) % size, (rank - 1) % size
     out = mine[rank]
     for step in range(1, size):
@@ -210,7 +210,7 @@ def reduce_linear(
     else:
         exchange.receive(room.view, size - 1)
         yield
-    spare = allocate(len(own))
+    spare = allocate_memory(len(own))
     for other in reversed(range(size - 1)):
         if other == rank:
             combine(own, room.view)

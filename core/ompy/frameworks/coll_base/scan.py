@@ -5,7 +5,7 @@ What comes from below is always the left operand, so the order of the ranks is k
 
 from __future__ import annotations
 
-from ompy.data.convertor import allocate
+from ompy.data.convertor import allocate_memory
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import Room, to_send
@@ -45,7 +45,7 @@ def exclusive(
 def _prefix(exchange: Exchange, total: memoryview, first: int, combine: Combine) -> Schedule:
     """Combine the data of ranks `first` to the own one in `total`."""
     rank, size = exchange.rank, exchange.size
-    below = allocate(len(total)) if rank > first else total
+    below = allocate_memory(len(total)) if rank > first else total
     distance = 1
     while distance < size - first:
         if rank - distance >= first:
@@ -66,7 +66,7 @@ def inclusive_linear(
     combine = combining(operation, receive.layout)
     room = Room(receive, send if send is not None else receive)
     if rank:
-        below = allocate(len(room.view))
+        below = allocate_memory(len(room.view))
         exchange.receive(below, rank - 1)
         yield
         combine(below, room.view)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ompy.data.convertor import GrowingConvertor
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import copy, store, to_send
-from ompy.frameworks.coll_base.blocks import Subtree, parse
-from ompy.frameworks.coll_base.tree import children, members, parent
+from ompy.data.packed import copy_message, store_received, to_send
+from ompy.frameworks.coll_base.blocks import Subtree, parse_blocks
+from ompy.frameworks.coll_base.tree import children, parent, subtree_size
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule
 
@@ -19,7 +19,7 @@ def from_root(exchange: Exchange, send: Blocks, receive: Message | None, limit: 
     root, size = exchange.rank, exchange.size
     ranks = [(place + root) % size for place in range(size)]
     for child in reversed(children(0, size)):
-        blocks = [send[rank] for rank in ranks[child : child + members(child, size)]]
+        blocks = [send[rank] for rank in ranks[child : child + subtree_size(child, size)]]
         small = [to_send(block) for block in blocks if block.size <= limit]
         subtree = Subtree([block.size for block in blocks], small)
         exchange.send_from(subtree.convertor(), ranks[child])
@@ -27,7 +27,7 @@ def from_root(exchange: Exchange, send: Blocks, receive: Message | None, limit: 
         if send[rank].size > limit:
             exchange.send_message(send[rank], rank)
     if receive is not None:
-        copy(send[root], receive, root)
+        copy_message(send[root], receive, root)
     yield
 
 
@@ -39,9 +39,9 @@ def to_member(exchange: Exchange, receive: Message, root: int, limit: int) -> Sc
     exchange.receive_into(message, (parent(place) + root) % size)
     yield
     assert message.view is not None, "it has arrived"
-    sizes, blocks = parse(message.view, members(place, size), limit)
+    sizes, blocks = parse_blocks(message.view, subtree_size(place, size), limit)
     for child in reversed(children(place, size)):
-        first, last = child - place, child - place + members(child, size)
+        first, last = child - place, child - place + subtree_size(child, size)
         small = [block for block in blocks[first:last] if block is not None]
         subtree = Subtree(sizes[first:last], small)
         exchange.send_from(subtree.convertor(), (child + root) % size)
@@ -49,7 +49,7 @@ def to_member(exchange: Exchange, receive: Message, root: int, limit: int) -> Sc
     if mine is None:
         exchange.receive_message(receive, root)
     else:
-        store(mine, receive, root)
+        store_received(mine, receive, root)
     yield
 
 
@@ -60,7 +60,7 @@ def linear_from_root(exchange: Exchange, send: Blocks, receive: Message | None) 
         rank = (root + step) % exchange.size
         exchange.send_message(send[rank], rank)
     if receive is not None:
-        copy(send[root], receive, root)
+        copy_message(send[root], receive, root)
     yield
 
 

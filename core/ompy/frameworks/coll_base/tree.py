@@ -13,7 +13,7 @@ def parent(place: int) -> int:
     return place & (place - 1)
 
 
-def members(place: int, size: int) -> int:
+def subtree_size(place: int, size: int) -> int:
     """How many places there are in the subtree of `place`, itself included."""
     return min(place & -place, size - place) if place else size
 
@@ -22,7 +22,7 @@ def children(place: int, size: int) -> list[int]:
     """The places right below `place`, ascending."""
     below = []
     step = 1
-    while step < members(place, size):
+    while step < subtree_size(place, size):
         below.append(place + step)
         step *= 2
     return below

@@ -80,7 +80,7 @@ class Attached(Exposed):
         )
 
 
-def combine(target: Message, data: memoryview, operation: str) -> None:
+def combine_elements(target: Message, data: memoryview, operation: str) -> None:
     """Combine packed elements of the same kind into those of a window.
 
     Raises:
@@ -105,7 +105,7 @@ def combine(target: Message, data: memoryview, operation: str) -> None:
     target.store(packed)
 
 
-def swap(target: Message, new: memoryview, compare: memoryview) -> bytearray:
+def swap_element(target: Message, new: memoryview, compare: memoryview) -> bytearray:
     """Store an element if what is there equals `compare`; what was there."""
     before = target.packed()
     if before == compare:

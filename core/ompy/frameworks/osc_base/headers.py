@@ -107,12 +107,12 @@ def parsed(view: memoryview) -> Command:
     return Command(Kind(kind), tag, displacement, number, size, operation, layout, data)
 
 
-def answer(code: int = 0, detail: str = "") -> bytes:
+def pack_answer(code: int = 0, detail: str = "") -> bytes:
     """The answer to a command that fetches nothing: an error class, and what is wrong."""
     return _ANSWER.pack(code) + detail.encode()
 
 
-def answered(view: memoryview) -> tuple[int, str]:
+def parse_answer(view: memoryview) -> tuple[int, str]:
     """Error class and text of an answer."""
     (code,) = _ANSWER.unpack_from(view)
     return code, bytes(view[_ANSWER.size :]).decode(errors="replace")

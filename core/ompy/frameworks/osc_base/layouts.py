@@ -29,7 +29,7 @@ SCATTERED: Final = b"X"
 DEPTH_MAX: Final = 200  # arbitrary: of nodes in nodes; Python's own limit is 1000 calls
 
 
-def encoded(layout: Layout) -> bytes:
+def encode_layout(layout: Layout) -> bytes:
     """A layout as bytes."""
     head = _BOUNDS.pack(layout.lower, layout.extent, layout.displacement, layout.format.encode())
     return b"".join((head, *_of_node(layout.node)))
@@ -54,7 +54,7 @@ def _of_node(node: Node) -> Iterator[bytes]:
         yield numbers.pack(*node.displacements, *node.lengths)
 
 
-def decoded(data: memoryview) -> Layout:
+def decode_layout(data: memoryview) -> Layout:
     """The layout that `encoded` has made bytes of.
 
     Raises:

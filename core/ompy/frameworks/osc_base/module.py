@@ -15,16 +15,16 @@ from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.data.request import Request
 from ompy.frameworks.osc import DYNAMIC, OscModule, Place, Window
-from ompy.frameworks.osc_base.exposed import Attached, Exposed, combine, swap
+from ompy.frameworks.osc_base.exposed import Attached, Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.headers import (
     COMMAND_TAG,
     OPERATIONS,
     Command,
     Kind,
-    answered,
+    parse_answer,
     parsed,
 )
-from ompy.frameworks.osc_base.layouts import encoded
+from ompy.frameworks.osc_base.layouts import encode_layout
 from ompy.frameworks.osc_base.listener import Listener
 from ompy.frameworks.osc_base.locks import LockQueue
 from ompy.frameworks.osc_base.pending import Peer, Pending
@@ -99,7 +99,7 @@ class MessageOsc(OscModule):
         with self._engine.lock:
             peer, pending = self.peer(target), Pending()
             if target == self.rank:
-                combine(self._exposed.message(place), to_send(source), operation)
+                combine_elements(self._exposed.message(place), to_send(source), operation)
             elif source.size:
                 self._send_write(kind, peer, pending, source, place, operation)
             return peer.opened(pending)
@@ -145,7 +145,7 @@ class MessageOsc(OscModule):
             if target == self.rank:
                 own = self._exposed.message(place)
                 before = own.packed()
-                combine(own, _bytes(source), operation)
+                combine_elements(own, _bytes(source), operation)
                 into.store(before)
             elif into.size:
                 tag = self._expect(peer, pending, into)
@@ -161,7 +161,7 @@ class MessageOsc(OscModule):
             peer, pending = self.peer(target), Pending()
             if target == self.rank:
                 own = self._exposed.message(place)
-                into.store(swap(own, to_send(source), to_send(compare)))
+                into.store(swap_element(own, to_send(source), to_send(compare)))
             else:
                 tag = self._expect(peer, pending, into)
                 data = bytes(to_send(compare)) + bytes(to_send(source))
@@ -298,7 +298,7 @@ class MessageOsc(OscModule):
         assert isinstance(room, GrowingConvertor), "it was asked by _ask"
         view = room.view
         assert view is not None, "a received message has its memory"
-        code, detail = answered(view)
+        code, detail = parse_answer(view)
         return MPIError(code, detail) if code else None
 
     def _raise_first(self, targets: Iterable[int]) -> None:
@@ -536,7 +536,9 @@ def _nothing() -> None:
 
 
 def _placed(kind: Kind, tag: int, place: Place, size: int) -> Command:
-    return Command(kind, tag, place.displacement, place.number, size, layout=encoded(place.layout))
+    return Command(
+        kind, tag, place.displacement, place.number, size, layout=encode_layout(place.layout)
+    )
 
 
 def _bytes(source: Message | None) -> memoryview:

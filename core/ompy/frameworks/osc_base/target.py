@@ -20,15 +20,15 @@ from ompy.data.message import Message
 from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.osc import Place
-from ompy.frameworks.osc_base.exposed import NO_OP, Exposed, combine, swap
+from ompy.frameworks.osc_base.exposed import NO_OP, Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.headers import (
     COMMAND_TAG,
     OPERATIONS,
     Command,
     Kind,
-    answer,
+    pack_answer,
 )
-from ompy.frameworks.osc_base.layouts import decoded
+from ompy.frameworks.osc_base.layouts import decode_layout
 from ompy.frameworks.osc_base.locks import LockQueue
 from ompy.frameworks.pml import STANDARD
 
@@ -136,7 +136,7 @@ class Target:
     # --- operations
 
     def _message(self, command: Command) -> Message:
-        layout = decoded(memoryview(command.layout))
+        layout = decode_layout(memoryview(command.layout))
         found = self._exposed.message(Place(command.displacement, command.number, layout))
         if command.size > found.size:
             raise MPIError(
@@ -182,7 +182,7 @@ class Target:
         operation = OPERATIONS[command.operation]
         before = target.packed() if command.kind is Kind.FETCH else None
         if data or operation == NO_OP or not target.size:
-            combine(target, data, operation)
+            combine_elements(target, data, operation)
         if before is not None:
             self._send(channel, before, command.tag + 1)
 
@@ -190,7 +190,7 @@ class Target:
         target = self._message(command._replace(size=command.size // 2))
         data = memoryview(command.data)
         half = len(data) // 2
-        before = swap(target, data[half:], data[:half])
+        before = swap_element(target, data[half:], data[:half])
         self._send(channel, before, command.tag + 1)
 
     def _receive(
@@ -233,7 +233,7 @@ class Target:
         problem, channel.problem = channel.problem, None
         if not command.tag:
             return
-        told = answer() if problem is None else answer(problem.code, problem.detail)
+        told = pack_answer() if problem is None else pack_answer(problem.code, problem.detail)
         self._send(channel, told, command.tag + 1)
 
     def _unlock(self, channel: Channel, command: Command) -> None:
@@ -249,7 +249,7 @@ class Target:
 
     def _lock(self, channel: Channel, command: Command) -> None:
         def tell(code: int, detail: str) -> None:
-            self._send(channel, answer(code, detail), command.tag + 1)
+            self._send(channel, pack_answer(code, detail), command.tag + 1)
 
         self.locks.request(channel.origin, command.kind is Kind.LOCK, tell)
 

@@ -21,7 +21,7 @@ from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
 from ompy.mca.reporting import Finding
-from ompy.mca.settings import gather
+from ompy.mca.settings import gather_settings
 from ompy.runtime.channel import Channel
 from ompy.runtime.comm_methods import COLLECTING, LostPaths
 from ompy.runtime.control import Frame, Kind
@@ -251,7 +251,7 @@ class PassiveCoordinator:
 
     def _registry(self) -> Registry:
         """The parameters, as environment and files of the first host have them."""
-        registry = Registry(CATALOG, gather([], os.environ))
+        registry = Registry(CATALOG, gather_settings([], os.environ))
         registry.check()
         insist_on_seal(registry)
         for notice in registry.notices():

@@ -14,7 +14,7 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.mca.errors import UsageError
 from ompy.mca.registry import Registry
 from ompy.mca.reporting import TEXT, Finding, Reporter
-from ompy.mca.settings import LOG_FORMAT, gather
+from ompy.mca.settings import LOG_FORMAT, gather_settings
 
 
 class Teller:
@@ -40,7 +40,7 @@ class Teller:
         """The form; text where the parameters are wrong, of which the coordinator tells."""
         if not self._form:
             try:
-                registry = Registry(CATALOG, gather([], os.environ))
+                registry = Registry(CATALOG, gather_settings([], os.environ))
                 self._form = str(registry.value(LOG_FORMAT))
             except UsageError:
                 self._form = TEXT

@@ -260,9 +260,9 @@ class Prober:
     def _rail(self, address: str) -> str:
         """The interface with an address."""
         if address not in self._names:
-            from ompy.net.real import interfaces
+            from ompy.net.real import host_interfaces
 
-            self._names = {found.address: found.name for found in interfaces()}
+            self._names = {found.address: found.name for found in host_interfaces()}
         return self._names.get(address, "")
 
 

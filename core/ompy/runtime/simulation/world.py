@@ -322,7 +322,7 @@ class World:
 
     def _begin_trace(self) -> None:
         """The facts of the job; nothing in them differs from run to run."""
-        from ompy.trace.files import prepare, write_job
+        from ompy.trace.files import prepare_directory, write_job
 
         job = self._scenario.job
         facts = {
@@ -336,7 +336,7 @@ class World:
         }
         directory = self._scenario.trace_directory
         try:
-            prepare(directory)
+            prepare_directory(directory)
             write_job(directory, facts)
         except OSError as problem:  # a trace only observes
             why = f"{problem.strerror}; nothing is traced"

@@ -154,9 +154,9 @@ def fresh_registry(pairs: Pairs) -> Registry:
     """Components and parameters for a virtual world, with the user's files and environment."""
     from ompy.frameworks.catalog import CATALOG
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather
+    from ompy.mca.settings import gather_settings
 
-    return Registry(CATALOG, gather(pairs, os.environ))
+    return Registry(CATALOG, gather_settings(pairs, os.environ))
 
 
 def _sizes(value: Any) -> tuple[int, ...]:

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ompy_components.btl.openib.credits import PeerCredits, Tokens
 from ompy_components.btl.openib.pending import Pending
-from ompy_components.btl.openib.receive_queues import PerPeer, parse
+from ompy_components.btl.openib.receive_queues import PerPeer, parse_receive_queues
 
 
 def entries() -> st.SearchStrategy[PerPeer]:
     def make(num: int, low: int, win: int, rsv: int) -> PerPeer:
         text = f"P,64,{num},{min(low, num - 1)},{win},{rsv}"
-        (entry,), _ = parse(text, 1)
+        (entry,), _ = parse_receive_queues(text, 1)
         assert isinstance(entry, PerPeer)
         return entry
 
@@ -43,7 +43,7 @@ def test_a_one_way_stream_never_starves(entry: PerPeer, talk: list[bool]) -> Non
 
 
 def test_an_end_without_credits_or_reserve_says_so() -> None:
-    (entry,), _ = parse("P,64,2,1,1,1", 1)
+    (entry,), _ = parse_receive_queues("P,64,2,1,1,1", 1)
     assert isinstance(entry, PerPeer)
     account = PeerCredits(entry)
     assert [account.take() for _ in range(3)] == [True, True, False]

@@ -73,15 +73,17 @@ FRAGMENTS = [(0x40, b""), (0x41, b"a"), (0xFF, b"12345678"), (0x42, b"x" * 13)]
 
 def coalesced() -> memoryview:
     room = memoryview(bytearray(1 + sum(coalescing.room_for(len(data)) for _, data in FRAGMENTS)))
-    at = coalescing.begin(room)
+    at = coalescing.begin_coalesced(room)
     for tag, data in FRAGMENTS:
-        at = coalescing.add(room, at, tag, memoryview(data))
+        at = coalescing.append_fragment(room, at, tag, memoryview(data))
     assert at == len(room)
     return room
 
 
 def test_coalesced_fragments_are_teased_out() -> None:
-    assert [(tag, bytes(data)) for tag, data in coalescing.split(coalesced())] == FRAGMENTS
+    assert [
+        (tag, bytes(data)) for tag, data in coalescing.split_coalesced(coalesced())
+    ] == FRAGMENTS
 
 
 def test_a_coalesced_message_that_was_cut_is_refused() -> None:
@@ -91,7 +93,7 @@ def test_a_coalesced_message_that_was_cut_is_refused() -> None:
         ends.add(max(ends) + coalescing.room_for(len(data)))
     for size in range(1, len(whole)):
         if size in ends:
-            assert len(list(coalescing.split(whole[:size]))) < len(FRAGMENTS)
+            assert len(list(coalescing.split_coalesced(whole[:size]))) < len(FRAGMENTS)
         else:
             with pytest.raises(BadFragment):
-                list(coalescing.split(whole[:size]))
+                list(coalescing.split_coalesced(whole[:size]))

@@ -9,12 +9,12 @@ from ompy_components.btl.openib.receive_queues import (
     Shared,
     canonical,
     default,
-    parse,
+    parse_receive_queues,
 )
 
 
 def one(text: str) -> PerPeer | Shared:
-    entries, _ = parse(text, 1)
+    entries, _ = parse_receive_queues(text, 1)
     (entry,) = entries
     return entry
 
@@ -68,14 +68,14 @@ def test_fields_and_their_defaults(text: str, expected: PerPeer | Shared) -> Non
 )
 def test_what_breaks_a_rule_is_refused_with_a_reason(text: str, reason: str) -> None:
     with pytest.raises(BadReceiveQueues, match=reason):
-        parse(text, 1)
+        parse_receive_queues(text, 1)
 
 
 def test_the_largest_has_room_for_every_fragment() -> None:
     with pytest.raises(BadReceiveQueues, match=r"room for 4096 bytes.*up to 65536"):
-        parse("P,128:S,4096", 65536)
-    assert parse("P,128:S,65536", 65536)[1] == []
-    ((warning,)) = parse("P,128:S,70000", 65536)[1]
+        parse_receive_queues("P,128:S,4096", 65536)
+    assert parse_receive_queues("P,128:S,65536", 65536)[1] == []
+    ((warning,)) = parse_receive_queues("P,128:S,70000", 65536)[1]
     assert "never used" in warning
 
 
@@ -88,7 +88,7 @@ def test_the_default_is_that_of_open_mpi_4_1() -> None:
 @pytest.mark.parametrize("eager", [128, 129, 1000, 4096, 12288, 100_000])
 @pytest.mark.parametrize("largest", [256, 12288, 65536])
 def test_the_default_fits_all_limits(eager: int, largest: int) -> None:
-    entries, warnings = parse(default(eager, largest), max(eager, largest))
+    entries, warnings = parse_receive_queues(default(eager, largest), max(eager, largest))
     assert not warnings
     assert all(isinstance(entry, Shared) for entry in entries)
-    assert canonical(parse(canonical(entries), 1)[0]) == canonical(entries)
+    assert canonical(parse_receive_queues(canonical(entries), 1)[0]) == canonical(entries)

@@ -21,7 +21,7 @@ def values(**given: object) -> Values:
 
 
 def test_defaults_are_in_range() -> None:
-    found = timing.limits(values())
+    found = timing.timing_limits(values())
     assert found[:5] == (13, 7, 7, 12, 4)
     assert not found.warnings
     assert found.timing(shared=True).rnr_retry == 7
@@ -42,7 +42,7 @@ def test_defaults_are_in_range() -> None:
     ],
 )
 def test_what_is_out_of_range_is_clamped_with_a_warning(name: str, given: int, taken: int) -> None:
-    found = timing.limits(values(**{name: given}))
+    found = timing.timing_limits(values(**{name: given}))
     (warning,) = found.warnings
     assert f"btl_openib_{name} is {given}" in warning
     assert f"{taken} is used" in warning
@@ -85,7 +85,7 @@ NICS = [nic(0, "a1"), nic(1, "a2"), nic(2, "b1")]
 )
 def test_ports(given: dict[str, object], expected: list[int], unknown: list[str]) -> None:
     context: Any = Context()
-    chosen, missing = interfaces.choose(context, NICS, values(**given))
+    chosen, missing = interfaces.choose_devices(context, NICS, values(**given))
     assert [NICS.index(one) for one in chosen] == expected
     assert missing == unknown
 
@@ -93,7 +93,7 @@ def test_ports(given: dict[str, object], expected: list[int], unknown: list[str]
 def test_a_network_nobody_can_read() -> None:
     context: Any = Context()
     with pytest.raises(MPIError, match="nobody can read it"):
-        interfaces.choose(context, NICS, values(ipaddr_include="nonsense"))
+        interfaces.choose_devices(context, NICS, values(ipaddr_include="nonsense"))
 
 
 def test_partners_are_of_one_subnet() -> None:
@@ -102,16 +102,16 @@ def test_partners_are_of_one_subnet() -> None:
     theirs = [PortRecord(2, 20, 0, "d"), PortRecord(1, 21, 0, "e"), PortRecord(3, 22, 0, "f")]
     for one, other in ((ours, theirs), (theirs, ours)):
         for index, port in enumerate(one):
-            found = interfaces.partner(one, index, other)
+            found = interfaces.find_partner(one, index, other)
             if found is not None:
-                assert interfaces.partner(other, other.index(found), one) == port
-    found = [interfaces.partner(ours, index, theirs) for index in range(3)]
+                assert interfaces.find_partner(other, other.index(found), one) == port
+    found = [interfaces.find_partner(ours, index, theirs) for index in range(3)]
     assert [one and one.lid for one in found] == [21, 20, None]
 
 
 def test_modex() -> None:
     records = [PortRecord(0xFEC0 << 48, 7, 1000, "fe80::1"), PortRecord(2, 8, 0, "10.0.0.1")]
-    blob = modex.pack("P,128", records)
-    assert modex.unpack(blob, "P,128") == records
-    assert modex.unpack(blob, "S,128") == [], "other queues: no partner"
-    assert modex.unpack(b"", "P,128") == []
+    blob = modex.pack_records("P,128", records)
+    assert modex.unpack_records(blob, "P,128") == records
+    assert modex.unpack_records(blob, "S,128") == [], "other queues: no partner"
+    assert modex.unpack_records(b"", "P,128") == []

@@ -16,7 +16,7 @@ from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
 from ompy_components.btl.usnic.reliability import PathVerdict, Reliability
 from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
 from ompy_components.btl.usnic.segments import NO_SLOT, ResendList, SendSegment
-from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, slot
+from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, window_slot
 from ompy_components.btl.usnic.states import TABLE, SegmentEvent, SegmentState, WrongState, follow
 from ompy_components.btl.usnic.statistics import Statistics
 
@@ -51,7 +51,7 @@ def test_distance(sequence: int, base: int, expected: int) -> None:
 @settings(deadline=None)
 @given(numbers)
 def test_slots_follow_each_other(number: int) -> None:
-    assert slot(after(number)) == (slot(number) + 1) % WINDOW
+    assert window_slot(after(number)) == (window_slot(number) + 1) % WINDOW
 
 
 def test_states() -> None:
@@ -517,11 +517,11 @@ def test_headers(header: Header, wire: str) -> None:
     size = headers.pack_into(header, room)
     assert (bytes(room[:size]).hex(), size) == (wire, header.size)
     packet = memoryview(bytes(room[:size]) + b"p" * header.length)
-    assert headers.parse(packet) == header
-    assert headers.parse(memoryview(bytes(packet) + bytes(9))) == header, "a wire may pad"
+    assert headers.parse_packet(packet) == header
+    assert headers.parse_packet(memoryview(bytes(packet) + bytes(9))) == header, "a wire may pad"
     for cut in range(len(packet)):
         with pytest.raises(BadPacket):
-            headers.parse(packet[:cut])
+            headers.parse_packet(packet[:cut])
 
 
 @pytest.mark.parametrize(
@@ -541,14 +541,14 @@ def test_headers_that_make_no_sense(header: Header) -> None:
     room = memoryview(bytearray(64 + header.length))
     headers.pack_into(header, room)
     with pytest.raises(BadPacket):
-        headers.parse(room)
+        headers.parse_packet(room)
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_the_parser_raises_one_error_only(data: bytes) -> None:
     try:
-        header = headers.parse(memoryview(data))
+        header = headers.parse_packet(memoryview(data))
     except BadPacket:
         return
     assert header.size + header.length <= len(data)

@@ -60,11 +60,11 @@ def test_crossed_interfaces_find_their_networks() -> None:
 
 def test_modex_records() -> None:
     records = [RECORD, RECORD._replace(host="rail0/17", isn=0)]
-    blob = modex.pack(records)
-    assert modex.unpack(blob) == records
-    assert modex.unpack(b"") == []
-    assert modex.unpack(blob[:-1]) == []
-    assert modex.unpack(blob[:-4] + b"\xff\0\0\0") == [], "another version of the protocol"
+    blob = modex.pack_records(records)
+    assert modex.unpack_records(blob) == records
+    assert modex.unpack_records(b"") == []
+    assert modex.unpack_records(blob[:-1]) == []
+    assert modex.unpack_records(blob[:-4] + b"\xff\0\0\0") == [], "another version of the protocol"
     assert RECORD.addresses == (("10.1.2.3", 1025), ("10.1.2.3", 65535))
 
 
@@ -101,7 +101,7 @@ def test_chunks_that_disagree_about_the_size() -> None:
     assert reassembly.claim(chunk(3, 21, 0, 10)) is not None, "it is another fragment now"
 
 
-@pytest.mark.parametrize("length", range(len(modex.pack([RECORD])) + 1))
+@pytest.mark.parametrize("length", range(len(modex.pack_records([RECORD])) + 1))
 def test_cut_records_are_none(length: int) -> None:
-    found = modex.unpack(modex.pack([RECORD])[:length])
-    assert found == ([RECORD] if length == len(modex.pack([RECORD])) else [])
+    found = modex.unpack_records(modex.pack_records([RECORD])[:length])
+    assert found == ([RECORD] if length == len(modex.pack_records([RECORD])) else [])

@@ -37,7 +37,7 @@ def computed_by(nic: GniNic) -> frozenset[tuple[AtomicOp, AtomicType]]:
     )
 
 
-def describe(
+def describe_atomic(
     made: Descriptor,
     op: AtomicOp,
     kind: AtomicType,

@@ -152,7 +152,7 @@ class RdmaEngine:
         """Begin an atomic of a word of a peer's segment, as `Conduit.atomic`; as `put` else."""
         made = self._prepare(node, offset, transfer, is_get=result is not None)
         try:
-            atomics.describe(made, op, kind, operand, compare, result)
+            atomics.describe_atomic(made, op, kind, operand, compare, result)
             self._counters["fma_amo"] += 1
             if self._trace.active:
                 self._tracing.atomic_post(made)
