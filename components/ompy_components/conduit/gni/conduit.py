@@ -31,7 +31,7 @@ from ompy_components.conduit.gni.bootstrap import Bootstrap
 from ompy_components.conduit.gni.dispatch import NO_BYTES, Messages
 from ompy_components.conduit.gni.exit import UNANSWERED, Exit, exit_timeout
 from ompy_components.conduit.gni.headers import Command
-from ompy_components.conduit.gni.joining import join_ranks, neighbourhood
+from ompy_components.conduit.gni.joining import join_all, neighbourhood
 from ompy_components.conduit.gni.locking import nic_lock
 from ompy_components.conduit.gni.losses import Losses
 from ompy_components.conduit.gni.rdma.atomics import computed_by
@@ -99,8 +99,7 @@ class GniConduit(Conduit):
         self.resources = Resources(context, nic, domain, values, lock, self._yield, layer)
         self._trace, self._tracing = context.trace, self.resources.tracing
         self._bootstrap = Bootstrap(context, name)
-        past = bool(values.pshm)
-        joined = join_ranks(self.resources, self._bootstrap, mode, past_neighbours=past)
+        joined = join_all(self.resources, self._bootstrap, mode, past_neighbours=bool(values.pshm))
         self._limits = joined.limits
         self._hosts = joined.hosts
         self._transports: list[Transport] = [joined.transport]

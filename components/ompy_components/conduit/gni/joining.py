@@ -73,7 +73,7 @@ def peers_of(context: RankContext, rank: int, *, past_neighbours: bool) -> list[
     ]
 
 
-def join_ranks(
+def join_all(
     resources: Resources, bootstrap: Bootstrap, mode: ThreadMode, *, past_neighbours: bool
 ) -> Joined:
     """Make queues, endpoints and mailboxes, with all other ranks.
