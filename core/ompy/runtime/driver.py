@@ -54,15 +54,16 @@ class Driver:
 
     # connections
 
-    def connect(self, to: int, connection: Connection, decoder: Decoder | None = None) -> None:
+    def connect(self, to: int, connection: Connection, decoder: Decoder | None = None) -> Channel:
         """Listen to the parent or to an agent below, over a connection that is ours now."""
-        self._channels[to] = Channel(
+        made = self._channels[to] = Channel(
             self._loop,
             connection,
             lambda frame: self._heard(to, frame),
             lambda reason: self._gone(to, reason),
             decoder,
         )
+        return made
 
     def connect_agent(self, node: int, link: AgentLink, decoder: Decoder | None) -> None:
         """Listen to an agent that this process has started, or that was forked for it."""

@@ -159,7 +159,12 @@ class Reap(NamedTuple):
 
 
 class Look(NamedTuple):
-    """Say which ranks are on their way out (OUTLOOK)."""
+    """Say which ranks are on their way out (OUTLOOK).
+
+    Those in `finalized` are not, only because their MPI process is.
+    """
+
+    finalized: frozenset[int]
 
 
 class Credit(NamedTuple):
@@ -182,9 +187,11 @@ class CloseStreams(NamedTuple):
 
 
 class Keep(NamedTuple):
-    """A newcomer is one of ours: tell it that it has been taken."""
+    """A newcomer is one of ours: tell it so, and watch it and, if it has one, its starter."""
 
+    who: int
     rank: int
+    starter: int
 
 
 class TurnAway(NamedTuple):
@@ -209,6 +216,12 @@ class Meet(NamedTuple):
     part: Mapping[str, Any]
 
 
+class TakeMeeting(NamedTuple):
+    """Use the connection to the coordinator, or close it."""
+
+    take: bool
+
+
 class Say(NamedTuple):
     """Tell the user a sentence."""
 
@@ -216,7 +229,7 @@ class Say(NamedTuple):
 
 
 class Adopt(NamedTuple):
-    """The job has begun: serve the newcomers as its ranks. The body is the job."""
+    """The job has begun: serve those that were kept as its ranks. The body is the job."""
 
     body: bytes
 
@@ -258,6 +271,7 @@ Act = (
     | WatchTasks
     | Meet
     | Say
+    | TakeMeeting
     | Adopt
     | CancelStep
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
@@ -75,7 +75,7 @@ class JobRules(NamedTuple):
     fault_strict: bool = False
 
 
-class _Moment(Enum):
+class Moment(Enum):
     """What a job waits for."""
 
     TIMEOUT = "it has run for too long"
@@ -83,6 +83,7 @@ class _Moment(Enum):
     WHERE = "ranks were asked where they are, and some do not say it"
     GIVE_UP = "agents do not end"
     PATHS = "both ends of a lost path have told of it"
+    OVERDUE = "agents do not come"
 
 
 class _Host:
@@ -103,7 +104,7 @@ class JobMachine:
         verdict: how it ends.
     """
 
-    table: Mapping[Pair, tuple[JobPhase, ...]] = LAUNCHED
+    table: ClassVar[Mapping[Pair, tuple[JobPhase, ...]]] = LAUNCHED
 
     def __init__(self, job: Job, tree: Tree, children: list[Child], rules: JobRules) -> None:
         """The agents have been told the job.
@@ -122,7 +123,7 @@ class JobMachine:
         self._rules = rules
         self._children = Children(children)
         self._hosts = [_Host(node, name) for node, name in enumerate(job.hosts)]
-        self._agenda: Agenda[_Moment] = Agenda()
+        self._agenda: Agenda[Moment] = Agenda()
         self._where: Whereabouts | None = None  # once somebody has asked the ranks
         self._told_to_end = False
 
@@ -183,7 +184,7 @@ class JobMachine:
         for child in self._children.nodes:
             self._children.watch(child, now, rules.heartbeat_s, rules.misses, rules.start_s)
         if rules.timeout_s:
-            self._agenda.set(_Moment.TIMEOUT, now + rules.timeout_s)
+            self._agenda.set(Moment.TIMEOUT, now + rules.timeout_s)
 
     # what agents say
 
@@ -219,7 +220,7 @@ class JobMachine:
                 self.news.faults.told(event.header["rank"], event.header["delivered"])
             case Kind.PATHS:
                 if self.news.path(event):
-                    self._agenda.set(_Moment.PATHS, now + COLLECTING)
+                    self._agenda.set(Moment.PATHS, now + COLLECTING)
             case _:
                 return self.news.rail(event)
         return []
@@ -311,7 +312,7 @@ class JobMachine:
         if number == INTERRUPT and asked and running and not self._rules.quiet:
             self.phase = JobPhase.ASKING
             self._where = Whereabouts(asked)
-            self._agenda.set(_Moment.WHERE, now + WHERE_PATIENCE)
+            self._agenda.set(Moment.WHERE, now + WHERE_PATIENCE)
             return [*self._children.tell(Kind.REPORT, {"short": True})]
         return self._see(now)
 
@@ -325,15 +326,15 @@ class JobMachine:
             self._agents_gone(self._tree.subtree(node), self._children.pid(node), reason)
         for moment in self._agenda.take(now):
             match moment:
-                case _Moment.TIMEOUT:
+                case Moment.TIMEOUT:
                     acts += self._time_out(now)
-                case _Moment.END:
+                case Moment.END:
                     acts += self._end(now)
-                case _Moment.WHERE:
+                case Moment.WHERE:
                     acts += self._say_where(now)
-                case _Moment.GIVE_UP:
+                case Moment.GIVE_UP:
                     acts += self._finish()
-                case _Moment.PATHS:
+                case Moment.PATHS:
                     acts += self.news.lost_paths(quiet=self._rules.quiet)
         return [*acts, *self._see(now)]
 
@@ -343,7 +344,7 @@ class JobMachine:
         if self.phase is not JobPhase.RUNNING:
             return []
         self.phase = JobPhase.ASKING
-        self._agenda.set(_Moment.END, now + REPORT_PATIENCE)
+        self._agenda.set(Moment.END, now + REPORT_PATIENCE)
         return [*self._children.tell(Kind.REPORT)]
 
     def _say_where(self, now: float) -> list[Act]:
@@ -365,10 +366,10 @@ class JobMachine:
         assert self.phase in {JobPhase.RUNNING, JobPhase.ASKING}, self.phase
         self.phase = JobPhase.ENDING
         self._where = None
-        for moment in (_Moment.END, _Moment.WHERE):
+        for moment in (Moment.END, Moment.WHERE):
             self._agenda.drop(moment)
         grace_ms = self._rules.grace_ms
-        self._agenda.set(_Moment.GIVE_UP, now + grace_ms / 1000 + PATIENCE)
+        self._agenda.set(Moment.GIVE_UP, now + grace_ms / 1000 + PATIENCE)
         return [*self._children.tell(Kind.END, {"grace_ms": grace_ms})]
 
     def _finish(self) -> list[Act]:
@@ -376,7 +377,7 @@ class JobMachine:
         if self.phase in {JobPhase.CLOSING, JobPhase.OVER}:
             return []
         self.phase = JobPhase.CLOSING
-        for moment in (_Moment.END, _Moment.WHERE, _Moment.GIVE_UP, _Moment.PATHS):
+        for moment in (Moment.END, Moment.WHERE, Moment.GIVE_UP, Moment.PATHS):
             self._agenda.drop(moment)
         self._where = None
         rules, failure = self._rules, self.verdict.failure
