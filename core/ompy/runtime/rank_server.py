@@ -11,65 +11,23 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_PROC_FAILED, ERR_RANK
+from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_RANK
 from ompy.engine.reactor import Loop
-from ompy.frameworks.departures import FINALIZED
 from ompy.runtime.channel import Channel
 from ompy.runtime.control import KEY_SIZE, Frame, Kind, encode
 from ompy.runtime.descendants import is_ending
-from ompy.runtime.leaving import LeavingNews, News, for_rank
-from ompy.runtime.modex import Answer, ModexStore
-from ompy.runtime.ranks import AttachedRank, LocalRank, Stage
+from ompy.runtime.machines.agent_table import RANK_WORDS
+from ompy.runtime.machines.events import Event, Seen
+from ompy.runtime.ranks import AttachedRank, LocalRank
 from ompy.runtime.segments import SharedDescriptors
 
 if TYPE_CHECKING:
     from ompy.runtime.probes.prober import Prober
 
-WRAPPER_GRACE: Final = 1.0  # s; arbitrary: for a wrapper to exit after its MPI process died
 _CREDENTIALS: Final = struct.Struct("3i")  # Linux struct ucred
-
-
-class RankEvents(Protocol):
-    """What the agent wants to hear about its ranks."""
-
-    def advanced(self, rank: AttachedRank) -> None:
-        """It has reached another stage."""
-
-    def committed(self, rank: AttachedRank, packed: bytes) -> None:
-        """It has made `packed` visible."""
-
-    def fence_complete(self) -> None:
-        """All ranks of this host have come to the fence."""
-
-    def aborted(self, rank: AttachedRank, code: int, reason: str) -> None:
-        """It ends the job."""
-
-    def disturbed(self, rank: AttachedRank, delivered: Sequence[int]) -> None:
-        """It has told how often each fault has struck there."""
-
-    def path_lost(self, rank: AttachedRank, report: Frame) -> None:
-        """It has lost a path to another rank."""
-
-    def rail_event(self, rank: AttachedRank, event: Frame) -> None:
-        """A rail of its has broken, or is healed."""
-
-    def rails_carried(self, rank: AttachedRank, sample: Frame) -> None:
-        """It says what its rails have carried."""
-
-    def stands(self, rank: AttachedRank, where: Frame) -> None:
-        """It says where it is."""
-
-    def unexecutable(self, rank: AttachedRank, code: int, reason: str) -> None:
-        """Its program could not be executed."""
-
-    def left(self, news: News) -> None:
-        """Ranks of this host finalize; the others here know."""
-
-    def lost(self, rank: AttachedRank) -> None:
-        """Its MPI process went without finalizing, its wrapper lives on."""
 
 
 class RankServer:
@@ -78,9 +36,7 @@ class RankServer:
     def __init__(
         self,
         loop: Loop,
-        events: RankEvents,
-        modex: ModexStore,
-        size: int,
+        tell: Callable[[Event], object],
         welcome: bytes,
         several_hosts: bool = False,
     ) -> None:
@@ -88,46 +44,30 @@ class RankServer:
 
         Args:
             loop: watches the sockets.
-            events: is told.
-            modex: what has been published.
-            size: processes of the job.
+            tell: gets what the agent's machine has to know.
             welcome: the job's key and the job.
             several_hosts: agents of other hosts may want to ask about paths.
         """
         self._loop = loop
-        self._events = events
-        self._modex = modex
-        self._size = size
+        self._tell = tell
         self._welcome = welcome
         self._several_hosts = several_hosts
         self._prober: Prober | None = None
         self._shared = SharedDescriptors()
-        self._leaving_news = LeavingNews(loop, self._pass_on)
-        self._ranks: list[AttachedRank] = []
+        self._ranks: dict[int, AttachedRank] = {}
         self._doors: dict[int, Channel] = {}
         self._handlers: dict[Kind, Callable[[_Call], None]] = {
-            Kind.COMMIT: self._commit,
-            Kind.LOOKUP: self._lookup,
-            Kind.FENCE: self._fence,
             Kind.MEMORY: self._memory,
             Kind.DOORBELL: self._doorbell,
-            Kind.LEAVING: self._leaving_begun,
-            Kind.FINALIZED: self._finalized,
-            Kind.ABORT: self._abort,
-            Kind.FAULTS: self._faults,
             Kind.WATCH: self._watch,
             Kind.UNWATCH: self._unwatch,
             Kind.OUTAGES: self._outages,
-            Kind.PATHS: self._path_lost,
-            Kind.RAIL: self._rail,
-            Kind.CARRIED: self._carried,
             Kind.LEAVES: self._leaves,
-            Kind.WHERE: self._where,
         }
 
     def add(self, rank: LocalRank) -> None:
         """Open the door of a rank that was started."""
-        self._ranks.append(rank)
+        self._ranks[rank.rank] = rank
         self._doors[rank.rank] = Channel(
             self._loop,
             rank.process.door,
@@ -142,26 +82,17 @@ class RankServer:
         while rank.client is not None and rank.client.read():
             pass
 
-    def tell_departure(self, rank: int, reason: str) -> None:
-        """Tell the MPI processes that `rank` has gone."""
-        for other in self._ranks:
-            if other.client is not None and other.rank != rank:
-                other.client.send(Kind.DEPARTED, {"rank": rank}, reason.encode())
+    def say(self, rank: int, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> None:
+        """Say a word to an MPI process; nothing happens if it is not connected."""
+        client = self._ranks[rank].client
+        if client is not None:
+            client.send(kind, header, body)
 
-    def _pass_on(self, news: News) -> None:
-        self.tell_leaving(news)
-        self._events.left(news)
-
-    def tell_leaving(self, news: News) -> None:
-        """Tell the MPI processes that are not done themselves of ranks that finalize."""
-        for rank, done, _ in news:
-            if done:
-                self._modex.depart(rank, FINALIZED)
-        for other in self._ranks:
-            if other.client is not None and other.stage is not Stage.FINALIZED:
-                theirs = for_rank(news, other.rank)
-                if theirs:
-                    other.client.send(Kind.LEFT, {"ranks": theirs})
+    def hang_up(self, rank: int) -> None:
+        """Close the connection to an MPI process."""
+        client, self._ranks[rank].client = self._ranks[rank].client, None
+        if client is not None:
+            client.close()
 
     def _knock(self, rank: LocalRank, frame: Frame) -> None:
         if frame.kind is Kind.HELLO and len(frame.descriptors) == 1:
@@ -174,33 +105,31 @@ class RankServer:
         _close_descriptors(frame.descriptors)
         if frame.kind is Kind.UNEXECUTABLE:
             reason = frame.body.decode(errors="replace")
-            self._events.unexecutable(rank, frame.header["code"], reason)
+            code = {"code": frame.header["code"]}
+            self._tell(Event(Seen.UNEXECUTABLE, rank.rank, None, code, reason.encode()))
 
     def let_in(self, rank: AttachedRank, connection: socket.socket) -> None:
-        """Welcome an MPI process as a rank, and serve it over a connection that is ours now."""
+        """Serve an MPI process as a rank, over a connection that is ours now."""
+        self._ranks[rank.rank] = rank
         rank.client_pid = peer_credentials(connection)[0]
-        client = Channel(
+        rank.client = client = Channel(
             self._loop,
             connection,
             lambda frame: self._serve(rank, client, frame),
             lambda _reason: self._client_gone(rank),
         )
-        rank.client = client
+        self._tell(Event(Seen.ATTACHED, rank.rank, None, {"pid": rank.client_pid}))
+
+    def welcome(self, number: int) -> None:
+        """Make it a rank: the key, the job, and a lifeline."""
+        rank = self._ranks[number]
+        assert rank.client is not None, "it has just come"
         lifeline, rank.lifeline = os.pipe()
-        header = {"rank": rank.rank}
+        header = {"rank": number}
         if self._several_hosts:
             header["probes"] = self._paths.port()
-        client.send(Kind.WELCOME, header, self._welcome, (lifeline,))
+        rank.client.send(Kind.WELCOME, header, self._welcome, (lifeline,))
         os.close(lifeline)
-        for departed, reason in self._modex.departed.items():
-            client.send(Kind.DEPARTED, {"rank": departed}, reason.encode())
-        self._advance(rank, Stage.ATTACHED)
-
-    def _advance(self, rank: AttachedRank, stage: Stage) -> None:
-        rank.stage = stage
-        if stage is Stage.FINALIZED:
-            self._leaving_news.finalized(rank.rank)
-        self._events.advanced(rank)
 
     @property
     def _paths(self) -> Prober:
@@ -218,42 +147,21 @@ class RankServer:
         return self._prober
 
     def _client_gone(self, rank: AttachedRank) -> None:
-        self._forget_paths(rank)
+        if self._prober is not None:
+            self._prober.gone(rank.rank)
         rank.client = None
         clean_up_after(rank)
-        if rank.stage is not Stage.FINALIZED:
-            self._loop.call_later(WRAPPER_GRACE, self._miss, rank)
-
-    def _miss(self, rank: AttachedRank) -> None:
-        if rank.exit_status is None and rank.stage is Stage.INITIALIZED:
-            self._events.lost(rank)
+        self._tell(Event(Seen.CLIENT_GONE, rank.rank))
 
     def _serve(self, rank: AttachedRank, client: Channel, frame: Frame) -> None:
         _close_descriptors(frame.descriptors)
-        handler = self._handlers.get(frame.kind)
-        if handler is None:
+        if frame.kind in RANK_WORDS:
+            self._tell(Event(Seen.RANK, rank.rank, frame.kind, frame.header, frame.body))
+        elif frame.kind in self._handlers:
+            self._handlers[frame.kind](_Call(rank, client, frame))
+        else:
             client.close()
             self._client_gone(rank)
-        else:
-            handler(_Call(rank, client, frame))
-
-    def _commit(self, call: _Call) -> None:
-        if call.rank.stage is Stage.ATTACHED:
-            self._advance(call.rank, Stage.INITIALIZED)
-        self._modex.commit(call.rank.rank, call.frame.body)
-        self._events.committed(call.rank, call.frame.body)
-        call.reply()
-
-    def _lookup(self, call: _Call) -> None:
-        wanted = call.header["rank"]
-        if 0 <= wanted < self._size:
-            self._modex.lookup(wanted, call.later(f"rank {wanted} "))
-        else:
-            call.refuse(ERR_RANK, f"there is no rank {wanted} in a job of {self._size}")
-
-    def _fence(self, call: _Call) -> None:
-        if self._modex.fence(call.rank.rank, call.later("the fence cannot complete: ")):
-            self._events.fence_complete()
 
     def _memory(self, call: _Call) -> None:
         name, size = call.header["name"], call.header["size"]
@@ -277,17 +185,6 @@ class RankServer:
         except OSError as problem:
             call.refuse(ERR_OTHER, f"doorbell: {problem}")
 
-    def _leaving_begun(self, call: _Call) -> None:
-        self._leaving_news.begun(call.rank.rank, call.header["told"])
-
-    def _finalized(self, call: _Call) -> None:
-        call.rank.calls = call.header.get("calls") or {}
-        self._advance(call.rank, Stage.FINALIZED)
-        call.reply()
-
-    def _faults(self, call: _Call) -> None:
-        self._events.disturbed(call.rank, call.header["delivered"])
-
     def _watch(self, call: _Call) -> None:
         client = call.client
         self._paths.watch(call.rank.rank, call.header, lambda said: client.send(Kind.PATH, said))
@@ -298,28 +195,8 @@ class RankServer:
     def _outages(self, call: _Call) -> None:
         self._paths.outages(call.rank.rank, call.header)
 
-    def _forget_paths(self, rank: AttachedRank) -> None:
-        if self._prober is not None:
-            self._prober.gone(rank.rank)
-
-    def _path_lost(self, call: _Call) -> None:
-        self._events.path_lost(call.rank, call.frame)
-
-    def _rail(self, call: _Call) -> None:
-        self._events.rail_event(call.rank, call.frame)
-
-    def _carried(self, call: _Call) -> None:
-        self._events.rails_carried(call.rank, call.frame)
-
-    def _where(self, call: _Call) -> None:
-        self._events.stands(call.rank, call.frame)
-
     def _leaves(self, call: _Call) -> None:
         call.rank.leaves = True
-
-    def _abort(self, call: _Call) -> None:
-        reason = call.frame.body.decode(errors="replace")
-        self._events.aborted(call.rank, call.header["code"], reason)
 
 
 class _Call:
@@ -337,17 +214,6 @@ class _Call:
     def refuse(self, code: int, text: str) -> None:
         header = {"call": self.header["call"], "code": code}
         self.client.send(Kind.REFUSED, header, text.encode())
-
-    def later(self, subject: str) -> Answer:
-        """For the modex, which answers when it can; `subject` begins a refusal."""
-
-        def answer(packed: bytes | None, why: str) -> None:
-            if packed is None:
-                self.refuse(ERR_PROC_FAILED, subject + why)
-            else:
-                self.reply(packed)
-
-        return answer
 
 
 def clean_up_after(rank: AttachedRank) -> None:

@@ -7,10 +7,9 @@ ranks that have not finalized by then: mostly there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from ompy.engine.reactor import Loop
 from ompy.frameworks.departures import in_ranges
 
 # s; arbitrary: longer than ranks that end together are apart, short for who waits in vain
@@ -24,35 +23,32 @@ News = list[tuple[int, bool, Sequence[Sequence[int]] | None]]
 class LeavingNews:
     """What the ranks of one host have said about their leaving and nobody was told yet."""
 
-    def __init__(self, loop: Loop, tell: Callable[[News], object]) -> None:
-        """Collect.
-
-        Args:
-            loop: knows when the moment is over.
-            tell: called then.
-        """
-        self._loop = loop
-        self._tell = tell
+    def __init__(self) -> None:
         self._told: dict[int, Any] = {}
         self._finalized: dict[int, bool] = {}
 
-    def begun(self, rank: int, told: Sequence[Sequence[int]]) -> None:
-        """A rank has begun to finalize, and has told these ranges of ranks what it sent them."""
+    def begun(self, rank: int, told: Sequence[Sequence[int]]) -> bool:
+        """A rank has begun to finalize, and has told these ranges of ranks what it sent them.
+
+        Returns:
+            Whether it is the first of which nobody was told: the moment begins.
+        """
         self._told[rank] = told
-        self._add(rank, False)
+        return self._add(rank, done=False)
 
-    def finalized(self, rank: int) -> None:
-        """A rank is done with finalizing."""
-        self._add(rank, True)
+    def finalized(self, rank: int) -> bool:
+        """A rank is done with finalizing. Returns as `begun`."""
+        return self._add(rank, done=True)
 
-    def _add(self, rank: int, finalized: bool) -> None:
-        if not self._finalized:
-            self._loop.call_later(COLLECTING, self._flush)
-        self._finalized[rank] = finalized
+    def _add(self, rank: int, *, done: bool) -> bool:
+        first = not self._finalized
+        self._finalized[rank] = done
+        return first
 
-    def _flush(self) -> None:
+    def take(self) -> News:
+        """All of it: the moment is over."""
         finalized, self._finalized = self._finalized, {}
-        self._tell([(rank, done, self._told.get(rank)) for rank, done in finalized.items()])
+        return [(rank, done, self._told.get(rank)) for rank, done in finalized.items()]
 
 
 def for_rank(news: News, receiver: int) -> list[tuple[int, bool, bool]]:

@@ -1,0 +1,1 @@
+"""What launcher and agents decide: machines without sockets, processes, signals or clocks."""

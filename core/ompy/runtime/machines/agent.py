@@ -1,0 +1,399 @@
+"""An agent's machine: the ranks of one host, which it has started, and its parent.
+
+`agent_table.py` has its phases and tables. A relay (`relaying.py`) and an agent of passive mode
+(`joining.py`) are the same machine with other rows: they share parent, heartbeats and moments.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ompy.runtime.control import Kind
+from ompy.runtime.machines.acts import (
+    PARENT,
+    Act,
+    AskRanks,
+    CloseStreams,
+    Credit,
+    Feed,
+    Kill,
+    Look,
+    Reap,
+    Send,
+    SignalRanks,
+    Stop,
+    Terminate,
+)
+from ompy.runtime.machines.agenda import Agenda
+from ompy.runtime.machines.agent_table import REPORTS, STARTED_RANKS, WIREUP, AgentPhase, Table
+from ompy.runtime.machines.events import Event, Seen, WrongPhase
+from ompy.runtime.machines.leaving import COLLECTING
+from ompy.runtime.machines.local_ranks import LocalRanks, RankLife
+from ompy.runtime.machines.pulse import Pulse
+from ompy.runtime.ranks import Stage
+
+RETRY: Final = (
+    0.02  # s; arbitrary: how often what SIGKILL left, or forked meanwhile, is killed again
+)
+CAUSE_PATIENCE: Final = 1.0  # s; arbitrary: a process on its way out takes far less
+LEFTOVER_GRACE_MS: Final = 200  # arbitrary: for processes of a rank that outlive it
+WRAPPER_GRACE: Final = 1.0  # s; arbitrary: for a wrapper to exit after its MPI process died
+STOPS, GOES_ON = 20, 18  # Linux SIGTSTP, SIGCONT
+
+
+class Moment(Enum):
+    """What an agent waits for, some of it for a rank."""
+
+    PULSE = "the next heartbeat"
+    ABORT = "no other rank turns out to be the cause of an abort"
+    KILL = "processes that were asked to end do not"
+    NEWS = "ranks that leave at the same time are told of together"
+    WRAPPER = "the wrapper of an MPI process that has gone goes on"
+    START = "nobody tells the job"
+    NOBODY = "no rank comes"
+    OVERDUE = "some ranks do not come"
+    ORPHAN = "the process that started a rank has gone before it"
+    LINGER = "ranks that come late have been told"
+
+
+Name = tuple[Moment, int]
+ALL: Final = -1  # no rank in particular
+
+
+class Beat(NamedTuple):
+    """How parent and agent let each other hear from them.
+
+    Attributes:
+        interval_s: between two; 0 for never.
+        misses: turns without a word after which the parent is lost.
+    """
+
+    interval_s: float
+    misses: int
+
+
+class AgentMachine:
+    """One that has started the ranks of its host.
+
+    Attributes:
+        phase: where it is.
+    """
+
+    table: ClassVar[Table] = STARTED_RANKS
+    first: ClassVar[AgentPhase] = AgentPhase.RUNNING
+
+    def __init__(self, node: int, beat: Beat) -> None:
+        """It knows its parent.
+
+        Args:
+            node: index of its host.
+            beat: heartbeats of it and the parent.
+        """
+        self.phase = self.first
+        self._node = node
+        self._beat = beat
+        self._pulse: Pulse | None = None
+        self._agenda: Agenda[Name] = Agenda()
+        self._acts: list[Act] = []
+        self._now = 0.0
+
+    @property
+    def due(self) -> float | None:
+        """When `TIME` is to be told, s; None: not by itself."""
+        pulse = self._pulse.due if self._pulse is not None else None
+        moments = (self._agenda.due, pulse, self._other_due)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    @property
+    def _other_due(self) -> float | None:
+        return None
+
+    def handle(self, event: Event, now: float) -> list[Act]:
+        """Something has happened.
+
+        Args:
+            event: what.
+            now: s of the driver's clock.
+
+        Raises:
+            WrongPhase: it cannot happen where the agent is.
+        """
+        before = self.phase
+        pair = before, event.what, event.kind
+        if pair not in self.table:
+            raise WrongPhase(f"an agent that is {before.value} cannot be told: {event}")
+        self._acts, self._now = [], now
+        if event.what is Seen.ABOVE and self._pulse is not None:
+            self._pulse.heard()
+        if before is not AgentPhase.OVER:
+            if event.what is Seen.TIME:
+                self._time()
+            else:
+                self._happened(event)
+        assert self.phase in self.table[pair], (pair, self.phase)
+        return self._acts
+
+    def _happened(self, event: Event) -> None:
+        """What is no moment."""
+        match event.what:
+            case Seen.BEGUN:
+                self._begin_heartbeats()
+            case Seen.PARENT_GONE | Seen.TOLD_TO_END:
+                self._stop()
+
+    def _do(self, *acts: Act) -> None:
+        self._acts += acts
+
+    def _up(self, kind: Kind, body: bytes = b"", /, **header: Any) -> None:
+        self._do(Send(PARENT, kind, header, body))
+
+    def _later(self, moment: Moment, seconds: float, rank: int = ALL) -> None:
+        self._agenda.set((moment, rank), self._now + seconds)
+
+    def _stop(self) -> None:
+        self.phase = AgentPhase.OVER
+        self._agenda.clear()
+        self._pulse = None
+        self._do(Stop())
+
+    # the parent
+
+    def _begin_heartbeats(self) -> None:
+        """The parent's host may vanish without a word."""
+        if self._beat.interval_s:
+            self._pulse = Pulse(self._now, *self._beat, watching=True)
+
+    def _signalled(self, number: int) -> None:
+        """After SIGTSTP the launcher stops, and says nothing for a while."""
+        if self._pulse is not None and number in {STOPS, GOES_ON}:
+            self._pulse.watch(on=number == GOES_ON)
+
+    def _time(self) -> None:
+        pulse = self._pulse
+        if pulse is not None and pulse.due is not None and pulse.due <= self._now:
+            there = pulse.turn(self._now)
+            self._up(Kind.ALIVE)
+            if not there:
+                self._parent_silent()
+        for moment, rank in self._agenda.take(self._now):
+            if self.phase is not AgentPhase.OVER:
+                self._come(moment, rank)
+
+    def _parent_silent(self) -> None:
+        self._stop()
+
+    def _come(self, moment: Moment, rank: int) -> None:
+        """Something waited for has come, or has not."""
+        raise NotImplementedError
+
+
+class RanksAgent(AgentMachine):
+    """An agent that serves ranks, whoever has started them."""
+
+    _ranks: LocalRanks
+
+    def _said(self, event: Event) -> None:
+        """A rank says something."""
+        rank, header = self._ranks[event.who], event.header
+        if event.kind in WIREUP:
+            if self._ranks.word(event):
+                self._later(Moment.NEWS, COLLECTING)
+            self._acts += self._ranks.take()
+        elif event.kind in REPORTS:
+            assert event.kind is not None
+            body = event.body if event.kind in {Kind.PATHS, Kind.CARRIED} else b""
+            self._up(event.kind, body, **{**header, "rank": rank.number})
+        else:
+            self._aborted(rank, header["code"], event.body)
+
+    def _aborted(self, rank: RankLife, code: int, reason: bytes) -> None:
+        raise NotImplementedError
+
+    def _attached(self, event: Event) -> None:
+        self._ranks.attached(self._ranks[event.who], event.header["pid"])
+        self._acts += self._ranks.take()
+
+    def _elsewhere(self, event: Event) -> None:
+        """What ranks of other hosts have come to."""
+        header = event.header
+        match event.kind:
+            case Kind.MODEX:
+                self._ranks.committed(header["rank"], event.body)
+            case Kind.FENCED:
+                self._ranks.fenced()
+            case Kind.LEFT:
+                self._ranks.tell_leaving(header["ranks"])
+        self._acts += self._ranks.take()
+
+    def _come(self, moment: Moment, rank: int) -> None:
+        if moment is Moment.NEWS:
+            self._ranks.pass_news_on()
+            self._acts += self._ranks.take()
+
+
+class HostMachine(RanksAgent):
+    """The agent of a host whose ranks it has started."""
+
+    def __init__(
+        self, node: int, beat: Beat, ranks: list[RankLife], size: int, *, several: bool
+    ) -> None:
+        """They have been started.
+
+        Args:
+            node: index of the host.
+            beat: heartbeats of it and the parent.
+            ranks: of this host.
+            size: processes of the job.
+            several: there are other hosts.
+        """
+        super().__init__(node, beat)
+        self._ranks = LocalRanks(ranks, size, several=several)
+        self._all = ranks
+        self._abort: tuple[RankLife, int, bytes] | None = None
+        self._abort_told = False
+        self._failed: dict[int, str] = {}  # why, of those the others have not been told of
+
+    def _happened(self, event: Event) -> None:
+        match event.what:
+            case Seen.ABOVE:
+                self._obey(event)
+            case Seen.RANK:
+                self._said(event)
+            case Seen.ATTACHED:
+                self._attached(event)
+            case Seen.UNEXECUTABLE:  # its process ends by itself
+                self._up(Kind.UNSTARTED, event.body, rank=event.who, code=event.header["code"])
+            case Seen.CLIENT_GONE:
+                self._client_gone(self._ranks[event.who])
+            case Seen.EXITED:
+                self._exited(self._ranks[event.who], event.header["status"])
+            case Seen.REAPED:
+                self._reaped(ended=event.header["ended"], left=event.header["left"])
+            case Seen.OUTLOOK:
+                self._settle(event.header["ending"])
+            case _:
+                super()._happened(event)
+
+    def _obey(self, event: Event) -> None:
+        """A word of the launcher."""
+        header = event.header
+        match event.kind:
+            case Kind.CREDIT:
+                self._do(Credit(header["bytes"]))
+            case Kind.INPUT | Kind.INPUT_END:
+                self._do(Feed(event.body))
+            case Kind.SIGNAL:
+                self._do(SignalRanks(header["signal"]))
+                self._signalled(header["signal"])
+            case Kind.REPORT:
+                self._do(AskRanks(bool(header.get("short"))))
+            case Kind.END:
+                self._end(header["grace_ms"])
+            case Kind.DEPARTED:
+                self._departed(header["rank"], event.text, finalized=header["finalized"])
+            case _:
+                self._elsewhere(event)
+
+    # ends of ranks
+
+    def _client_gone(self, rank: RankLife) -> None:
+        rank.here = False
+        if rank.stage is not Stage.FINALIZED:
+            self._later(Moment.WRAPPER, WRAPPER_GRACE, rank.number)
+
+    def _exited(self, rank: RankLife, status: int) -> None:
+        rank.status = status
+        reason = rank.how_it_went()
+        said = {"pid": rank.pid, "status": status, "stage": rank.stage, "reason": reason}
+        self._up(Kind.EXITED, rank=rank.number, **said)
+        self._departed(rank.number, reason, finalized=rank.stage is Stage.FINALIZED)
+
+    def _departed(self, rank: int, reason: str, *, finalized: bool) -> None:
+        """Tell the others, of a rank that failed once they have been told to end.
+
+        They mostly have ended before they hear of it, and say nothing; who lives on because it
+        handles SIGTERM waits in no call for what will not come.
+        """
+        self._ranks.departed(rank, reason)
+        if finalized or self.phase is not AgentPhase.RUNNING:
+            self._ranks.tell_departure(rank, reason)
+        else:
+            self._failed[rank] = reason
+        self._acts += self._ranks.take()
+
+    def _aborted(self, rank: RankLife, code: int, reason: bytes) -> None:
+        """A rank ends the job. If another is dying, that is the cause and has to come first."""
+        if self._abort is None:  # what follows the first is its consequence
+            self._abort = (rank, code, reason)
+            self._later(Moment.ABORT, CAUSE_PATIENCE)
+            self._do(Reap())
+            self._look()
+
+    def _look(self) -> None:
+        finalized = (rank.number for rank in self._all if rank.stage is Stage.FINALIZED)
+        self._do(Look(frozenset(finalized)))
+
+    def _settle(self, ending: list[int]) -> None:
+        """Tell the launcher who aborted, once no other rank is on its way out."""
+        if self._abort is not None and not set(ending) - {self._abort[0].number}:
+            self._tell_abort()
+
+    def _tell_abort(self) -> None:
+        if self._abort is not None and not self._abort_told:
+            self._abort_told = True
+            self._agenda.drop((Moment.ABORT, ALL))
+            rank, code, reason = self._abort
+            self._up(Kind.ABORTED, reason, rank=rank.number, pid=rank.client_pid, code=code)
+
+    def _reaped(self, *, ended: bool, left: bool) -> None:
+        """When nothing is left and nothing can come, this host is done."""
+        if ended and self._abort is not None and not self._abort_told:
+            self._look()
+        if not left:
+            self._finish()
+        elif self.phase is AgentPhase.RUNNING and all(r.status is not None for r in self._all):
+            self._end(LEFTOVER_GRACE_MS)
+
+    # the end
+
+    def _end(self, grace_ms: int) -> None:
+        """End everything: SIGTERM, and SIGKILL to what is left after the grace."""
+        if self.phase is AgentPhase.FINISHED:
+            return
+        if grace_ms <= 0:
+            self._kill()
+        elif self.phase is AgentPhase.RUNNING:
+            self.phase = AgentPhase.ENDING
+            self._do(Terminate())
+            for rank, reason in self._failed.items():
+                self._ranks.tell_departure(rank, reason)
+            self._acts += self._ranks.take()
+            self._later(Moment.KILL, grace_ms / 1000)
+
+    def _kill(self) -> None:
+        self.phase = AgentPhase.KILLING
+        self._do(Kill())
+        self._later(Moment.KILL, RETRY)
+
+    def _finish(self) -> None:
+        """No process is left: send the rest of the output and wait for the launcher to go."""
+        if self.phase is not AgentPhase.FINISHED:
+            self.phase = AgentPhase.FINISHED
+            self._agenda.drop((Moment.KILL, ALL))
+            self._tell_abort()
+            self._do(CloseStreams())
+            self._up(Kind.FINISHED, node=self._node)
+
+    def _come(self, moment: Moment, rank: int) -> None:
+        match moment:
+            case Moment.ABORT:
+                self._tell_abort()
+            case Moment.KILL:
+                self._kill()
+            case Moment.WRAPPER:
+                one = self._ranks[rank]
+                if one.status is None and one.stage is Stage.INITIALIZED:
+                    self._up(Kind.LOST, rank=rank, pid=one.client_pid)
+            case _:
+                super()._come(moment, rank)

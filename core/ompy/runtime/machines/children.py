@@ -1,0 +1,179 @@
+"""The agents below a process, as a machine knows them: heartbeats, fences, news for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ompy.runtime.control import Kind
+from ompy.runtime.machines.acts import Drop, Send
+from ompy.runtime.machines.events import NOTHING, Event
+from ompy.runtime.machines.pulse import Pulse
+from ompy.runtime.ranks import Stage
+
+SILENT: Final = "Nothing was heard of it for {:g} s: its host is down, or the way to it."
+
+
+class Silence(NamedTuple):
+    """An agent that is not heard of any longer.
+
+    Attributes:
+        node: its index.
+        reason: in words.
+    """
+
+    node: int
+    reason: str
+
+
+class Child:
+    """An agent below.
+
+    Attributes:
+        node: its index.
+        pid: on its own host.
+        remote: that is another one, so both ends let each other hear from them.
+        here: its connection has not ended.
+    """
+
+    __slots__ = ("begun", "here", "node", "pid", "pulse", "remote", "unheard")
+
+    def __init__(self, node: int, pid: int, *, remote: bool) -> None:
+        self.node = node
+        self.pid = pid
+        self.remote = remote
+        self.here = True
+        self.begun = False  # it lets us hear from it
+        self.pulse: Pulse | None = None
+        self.unheard: tuple[float, float] | None = None  # when it is too late, and after how long
+
+
+class Children:
+    """Those a process is connected to."""
+
+    def __init__(self, members: Iterable[Child] = ()) -> None:
+        self._members = {child.node: child for child in members}
+        self._fenced: set[int] = set()
+
+    @property
+    def nodes(self) -> list[int]:
+        """Their indices."""
+        return list(self._members)
+
+    def add(self, child: Child) -> None:
+        """Another one."""
+        self._members[child.node] = child
+
+    def pid(self, node: int) -> int:
+        """Of an agent."""
+        return self._members[node].pid
+
+    def watch(
+        self,
+        node: int,
+        now: float,
+        interval_s: float,
+        misses: int,
+        patience_s: float | None = None,
+    ) -> None:
+        """If it is on another host: from now on both sides let each other hear from them.
+
+        Args:
+            node: its index.
+            now: s.
+            interval_s: between two heartbeats; 0 for never.
+            misses: how many may fail to come.
+            patience_s: until the first has come; None if it counts from the beginning.
+        """
+        child = self._members[node]
+        if not child.remote or not interval_s or not child.here:
+            return
+        child.pulse = Pulse(now, interval_s, misses, watching=patience_s is None)
+        child.begun = patience_s is None
+        if patience_s is not None:
+            child.unheard = (now + patience_s, patience_s)
+
+    def heard(self, event: Event) -> None:
+        """A word has come. With its first heartbeat it has begun: then silence means something."""
+        child = self._members[event.who]
+        if child.pulse is None:
+            return
+        child.pulse.heard()
+        if event.kind is Kind.ALIVE and not child.begun:
+            child.begun, child.unheard = True, None
+            child.pulse.watch(on=True)
+
+    def gone(self, node: int) -> bool:
+        """Its connection has ended. False: that was known."""
+        child = self._members[node]
+        was, child.here = child.here, False
+        child.pulse = child.unheard = None
+        return was
+
+    @property
+    def due(self) -> float | None:
+        """When there is something to say or to miss."""
+        moments = [
+            moment
+            for child in self._members.values()
+            for moment in (
+                child.pulse.due if child.pulse is not None else None,
+                child.unheard[0] if child.unheard is not None else None,
+            )
+            if moment is not None
+        ]
+        return min(moments, default=None)
+
+    def time(self, now: float) -> tuple[list[Send | Drop], list[Silence]]:
+        """What is to be done now, and who is lost."""
+        acts: list[Send | Drop] = []
+        lost = []
+        for child in self._members.values():
+            reason = ""
+            if child.pulse is not None and child.pulse.due is not None and child.pulse.due <= now:
+                patience, there = child.pulse.patience, child.pulse.turn(now)
+                acts.append(Send(child.node, Kind.ALIVE))
+                reason = "" if there else SILENT.format(patience)
+            if child.unheard is not None and child.unheard[0] <= now:
+                reason = reason or SILENT.format(child.unheard[1])
+            if reason:
+                self.gone(child.node)
+                acts.append(Drop(child.node))
+                lost.append(Silence(child.node, reason))
+        return acts, lost
+
+    def tell(
+        self,
+        kind: Kind,
+        header: Mapping[str, Any] = NOTHING,
+        body: bytes = b"",
+        but: int | None = None,
+    ) -> list[Send]:
+        """Say a word to all but one."""
+        return [
+            Send(node, kind, header, body)
+            for node, child in self._members.items()
+            if node != but and child.here
+        ]
+
+    def news(self, event: Event) -> list[Send]:
+        """Pass a rank's commit or end on to those the news did not come from.
+
+        What passed it on to us has told its own others.
+        """
+        header, body, kind = event.header, event.body, event.kind
+        if kind is Kind.EXITED:
+            kind = Kind.DEPARTED
+            finalized = header["stage"] == Stage.FINALIZED
+            body = header["reason"].encode()
+            header = {"rank": header["rank"], "finalized": finalized}
+        assert kind in {Kind.MODEX, Kind.LEFT, Kind.DEPARTED}
+        return self.tell(kind, header, body, event.who)
+
+    def fenced(self, node: int) -> bool:
+        """All ranks below an agent are at the fence. True: and below all agents."""
+        self._fenced.add(node)
+        if len(self._fenced) < len(self._members):
+            return False
+        self._fenced.clear()
+        return True

@@ -1,0 +1,68 @@
+"""What ranks tell of faults, paths and rails, as the launcher's machine keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ompy.mca.reporting import Finding
+from ompy.net.fault_rules import FaultRule
+from ompy.runtime.comm_methods import LostPaths
+from ompy.runtime.control import Kind
+from ompy.runtime.fault_report import FaultTally
+from ompy.runtime.machines.acts import Act, Find, TellRail, Watched
+from ompy.runtime.machines.events import Event
+from ompy.runtime.rail_report import HEALED, LOST, RailTally
+
+
+class JobNews:
+    """Kept until the end of the job.
+
+    Attributes:
+        faults: how often each has struck.
+        rails: what became of them.
+        alone: ranks whose end was no consequence of another.
+    """
+
+    def __init__(self, faults: Iterable[Any] = ()) -> None:
+        self.faults = FaultTally([FaultRule.from_dict(dict(rule)) for rule in faults])
+        self.rails = RailTally()
+        self.alone: set[int] = set()
+        self._paths = LostPaths()
+
+    def rail(self, event: Event) -> list[Act]:
+        """A rank tells of a rail, or what its rails carried."""
+        assert event.kind is not None
+        watched = Watched(event.kind, event.header, event.body)
+        if event.kind is Kind.CARRIED:
+            return [watched]
+        became, rail = self.rails.told(event.header)
+        acts: list[Act] = [watched]
+        if became in (LOST, HEALED):
+            acts.append(TellRail(became == HEALED, rail))
+        return acts
+
+    def path(self, event: Event) -> bool:
+        """A rank has lost a path. True for the first: the table is due soon."""
+        return self._paths.add(event.header["rank"], dict(event.header), json.loads(event.body))
+
+    def lost_paths(self, *, quiet: bool = False) -> list[Act]:
+        """Once, with what both ends have said."""
+        text = self._paths.text(frozenset(self.alone))
+        return [Find(Finding("path lost", text, "warning"))] if text and not quiet else []
+
+    def delivered(self, *, strict: bool, quiet: bool) -> list[Act]:
+        """How often faults have struck."""
+        lines = self.faults.lines(strict=strict)
+        if quiet and not (strict and self.faults.silent):
+            return []
+        rules = self.faults.rules
+        totals = {rule.text: n for rule, n in zip(rules, self.faults.totals(), strict=True)}
+        return said("faults delivered", lines, delivered=totals)
+
+
+def said(name: str, sentences: Sequence[str], level: str = "info", **fields: Any) -> list[Act]:
+    """The launcher's sentences, if there are any."""
+    text = "".join(f"ompy-run: {sentence}\n" for sentence in sentences if sentence)
+    return [Find(Finding(name, text, level, fields))] if text else []

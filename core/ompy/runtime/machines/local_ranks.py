@@ -1,0 +1,229 @@
+"""The ranks of one host, as its agent's machine knows them: wire-up, stages, news of departures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from ompy.data.errors import ERR_PROC_FAILED, ERR_RANK
+from ompy.frameworks.departures import FINALIZED
+from ompy.runtime.control import Kind
+from ompy.runtime.machines.acts import PARENT, Act, Send, ToRank, Welcome
+from ompy.runtime.machines.events import NOTHING, Event
+from ompy.runtime.machines.leaving import LeavingNews, News, for_rank
+from ompy.runtime.modex import Answer, ModexStore
+from ompy.runtime.ranks import Stage
+
+
+class RankLife:
+    """A rank of this host.
+
+    Attributes:
+        number: in the world.
+        pid: of the process that was started, which may be a wrapper; 0 where another launcher did.
+        client_pid: of the MPI process, 0 while there is none.
+        here: that is connected.
+        stage: how far it has come.
+        calls: the account of its collective calls (`call_account.py`), once it has finalized.
+        status: as `os.waitstatus_to_exitcode` has it; None while it runs, or if it is unknown.
+    """
+
+    __slots__ = ("calls", "client_pid", "here", "number", "pid", "stage", "status")
+
+    def __init__(self, number: int, pid: int = 0) -> None:
+        self.number = number
+        self.pid = pid
+        self.client_pid = 0
+        self.here = False
+        self.stage = Stage.STARTED
+        self.calls: Mapping[str, Any] = {}
+        self.status: int | None = None
+
+    def how_it_went(self) -> str:
+        """Why a rank that has exited cannot be reached, to follow its name."""
+        status = self.status or 0
+        if self.stage is Stage.FINALIZED and not status:
+            return "has finalized and ended"
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with exit code {status}"
+        early = self.stage in {Stage.STARTED, Stage.ATTACHED}
+        return f"{how} before it initialized MPI" if early else how
+
+
+class LocalRanks:
+    """What they have said, and who waits for what.
+
+    Attributes:
+        acts: what is to be done; the machine takes it.
+        released: `MPI_Finalize` need not wait for the rest of the job.
+    """
+
+    def __init__(
+        self, ranks: Iterable[RankLife], size: int, *, several: bool, released: bool = True
+    ) -> None:
+        """Nothing has been said.
+
+        Args:
+            ranks: of this host.
+            size: processes of the job.
+            several: there are other hosts, which need the news.
+            released: see above.
+        """
+        self._ranks = {rank.number: rank for rank in ranks}
+        self._size = size
+        self._several = several
+        self._modex = ModexStore(frozenset(self._ranks))
+        self._news = LeavingNews()
+        self._finalizing: list[tuple[int, int]] = []  # calls that wait for the rest of the job
+        self.acts: list[Act] = []
+        self.released = released
+
+    def __iter__(self) -> Iterable[RankLife]:
+        return iter(self._ranks.values())
+
+    def __getitem__(self, number: int) -> RankLife:
+        return self._ranks[number]
+
+    def get(self, number: int) -> RankLife | None:
+        """One of this host, or None."""
+        return self._ranks.get(number)
+
+    def take(self) -> list[Act]:
+        """What is to be done, once."""
+        acts, self.acts = self.acts, []
+        return acts
+
+    def up(self, kind: Kind, header: Mapping[str, Any] = NOTHING, body: bytes = b"") -> None:
+        """Tell the parent."""
+        self.acts.append(Send(PARENT, kind, header, body))
+
+    def _say(
+        self, rank: RankLife, kind: Kind, header: Mapping[str, Any], body: bytes = b""
+    ) -> None:
+        if rank.here:
+            self.acts.append(ToRank(rank.number, kind, header, body))
+
+    # what ranks say
+
+    def attached(self, rank: RankLife, pid: int) -> None:
+        """An MPI process has made itself known as this rank."""
+        rank.client_pid, rank.here = pid, True
+        self.acts.append(Welcome(rank.number))
+        for departed, reason in self._modex.departed.items():
+            self._say(rank, Kind.DEPARTED, {"rank": departed}, reason.encode())
+        self.advance(rank, Stage.ATTACHED)
+
+    def advance(self, rank: RankLife, stage: Stage) -> None:
+        """A rank has reached another stage."""
+        rank.stage = stage
+        said = {"rank": rank.number, "stage": stage, "calls": rank.calls}
+        self.up(Kind.STAGE, said)
+
+    def word(self, event: Event) -> bool:
+        """A word of a rank that concerns the wire-up or its leaving.
+
+        Returns:
+            Whether news of ranks that leave begin to be collected by it.
+        """
+        rank, header = self._ranks[event.who], event.header
+        match event.kind:
+            case Kind.COMMIT:
+                self._commit(rank, header["call"], event.body)
+            case Kind.LOOKUP:
+                self._lookup(rank, header["call"], header["rank"])
+            case Kind.FENCE:
+                self._fence(rank, header["call"])
+            case Kind.LEAVING:
+                return self._news.begun(rank.number, header["told"])
+            case Kind.FINALIZED:
+                rank.calls = header.get("calls") or {}
+                first = self._news.finalized(rank.number)
+                self.advance(rank, Stage.FINALIZED)
+                self._finalizing.append((rank.number, header["call"]))
+                if self.released:
+                    self.release()
+                return first
+            case _:
+                raise AssertionError(f"{event} is no word of these")
+        return False
+
+    def _commit(self, rank: RankLife, call: int, packed: bytes) -> None:
+        if rank.stage is Stage.ATTACHED:
+            self.advance(rank, Stage.INITIALIZED)
+        self._modex.commit(rank.number, packed)
+        if self._several:
+            self.up(Kind.MODEX, {"rank": rank.number}, packed)
+        self._say(rank, Kind.REPLY, {"call": call})
+
+    def _lookup(self, rank: RankLife, call: int, wanted: int) -> None:
+        if 0 <= wanted < self._size:
+            self._modex.lookup(wanted, self._later(rank, call, f"rank {wanted} "))
+        else:
+            text = f"there is no rank {wanted} in a job of {self._size}"
+            self._say(rank, Kind.REFUSED, {"call": call, "code": ERR_RANK}, text.encode())
+
+    def _fence(self, rank: RankLife, call: int) -> None:
+        answer = self._later(rank, call, "the fence cannot complete: ")
+        if self._modex.fence(rank.number, answer):
+            if self._several:
+                self.up(Kind.FENCED)
+            else:
+                self._modex.fenced()
+
+    def _later(self, rank: RankLife, call: int, subject: str) -> Answer:
+        """For the modex, which answers when it can; `subject` begins a refusal."""
+        return partial(self._answer, rank, call, subject)
+
+    def _answer(
+        self, rank: RankLife, call: int, subject: str, packed: bytes | None, why: str
+    ) -> None:
+        if packed is None:
+            header = {"call": call, "code": ERR_PROC_FAILED}
+            self._say(rank, Kind.REFUSED, header, (subject + why).encode())
+        else:
+            self._say(rank, Kind.REPLY, {"call": call}, packed)
+
+    def release(self) -> None:
+        """Nobody waits in `MPI_Finalize` any longer, nor will."""
+        self.released = True
+        finalizing, self._finalizing = self._finalizing, []
+        for number, call in finalizing:
+            self._say(self._ranks[number], Kind.REPLY, {"call": call})
+
+    # what ranks elsewhere have come to
+
+    def committed(self, rank: int, packed: bytes) -> None:
+        """A rank of another host has."""
+        self._modex.commit(rank, packed)
+
+    def fenced(self) -> None:
+        """All ranks of the job are at the fence."""
+        self._modex.fenced()
+
+    def departed(self, rank: int, reason: str) -> None:
+        """A rank is gone: nobody waits for what it would have published."""
+        self._modex.depart(rank, reason)
+
+    def tell_departure(self, rank: int, reason: str) -> None:
+        """Tell the MPI processes that `rank` has gone."""
+        for other in self._ranks.values():
+            if other.number != rank:
+                self._say(other, Kind.DEPARTED, {"rank": rank}, reason.encode())
+
+    def pass_news_on(self) -> None:
+        """The moment in which news of leaving ranks are collected is over."""
+        news = self._news.take()
+        self.tell_leaving(news)
+        if self._several:
+            self.up(Kind.LEFT, {"ranks": news})
+
+    def tell_leaving(self, news: News) -> None:
+        """Tell the MPI processes that are not done themselves of ranks that finalize."""
+        for rank, done, _ in news:
+            if done:
+                self._modex.depart(rank, FINALIZED)
+        for other in self._ranks.values():
+            if other.stage is not Stage.FINALIZED:
+                theirs = for_rank(news, other.number)
+                if theirs:
+                    self._say(other, Kind.LEFT, {"ranks": theirs})

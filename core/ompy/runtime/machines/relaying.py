@@ -1,0 +1,131 @@
+"""A relay's rows: an agent that has agents below it, and only passes messages on.
+
+What comes from above goes to all below or to the one that is meant, what comes from below up, and
+news that every host needs up and to all others at once. A fence is one message from it, when all
+below have come. Its own host's ranks have an agent of their own, which is its fork.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from ompy.runtime.control import Kind
+from ompy.runtime.machines.acts import Send, Sweep
+from ompy.runtime.machines.agent import RETRY, AgentMachine, Beat, Moment
+from ompy.runtime.machines.agent_table import RELAY, TO_ALL, AgentPhase, Table
+from ompy.runtime.machines.children import Child, Children
+from ompy.runtime.machines.events import Event, Seen
+from ompy.runtime.tree import Tree
+
+START_PATIENCE: Final = 600.0  # s; arbitrary: as that of other agents
+
+
+class RelayMachine(AgentMachine):
+    """An inner node of the tree of agents, once all below it are ready."""
+
+    table: ClassVar[Table] = RELAY
+    first: ClassVar[AgentPhase] = AgentPhase.READY
+
+    def __init__(self, node: int, tree: Tree, children: list[Child], key: bytes) -> None:
+        """Nobody has been told the job.
+
+        Args:
+            node: index of this host.
+            tree: the agents below.
+            children: this host's agent, and those that were started from here.
+            key: of the job, where it does not come with START.
+        """
+        super().__init__(node, Beat(0, 0))
+        self._tree = tree
+        self._children = Children(children)
+        self._key = key
+
+    @property
+    def _other_due(self) -> float | None:
+        return self._children.due
+
+    def _happened(self, event: Event) -> None:
+        match event.what:
+            case Seen.BEGUN:
+                self._later(Moment.START, START_PATIENCE)
+            case Seen.ABOVE:
+                self._from_above(event)
+            case Seen.BELOW:
+                self._from_below(event)
+            case Seen.CHILD_GONE:
+                if self._children.gone(event.who):
+                    self._gone(event.who, event.body)
+            case _:
+                super()._happened(event)
+
+    def _from_above(self, event: Event) -> None:
+        kind, header = event.kind, event.header
+        if kind is Kind.START:
+            self._start(event)
+        elif kind in TO_ALL:
+            assert kind is not None
+            self._acts += self._children.tell(kind, header, event.body)
+            if kind is Kind.SIGNAL:
+                self._signalled(header["signal"])
+        elif kind is not Kind.ALIVE:
+            assert kind is not None
+            self._do(Send(self._tree.child_towards(header["to"]), kind, header, event.body))
+
+    def _start(self, event: Event) -> None:
+        """The job: all below get it, and from now on heartbeats tell who is there."""
+        if self.phase is AgentPhase.READY:
+            self.phase = AgentPhase.PASSING
+        self._agenda.drop((Moment.START, -1))
+        header = event.header
+        interval_ms, misses = header["heartbeat_ms"], header["agent_misses"]
+        for child in self._children.nodes:
+            own = child == self._node
+            theirs = {
+                **header,
+                "node": child,
+                "heartbeat_ms": 0 if own else interval_ms,
+                "heartbeat_misses": misses,  # a relay is no launcher: no debugger
+            }
+            self._do(Send(child, Kind.START, theirs, self._key + event.body if own else event.body))
+            patience_s = header["start_timeout_ms"] / 1000
+            self._children.watch(child, self._now, interval_ms / 1000, misses, patience_s)
+        self._beat = Beat(interval_ms / 1000, header["heartbeat_misses"])
+        self._begin_heartbeats()
+
+    def _from_below(self, event: Event) -> None:
+        self._children.heard(event)
+        kind = event.kind
+        if kind is Kind.FENCED:
+            if self._children.fenced(event.who):
+                self._up(Kind.FENCED)
+        elif kind is not Kind.ALIVE:
+            assert kind is not None
+            self._up(kind, event.body, **event.header)
+            if kind in {Kind.MODEX, Kind.LEFT, Kind.EXITED}:
+                self._acts += self._children.news(event)
+
+    def _gone(self, node: int, reason: bytes) -> None:
+        """Tell the launcher. Those below it end with it; below our own agent there are ranks."""
+        own = node == self._node
+        self._up(Kind.AGENT_GONE, reason, node=node, pid=self._children.pid(node), alone=own)
+        if own:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """What our agent has left is ours now. The job ends, so it goes on until we do."""
+        self.phase = AgentPhase.SWEEPING
+        self._do(Sweep())
+        self._later(Moment.KILL, RETRY)
+
+    def _time(self) -> None:
+        acts, silent = self._children.time(self._now)
+        self._acts += acts
+        for node, reason in silent:
+            self._gone(node, reason.encode())
+        super()._time()
+
+    def _come(self, moment: Moment, rank: int) -> None:
+        if moment is Moment.START:
+            self._stop()
+        else:
+            self._sweep()

@@ -1,0 +1,276 @@
+"""The launcher's machine: its table, and agents that end at every step of a job."""
+
+from __future__ import annotations
+
+import signal
+from itertools import product
+from random import Random
+
+import pytest
+from ompy.frameworks.job import App, Job, Placement
+from ompy.runtime.control import Kind
+from ompy.runtime.machines.acts import (
+    Act,
+    Drop,
+    Find,
+    Send,
+    Show,
+    Stop,
+    Suspend,
+    TakeInput,
+)
+from ompy.runtime.machines.children import Child
+from ompy.runtime.machines.events import Event, Seen, WrongPhase
+from ompy.runtime.machines.job import PATIENCE, WHERE_PATIENCE, JobMachine, JobRules
+from ompy.runtime.machines.job_table import LAUNCHED, JobPhase
+from ompy.runtime.rail_report import FIELDS
+from ompy.runtime.tree import Branch, Tree
+
+RULES = JobRules(grace_ms=1000, heartbeat_s=0.1, misses=3, start_s=10.0, timeout_s=60.0)
+SIZE = 4  # ranks, two on each of two hosts
+
+
+def job_of(hosts: int = 2) -> Job:
+    places = tuple(Placement(rank, 0, rank * hosts // SIZE, rank % 2) for rank in range(SIZE))
+    return Job("0" * 16, (App(("a",), SIZE),), tuple(f"h{n}" for n in range(hosts)), places)
+
+
+def machine(rules: JobRules = RULES) -> JobMachine:
+    """The launcher's own host and another one."""
+    tree = Tree([Branch(1, -1, "h1", ("ssh",))])
+    children = [Child(0, 100, remote=False), Child(1, 200, remote=True)]
+    made = JobMachine(job_of(), tree, children, rules)
+    made.handle(Event(Seen.BEGUN), 0.0)
+    return made
+
+
+def word(who: int, kind: Kind, body: bytes = b"", /, **header: object) -> Event:
+    return Event(Seen.BELOW, who, kind, header, body)
+
+
+WORDS = {
+    Kind.OUTPUT: {"rank": 0, "stream": 1},
+    Kind.INPUT_TAKEN: {"bytes": 3},
+    Kind.MODEX: {"rank": 0},
+    Kind.LEFT: {"ranks": []},
+    Kind.FAULTS: {"rank": 0, "delivered": []},
+    Kind.PATHS: {"rank": 0, "peer": 1, "reason": "why"},
+    Kind.STARTED: {"rank": 0, "pid": 7},
+    Kind.STAGE: {"rank": 0, "stage": "attached"},
+    Kind.UNSTARTED: {"rank": 0, "code": 1},
+    Kind.EXITED: {"rank": 0, "status": 0, "stage": "started", "reason": "ended"},
+    Kind.LOST: {"rank": 0, "pid": 7},
+    Kind.ABORTED: {"rank": 0, "pid": 7, "code": 4},
+    Kind.AGENT_GONE: {"node": 1, "pid": 200, "alone": True},
+    Kind.FINISHED: {"node": 0},
+    Kind.WHERE: {"rank": 0, "line": "", "waits": ""},
+    Kind.CARRIED: {"rank": 0},
+    Kind.RAIL: {**dict.fromkeys(FIELDS, 0), "number": 0},
+}
+
+
+def brought_to(phase: JobPhase) -> JobMachine:
+    """A job in a phase, by what leads there."""
+    made = machine()
+    if phase is JobPhase.ASKING:
+        made.handle(Event(Seen.TIME), 60.0)
+    elif phase is JobPhase.ENDING:
+        made.handle(Event(Seen.TOLD_TO_END, signal.SIGTERM), 0.0)
+    elif phase is not JobPhase.RUNNING:
+        for node in (0, 1):
+            made.handle(word(node, Kind.FINISHED, node=node), 0.0)
+        if phase is JobPhase.OVER:
+            made.handle(Event(Seen.IDLE), 0.0)
+    assert made.phase is phase
+    return made
+
+
+PHASES = [phase for phase in JobPhase if phase not in {JobPhase.GATHERING, JobPhase.RELEASED}]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_all_pairs(phase: JobPhase) -> None:
+    """What cannot happen is an error that says so; all that can leads where the table says."""
+    words = {Seen.ABOVE, Seen.BELOW, Seen.RANK}
+    events = [Event(what, 1) for what in set(Seen) - words - {Seen.WRITTEN}]
+    events.append(Event(Seen.WRITTEN, -1, None, {"node": 0, "bytes": 1}))
+    for kind in Kind:
+        body = b"[]" if kind is Kind.PATHS else b""
+        events.append(Event(Seen.BELOW, 1, kind, WORDS.get(kind, {}), body))
+        events.append(Event(Seen.RANK, 1, kind))
+    for event in events:
+        made = brought_to(phase)
+        pair = phase, event.what, event.kind
+        if pair in LAUNCHED:
+            made.handle(event, 61.0)
+            assert made.phase in LAUNCHED[pair], pair
+        else:
+            with pytest.raises(WrongPhase, match=f"a job that is {phase.value} cannot be told"):
+                made.handle(event, 61.0)
+
+
+def test_every_phase_is_reached_and_left() -> None:
+    """No row leads where the table has nothing."""
+    begins = {phase for phase, _, _ in LAUNCHED}
+    assert {then for rows in LAUNCHED.values() for then in rows} == begins == set(PHASES)
+
+
+# a host's ranks, as its agent tells of them
+
+
+def life(rank: int, node: int) -> list[Event]:
+    told = [word(node, Kind.STARTED, rank=rank, pid=1000 + rank)]
+    told += [word(node, Kind.STAGE, rank=rank, stage="attached")]
+    told += [word(node, Kind.STAGE, rank=rank, stage="initialized")]
+    told += [word(node, Kind.MODEX, b"x", rank=rank)]
+    told += [word(node, Kind.STAGE, rank=rank, stage="finalized")]
+    return [*told, ended(rank, node, 0)]
+
+
+def ended(rank: int, node: int, status: int) -> Event:
+    said = {"rank": rank, "pid": 1, "status": status, "stage": "finalized", "reason": "ended"}
+    return word(node, Kind.EXITED, **said)
+
+
+def host(node: int) -> list[Event]:
+    first, second = life(2 * node, node), life(2 * node + 1, node)
+    mixed = [event for pair in zip(first, second, strict=True) for event in pair]
+    fence = word(node, Kind.FENCED)
+    return [*mixed[:8], fence, *mixed[8:], word(node, Kind.FINISHED, node=node)]
+
+
+def mixed(first: list[Event], second: list[Event], seed: int) -> list[Event]:
+    """Both in one order, each in its own."""
+    chance, left = Random(seed), [list(first), list(second)]
+    order = []
+    while any(left):
+        chosen = chance.choice([one for one in left if one])
+        order.append(chosen.pop(0))
+    return order
+
+
+def run(made: JobMachine, events: list[Event]) -> list[Act]:
+    """Tell all of it; agents that are told to end do so, and in the end nobody is waited for."""
+    acts, now = [], 0.0
+    for event in events:
+        now += 0.01
+        acts += made.handle(event, now)
+    while made.phase is not JobPhase.CLOSING:
+        assert made.due is not None, "somebody is waited for, and for ever"
+        now = max(now, made.due)
+        acts += made.handle(Event(Seen.TIME), now)
+        assert now < 100, "this takes too long"
+    acts += made.handle(Event(Seen.IDLE), now)
+    assert acts[-1] == Stop()
+    return acts
+
+
+def failures(acts: list[Act]) -> list[str]:
+    found = [act.finding for act in acts if isinstance(act, Find)]
+    return [str(finding.fields["headline"]) for finding in found if finding.name == "job failed"]
+
+
+def test_a_job_that_ends_well_in_every_order() -> None:
+    for seed in range(200):
+        made = machine()
+        acts = run(made, mixed(host(0), host(1), seed))
+        assert made.exit_code == 0
+        assert not failures(acts)
+        fences = [act for act in acts if isinstance(act, Send) and act.kind is Kind.FENCED]
+        assert [act.to for act in fences] == [0, 1], "once, to both, when both have come"
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_an_agent_that_goes_at_every_step(node: int) -> None:
+    """What it does not say any more ends the job, unless it was done."""
+    steps = len(host(node))
+    for step, seed in product(range(steps + 1), range(8)):
+        hosts = [host(0), host(1)]
+        hosts[node] = [*hosts[node][:step], Event(Seen.CHILD_GONE, node)]
+        made = machine()
+        told = failures(run(made, mixed(*hosts, seed)))
+        assert made.exit_code == (0 if step == steps else 1), step
+        assert len(told) == int(step < steps)
+        assert all("looks after the ranks of a host" in one for one in told)
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_an_agent_that_is_silent_from_every_step_on(node: int) -> None:
+    """Of another host that is noticed; this one's is no network away, and is waited for."""
+    steps = len(host(node))
+    for step in range(steps):
+        hosts = [host(0), host(1)]
+        hosts[node] = hosts[node][:step]
+        made = machine(RULES._replace(timeout_s=20.0))
+        acts = run(made, mixed(*hosts, step))
+        assert made.exit_code == (1 if node else 110), step
+        dropped = {act.node for act in acts if isinstance(act, Drop)}
+        assert 0 not in dropped
+        assert not node or dropped == {1}
+        (told,) = failures(acts)
+        assert ("looks after the ranks" in told) == bool(node)
+
+
+def test_the_first_failure_decides() -> None:
+    for status, code in ((3, 3), (-9, 137)):
+        made = machine()
+        acts = run(made, [*host(0)[:8], ended(0, 0, status), Event(Seen.CHILD_GONE, 1)])
+        assert made.exit_code == code
+        assert len(failures(acts)) == 1
+        told = [act.to for act in acts if isinstance(act, Send) and act.kind is Kind.END]
+        assert told == [0, 1]
+
+
+def test_agents_that_do_not_end_are_not_waited_for() -> None:
+    made = machine(RULES._replace(heartbeat_s=0.0))
+    made.handle(ended(0, 0, 1), 5.0)
+    assert made.phase is JobPhase.ENDING
+    assert made.due == 5.0 + 1.0 + PATIENCE
+    made.handle(Event(Seen.TIME), made.due)
+    assert made.phase is JobPhase.CLOSING
+
+
+def test_a_signal_ends_and_a_second_one_at_once() -> None:
+    made = machine()
+    acts = made.handle(Event(Seen.TOLD_TO_END, signal.SIGTERM), 1.0)
+    assert [act.kind for act in acts] == [Kind.END, Kind.END]
+    assert made.handle(Event(Seen.TOLD_TO_END, signal.SIGTERM), 1.0) == [Stop()]
+    assert made.exit_code == 128 + signal.SIGTERM
+
+
+def test_an_interrupt_asks_first() -> None:
+    made = machine()
+    for event in (*life(0, 0)[:3], *life(2, 1)[:3]):
+        made.handle(event, 0.0)
+    acts = made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 1.0)
+    assert [(act.kind, act.header) for act in acts] == [(Kind.REPORT, {"short": True})] * 2
+    made.handle(word(0, Kind.WHERE, rank=0, line="a.py:3", waits="Recv"), 1.1)
+    acts = made.handle(word(1, Kind.WHERE, rank=2, line="a.py:3", waits="Recv"), 1.2)
+    assert isinstance(acts[0], Find)
+    assert acts[0].finding.text.startswith("ompy-run: ranks 0, 2 were at a.py:3")
+    assert made.phase is JobPhase.ENDING
+
+
+def test_an_interrupt_does_not_ask_for_ever() -> None:
+    made = machine(RULES._replace(heartbeat_s=0.0))
+    for event in life(0, 0)[:3]:
+        made.handle(event, 0.0)
+    made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 1.0)
+    assert made.due == 1.0 + WHERE_PATIENCE
+    made.handle(Event(Seen.TIME), made.due)
+    assert made.phase is JobPhase.ENDING
+
+
+def test_what_only_passes_through() -> None:
+    made = machine()
+    assert made.handle(word(1, Kind.OUTPUT, b"x\n", rank=3, stream=2), 0.0) == [
+        Show(1, 3, 2, b"x\n")
+    ]
+    assert made.handle(word(0, Kind.INPUT_TAKEN, bytes=4), 0.0) == [TakeInput(4)]
+    assert made.handle(word(0, Kind.INPUT_CLOSED), 0.0) == [TakeInput(0)]
+    assert made.handle(Event(Seen.READ, body=b"a"), 0.0) == [Send(0, Kind.INPUT, {"to": 0}, b"a")]
+    written = Event(Seen.WRITTEN, -1, None, {"node": 1, "bytes": 1 << 17})
+    assert made.handle(written, 0.0) == [Send(1, Kind.CREDIT, {"bytes": 1 << 17, "to": 1})]
+    acts = made.handle(Event(Seen.STOPPED, signal.SIGTSTP), 0.0)
+    assert [act.to for act in acts[:-1]] == [0, 1]
+    assert acts[-1] == Suspend(signal.SIGTSTP)
