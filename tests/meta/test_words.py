@@ -1,0 +1,87 @@
+"""The words of code and documents: the field's terms, and functions that say what they act on."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+GLOSSARY_MAX: Final = 40  # entries: more are not read
+# words that stood for the field's terms here once, and the terms
+TERMS: Final = {
+    r"hotels?": "window (seed and reference keep the original's word)",
+    r"allowances?": "in flight, or congestion window",
+    r"condemn(s|ed|ing)?": "fail",
+    r"casualt(y|ies)": "lost",
+    r"confidants?": "the name of who is told",
+    r"menders?": "path_life",
+}
+# verbs that say nothing of what they act on when they stand alone
+VERBS: Final = """
+    accept add allocate answer ask attach begin build change check choose combine complete compute
+    copy describe detach do end feed fetch fill find flush get give handle install join leave limit
+    listen load look make meet move note open pack parse place poll post prepare probe process
+    publish put read receive record register report run say scan send serve set settle show speak
+    split start step stop store swap take tell transfer unpack update wait warn work write
+"""
+BARE: Final = frozenset(VERBS.split())
+# functions of modules with such a name, where the module's name says the rest (`headers.pack`);
+# measured when the rule was made: it may only fall
+BARE_MAX: Final = 59
+SOURCES: Final = ("core/ompy", "components/ompy_components")
+
+
+def python_files() -> list[Path]:
+    return [path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def documents() -> list[Path]:
+    found = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")]
+    return found + [path for folder in SOURCES for path in (ROOT / folder).rglob("*.md")]
+
+
+def bare_functions(source: str) -> list[str]:
+    """Functions of a module, not of its classes, that are a verb alone."""
+    body = ast.parse(source).body
+    functions = [each for each in body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [each.name for each in functions if each.name in BARE]
+
+
+@pytest.mark.parametrize("word", TERMS)
+def test_terms(word: str) -> None:
+    pattern = re.compile(rf"(?<![a-z]){word}(?![a-z])", re.I)
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in [*python_files(), *documents()]
+        for line in path.read_text().splitlines()
+        if pattern.search(line) and path.name != "SEED.md" and "original" not in line
+    ]
+    assert found == [], f"say: {TERMS[word]}"
+
+
+def test_the_glossary_can_be_read() -> None:
+    rows = [
+        line
+        for line in (ROOT / "docs" / "glossary.md").read_text().splitlines()
+        if line[:2] == "| "
+    ]
+    assert 20 < len(rows) - 1 <= GLOSSARY_MAX
+
+
+def test_functions_say_what_they_act_on() -> None:
+    found = {
+        str(path.relative_to(ROOT)): names
+        for path in python_files()
+        if (names := bare_functions(path.read_text()))
+    }
+    count = sum(map(len, found.values()))
+    assert count <= BARE_MAX, f"{count}; the newest of these wants an object: {found}"
+
+
+def test_a_bare_verb_is_found() -> None:
+    source = "def send():\n pass\ndef send_all():\n pass\nclass A:\n def send(self):\n  pass\n"
+    assert bare_functions(source) == ["send"]
