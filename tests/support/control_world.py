@@ -22,6 +22,7 @@ from ompy.runtime.machines.acts import (
     Act,
     AskRanks,
     CloseStreams,
+    CloseView,
     Credit,
     Drop,
     Feed,
@@ -30,9 +31,11 @@ from ompy.runtime.machines.acts import (
     Look,
     Reap,
     ReportRails,
+    Send,
     SignalRanks,
     Stop,
     Sweep,
+    TakeInput,
     Terminate,
     ToRank,
     Welcome,
@@ -40,7 +43,7 @@ from ompy.runtime.machines.acts import (
 from ompy.runtime.machines.agent import Beat, HostMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job import JobMachine, JobRules
+from ompy.runtime.machines.job import PATIENCE, JobMachine, JobRules
 from ompy.runtime.machines.local_ranks import RankLife
 from ompy.runtime.machines.relaying import RelayMachine
 from ompy.runtime.tree import Branch, Tree, parents
@@ -51,7 +54,8 @@ GRACE_MS = 300
 BEAT_S, MISSES, LAUNCHER_MISSES = 0.1, 15, 100  # the parameters' defaults
 LIMIT_S = 700.0  # who was never told a job waits 600 s for it
 LAUNCHER = "launcher"
-STEPS = ("attach", "commit", "fence", "lookup", "work", "leave", "finalize", "end")
+STEPS = ("attach", "commit", "fence", "lookup", "work", "meet", "leave", "finalize", "end")
+SLOW_S = 8.0  # for so long the kernel holds a process that was killed
 
 
 class Misdeed(NamedTuple):
@@ -80,7 +84,8 @@ class Shape(NamedTuple):
         seed: decides every delay.
         misdeed: of a rank.
         stubborn: ranks that SIGTERM does not end.
-        litter: hosts where a process stays behind that a rank has started.
+        litter: hosts where a process stays behind that a rank has started; it forks when it dies.
+        slow: ranks that the kernel holds for long when they are killed.
     """
 
     hosts: int
@@ -90,6 +95,7 @@ class Shape(NamedTuple):
     misdeed: Misdeed | None = None
     stubborn: frozenset[int] = frozenset()
     litter: frozenset[int] = frozenset()
+    slow: frozenset[int] = frozenset()
 
 
 class Launcher(Driven):
@@ -103,8 +109,13 @@ class Launcher(Driven):
         self.job = self.machine = JobMachine(world.job, tree, children, rules)
         self.findings: list[Any] = []
         self.code: int | None = None
+        self.ending = 0.0  # when the agents were told to end
+        self.took = 0.0  # to the end
 
     def carry_out(self, act: Act) -> None:
+        now = self.world.clock.now
+        if isinstance(act, Send) and act.kind is Kind.END:
+            self.ending = self.ending or now
         match act:
             case Find():
                 self.findings.append(act.finding)
@@ -116,12 +127,12 @@ class Launcher(Driven):
                 self.disconnect(act.node)
             case Stop():
                 self.code = self.job.exit_code
+                self.took = now - self.ending if self.ending else 0.0
                 self.end()
-            case _ if type(act).__name__ in {"TakeInput", "CloseView", "Send"}:
-                if type(act).__name__ == "Send":
-                    super().carry_out(act)
+            case TakeInput() | CloseView():
+                pass
             case _:
-                raise AssertionError(act)
+                super().carry_out(act)
 
     def _sweep(self) -> None:
         """All processes below: the agent of this host, its ranks, the shells to the others."""
@@ -222,16 +233,15 @@ class Agent(Driven):
                 rank.zombie = False
                 rank.up.flush()
                 self.see(Seen.EXITED, rank.number, status=rank.status)
-        left = any(one.alive or getattr(one, "zombie", False) for one in self._processes())
+        ranks = any(one.alive or one.dying or one.zombie for one in self.ranks.values())
+        left = ranks or bool(self.world.below_agents(self.node))
         self.see(Seen.REAPED, ended=bool(ended), left=left)
 
-    def _processes(self) -> list[Any]:
-        return [*self.ranks.values(), *self.world.below_agents(self.node)]
-
     def end(self) -> None:
-        """It kills what is below it, and goes."""
-        for process in self.world.below_agents(self.node):
-            process.die()
+        """It kills what is below it, until there is nothing, and goes."""
+        while below := self.world.below_agents(self.node):
+            for process in below:
+                process.die()
         self.die()
 
     def bury(self) -> None:
@@ -268,9 +278,10 @@ class RelayProcess(Driven):
 
 
 class Litter(Process):
-    """What a rank has started, and has left behind."""
+    """What a rank has started, and has left behind. While it is killed it may have forked."""
 
     world: World
+    heirs: int
 
     def signalled(self, number: int) -> None:
         if self.alive:
@@ -279,6 +290,8 @@ class Litter(Process):
     def die(self) -> None:
         was, self.alive = self.alive, False
         agent = self.world.agents[self.host]
+        if was and agent.alive and self.heirs:
+            self.world.litter(self.host, self.heirs - 1)
         if was:
             self.world.clock.soon(lambda: agent.run(agent.child_ended))
 
@@ -298,6 +311,7 @@ class Rank(Process):
         self.status = 0
         self.attached = False
         self.ended = False
+        self._at_fence = 0
         self._step = 0
         self._calls = 0
         tell = agent.tell
@@ -344,7 +358,12 @@ class Rank(Process):
         self._call(Kind.COMMIT)
 
     def _fence(self) -> None:
+        self._at_fence = self._step
+        self.world.fences.setdefault(self._step, set()).add(self.number)
         self._call(Kind.FENCE)
+
+    def _meet(self) -> None:
+        self._fence()
 
     def _lookup(self) -> None:
         self._call(Kind.LOOKUP, rank=(self.number + 1) % len(self.world.job.placements))
@@ -372,6 +391,11 @@ class Rank(Process):
             self.attached = True
             self._go_on()
         elif kind is Kind.REPLY and header["call"] == self._calls:
+            at, self._at_fence = self._at_fence, 0
+            size = len(self.world.job.placements)
+            assert not at or len(self.world.fences[at]) == size, (
+                "a fence opens before all are there"
+            )
             self._go_on()
         elif kind is Kind.REFUSED:
             self.exit(1)
@@ -385,7 +409,11 @@ class Rank(Process):
             self.alive, self.status, self.dying = False, status, True
             self.up.close()
             self.down.drop()
-            self.world.clock.soon(self._ended, 0.002)
+            slow = status == -9 and self.number in self.world.shape.slow
+            if slow:
+                self.world.clock.at(self.world.clock.now + SLOW_S, self._ended)
+            else:
+                self.world.clock.soon(self._ended, 0.002)
 
     def _ended(self) -> None:
         self.dying = False
@@ -414,6 +442,7 @@ class World:
         self.wires: list[Wire] = []
         self.agents: dict[int, Agent] = {}
         self.working: set[int] = set()
+        self.fences: dict[int, set[int]] = {}
         size = shape.hosts * shape.per_host
         places = tuple(
             Placement(rank, 0, rank // shape.per_host, rank % shape.per_host)
@@ -476,8 +505,8 @@ class World:
         """Ranks of a host, and what they have left."""
         return [one for one in self.of_host(host) if isinstance(one, Rank | Litter)]
 
-    def litter(self, host: int) -> None:
-        Litter(self, f"litter {host}", host)
+    def litter(self, host: int, heirs: int = 2) -> None:
+        Litter(self, f"litter {host}", host).heirs = heirs
 
     def power_off(self, host: int) -> None:
         for process in self.of_host(host):
@@ -494,11 +523,15 @@ class World:
         Raises:
             AssertionError: somebody is left waiting.
         """
-        while any(process.alive for process in self.processes):
-            left = [process.name for process in self.processes if process.alive]
+        while left := [one.name for one in self.processes if one.alive and not self._lost(one)]:
             assert self.clock.step(), f"they wait for nothing: {left}"
             assert self.clock.now < LIMIT_S, f"they wait for ever: {left}"
         return self
+
+    def _lost(self, process: Process) -> bool:
+        """Of the launcher and its own agent, each is the other's guard: no process is both's."""
+        killed = {fault.target for fault in self.struck if fault.kind == "kill"}
+        return isinstance(process, Litter) and not process.host and killed >= {LAUNCHER, "agent 0"}
 
     @property
     def failures(self) -> list[Mapping[str, Any]]:
@@ -533,6 +566,9 @@ def judge(world: World) -> str:
     if any(fault.target == LAUNCHER for fault in world.struck) and code is None:
         return "launcher killed"
     assert code is not None, "the launcher has come to an end"
+    lost = any(fault.kind == "down" or fault.kind.startswith("dumb") for fault in world.struck)
+    patience = PATIENCE if lost or world.shape.slow else 0.0
+    assert world.launcher.took <= GRACE_MS / 1000 + patience + 0.5, "it waits for nobody too long"
     assert len(failures) == int(code != 0), "it says once why"
     if not code:
         assert not world.misdone, "a rank has ended the job, and nobody knows"
@@ -563,6 +599,9 @@ def _stories(world: World) -> Iterator[tuple[str, int, Callable[[Mapping[str, An
         target = str(fault.target)
         if target.startswith("rank"):
             yield "rank killed", 137, about(f"R{target[1:]} was killed by signal 9")
+            if int(target[5:]) in world.shape.slow:  # its connections are closed long before
+                number = int(target[5:])
+                yield "rank killed", 1, about(f"The MPI process {1000 + number} of rank {number} ")
         else:
             what, _, node = target.rpartition(" ")
             host, word = f"host{node}", f"{what or 'wire'} {fault.kind}"
@@ -588,7 +627,8 @@ def shape_of(number: int) -> Shape:
         misdeed = Misdeed(chance.choice(ranks), chance.choice(STEPS[1:-1]), kind, code)
     stubborn = frozenset(rank for rank in ranks if chance.random() < 0.15)
     litter = frozenset(node for node in range(hosts) if chance.random() < 0.15)
-    return Shape(hosts, radix, per_host, number, misdeed, stubborn, litter)
+    slow = frozenset(rank for rank in ranks if chance.random() < 0.05)
+    return Shape(hosts, radix, per_host, number, misdeed, stubborn, litter, slow)
 
 
 def depth_of(shape: Shape) -> int:

@@ -22,6 +22,15 @@ from tests.support.effort import THOROUGH, effort
 SHAPES = {
     "two hosts": Shape(2, 1, 2, 5),
     "a relay": Shape(3, 1, 1, 1, stubborn=frozenset({1}), litter=frozenset({0, 1, 2})),
+    "a slow end": Shape(
+        3,
+        1,
+        1,
+        6,
+        misdeed=Misdeed(1, "work", "exit", 3),
+        stubborn=frozenset({0, 2}),
+        slow=frozenset({2}),
+    ),
     "a chain": Shape(4, 1, 1, 2, litter=frozenset({1})),
     "a tree": Shape(5, 2, 1, 4),
     "an exit": Shape(3, 1, 1, 3, misdeed=Misdeed(1, "work", "exit", 3)),
