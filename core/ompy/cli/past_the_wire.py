@@ -38,7 +38,8 @@ def unstruck(rules: Sequence[FaultRule], job: Job, registry: Registry) -> Iterat
     if of_sockets and through_memory(str(registry.value("btl"))):
         yield (
             "ranks of one host talk through shared memory (btl sm), where there is no wire for a "
-            "fault to strike; --mca btl self,tcp or self,usnic takes the network"
+            "fault to strike; --mca btl self,tcp or self,usnic takes the network (GASNet: --mca "
+            "conduit_aries_pshm 0, and a fault that names the rail aries_0)"
         )
     for rail in sorted(rails.intersection(rail for rule in rules for rail in rule.rails)):
         name = f"conduit_{rail.partition('_')[0]}_pshm"

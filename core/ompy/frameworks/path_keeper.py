@@ -83,6 +83,9 @@ class PathUser:
         """Nothing of the old generation is under way at this end."""
         return True
 
+    def unheard(self, silence: int) -> None:
+        """While it works, an answer has been due for so many ns. Called now and then."""
+
     def open_ended(self) -> bool:
         """Something will be completed badly."""
         raise NotImplementedError
@@ -257,6 +260,7 @@ class KeptPath:
             self.trust()
         elif now - self._since >= silence:
             self.doubt()
+            self.user.unheard(now - self._since)
         return True
 
     def end(self) -> None:

@@ -105,7 +105,7 @@ def _leave_word(number: int, patience: float) -> bool:
                 if file.read().strip() != AGENT_NAME:
                     return False
             reason = (
-                f"its agent (process {agent}) has not answered within {patience:g} s. It starts "
+                f"the agent (process {agent}) has not answered within {patience:g} s. It starts "
                 "all ranks of its host before it answers any, and the machine is too busy for so "
                 "many. Start fewer, or raise plm_base_attach_timeout_ms"
             )

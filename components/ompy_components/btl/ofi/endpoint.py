@@ -41,6 +41,8 @@ class OfiEndpoint(Endpoint):
         reached: a put, get or atomic was made: the peer may have a connection for it.
         refused: the provider had no room for a message, or no connection.
         heard: messages and completions that showed that the path works.
+        lacking: what was taken when a fragment was first known to be missing, and 1; 0: none is.
+        lacking_since: when that was, ns.
     """
 
     abandon_at: int
@@ -50,6 +52,8 @@ class OfiEndpoint(Endpoint):
     generation: int
     heard: int
     kept: deque[OfiFragment]
+    lacking: int
+    lacking_since: int
     operations: dict[Operation, None]
     parted: bool
     path: KeptPath
@@ -80,6 +84,7 @@ class OfiEndpoint(Endpoint):
         self.operations = {}
         self.abandon_at = 0
         self.heard = 0
+        self.lacking = self.lacking_since = 0
 
     @ccall
     def describe(self) -> str:
@@ -129,6 +134,13 @@ class OfiEndpoint(Endpoint):
         self.path.data()
         return not self.broken
 
+    def is_late(self, now: int, patience: int) -> bool:
+        """A fragment is missing: whether the same one has been for so long, in ns."""
+        lacking = self.window.taken + 1
+        if lacking != self.lacking:
+            self.lacking, self.lacking_since = lacking, now
+        return now - self.lacking_since >= patience
+
     def no_room(self, *, refused: bool) -> None:
         """The provider had no room for a message, or no connection; or that is over."""
         self.refused = refused
@@ -138,3 +150,4 @@ class OfiEndpoint(Endpoint):
         self.generation = generation
         self.window = Window(self.record.window)
         self.refused = False
+        self.lacking = 0

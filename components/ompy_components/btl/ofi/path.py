@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MS: Final = 1_000_000  # ns; Linux counts so
 REFUSED: Final = 2 * MS  # arbitrary: until a provider that was connecting is asked again
+# arbitrary: so many times as late with each: nine in an hour, as each lies in a buffer of the peer
+SELDOM: Final = 4
 _HALF: Final = GENERATIONS // 2
 FIRST: Final = 1  # the generation in which both ends begin
 # arbitrary, all of it: a provider delivers words, or says that it cannot; so one is said again only
@@ -41,7 +43,7 @@ OPENING: Final = Opening(connects=False, repeat=200 * MS, repeat_max=60_000 * MS
 class OfiPath(PathUser):
     """Of one endpoint."""
 
-    __slots__ = ("_endpoint", "_failover", "_interface", "_words")
+    __slots__ = ("_asks_at", "_endpoint", "_failover", "_interface", "_words")
 
     def __init__(
         self, endpoint: OfiEndpoint, interface: Interface, failover: Failover, words: Words
@@ -50,6 +52,7 @@ class OfiPath(PathUser):
         self._interface = interface
         self._failover = failover
         self._words = words
+        self._asks_at = 0  # of silence, ns
 
     def ends(self) -> tuple[str, str, str]:
         """The interface's; of a provider that uses none both addresses are empty."""
@@ -66,6 +69,17 @@ class OfiPath(PathUser):
     def progress(self) -> object:
         """Messages and completions."""
         return self._endpoint.heard
+
+    def unheard(self, silence: int) -> None:
+        """Say how much was sent: a connection may have taken some along that nobody tells of.
+
+        A peer that computes answers nothing either, so it is said ever more seldom.
+        """
+        if self._asks_at > SELDOM * silence:
+            self._asks_at = 0  # of an earlier silence
+        if silence >= self._asks_at:
+            self._asks_at = SELDOM * silence
+            self._words.count(self._endpoint)
 
     def open_ended(self) -> bool:
         """Something is to be completed."""
@@ -153,6 +167,11 @@ class Words:
         """The path is given up; the device may not carry that."""
         if self.can_speak and not self._device.dead:
             self._sending.say(endpoint, Kind.GONE)
+
+    def count(self, endpoint: OfiEndpoint) -> None:
+        """Tell the peer how many fragments were sent."""
+        if self.can_speak and endpoint.usable() and endpoint.window.open():
+            self._sending.say(endpoint, Kind.ACK, sent=endpoint.window.sent)
 
     def heard(self, endpoint: OfiEndpoint, header: Header) -> None:
         """HELLO or GONE of the peer."""

@@ -20,6 +20,7 @@ from ompy_components.btl.ofi.headers import HEADER_SIZE, BadMessage, Header, Kin
 from ompy_components.btl.ofi.records import ReceiveBuffer
 
 if DECLARING:
+    from ompy.engine.base import Engine
     from ompy.frameworks.btl import BtlModule
     from ompy.frameworks.nic.fabric import FabricEndpoint
     from ompy.frameworks.proc import Proc
@@ -30,8 +31,11 @@ if DECLARING:
     from ompy_components.btl.ofi.sending import SendEngine
 
 # arbitrary: of a peer, outside the window, that may be on the way at once: two ACKs, each for half
-# of a window, two words, GONE and BYE. Who says more words sends no fragments meanwhile
-UNNUMBERED: Final = 6
+# of a window, six that ask, two words, GONE and BYE. Who says more words sends no fragments
+# meanwhile, and who asks more often has had no answer for minutes
+UNNUMBERED: Final = 12
+# ns; arbitrary: far longer than a provider that keeps no order takes from one message to the next
+OVERTAKEN: Final = 100_000_000
 _FRAGMENT: Final[int] = int(Kind.FRAGMENT)
 _ACK: Final[int] = int(Kind.ACK)
 _BYE: Final[int] = int(Kind.BYE)
@@ -66,6 +70,7 @@ class ReceiveEngine:
 
     _arrived: deque[ReceiveBuffer]
     _endpoints: dict[int, OfiEndpoint]
+    _engine: Engine
     _first: FabricEndpoint
     _idle: list[ReceiveBuffer]
     _module: BtlModule
@@ -110,6 +115,7 @@ class ReceiveEngine:
         self._words = words
         self._sending = sending
         self._procs = module.context.procs
+        self._engine = module.context.engine
         self._size = module.context.size
         size = module.max_send_size
         self._seal = seal
@@ -198,6 +204,8 @@ class ReceiveEngine:
             return
         kind: U64 = header.kind
         if kind == _ACK:
+            if header.number:
+                self._compare(endpoint, header.number)
             return
         if not endpoint.window.accept(header.number):
             self._stale += 1
@@ -211,6 +219,15 @@ class ReceiveEngine:
             endpoint.path.left()
         elif kind == _FRAGMENT and header.tag < TAGS:
             self._module.dispatch(endpoint, header.tag, fragment)
+
+    @cfunc
+    def _compare(self, endpoint: OfiEndpoint, sent: int) -> None:
+        """A peer that hears nothing says up to which it has sent fragments.
+
+        A provider may keep no order, so one that is missing may be overtaken; not for long.
+        """
+        if endpoint.window.lacks(sent) and endpoint.is_late(self._engine.now(), OVERTAKEN):
+            endpoint.path.broke("a connection has taken fragments along")
 
     def close(self) -> None:
         """The module ends."""

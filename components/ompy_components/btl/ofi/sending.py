@@ -135,7 +135,12 @@ class SendEngine:
     # -- our own
 
     def say(
-        self, endpoint: OfiEndpoint, kind: Kind, generation: int | None = None, tag: int = 0
+        self,
+        endpoint: OfiEndpoint,
+        kind: Kind,
+        generation: int | None = None,
+        tag: int = 0,
+        sent: int = 0,
     ) -> bool:
         """Send a message of our own. Whether it went; an error breaks the path.
 
@@ -144,6 +149,7 @@ class SendEngine:
             kind: what; BYE is numbered, as fragments are.
             generation: that a HELLO is about; otherwise the path's.
             tag: of a HELLO, the stage.
+            sent: of an ACK, up to which we have sent; 0: it does not say so.
         """
         message = own_message(kind)
         message.endpoint = endpoint
@@ -155,7 +161,7 @@ class SendEngine:
             message.number = window.next()
         if generation is None:
             generation = endpoint.generation
-        if self._post(endpoint, message, message.number, generation) < 0:
+        if self._post(endpoint, message, message.number or sent, generation) < 0:
             return False
         if message.number:
             window.sent = message.number

@@ -79,6 +79,11 @@ class Window:
         return True
 
     @ccall
+    def lacks(self, number: int) -> bool:
+        """Whether fragments up to a number that the peer has sent have not been taken."""
+        return 0 < ((number - self.taken) & _MASK) <= self.size
+
+    @ccall
     def acknowledge(self, number: int) -> int:
         """The peer says up to which it has taken ours. Returns how many more that are.
 
