@@ -483,11 +483,11 @@ def judge(world: World) -> str:
     if len(well) == world.size:
         return "well"
     wrong = {str(fault.target).split()[0] for fault in world.struck}
-    silenced = any(fault.target == "agent 0" for fault in world.struck)
-    one_host = world.shape.hosts == 1
+    struck = {str(fault.target) for fault in world.struck}
+    silenced = struck >= {f"agent {host}" for host in range(world.shape.hosts)}
     finalized = all(rank.finalizing or rank.ended for rank in world.ranks)  # nothing is lost
     left = world.cancelled and len(world.struck) > 1
-    assert world.told or (silenced and one_host) or finalized or left, "somebody says why"
+    assert world.told or silenced or finalized or left, "somebody says why"
     if world.aborted and not world.struck:
         assert blocks
         assert str(blocks[0].finding.fields["headline"]).startswith("Rank")
@@ -516,7 +516,7 @@ def faults(shape: Shape) -> Iterator[Fault]:
 
 def shape_of(number: int) -> Shape:
     """The world of a number: 1 to 5 hosts, an abort in every fourth."""
-    chance = Random(number)
+    chance = Random(f"shape {number}")
     hosts, per_host = chance.randint(1, 5), chance.randint(1, 3)
     hosts = max(hosts, 2) if per_host == 1 else hosts
     ranks = range(hosts * per_host)

@@ -51,7 +51,7 @@ PASSIVE_TURN: Final = 3  # arbitrary: passive mode has fewer kinds of processes
 
 def drawn(number: int, every: list[Fault]) -> list[Fault]:
     """None to two of the faults of a world."""
-    chance = Random(number)  # noqa: S311 - it repeats a world
+    chance = Random(f"faults {number}")  # noqa: S311 - it repeats a world
     return [chance.choice(every) for _ in range(chance.choice((0, 1, 1, 2)))]
 
 

@@ -37,7 +37,7 @@ def test_every_fault(name: str) -> None:
 def test_random_worlds() -> None:
     """None to two faults."""
     for number in range(effort(300)):
-        shape, chance = shape_of(number), Random(number)
+        shape, chance = shape_of(number), Random(f"faults {number}")
         every = list(faults(shape))
         chosen = [chance.choice(every) for _ in range(chance.choice((0, 1, 1, 2)))]
         judge(World(shape, *chosen).run())
