@@ -51,6 +51,9 @@ LARGER = {  # than the nightly step of that name
     "10,000 worlds of bad wires, the next": [
         Step("100,000 worlds of bad wires", ["tools/sweep", "lossy", "--jobs", "2"])
     ],
+    "10,000 worlds of the control plane, the next": [
+        Step("100,000 worlds of the control plane", ["tools/sweep", "control", "--jobs", "2"])
+    ],
     "500 programs under faults, the next": [
         Step("10,000 programs under faults", ["tools/sweep", "sim", "--jobs", "2"], COMPILED, BUILD)
     ],

@@ -616,7 +616,7 @@ def _stories(world: World) -> Iterator[tuple[str, int, Callable[[Mapping[str, An
 
 def shape_of(number: int) -> Shape:
     """The world of a number: 2 to 5 hosts, trees of depth 1 to 3, a misdeed in every third."""
-    chance = Random(number)
+    chance = Random(f"shape {number}")
     hosts = chance.randint(2, 5)
     radix = chance.choice((1, 2, hosts)) if hosts < 5 else chance.choice((2, 3, 5))
     per_host = chance.randint(1, 2)

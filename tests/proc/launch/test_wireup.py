@@ -346,6 +346,6 @@ def test_a_rank_that_is_not_answered_leaves_a_word_and_no_traceback(launch):
     assert result.code == 1
     assert "Traceback" not in result.err
     said = " ".join(result.err.split())
-    assert said.count("could not be started: its agent (process ") == 1
+    assert said.count("could not be started: the agent (process ") == 1
     assert said.count("has not answered within 0.001 s") == 1
     assert "plm_base_attach_timeout_ms" in said

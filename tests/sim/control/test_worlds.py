@@ -63,7 +63,7 @@ def test_random_worlds() -> None:
     """None to two faults, in trees of all depths."""
     depths = Counter[int]()
     for number in range(effort(200)):
-        shape, chance = shape_of(number), Random(number)
+        shape, chance = shape_of(number), Random(f"faults {number}")
         every = list(faults(shape))
         chosen = [chance.choice(every) for _ in range(chance.choice((0, 1, 1, 2)))]
         judge(World(shape, *chosen).run())

@@ -327,4 +327,4 @@ def test_an_agent_without_ranks_leaves_when_all_are_released() -> None:
 def test_tasks_that_never_came_end_the_step() -> None:
     made = joining_in(P.GATHERING)
     acts = made.handle(Event(Seen.MISSING, body=b"a task ended"), 1.0)
-    assert [type(act) for act in acts] == [Say, TurnAway, Terminate, CancelStep]
+    assert [type(act) for act in acts] == [Say, CancelStep, TurnAway, Terminate]

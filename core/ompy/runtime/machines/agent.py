@@ -73,6 +73,10 @@ class Beat(NamedTuple):
     misses: int
 
 
+# passive mode, until the parameters are known; arbitrary: a host that is down holds no job for long
+WAITING_BEAT: Final = Beat(1.0, 15)
+
+
 class AgentMachine:
     """One that has started the ranks of its host.
 

@@ -188,7 +188,8 @@ PASSIVE: Final[Table] = {
     **_to([_P.RELEASED], _S.EXITED, (_P.RELEASED, _P.OVER)),
     **_to([_P.ENDING], _S.EXITED, _NOW_ENDING),
     **_to([_P.GATHERING], _S.TIME, (_P.GATHERING, _P.OVER)),
-    **_to([_P.MEETING, _P.WAITING, _P.RELEASED, _P.OVER], _S.TIME),
-    **_to([_P.RUNNING], _S.TIME, (_P.RUNNING, _P.ENDING, _P.OVER)),
+    **_to([_P.MEETING, _P.RELEASED, _P.OVER], _S.TIME),
+    **_to([_P.WAITING], _S.TIME, (_P.WAITING, *_NOW_ENDING)),
+    **_to([_P.RUNNING], _S.TIME, (_P.RUNNING, *_NOW_ENDING)),
     **_to([_P.ENDING], _S.TIME, _NOW_ENDING),
 }

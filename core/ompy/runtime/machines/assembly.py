@@ -13,6 +13,7 @@ from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import Act, CancelStep, Find, MakeJob, Released, Say, Send
+from ompy.runtime.machines.agent import WAITING_BEAT
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.job import JobMachine, JobRules, Moment
@@ -67,7 +68,7 @@ class JoinedJobMachine(JobMachine):
             case Seen.BEGUN:
                 self._agenda.set(Moment.OVERDUE, now + OVERDUE)
             case Seen.CAME:
-                acts = self._came(event)
+                acts = self._came(event, now)
             case Seen.MADE:
                 acts = self._made(event, now)
             case Seen.UNUSABLE:
@@ -82,7 +83,7 @@ class JoinedJobMachine(JobMachine):
 
     # agents come
 
-    def _came(self, event: Event) -> list[Act]:
+    def _came(self, event: Event, now: float) -> list[Act]:
         """An agent has come; with the last the job begins."""
         part = _Part(event.who, event.header["part"], remote=event.header["remote"])
         self._children.add(Child(event.who, 0, remote=part.remote))
@@ -90,6 +91,7 @@ class JoinedJobMachine(JobMachine):
         if self.phase is not JobPhase.GATHERING:
             part.done = True
             return [Send(part.who, Kind.END, {"code": UNUSABLE})]
+        self._children.watch(part.who, now, *WAITING_BEAT)
         if not self._known:
             return []
         self._parts.sort(key=lambda part: min(part.ranks))

@@ -86,6 +86,7 @@ class Children:
             patience_s: until the first has come; None if it counts from the beginning.
         """
         child = self._members[node]
+        child.pulse = child.unheard = None
         if not child.remote or not interval_s or not child.here:
             return
         child.pulse = Pulse(now, interval_s, misses, watching=patience_s is None)

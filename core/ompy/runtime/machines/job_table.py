@@ -125,6 +125,7 @@ _PASSIVE: Final[Rows] = {
     **_to([_P.RELEASED, _P.ENDING, _P.OVER], _S.UNUSABLE, ()),
     **_to([_P.GATHERING], _S.MISSING, (_P.GATHERING, _P.ENDING)),
     **_to([_P.RUNNING, _P.RELEASED, _P.ENDING, _P.OVER], _S.MISSING, ()),
+    **_to([_P.GATHERING], _S.BELOW, (), [Kind.ALIVE]),
     **_to([_P.GATHERING], _S.BELOW, (_P.ENDING,), [Kind.FINISHED]),
     **_to([_P.RELEASED, _P.ENDING, _P.OVER], _S.BELOW, (), PASSIVE_NEWS),
     **_to([_P.RELEASED], _S.BELOW, (_P.RELEASED, _P.ENDING), [Kind.STAGE, Kind.LOST, Kind.ABORTED]),
@@ -134,7 +135,7 @@ _PASSIVE: Final[Rows] = {
     **_to([_P.GATHERING], _S.CHILD_GONE, (_P.ENDING,)),
     **_to([_P.RELEASED], _S.CHILD_GONE, (_P.RELEASED, _P.OVER)),
     **_to([_P.ENDING], _S.CHILD_GONE, (_P.ENDING, _P.OVER)),
-    **_to([_P.GATHERING], _S.TIME, ()),
+    **_to([_P.GATHERING], _S.TIME, (_P.GATHERING, _P.ENDING)),
     **_to([_P.RELEASED], _S.TIME, (_P.RELEASED, _P.OVER)),
 }
 _PASSIVE_RUNNING: Final[Rows] = {

@@ -24,7 +24,7 @@ from ompy.runtime.machines.acts import (
     TurnAway,
     WatchTasks,
 )
-from ompy.runtime.machines.agent import Beat, Moment, RanksAgent
+from ompy.runtime.machines.agent import WAITING_BEAT, Beat, Moment, RanksAgent
 from ompy.runtime.machines.agent_table import PASSIVE, AgentPhase, Table
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.local_ranks import LocalRanks, RankLife
@@ -130,9 +130,8 @@ class JoiningMachine(RanksAgent):
                 self._see()
             case Seen.MISSING:
                 if self.phase in {AgentPhase.GATHERING, AgentPhase.MEETING}:
-                    self._do(Say(event.text))
+                    self._do(Say(event.text), CancelStep())
                     self._end(FAILED)
-                    self._do(CancelStep())
             case Seen.PARENT_GONE:
                 self._coordinator_gone(event.text)
 
@@ -216,6 +215,9 @@ class JoiningMachine(RanksAgent):
         if take:
             self.phase = AgentPhase.WAITING
             self._linked = True
+            if not leads:
+                self._beat = WAITING_BEAT
+                self._begin_heartbeats()
         self._needed = leads
 
     def _obey(self, event: Event) -> None:
@@ -244,6 +246,7 @@ class JoiningMachine(RanksAgent):
         self._ranks = LocalRanks(ranks, step.size, several=bool(step.meeting), released=False)
         self._running = set(self._newcomers)
         self._newcomers.clear()
+        self._pulse = None
         self._beat = Beat(header["heartbeat_ms"] / 1000, header["heartbeat_misses"])
         self._begin_heartbeats()
         self._do(Adopt(event.body))
@@ -257,6 +260,8 @@ class JoiningMachine(RanksAgent):
             why = f": {reason}" if reason else ""
             said = f"the job's coordinator on host {where} is gone{why}; host {self._step.host} "
             self._do(Say(f"{said}ends its ranks"))
+            if self.phase is AgentPhase.WAITING and self._step.watched:
+                self._do(CancelStep())  # hosts that still look for it can be told by nobody else
             self._end(FAILED)
 
     def _parent_silent(self) -> None:

@@ -1,0 +1,34 @@
+"""What the launcher and its agents import: no asyncio, which takes as long as a small job."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {"asyncio", "uvloop", "structlog", "pluggy", "numpy"}
+
+
+def imported(*words: str) -> set[str]:
+    """Every module that this process and its forks import until they end."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-X", "importtime", *words],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def test_the_launcher_and_its_agent() -> None:
+    found = imported("-m", "ompy.cli.run", "-n", "2", "/bin/true")
+    assert "ompy.runtime.machines.job" in found, "the launcher's"
+    assert "ompy.runtime.machines.agent" in found, "the agent's"
+    assert not found & HEAVY
+
+
+def test_a_relay_and_an_agent_of_another_host() -> None:
+    found = imported("-c", "import ompy.runtime.relay, ompy.runtime.remote_agent")
+    assert "ompy.runtime.machines.relaying" in found
+    assert not found & HEAVY
