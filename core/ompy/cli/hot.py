@@ -57,6 +57,7 @@ HOT: Final = {
     "ompy.net.sealed": OFTEN,
     "ompy.net.sockets": OFTEN,
     "ompy.trace.sink": BUSIEST,
+    "ompy_components.btl.ofi.attention": OFTEN,
     "ompy_components.btl.ofi.device": OFTEN,
     "ompy_components.btl.ofi.endpoint": OFTEN,
     "ompy_components.btl.ofi.failover": SELDOM,

@@ -88,7 +88,7 @@ def test_looking_again_keeps_its_timer(monkeypatch: pytest.MonkeyPatch) -> None:
         module = ofi(driver)
         monkeypatch.setattr(VirtualEngine, "call_later", counted)
         for _ in range(20):
-            module.waits_for_room()
+            module.attention.waits_for_room()
             assert module.arm()
         monkeypatch.undo()
 

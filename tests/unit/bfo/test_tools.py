@@ -31,28 +31,45 @@ CUT = {
 }
 
 
-def test_a_change_of_ob1_is_seen(tmp_path: Path) -> None:
-    for name, text in (("a.py", "1"), ("b.pxd", "2"), ("c.md", "3"), ("d.py", "4")):
-        (tmp_path / name).write_text(text)
-    before = ob1_changed.state(tmp_path)
-    assert set(before) == {"a.py", "b.pxd", "d.py"}
-    assert not ob1_changed.differences(before, ob1_changed.state(tmp_path))
-    (tmp_path / "a.py").write_text("5")
-    (tmp_path / "d.py").unlink()
-    (tmp_path / "e.py").write_text("6")
-    lines = ob1_changed.differences(before, ob1_changed.state(tmp_path))
-    assert lines == ["changed: a.py", "gone: d.py", "new: e.py"]
+def _replaced(name: str, before: str) -> bfo_overrides.Override:
+    return bfo_overrides.Override("Sending", "BfoSending", name, False, before, "")
+
+
+def test_a_change_of_ob1_is_seen() -> None:
+    one, two = "def f(self):\n    return 1", "def f(self):\n    return 2"
+    before = ob1_changed.state([_replaced("a", one), _replaced("b", one), _replaced("c", one)])
+    assert not ob1_changed.differences(before, before)
+    now = ob1_changed.state([_replaced("a", two), _replaced("b", one), _replaced("d", one)])
+    lines = ob1_changed.differences(before, now)
+    assert lines == ["changed: Sending.a", "gone: Sending.c", "new: Sending.d"]
+
+
+def test_what_is_said_of_a_method_is_no_change() -> None:
+    plain = "    def f(self):\n        return 1"
+    said = '    def f(self):\n        """One."""\n        return 1  # as ever'
+    assert ob1_changed.digest(plain) == ob1_changed.digest(said)
+
+
+def test_what_bfo_only_adds_to_is_mended_with_ob1() -> None:
+    watched = ob1_changed.state()
+    assert "Sending.unknown" in watched
+    assert "Sending.fail_peer" not in watched
+
+
+def test_bfo_was_reviewed_since_ob1_changed() -> None:
+    """If not: read the diff of `tools/package bfo_overrides NAME`, then accept."""
+    assert not ob1_changed.differences(ob1_changed.reviewed(), ob1_changed.state())
 
 
 def test_a_change_that_was_looked_at_is_noted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(ob1_changed, "REVIEWED", tmp_path / "reviewed.json")
-    (tmp_path / "reviewed.json").write_text('{"a.py": "1"}')
-    monkeypatch.setattr(ob1_changed, "state", lambda: {"a.py": "2"})
+    (tmp_path / "reviewed.json").write_text('{"A.b": "1"}')
+    monkeypatch.setattr(ob1_changed, "state", lambda: {"A.b": "2"})
     for words, code, said in (
-        ([], 1, "changed: a.py"),
-        (["--accept"], 0, "1 files of ob1 are those"),
+        ([], 1, "changed: A.b"),
+        (["--accept"], 0, "1 methods of ob1 are those"),
         ([], 0, "ob1 is as it was"),
     ):
         monkeypatch.setattr(sys, "argv", ["ob1_changed.py", *words])

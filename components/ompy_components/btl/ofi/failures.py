@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ompy.compiled import ccall, cclass
 from ompy.frameworks.nic.fabric import Completion, FabricError
-from ompy.frameworks.path_life import DOWN, TRYING
+from ompy.frameworks.path_life import DOWN
 
 from ompy_components.btl.ofi.blame import Blame, blame
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ompy_components.btl.ofi.device import Device
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.path import Words
 
 
 @cclass
@@ -38,7 +37,6 @@ class Failures:
     _endpoints: dict[int, OfiEndpoint]
     _note: Callable[..., None]
     _to_fail: dict[OfiEndpoint, str]
-    _words: Words
     unsettled: bool
     __slots__ = tuple(__annotations__)
 
@@ -46,7 +44,6 @@ class Failures:
         self,
         device: Device,
         endpoints: dict[int, OfiEndpoint],
-        words: Words,
         note: Callable[..., None],
     ) -> None:
         """Judge what is seen.
@@ -54,12 +51,10 @@ class Failures:
         Args:
             device: the module's.
             endpoints: all there are, by rank; the module adds to them.
-            words: asks paths whether they work.
             note: records an event.
         """
         self._device = device
         self._endpoints = endpoints
-        self._words = words
         self._note = note
         self._to_fail = {}
         self._doomed = ""
@@ -85,24 +80,6 @@ class Failures:
             self.device_failed(reason)
         else:
             endpoint.path.broke(reason)
-
-    def suspect(self, reason: str) -> None:
-        """A connection has broken, and the device cannot say whose: try all that are idle.
-
-        Where there is one path only, and that in order until now, it is known.
-        """
-        words, peers = self._words, list(self._endpoints.values())
-        idle = [one for one in peers if one.usable() and not one.farewell and not one.busy()]
-        if len(peers) == len(idle) == 1:
-            idle[0].path.broke(reason)
-            return
-        if words.can_speak:
-            for endpoint in idle:
-                words.refused(endpoint)
-            for endpoint in peers:
-                if endpoint.path.life.life in TRYING:
-                    words.say(endpoint)
-            words.look_soon()
 
     def fail_all(self, reason: str) -> None:
         """The link is down: so are all paths, and may heal."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
-from ompy.frameworks.atomics import SUPPORTS_OWNER, AtomicOp, AtomicOperation, AtomicType
+from ompy.frameworks.atomics import SUPPORTS_OWNER, AtomicOperation
 from ompy.frameworks.btl import (
     ATOMIC_FOPS,
     ATOMIC_OPS,
@@ -35,6 +35,7 @@ from ompy.frameworks.proc import Proc
 from ompy.frameworks.transfers import is_unsuitable
 
 from ompy_components.btl.ofi import atomic_words, receiving
+from ompy_components.btl.ofi.attention import Attention
 from ompy_components.btl.ofi.blame import Blame, blame
 from ompy_components.btl.ofi.contexts import READ_MAX, Contexts
 from ompy_components.btl.ofi.device import Device
@@ -88,7 +89,6 @@ class OfiModule(BtlModule):
         mode: one-sided, two-sided or both.
         two_sided: it has messages.
         endpoints: by rank; those of `peers`.
-        atomics: whether the provider can do an operation on a type, as far as it was asked.
         device: whether it can still be used.
         first: the context that receives, and transmits fragments.
     """
@@ -102,10 +102,9 @@ class OfiModule(BtlModule):
     _reading: bool
     _rounds: int
     _several: bool
-    _starved: bool
     _wake_up: WakeUp
     _ways: Ways
-    atomics: dict[tuple[AtomicOp, AtomicType], bool]
+    attention: Attention
     contexts: Contexts
     device: Device
     domain: FabricDomain
@@ -150,37 +149,59 @@ class OfiModule(BtlModule):
         self._several = len(opened.contexts) > 1
         self._handlers = context.active_messages.handlers
         self.domain = opened.domain
-        self.atomics = {}
         self.device = Device()
         provider, vector = info.provider, opened.contexts.vector
         self.peers = Peers(self, provider, opened.place, vector, self.device, self._keep, self.note)
         self.endpoints = self.peers.endpoints
         self._set_limits()
         self._read_max = min(values.num_cq_read, READ_MAX)  # reference ofi.md A1: no clamp there
-        self._reading = self._starved = self._missing = self._finalized = False
+        self._reading = self._missing = self._finalized = False
         self._rounds = 0
         self._wake_up = WakeUp(context.engine)
-        index, key, now = self.index, context.job_key, context.engine.now()
-        seal = Seal(key, context.rank, whole=opened.shared_wire, first=now, module=index)
-        pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
-        inject = 0 if values.disable_inject else info.inject_size
-        self.memory = MemoryTable(opened.domain, key, context.rank, index)
+        self.memory = MemoryTable(opened.domain, context.job_key, context.rank, self.index)
         self.keeper = PathKeeper(self, OPENING, values.silence_ms * MS)
-        self.sending = SendEngine(self, seal, pool, inject)
+        self.attention = Attention(self.keeper)
+        self.failures = Failures(self.device, self.endpoints, self.note)
+        self._make_engines(opened, values)
+
+    def _make_engines(self, opened: Opened, values: Values) -> None:
+        """What sends, moves and receives, and what looks after broken paths between them."""
+        context, device, failures, attention = (
+            self.context,
+            self.device,
+            self.failures,
+            self.attention,
+        )
+        now = context.engine.now()
+        seal = Seal(
+            context.job_key, context.rank, whole=opened.shared_wire, first=now, module=self.index
+        )
+        pool = MessagePool(HEADER_SIZE + self.eager_limit, HEADER_SIZE + self.max_send_size)
+        inject = 0 if values.disable_inject else self.info.inject_size
+        self.sending = SendEngine(
+            self, self.first, seal, pool, inject, attention, failures, self._refused
+        )
         self.sending.keeping = bool(self.flags & FAILOVER_SUPPORT) and self.two_sided
-        self.transfers = TransferEngine(self, values.progress_threshold)
-        self._make_failover()
+        self.transfers = TransferEngine(
+            self,
+            self.contexts,
+            values.progress_threshold,
+            attention,
+            failures,
+            self.read_completions,
+            plain=self.info.delivery_complete,
+        )
+        sending, keeper = self.sending, self.keeper
+        self.words = Words(context.engine, sending, keeper, device, can_speak=self.two_sided)
+        self.failover = Failover(self, keeper, failures, sending, self.transfers)
         count = receiving.buffers_needed(opened.window, context.size - 1) if self.two_sided else 0
         self.receiving = ReceiveEngine(
-            self, self.first, self.peers, self.words, self.sending, seal, count
+            self, self.first, self.peers, self.words, sending, seal, count
         )
 
-    def _make_failover(self) -> None:
-        """What judges failures, and looks after broken paths."""
-        engine, sending, device = self.context.engine, self.sending, self.device
-        self.words = Words(engine, sending, self.keeper, device, can_speak=self.two_sided)
-        self.failures = Failures(device, self.endpoints, self.words, self.note)
-        self.failover = Failover(self, self.keeper, self.failures, sending, self.transfers)
+    def _refused(self, endpoint: OfiEndpoint) -> None:
+        """The provider had no room for a message."""
+        self.words.refused(endpoint)
 
     def _set_limits(self) -> None:
         """What the provider allows of what the parameters say."""
@@ -263,7 +284,7 @@ class OfiModule(BtlModule):
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """A fragment with room for our header in front of it."""
         if not self.has_room(endpoint):
-            self.waits_for_room()
+            self.attention.waits_for_room()
             return None
         return fragment_in(self.sending.pool.take(HEADER_SIZE + size), flags, order)
 
@@ -396,11 +417,6 @@ class OfiModule(BtlModule):
     def _wait_for_operations(self, concerned: list[OfiEndpoint]) -> None:
         self.context.engine.wait_until(lambda: not any(one.operations for one in concerned))
 
-    @cfunc
-    def context_for_next(self) -> FabricEndpoint:
-        """The context for the next put, get or atomic."""
-        return self.contexts.next() if self._several else self.first
-
     # -- progress
 
     @ccall
@@ -460,7 +476,7 @@ class OfiModule(BtlModule):
         elif isinstance(record, OfiFragment):
             self.sending.done(record, completion)
         elif completion.error and blame(completion.error) is Blame.PATH:
-            self.failures.suspect(completion.detail or f"errno {completion.error}")
+            self.words.suspect(self.peers.all(), completion.detail or f"errno {completion.error}")
         else:  # no work of ours: what a stranger may have caused breaks nothing
             self.note("UNASKED", errno=completion.error, detail=completion.detail)
 
@@ -508,17 +524,6 @@ class OfiModule(BtlModule):
         return len(departed)
 
     @ccall
-    def waits_for_room(self) -> None:
-        """Somebody was refused and will try again: a rank that sleeps looks again soon."""
-        self._starved = True
-
-    @ccall
-    def watch_over(self) -> None:
-        """Something is under way: look now and then whether anything is heard."""
-        if not self.keeper.watching:
-            self.keeper.watch_over()
-
-    @ccall
     def arm(self) -> bool:
         """Sleep until the device has news, where it can tell; else for a moment."""
         if self._finalized:
@@ -530,12 +535,16 @@ class OfiModule(BtlModule):
             return False
         soon: bool = False
         if not self.device.dead:
-            soon = self._starved or not self.sending.acknowledge_all() or self.receiving.pressing
+            soon = (
+                self.attention.starved
+                or not self.sending.acknowledge_all()
+                or self.receiving.pressing
+            )
             answer = self.contexts.arm()
             if answer is False or self.failures.pressing:
                 return False
             soon = soon or answer is None
-        self._starved = False
+        self.attention.starved = False
         self._wake_up.set(self.failover.due, soon=soon)
         return True
 
@@ -565,7 +574,7 @@ class OfiModule(BtlModule):
         self.keeper.ending()
         engine.wait_until(lambda: not any(one.busy() for one in self.peers.all()))
         if self.two_sided and not self.device.dead:
-            part_from_peers(engine, self.peers.all(), self.sending, self.device, self.watch_over)
+            part_from_peers(engine, self.peers.all(), self.sending, self.device, self.attention)
         self.failover.give_up_all()
         self._finalized = True
         self.note("STATISTICS", **self.counters())

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 from ompy_components.btl.ofi.headers import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ompy.engine.base import Engine
 
+    from ompy_components.btl.ofi.attention import Attention
     from ompy_components.btl.ofi.device import Device
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.sending import SendEngine
@@ -23,7 +24,7 @@ def part_from_peers(
     peers: Sequence[OfiEndpoint],
     sending: SendEngine,
     device: Device,
-    watch_over: Callable[[], None],
+    attention: Attention,
 ) -> None:
     """Say BYE to all who would take a connection that closes for a broken path, and wait.
 
@@ -32,28 +33,26 @@ def part_from_peers(
         peers: all there are.
         sending: says it.
         device: need not be waited for when it has failed.
-        watch_over: is called when something is under way.
+        attention: is told when something is under way.
     """
     wait_until = engine.wait_until
     talked = [one for one in peers if one.talked()]
-    wait_until(lambda: _have_parted(sending, talked, watch_over))
+    wait_until(lambda: _have_parted(sending, talked, attention))
     wait_until(lambda: all(one.left() or not one.usable() for one in talked), LINGER)
     wait_until(lambda: not sending.outstanding or bool(device.dead), LINGER)
 
 
-def _have_parted(
-    sending: SendEngine, talked: Sequence[OfiEndpoint], watch_over: Callable[[], None]
-) -> bool:
-    open_ends = [endpoint for endpoint in talked if not _part(sending, endpoint, watch_over)]
+def _have_parted(sending: SendEngine, talked: Sequence[OfiEndpoint], attention: Attention) -> bool:
+    open_ends = [endpoint for endpoint in talked if not _part(sending, endpoint, attention)]
     return not open_ends
 
 
-def _part(sending: SendEngine, endpoint: OfiEndpoint, watch_over: Callable[[], None]) -> bool:
+def _part(sending: SendEngine, endpoint: OfiEndpoint, attention: Attention) -> bool:
     """Say BYE behind everything; whether the peer has taken it all, or never will."""
     if not endpoint.usable():
         return True
     if not endpoint.parted:
         endpoint.part(sending.say(endpoint, Kind.BYE))
-        watch_over()
+        attention.watch_over()
         return False
     return not endpoint.window.open()

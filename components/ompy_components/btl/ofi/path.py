@@ -190,6 +190,23 @@ class Words:
         self._refused[endpoint] = None
         self._later(REFUSED)
 
+    def suspect(self, peers: list[OfiEndpoint], reason: str) -> None:
+        """A connection has broken, and the device cannot say whose: try all that are idle.
+
+        Where there is one path only, and that in order until now, it is known.
+        """
+        idle = [one for one in peers if one.usable() and not one.farewell and not one.busy()]
+        if len(peers) == len(idle) == 1:
+            idle[0].path.broke(reason)
+            return
+        if self.can_speak:
+            for endpoint in idle:
+                self.refused(endpoint)
+            for endpoint in peers:
+                if endpoint.path.life.life in TRYING:
+                    self.say(endpoint)
+            self.look_soon()
+
     def look_soon(self) -> None:
         """Offer it again with the next round."""
         if self._timer is not None:

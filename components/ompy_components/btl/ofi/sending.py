@@ -5,7 +5,7 @@ Source: reference ofi.md A5, A7; the window is ours.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
@@ -21,11 +21,16 @@ from ompy_components.btl.ofi.blame import blame
 from ompy_components.btl.ofi.headers import Header, Kind, Seal
 from ompy_components.btl.ofi.records import MessagePool, OfiFragment, own_message
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 if DECLARING:
+    from ompy.frameworks.btl import BtlModule
     from ompy.frameworks.nic.fabric import FabricEndpoint
 
+    from ompy_components.btl.ofi.attention import Attention
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.module import OfiModule
+    from ompy_components.btl.ofi.failures import Failures
     from ompy_components.btl.ofi.window import Window
 
 _BYE: Final[int] = int(Kind.BYE)
@@ -44,9 +49,13 @@ class SendEngine:
         fragments, injected, acknowledgements: messages sent, by kind.
     """
 
+    _attention: Attention
+    _failures: Failures
+    _first: FabricEndpoint
     _inject_size: int
-    _module: OfiModule
+    _module: BtlModule
     _rank: U64
+    _refused: Callable[[OfiEndpoint], None]
     _seal: Seal
     acknowledgements: int
     fragments: int
@@ -58,9 +67,34 @@ class SendEngine:
     pressed: bool
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, module: OfiModule, seal: Seal, pool: MessagePool, inject_size: int) -> None:
-        """Messages of up to `inject_size` bytes need no completion."""
+    def __init__(
+        self,
+        module: BtlModule,
+        first: FabricEndpoint,
+        seal: Seal,
+        pool: MessagePool,
+        inject_size: int,
+        attention: Attention,
+        failures: Failures,
+        refused: Callable[[OfiEndpoint], None],
+    ) -> None:
+        """Begin with nothing under way.
+
+        Args:
+            module: that completes fragments.
+            first: the context that transmits them.
+            seal: closes messages.
+            pool: memory for them.
+            inject_size: messages of up to so many bytes need no completion.
+            attention: is told of what waits, and that something is under way.
+            failures: judge what ends badly.
+            refused: is told whose message the provider had no room for.
+        """
         self._module = module
+        self._first = first
+        self._attention = attention
+        self._failures = failures
+        self._refused = refused
         self._rank = module.context.rank
         self._seal = seal
         self._inject_size = inject_size
@@ -87,7 +121,7 @@ class SendEngine:
         if not endpoint.usable():
             return UNREACHABLE
         if window.full():
-            self._module.waits_for_room()
+            self._attention.waits_for_room()
             return OUT_OF_RESOURCE
         fragment.tag = tag
         fragment.endpoint = endpoint
@@ -100,10 +134,10 @@ class SendEngine:
         self.fragments += 1
         if self.keeping:
             endpoint.kept.append(fragment)
-            self._module.watch_over()
+            self._attention.watch_over()
             return QUEUED
         if fragment.posted:
-            self._module.watch_over()
+            self._attention.watch_over()
             return QUEUED
         fragment.told = True
         result = self._module.finish(endpoint, fragment)
@@ -203,7 +237,6 @@ class SendEngine:
         generation: U64,
     ) -> int:
         """Hand it to the device. `QUEUED`, or what is wrong: then nothing has changed."""
-        module: OfiModule = self._module
         window: Window = endpoint.window
         header: Header = Header.__new__(Header)
         header.rank = self._rank
@@ -220,7 +253,7 @@ class SendEngine:
             endpoint.posted[fragment] = None
         result: int = OUT_OF_RESOURCE
         try:
-            context: FabricEndpoint = module.first
+            context: FabricEndpoint = self._first
             if inject:
                 taken: bool = context.inject(fragment.message, endpoint.address)
             else:
@@ -233,12 +266,12 @@ class SendEngine:
                 self.injected += inject
                 return QUEUED
             self._seal.withdraw(endpoint.place, fragment.kind)
-            module.waits_for_room()
-            module.words.refused(endpoint)  # who asked may not, and the path may be broken
-            module.watch_over()
+            self._attention.waits_for_room()
+            self._refused(endpoint)  # who asked may not, and the path may be broken
+            self._attention.watch_over()
         except FabricError as problem:
             result = UNREACHABLE
-            module.failures.post_failed(endpoint, problem)
+            self._failures.post_failed(endpoint, problem)
         self._forget(endpoint, fragment)
         return result
 
@@ -264,8 +297,7 @@ class SendEngine:
             self.pool.give_back(fragment.message)
         if completion.error:
             if not fragment.told:
-                module = self._module
-                module.failures.work_failed(endpoint, completion, blame(completion.error))
+                self._failures.work_failed(endpoint, completion, blame(completion.error))
                 self.complete(fragment, UNREACHABLE)
             return
         endpoint.heard += 1

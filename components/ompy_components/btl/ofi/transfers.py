@@ -9,7 +9,7 @@ Source: reference ofi.md A5.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
@@ -33,9 +33,17 @@ from ompy_components.btl.ofi.blame import Blame, blame
 from ompy_components.btl.ofi.records import Operation, operation_on
 from ompy_components.btl.ofi.registered import BASE, KEY, allows, remote_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 if DECLARING:
+    from ompy.frameworks.atomics import AtomicType
+    from ompy.frameworks.btl import BtlModule
+
+    from ompy_components.btl.ofi.attention import Attention
+    from ompy_components.btl.ofi.contexts import Contexts
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.module import OfiModule
+    from ompy_components.btl.ofi.failures import Failures
 
 _NOTHING: Final = memoryview(bytearray())
 
@@ -49,8 +57,15 @@ class TransferEngine:
         puts, gets, atomics: how many were begun.
     """
 
-    _module: OfiModule
+    _able: dict[tuple[AtomicOp, AtomicType], bool]
+    _attention: Attention
+    _contexts: Contexts
+    _failures: Failures
+    _first: FabricEndpoint
+    _module: BtlModule
     _plain: bool
+    _read_completions: Callable[[], int]
+    _several: bool
     _threshold: int
     atomics: int
     gets: int
@@ -58,11 +73,38 @@ class TransferEngine:
     puts: int
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, module: OfiModule, threshold: int) -> None:
-        """With `threshold` operations outstanding a new one reads completions first."""
+    def __init__(
+        self,
+        module: BtlModule,
+        contexts: Contexts,
+        threshold: int,
+        attention: Attention,
+        failures: Failures,
+        read_completions: Callable[[], int],
+        *,
+        plain: bool,
+    ) -> None:
+        """Begin with nothing under way.
+
+        Args:
+            module: that completes operations.
+            contexts: take them.
+            threshold: with so many outstanding a new one reads completions first.
+            attention: is told of what waits, and that something is under way.
+            failures: judge what ends badly.
+            read_completions: of the module, all of them.
+            plain: what is complete has been done at the target.
+        """
         self._module = module
+        self._contexts = contexts
+        self._first = contexts.first
+        self._several = len(contexts) > 1
         self._threshold = threshold
-        self._plain = module.info.delivery_complete
+        self._attention = attention
+        self._failures = failures
+        self._read_completions = read_completions
+        self._plain = plain
+        self._able = {}  # whether the provider can do it, as far as it was asked
         self.outstanding = 0
         self.puts = self.gets = self.atomics = 0
 
@@ -96,7 +138,7 @@ class TransferEngine:
             return UNREACHABLE
         local = operation.segment
         to: U64 = endpoint.address
-        context: FabricEndpoint = self._module.context_for_next()
+        context: FabricEndpoint = self._context_for_next()
         try:
             if access == REMOTE_WRITE:
                 taken: bool = context.write(local, descriptor, to, at, key, operation)
@@ -118,7 +160,7 @@ class TransferEngine:
     ) -> int:
         """An atomic."""
         kind, width = asked.type, WIDTH[asked.type]
-        if not self._able(asked):
+        if not self._is_able(asked):
             return NOT_AVAILABLE
         there = remote_of(asked.remote_handle, endpoint.proc.rank)
         if there is None or not there.allows(asked.remote_address, width, REMOTE_ATOMIC):
@@ -138,21 +180,25 @@ class TransferEngine:
         if not self._open(endpoint, operation):
             return UNREACHABLE
         try:
-            taken: bool = _post(asked, there, self._module.context_for_next(), operation)
+            taken: bool = _post(asked, there, self._context_for_next(), operation)
         except FabricError as problem:
             return self._post_failed(operation, problem)
         self.atomics += taken
         return self._posted(operation, taken)
 
     @cfunc
-    def _able(self, asked: AtomicOperation) -> bool:
+    def _is_able(self, asked: AtomicOperation) -> bool:
         key = (asked.op, asked.type)
-        known = self._module.atomics.get(key)
+        known = self._able.get(key)
         if known is None:
-            valid = self._module.contexts.first.atomic_valid
-            known = atomic_words.able(valid, *key, plain=self._plain)
-            self._module.atomics[key] = known
+            known = atomic_words.able(self._first.atomic_valid, *key, plain=self._plain)
+            self._able[key] = known
         return known
+
+    @cfunc
+    def _context_for_next(self) -> FabricEndpoint:
+        """The context for the next put, get or atomic."""
+        return self._contexts.next() if self._several else self._first
 
     @cfunc
     def _open(self, endpoint: OfiEndpoint, operation: Operation) -> bool:
@@ -160,7 +206,7 @@ class TransferEngine:
         if not endpoint.usable():
             return False
         if self.outstanding >= self._threshold:
-            self._module.read_completions()
+            self._read_completions()
             if not endpoint.usable():
                 return False
         self.outstanding += 1
@@ -170,12 +216,11 @@ class TransferEngine:
 
     @cfunc
     def _posted(self, operation: Operation, taken: bool) -> int:
-        module = self._module
         if taken:
-            module.watch_over()
+            self._attention.watch_over()
             return QUEUED
         self._forget(operation)
-        module.waits_for_room()
+        self._attention.waits_for_room()
         return OUT_OF_RESOURCE
 
     @cfunc
@@ -183,7 +228,7 @@ class TransferEngine:
         self._forget(operation)
         if blame(problem.errno) is Blame.ARGUMENT:
             return BAD_PARAM
-        self._module.failures.post_failed(operation.endpoint, problem)
+        self._failures.post_failed(operation.endpoint, problem)
         return UNREACHABLE
 
     @cfunc
@@ -203,7 +248,7 @@ class TransferEngine:
             fault = blame(completion.error)
             status = BAD_PARAM if fault is Blame.ARGUMENT else UNREACHABLE
             if fault is not Blame.ARGUMENT:
-                self._module.failures.work_failed(endpoint, completion, fault)
+                self._failures.work_failed(endpoint, completion, fault)
         else:
             endpoint.heard += 1
         self.complete(operation, status)

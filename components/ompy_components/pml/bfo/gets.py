@@ -48,7 +48,7 @@ class BfoGets(Gets):
             self.bfo.pending.rdma(again, remote.module)
 
     def _again(self, request: RecvRequest, number: int, remote: RemoteMemory) -> bool:
-        stopped = request.id != number or request in self.receiving.dancing
+        stopped = request.complete or request.id != number or request in self.receiving.dancing
         return stopped or self.proceed(request, remote)
 
     @ccall

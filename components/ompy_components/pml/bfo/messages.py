@@ -241,11 +241,8 @@ class ReceiveMessage:
             return ()
         return (self._step(ReceiverEvent.DRAINED),)
 
-    def report_lost(self, number: int, generation: int) -> Doing:
-        """RECVERRNOTIFY may not have arrived."""
-        current = number == self.request.id and generation == self.generation
-        if self.request.complete or not current:
-            return ()
+    def report_lost(self) -> Doing:
+        """RECVERRNOTIFY of the receive's id, which it still has, may not have arrived."""
         return (self._step(ReceiverEvent.REPORT_LOST),)
 
     def _newer(
@@ -272,16 +269,31 @@ class ReceiveMessage:
         return Did(before, event, now, action)
 
 
-def unreceived(place: Place, event: ReceiverEvent, generation: int, known: int) -> Action:
-    """What to do with a NOTIFY or a restart of a message that no receive has.
+class Unreceived(NamedTuple):
+    """A message that no receive has.
 
-    Args:
-        place: where the message is.
-        event: NOTIFY or RESTART.
-        generation: restart sequence number of the event.
-        known: of the queued message.
+    Attributes:
+        place: where it is.
+        generation: of what is queued of it.
+        context_id, source, sequence: what it is known by.
     """
-    _, action = RECEIVER_ROWS[place, event]
-    if action is Action.REPLACE and not newer(generation, known):
-        return Action.DROP
-    return action
+
+    place: Place
+    generation: int
+    context_id: int
+    source: int
+    sequence: int
+
+    def told(self, event: ReceiverEvent, generation: int) -> Action:
+        """What to do with a NOTIFY or a restart of this generation."""
+        _, action = row(RECEIVER_ROWS, self.place, event, self)
+        if action is Action.REPLACE and not newer(generation, self.generation):
+            return Action.DROP
+        return action
+
+    def story(self) -> str:
+        """What is known of it, for messages to people."""
+        return (
+            f"message {self.sequence} of rank {self.source} in context {self.context_id}, "
+            f"restart {self.generation}"
+        )

@@ -26,7 +26,7 @@ from ompy_components.pml.bfo.headers import (
     is_behind,
     is_first_try,
 )
-from ompy_components.pml.bfo.messages import Doing, ReceiveMessage, unreceived
+from ompy_components.pml.bfo.messages import Doing, ReceiveMessage, Unreceived
 from ompy_components.pml.bfo.pieces import BfoPutRequests
 from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, MATCH, PUT_HEADER, RGET_SIZE, RNDV_SIZE
@@ -123,7 +123,8 @@ class BfoReceiving(Receiving):
         place, queued = self._place(context_id, source, sequence)
         known = queued.sender_request if queued is not None else 0
         known = self._generation(context_id, source, known)
-        action = unreceived(place, ReceiverEvent.RESTART, generation, known)
+        nowhere = Unreceived(place, known, context_id, source, sequence)
+        action = nowhere.told(ReceiverEvent.RESTART, generation)
         if action is Action.NACK:
             self._refuse(context_id, source, sequence, generation, fragment.sender_request)
         elif action is not Action.DROP:
@@ -146,10 +147,11 @@ class BfoReceiving(Receiving):
             self._do(message, doing)
             return
         place, _ = self._place(*where)
-        if unreceived(place, ReceiverEvent.NOTIFY, step.generation, 0) is Action.NACK:
+        nowhere = Unreceived(place, 0, *where)
+        if place is not Place.OVER:  # who says NOTIFY was answered by a receive: it names nothing
+            self.bfo.dropped(step.tag, step.send_id)
+        elif nowhere.told(ReceiverEvent.NOTIFY, step.generation) is Action.NACK:
             self._refuse(*where, step.generation, step.send_id)
-        else:
-            self._say(RESTART_ACK, *where, step.generation, step.send_id, 0)
 
     # -- what failed
 
@@ -184,7 +186,7 @@ class BfoReceiving(Receiving):
         request = self.requests.get(step.receive_id)
         if request is not None:
             message = self._message(request)
-            self._do(message, message.report_lost(step.receive_id, step.generation))
+            self._do(message, message.report_lost())
 
     def rail_gone(self, proc: Proc, module: BtlModule) -> None:
         """What was to come over a rail has to come over others."""
@@ -273,24 +275,11 @@ class BfoReceiving(Receiving):
         self, context_id: int, source: int, sequence: int, generation: int, send_id: int
     ) -> None:
         """The whole message is here already."""
-        self._say(RESTART_NACK, context_id, source, sequence, generation, send_id, 0)
-
-    def _say(
-        self,
-        tag: int,
-        context_id: int,
-        source: int,
-        sequence: int,
-        generation: int,
-        send_id: int,
-        receive_id: int,
-    ) -> None:
         communicator = self.bfo.communicator(context_id)
         if communicator is None:
-            self.bfo.dropped(tag, send_id)
+            self.bfo.dropped(RESTART_NACK, send_id)
             return
-        own = communicator.rank
-        step = Step(tag, context_id, own, sequence, generation, send_id, receive_id)
+        step = Step(RESTART_NACK, context_id, communicator.rank, sequence, generation, send_id)
         self.bfo.step(self.bfo.endpoint(communicator.procs[source]), step)
 
     def _message(self, request: RecvRequest) -> ReceiveMessage:
