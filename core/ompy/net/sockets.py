@@ -270,7 +270,7 @@ class SocketReadiness(Readiness):
         self._owners: dict[int, object] = {}
         self._held: set[int] = set()  # descriptors of what is readable whatever the kernel says
         self._wakeup = wakeup
-        wakeup.add(self._poll.fileno(), _nothing)
+        wakeup.watch_descriptor(self._poll.fileno(), _nothing)
 
     def add(self, source: Source, owner: object) -> None:
         """Watch a source made by this module, or one wrapped around it."""

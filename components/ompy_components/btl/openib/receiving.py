@@ -184,7 +184,7 @@ class ReceiveEngine:
         self.rings[endpoint] = None
         region = memory.region
         offer = RingOffer(slots, region.rkey, region.address, slot)
-        self._sending.say(endpoint, pack_ring(offer))
+        self._sending.send_control(endpoint, pack_ring(offer))
 
     def poll_rings(self, most: int) -> int:
         """Read what lies in the rings, up to `most` fragments, from each peer in turn."""
@@ -199,7 +199,7 @@ class ReceiveEngine:
         if ring is None:
             return False
         try:
-            data = ring.take()
+            data = ring.take_fragment()
         except BadFragment as problem:
             endpoint.path.broke(f"the peer does not speak our protocol: {problem}")
             self.rings.pop(endpoint, None)
