@@ -22,10 +22,11 @@ from typing import Any, Final, NamedTuple
 
 from ompy.cli.sim import make_scenario, preload, sim
 from ompy.engine.virtual import RankFailed
-from ompy.gasnet import GasnetError
+from ompy.gasnet import GasnetError, ResourceError
 from ompy.net.virtual import Rail
 from ompy.runtime.fault_script import parse_spec
 from ompy.runtime.simulation.sweep import attempt
+from ompy.runtime.virtual import Aborted
 
 from tests.support import gasnet_generated
 from tests.support.gasnet_transfers import Shape
@@ -47,6 +48,7 @@ DEADLY: Final = ("link_down", "nic_gone", "work_error")
 # a segment that is dropped comes 200 ms later, which is half a world of polling: so few are
 LASTING: Final = ("delay", "reorder", "rate_limit", "slow_receiver", "black_hole")
 MILD: Final = (*LASTING * 8, "drop", "corrupt")
+UNCAUGHT: Final = f"uncaught {ResourceError.__name__}"
 LOST: Final = ("cannot be reached", "failed: ", "could not be put", "ended")
 
 
@@ -232,10 +234,11 @@ def once(made: World) -> tuple[int, Counter[str]]:
 
 
 def is_loss(failed: RankFailed) -> bool:
-    """Whether a rank has failed because a connection did, which GASNet says."""
+    """Whether a rank has failed because a connection did, which GASNet says: also at its end."""
     problem = failed.__cause__
     text = str(problem)
-    return isinstance(problem, GasnetError) and any(word in text for word in LOST)
+    told = isinstance(problem, GasnetError) or (isinstance(problem, Aborted) and UNCAUGHT in text)
+    return told and any(word in text for word in LOST)
 
 
 def check(made: World, results: Sequence[Any]) -> None:

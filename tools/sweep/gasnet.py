@@ -30,7 +30,8 @@ One world in 50 was run twice and came out the same; one in 250 was run by `ompy
 What the sweep has found, mended with a test that failed before: a connection that was lost was MPI's error, not GASNet's, out of `am_poll`, `try_sync...`, `barrier_try` and requests;
 as a job ended, a credit that waited in line for a rank that had left already was an error of the one that left after it (world 470);
 a NIC that went while its rank took in what had come was an error of the NIC's own (world 1031), and the rank never slept again;
-who waited for a descriptor of a peer that had gone asked 400,000 times a second (world 628)."""  # noqa: E501 - paragraphs of Markdown
+who waited for a descriptor of a peer that had gone asked 400,000 times a second (world 628);
+a connection that was lost as the job ended was MPI's error (world 24761); a rank dropped its word of the exit when the other's ring was full (world 45132)."""  # noqa: E501 - paragraphs of Markdown
 COLUMNS: Final = {  # heading: counters that are summed
     "worlds": ("worlds",),
     "puts": ("puts", "fills"),

@@ -312,6 +312,7 @@ class PathLife:
             WrongLife: it cannot happen where the path is.
         """
         self._look_up(kind)
+        before = self.life
         acts: list[Act] = []
         match kind:
             case Kind.BROKE | Kind.DEAD:
@@ -332,6 +333,7 @@ class PathLife:
                 self.life, acts = Life.WORKING, self._unask()
             case Kind.LEFT | Kind.ENDING:
                 acts = self._over(kind)
+        assert self.life in TABLE[before, kind], (before, kind, self.life)
         return acts
 
     def word(self, number: int, stage: Stage, now: int) -> list[Act]:
@@ -346,6 +348,13 @@ class PathLife:
         if kind is None or self.life is Life.OVER:
             return self._refuse()
         self._look_up(kind)
+        before = self.life
+        acts = self._heard(kind, number, stage, now)
+        assert self.life in TABLE[before, kind], (before, kind, self.life)
+        return acts
+
+    def _heard(self, kind: Kind, number: int, stage: Stage, now: int) -> list[Act]:
+        """What a word of the peer that may come here asks for."""
         if kind is Kind.NEWER and self.life in IN_USE:
             return self._broke(now, "the other end has given the path up", told=True)
         ended = self._ended and self.told_broken and self.life in DOWN

@@ -26,6 +26,9 @@ WORST = (
     470,  # a credit in line for a rank that had left was an error of who left after it
     1031,  # a NIC that went while its rank took in what had come was an error of the NIC's own
     7487,  # a job's end while the head of a put was waited for finished the put twice
+    24761,  # a connection that was lost as the job ended was MPI's error
+    39195,
+    45132,  # a rank's word of the exit was dropped, as the other's ring was full
 )
 
 

@@ -249,6 +249,28 @@ def test_a_peer_is_told_of_puts_and_queue_writes(hosts: Any) -> None:
     assert found == [(EventKind.REMOTE, 0, 0), (EventKind.CQWRITE, 0, 0xABCDEF)]
 
 
+def test_an_endpoint_is_busy_while_its_peer_has_no_room() -> None:
+    """What was said to a full ring is not given up with the endpoint that said it."""
+    count = 3  # one more than its ring holds
+
+    def active(rank: GniRank) -> list[ReturnCode]:
+        endpoint = rank.endpoints[1]
+        for number in range(count):
+            rank.do(1, PostType.CQWRITE, b"", cq_data=number)
+        codes = [endpoint.destroy()]
+        rank.context.wireup.fence()
+        rank.until(endpoint.destroy, ReturnCode.ERROR_RESOURCE)
+        return codes
+
+    def passive(rank: GniRank) -> list[int]:
+        rank.context.wireup.fence()
+        return [rank.take(rank.memory_queue).data for _ in range(count)]
+
+    codes, found = gni_world([active, passive], ring_slots=2)
+    assert codes == [ReturnCode.ERROR_RESOURCE]
+    assert found == list(range(count))
+
+
 def test_registrations_run_out_and_come_back() -> None:
     def program(rank: GniRank) -> None:
         taken = []

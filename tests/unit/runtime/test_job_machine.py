@@ -274,3 +274,10 @@ def test_what_only_passes_through() -> None:
     acts = made.handle(Event(Seen.STOPPED, signal.SIGTSTP), 0.0)
     assert [act.to for act in acts[:-1]] == [0, 1]
     assert acts[-1] == Suspend(signal.SIGTSTP)
+
+
+def test_other_hosts_hear_of_an_end() -> None:
+    (act,) = machine().handle(ended(3, 1, 0), 1.0)
+    assert isinstance(act, Send)
+    assert (act.to, act.kind, act.body) == (0, Kind.DEPARTED, b"ended")
+    assert act.header == {"rank": 3, "finalized": True}

@@ -230,10 +230,10 @@ class GniConduit(Conduit):
     def _destroy(self, node: int, endpoint: Endpoint) -> None:
         """Give an endpoint back, once what was sent has left, but do not wait for ever.
 
-        What goes to another host may have to be sent again, and is lost with the connection.
+        What goes to another host may have to be sent again, and is lost with the connection; a
+        neighbour may have no room for it before it polls.
         """
-        far = node not in self.neighbours()
-        end = self.context.engine.now() + (self.exit_timeout() if far else 0)
+        end = self.context.engine.now() + self.exit_timeout()
         tried = 0
         while tried < DESTROY_TRIES or self.context.engine.now() < end:
             with self.resources.lock:

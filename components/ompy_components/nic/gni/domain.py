@@ -315,6 +315,11 @@ class GniDomain(CommunicationDomain):
         if rank in self.unsaid or not self.send(rank, kind, word, due, payload):
             self.unsaid.setdefault(rank, deque()).append((kind, word, due, payload))
 
+    def has_unsaid(self, rank: int) -> bool:
+        """Whether something waits for room at a peer that is there."""
+        wire = self.wire_to(rank) if rank in self.unsaid else None
+        return wire is not None and not wire.lost(rank)
+
     def _say_on(self) -> None:
         for rank, waiting in list(self.unsaid.items()):
             wire = self.wire_to(rank)

@@ -220,9 +220,9 @@ class GniEndpoint(Endpoint):
         return SUCCESS if sent else domain.not_now()
 
     def is_busy(self) -> bool:
-        """Whether posts are under way, or messages that leave the host."""
+        """Whether posts are under way, what the peer's ring has no room for, or far messages."""
         far = self._domain.far
-        if self._held:
+        if self._held or self._domain.has_unsaid(self.rank):
             return True
         if self.under_way or self.rank < 0 or far is None or not far.reaches(self.rank):
             return bool(self.under_way)

@@ -1,0 +1,79 @@
+"""Every kill, every host that goes down, every loss on a connection, at every step of a job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from tests.support.control_processes import Fault
+from tests.support.control_world import (
+    Misdeed,
+    Shape,
+    World,
+    depth_of,
+    faults,
+    judge,
+    shape_of,
+)
+from tests.support.effort import THOROUGH, effort
+
+SHAPES = {
+    "two hosts": Shape(2, 1, 2, 5),
+    "a relay": Shape(3, 1, 1, 1, stubborn=frozenset({1}), litter=frozenset({0, 1, 2})),
+    "a slow end": Shape(
+        3,
+        1,
+        1,
+        6,
+        misdeed=Misdeed(1, "work", "exit", 3),
+        stubborn=frozenset({0, 2}),
+        slow=frozenset({2}),
+    ),
+    "a chain": Shape(4, 1, 1, 2, litter=frozenset({1})),
+    "a tree": Shape(5, 2, 1, 4),
+    "an exit": Shape(3, 1, 1, 3, misdeed=Misdeed(1, "work", "exit", 3)),
+    "an abort": Shape(3, 1, 1, 3, misdeed=Misdeed(2, "finalize", "abort", 7)),
+    "a crash": Shape(3, 1, 1, 8, misdeed=Misdeed(2, "leave", "crash", -11)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_without_a_fault(name: str) -> None:
+    world = World(SHAPES[name]).run()
+    misdeed = world.shape.misdeed
+    assert judge(world) == ("well" if misdeed is None else misdeed.kind)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_fault(name: str) -> None:
+    """One at a time, at every act of every process and every message; CI takes a share."""
+    shape, seen = SHAPES[name], Counter[str]()
+    every = list(faults(shape))
+    for fault in every if THOROUGH else Random(1).sample(every, 80):
+        world = World(shape, fault).run()
+        seen[judge(world)] += 1
+    assert "launcher killed" in seen
+    for process in ("agent", "wire"):
+        assert any(word.startswith(process) for word in seen), "faults do strike"
+
+
+def test_random_worlds() -> None:
+    """None to two faults, in trees of all depths."""
+    depths = Counter[int]()
+    for number in range(effort(200)):
+        shape, chance = shape_of(number), Random(number)
+        every = list(faults(shape))
+        chosen = [chance.choice(every) for _ in range(chance.choice((0, 1, 1, 2)))]
+        judge(World(shape, *chosen).run())
+        depths[depth_of(shape)] += 1
+    assert set(depths) >= {1, 2, 3}
+
+
+def test_a_world_repeats() -> None:
+    shape = SHAPES["a tree"]
+    one, other = (World(shape, Fault("cut", 3, 4, "up")).run() for _ in range(2))
+    assert one.clock.now == other.clock.now
+    assert [process.done for process in one.processes] == [p.done for p in other.processes]
+    assert one.failures == other.failures

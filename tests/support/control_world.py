@@ -1,0 +1,640 @@
+"""Virtual worlds of the control plane: launcher, relays, agents and ranks, without a process.
+
+What decides is the product's: `JobMachine`, `HostMachine`, `RelayMachine`, told by the product's
+`Driver` (`control_processes.py`). What is below is a model: processes that die, and what the kernel
+then does about it; ranks that attach, publish, wait at fences, work, finalize and end.
+
+What goes wrong is in `Fault`: a process is killed just before the N-th thing it does, its host goes
+down there, or a connection is cut or goes dumb at its N-th message. `faults` has all of them for a
+world: it runs without one first, and counts. `judge` says what must be true in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from ompy.frameworks.job import App, Job, Placement
+from ompy.runtime.control import Kind
+from ompy.runtime.machines.acts import (
+    PARENT,
+    Act,
+    AskRanks,
+    CloseStreams,
+    CloseView,
+    Credit,
+    Drop,
+    Feed,
+    Find,
+    Kill,
+    Look,
+    Reap,
+    ReportRails,
+    Send,
+    SignalRanks,
+    Stop,
+    Sweep,
+    TakeInput,
+    Terminate,
+    ToRank,
+    Welcome,
+)
+from ompy.runtime.machines.agent import Beat, HostMachine
+from ompy.runtime.machines.children import Child
+from ompy.runtime.machines.events import Event, Seen
+from ompy.runtime.machines.job import PATIENCE, JobMachine, JobRules
+from ompy.runtime.machines.local_ranks import RankLife
+from ompy.runtime.machines.relaying import RelayMachine
+from ompy.runtime.tree import Branch, Tree, parents
+
+from tests.support.control_processes import Clock, Driven, Fault, Process, Queue, Wire
+
+GRACE_MS = 300
+BEAT_S, MISSES, LAUNCHER_MISSES = 0.1, 15, 100  # the parameters' defaults
+LIMIT_S = 700.0  # who was never told a job waits 600 s for it
+LAUNCHER = "launcher"
+STEPS = ("attach", "commit", "fence", "lookup", "work", "meet", "leave", "finalize", "end")
+SLOW_S = 8.0  # for so long the kernel holds a process that was killed
+
+
+class Misdeed(NamedTuple):
+    """What a rank does that ends the job.
+
+    Attributes:
+        rank: which.
+        step: before which of `STEPS`.
+        kind: exit, abort or crash.
+        code: with which.
+    """
+
+    rank: int
+    step: str
+    kind: str
+    code: int
+
+
+class Shape(NamedTuple):
+    """What a world is.
+
+    Attributes:
+        hosts: how many; the first is the launcher's own.
+        radix: how many agents one process starts on other hosts.
+        per_host: ranks of each.
+        seed: decides every delay.
+        misdeed: of a rank.
+        stubborn: ranks that SIGTERM does not end.
+        litter: hosts where a process stays behind that a rank has started; it forks when it dies.
+        slow: ranks that the kernel holds for long when they are killed.
+    """
+
+    hosts: int
+    radix: int
+    per_host: int
+    seed: int
+    misdeed: Misdeed | None = None
+    stubborn: frozenset[int] = frozenset()
+    litter: frozenset[int] = frozenset()
+    slow: frozenset[int] = frozenset()
+
+
+class Launcher(Driven):
+    """`ompy-run`."""
+
+    world: World
+
+    def __init__(self, world: World, tree: Tree, children: list[Child]) -> None:
+        super().__init__(world, LAUNCHER, 0)
+        rules = JobRules(grace_ms=GRACE_MS, heartbeat_s=BEAT_S, misses=MISSES, start_s=20.0)
+        self.job = self.machine = JobMachine(world.job, tree, children, rules)
+        self.findings: list[Any] = []
+        self.code: int | None = None
+        self.ending = 0.0  # when the agents were told to end
+        self.took = 0.0  # to the end
+
+    def carry_out(self, act: Act) -> None:
+        now = self.world.clock.now
+        if isinstance(act, Send) and act.kind is Kind.END:
+            self.ending = self.ending or now
+        match act:
+            case Find():
+                self.findings.append(act.finding)
+            case ReportRails():
+                self.world.clock.soon(lambda: self.run(lambda: self.see(Seen.IDLE)))
+            case Sweep():
+                self._sweep()
+            case Drop():
+                self.disconnect(act.node)
+            case Stop():
+                self.code = self.job.exit_code
+                self.took = now - self.ending if self.ending else 0.0
+                self.end()
+            case TakeInput() | CloseView():
+                pass
+            case _:
+                super().carry_out(act)
+
+    def _sweep(self) -> None:
+        """All processes below: the agent of this host, its ranks, the shells to the others."""
+        for process in self.world.of_host(0):
+            if process is not self:
+                process.die()
+        for node in list(self.wires):
+            wire = self.wires[node]
+            wire.down.close()
+
+    def bury(self) -> None:
+        """The agent of this host sees it, and those of others."""
+
+
+class Agent(Driven):
+    """One that starts ranks, once it is told to."""
+
+    world: World
+
+    machine: Any
+
+    def __init__(self, world: World, node: int, *, below_relay: bool = False) -> None:
+        super().__init__(world, f"agent {node}", node)
+        self.node = node
+        self.below_relay = below_relay
+        self.machine = None
+        self.ranks: dict[int, Rank] = {}
+        self.reaps = True
+        world.clock.at(600.0, self._see_whether_told)
+
+    def _see_whether_told(self) -> None:
+        if self.alive and self.machine is None:
+            self.end()
+
+    def hear(self, who: int, message: tuple[Kind, Mapping[str, Any], bytes]) -> None:
+        if self.machine is not None:
+            super().hear(who, message)
+            return
+        kind, start, _ = message
+        assert kind is Kind.START, "the first message"
+        lives = []
+        for place in self.world.job.placements:
+            if place.node == self.node:
+                self.does()
+                rank = self.ranks[place.rank] = Rank(self.world, place.rank, self)
+                self.send(PARENT, Kind.STARTED, {"rank": rank.number, "pid": rank.pid})
+                lives.append(RankLife(rank.number, rank.pid))
+        if self.node in self.world.shape.litter:
+            self.world.litter(self.node)
+        beat = Beat(start["heartbeat_ms"] / 1000, start["heartbeat_misses"])
+        size = len(self.world.job.placements)
+        self.machine = HostMachine(start["node"], beat, lives, size, several=True)
+        self.see(Seen.BEGUN)
+
+    def lose(self, who: int) -> None:
+        if self.machine is None:
+            self.end()
+        else:
+            super().lose(who)
+
+    def carry_out(self, act: Act) -> None:
+        match act:
+            case ToRank():
+                self.ranks[act.rank].down.put((act.kind, act.header))
+            case Welcome():
+                self.ranks[act.rank].down.put((Kind.WELCOME, {}))
+            case Terminate() | Kill():
+                self._signal(15 if isinstance(act, Terminate) else 9)
+            case AskRanks():
+                for rank in self.ranks.values():
+                    if act.short:
+                        rank.run(rank.say_where)
+            case Reap():
+                self.reap()
+            case Look():
+                dying = [one.number for one in self.ranks.values() if one.is_ending]
+                self.see(Seen.OUTLOOK, ending=dying)
+            case CloseStreams():
+                self.reaps = False
+            case Credit() | Feed() | SignalRanks():
+                pass
+            case _:
+                super().carry_out(act)
+
+    def _signal(self, number: int) -> None:
+        for process in self.world.below_agents(self.node):
+            self.world.clock.soon(lambda process=process: process.signalled(number))
+
+    def child_ended(self) -> None:
+        """SIGCHLD."""
+        if self.reaps and self.machine is not None:
+            self.reap()
+
+    def reap(self) -> None:
+        ended = [rank for rank in self.ranks.values() if rank.zombie]
+        for rank in sorted(ended, key=lambda rank: rank.status >= 0):
+            if rank.zombie:
+                rank.zombie = False
+                rank.up.flush()
+                self.see(Seen.EXITED, rank.number, status=rank.status)
+        ranks = any(one.alive or one.dying or one.zombie for one in self.ranks.values())
+        left = ranks or bool(self.world.below_agents(self.node))
+        self.see(Seen.REAPED, ended=bool(ended), left=left)
+
+    def end(self) -> None:
+        """It kills what is below it, until there is nothing, and goes."""
+        while below := self.world.below_agents(self.node):
+            for process in below:
+                process.die()
+        self.die()
+
+    def bury(self) -> None:
+        """Ranks die with their parent; a guard kills what is left, if it has one of its own."""
+        guarded = self.node != 0 and not self.below_relay
+        for process in self.world.below_agents(self.node):
+            if guarded or isinstance(process, Rank):
+                process.die()
+
+
+class RelayProcess(Driven):
+    """What an agent becomes that has agents below it."""
+
+    world: World
+
+    def __init__(self, world: World, node: int, tree: Tree, children: list[Child]) -> None:
+        super().__init__(world, f"relay {node}", node)
+        self.machine = RelayMachine(node, tree, children, b"")
+
+    def carry_out(self, act: Act) -> None:
+        match act:
+            case Sweep():
+                for process in self.world.below_agents(self.host):
+                    process.die()
+            case Drop():
+                self.disconnect(act.node)
+            case _:
+                super().carry_out(act)
+
+    def bury(self) -> None:
+        """Its guard kills what is below it on its host."""
+        for process in self.world.of_host(self.host):
+            process.die()
+
+
+class Litter(Process):
+    """What a rank has started, and has left behind. While it is killed it may have forked."""
+
+    world: World
+    heirs: int
+
+    def signalled(self, number: int) -> None:
+        if self.alive:
+            self.die()
+
+    def die(self) -> None:
+        was, self.alive = self.alive, False
+        agent = self.world.agents[self.host]
+        if was and agent.alive and self.heirs:
+            self.world.litter(self.host, self.heirs - 1)
+        if was:
+            self.world.clock.soon(lambda: agent.run(agent.child_ended))
+
+
+class Rank(Process):
+    """An MPI process, which goes from step to step."""
+
+    world: World
+
+    def __init__(self, world: World, number: int, agent: Agent) -> None:
+        super().__init__(world, f"rank {number}", agent.host)
+        self.number = number
+        self.pid = 1000 + number
+        self.agent = agent
+        self.zombie = False
+        self.dying = False
+        self.status = 0
+        self.attached = False
+        self.ended = False
+        self._at_fence = 0
+        self._step = 0
+        self._calls = 0
+        tell = agent.tell
+        self.up = Queue(
+            world.clock,
+            lambda event: agent.run(lambda: tell(event)),
+            lambda: agent.run(lambda: tell(Event(Seen.CLIENT_GONE, number))),
+        )
+        self.down = Queue(
+            world.clock, lambda message: self.run(lambda: self._hear(*message)), lambda: None
+        )
+        world.clock.soon(lambda: self.run(self._go_on), 0.1)
+
+    @property
+    def is_ending(self) -> bool:
+        return self.zombie or self.dying
+
+    def _go_on(self) -> None:
+        """Take the next step."""
+        self.does()
+        step, self._step = STEPS[self._step], self._step + 1
+        misdeed = self.world.shape.misdeed
+        if misdeed is not None and (misdeed.rank, misdeed.step) == (self.number, step):
+            self.world.misdone = True
+            if misdeed.kind != "abort":
+                self.exit(misdeed.code)
+                return
+            if self.attached:
+                self._say(Kind.ABORT, {"code": misdeed.code})
+                return
+        getattr(self, f"_{step}")()
+
+    def _say(self, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> None:
+        self.up.put(Event(Seen.RANK, self.number, kind, header, body))
+
+    def _call(self, kind: Kind, **header: Any) -> None:
+        self._calls += 1
+        self._say(kind, {**header, "call": self._calls})
+
+    def _attach(self) -> None:
+        self.up.put(Event(Seen.ATTACHED, self.number, None, {"pid": self.pid}))
+
+    def _commit(self) -> None:
+        self._call(Kind.COMMIT)
+
+    def _fence(self) -> None:
+        self._at_fence = self._step
+        self.world.fences.setdefault(self._step, set()).add(self.number)
+        self._call(Kind.FENCE)
+
+    def _meet(self) -> None:
+        self._fence()
+
+    def _lookup(self) -> None:
+        self._call(Kind.LOOKUP, rank=(self.number + 1) % len(self.world.job.placements))
+
+    def _work(self) -> None:
+        """With all others: it is over when all have come to it."""
+        self.world.working.add(self.number)
+        if len(self.world.working) == len(self.world.job.placements):
+            for rank in self.world.ranks():
+                self.world.clock.soon(lambda rank=rank: rank.run(rank._go_on), 0.4)
+
+    def _leave(self) -> None:
+        self._say(Kind.LEAVING, {"told": []})
+        self.world.clock.soon(lambda: self.run(self._go_on))
+
+    def _finalize(self) -> None:
+        self._call(Kind.FINALIZED)
+
+    def _end(self) -> None:
+        self.ended = True
+        self.exit(0)
+
+    def _hear(self, kind: Kind, header: Mapping[str, Any]) -> None:
+        if kind is Kind.WELCOME:
+            self.attached = True
+            self._go_on()
+        elif kind is Kind.REPLY and header["call"] == self._calls:
+            at, self._at_fence = self._at_fence, 0
+            size = len(self.world.job.placements)
+            assert not at or len(self.world.fences[at]) == size, (
+                "a fence opens before all are there"
+            )
+            self._go_on()
+        elif kind is Kind.REFUSED:
+            self.exit(1)
+
+    def say_where(self) -> None:
+        self._say(Kind.WHERE, {"line": "a.py:1", "waits": ""})
+
+    def exit(self, status: int) -> None:
+        """Its process ends: for a moment that can be seen, then its parent is told."""
+        if self.alive:
+            self.alive, self.status, self.dying = False, status, True
+            self.up.close()
+            self.down.drop()
+            slow = status == -9 and self.number in self.world.shape.slow
+            if slow:
+                self.world.clock.at(self.world.clock.now + SLOW_S, self._ended)
+            else:
+                self.world.clock.soon(self._ended, 0.002)
+
+    def _ended(self) -> None:
+        self.dying = False
+        if self.agent.alive:
+            self.zombie = True
+            self.world.clock.soon(lambda: self.agent.run(self.agent.child_ended))
+
+    def signalled(self, number: int) -> None:
+        if number == 9 or self.number not in self.world.shape.stubborn:
+            self.exit(-number)
+
+    def die(self) -> None:
+        self.exit(-9)
+
+
+class World:
+    """One job."""
+
+    def __init__(self, shape: Shape, *faults: Fault) -> None:
+        self.shape = shape
+        self.faults = faults
+        self.struck: set[Fault] = set()
+        self.misdone = False
+        self.clock = Clock(shape.seed)
+        self.processes: list[Process] = []
+        self.wires: list[Wire] = []
+        self.agents: dict[int, Agent] = {}
+        self.working: set[int] = set()
+        self.fences: dict[int, set[int]] = {}
+        size = shape.hosts * shape.per_host
+        places = tuple(
+            Placement(rank, 0, rank // shape.per_host, rank % shape.per_host)
+            for rank in range(size)
+        )
+        names = tuple(f"host{node}" for node in range(shape.hosts))
+        self.job = Job("0" * 16, (App(("a",), size),), names, places)
+        self._build()
+
+    def _build(self) -> None:
+        others = list(range(1, self.shape.hosts))
+        above = parents(others, self.shape.radix)
+        branches = [Branch(node, above[node], f"host{node}", ("ssh",)) for node in others]
+        tree = Tree(branches)
+        tops = [branch.node for branch in tree.children()]
+        children = [Child(node, 100 + node, remote=node > 0) for node in (0, *tops)]
+        self.launcher = Launcher(self, tree, children)
+        for node in (0, *tops):
+            self._grow(self.launcher, node, tree, remote=node > 0)
+        for node in (0, *tops):
+            self.launcher.send(node, Kind.START, self._start(node))
+        self.launcher.run(lambda: self.launcher.see(Seen.BEGUN))
+
+    def _start(self, node: int) -> dict[str, Any]:
+        return {
+            "node": node,
+            "heartbeat_ms": BEAT_S * 1000 if node else 0,
+            "heartbeat_misses": LAUNCHER_MISSES,
+            "agent_misses": MISSES,
+            "start_timeout_ms": 20_000,
+        }
+
+    def _grow(self, upper: Driven, node: int, tree: Tree, *, remote: bool) -> None:
+        """An agent and those below it."""
+        below = tree.below(node)
+        if not below:
+            self.agents[node] = Agent(self, node)
+            Wire(self, upper, node, self.agents[node], remote=remote)
+            return
+        subtree = Tree(below, node)
+        own = [branch.node for branch in subtree.children()]
+        children = [Child(node, 1, remote=False), *(Child(n, n, remote=True) for n in own)]
+        relay = RelayProcess(self, node, subtree, children)
+        Wire(self, upper, node, relay, remote=remote)
+        self.agents[node] = Agent(self, node, below_relay=True)
+        Wire(self, relay, node, self.agents[node], remote=False)
+        for child in own:
+            self._grow(relay, child, subtree, remote=True)
+        relay.run(lambda: relay.see(Seen.BEGUN))
+
+    # what is there
+
+    def ranks(self) -> list[Rank]:
+        return [one for one in self.processes if isinstance(one, Rank)]
+
+    def of_host(self, host: int) -> list[Process]:
+        return [one for one in self.processes if one.host == host and one.alive]
+
+    def below_agents(self, host: int) -> list[Any]:
+        """Ranks of a host, and what they have left."""
+        return [one for one in self.of_host(host) if isinstance(one, Rank | Litter)]
+
+    def litter(self, host: int, heirs: int = 2) -> None:
+        Litter(self, f"litter {host}", host).heirs = heirs
+
+    def power_off(self, host: int) -> None:
+        for process in self.of_host(host):
+            process.vanish()
+            if isinstance(process, Driven):
+                for wire in process.wires.values():
+                    wire.blackout()
+
+    # running
+
+    def run(self) -> World:
+        """To the end of everybody.
+
+        Raises:
+            AssertionError: somebody is left waiting.
+        """
+        while left := [one.name for one in self.processes if one.alive and not self._lost(one)]:
+            assert self.clock.step(), f"they wait for nothing: {left}"
+            assert self.clock.now < LIMIT_S, f"they wait for ever: {left}"
+        return self
+
+    def _lost(self, process: Process) -> bool:
+        """Of the launcher and its own agent, each is the other's guard: no process is both's."""
+        killed = {fault.target for fault in self.struck if fault.kind == "kill"}
+        return isinstance(process, Litter) and not process.host and killed >= {LAUNCHER, "agent 0"}
+
+    @property
+    def failures(self) -> list[Mapping[str, Any]]:
+        """What the launcher has said of how the job failed."""
+        found = self.launcher.findings
+        return [finding.fields for finding in found if finding.name == "job failed"]
+
+
+def faults(shape: Shape) -> Iterator[Fault]:
+    """Every kill, every host that goes down, everything that a connection may lose."""
+    whole = World(shape).run()
+    for process in whole.processes:
+        for index in range(process.done + 1):
+            yield Fault("kill", process.name, index)
+            if isinstance(process, Driven) and process.host:
+                yield Fault("down", process.name, index)
+    for wire in whole.wires:
+        if not wire.remote:
+            continue
+        for way, queue in (("up", wire.up), ("down", wire.down)):
+            for index in range(queue.count + 1):
+                for kind in ("cut", "dumb up", "dumb down", "dumb both"):
+                    yield Fault(kind, wire.node, index, way)
+
+
+GONE = "The process that looks after the ranks of a host is gone."
+
+
+def judge(world: World) -> str:
+    """What must be true of a world that is over. In a word, what became of it."""
+    code, failures = world.launcher.code, world.failures
+    if any(fault.target == LAUNCHER for fault in world.struck) and code is None:
+        return "launcher killed"
+    assert code is not None, "the launcher has come to an end"
+    lost = any(fault.kind == "down" or fault.kind.startswith("dumb") for fault in world.struck)
+    patience = PATIENCE if lost or world.shape.slow else 0.0
+    assert world.launcher.took <= GRACE_MS / 1000 + patience + 0.5, "it waits for nobody too long"
+    assert len(failures) == int(code != 0), "it says once why"
+    if not code:
+        assert not world.misdone, "a rank has ended the job, and nobody knows"
+        for rank in world.ranks():
+            assert rank.status == 0
+            assert rank.ended, f"rank {rank.number} has not done its work, and nobody knows"
+        return "well"
+    (failure,) = failures
+    stories = list(_stories(world))
+    assert stories, f"nothing has gone wrong: {failure}"
+    found = [word for word, want, holds in stories if want == code and holds(failure)]
+    assert found, f"{code}: {failure}, of {[story[:2] for story in stories]}"
+    return found[0]
+
+
+def _stories(world: World) -> Iterator[tuple[str, int, Callable[[Mapping[str, Any]], bool]]]:
+    """What may be said of the faults that have struck: a word, the code, whether it is this."""
+
+    def about(text: str) -> Callable[[Mapping[str, Any]], bool]:
+        return lambda failure: str(failure["headline"]).startswith(text)
+
+    misdeed = world.shape.misdeed
+    if misdeed is not None and world.misdone:
+        text = f"Rank {misdeed.rank} {'aborted' if misdeed.kind == 'abort' else ''}".rstrip()
+        code = misdeed.code if misdeed.code > 0 else 128 - misdeed.code
+        yield misdeed.kind, code, about(f"{text} ")
+    for fault in world.struck:
+        target = str(fault.target)
+        if target.startswith("rank"):
+            yield "rank killed", 137, about(f"R{target[1:]} was killed by signal 9")
+            if int(target[5:]) in world.shape.slow:  # its connections are closed long before
+                number = int(target[5:])
+                yield "rank killed", 1, about(f"The MPI process {1000 + number} of rank {number} ")
+        else:
+            what, _, node = target.rpartition(" ")
+            host, word = f"host{node}", f"{what or 'wire'} {fault.kind}"
+            yield (
+                word,
+                1,
+                lambda failure, host=host: (
+                    failure["headline"].startswith(GONE) and failure["host"] == host
+                ),
+            )
+
+
+def shape_of(number: int) -> Shape:
+    """The world of a number: 2 to 5 hosts, trees of depth 1 to 3, a misdeed in every third."""
+    chance = Random(number)
+    hosts = chance.randint(2, 5)
+    radix = chance.choice((1, 2, hosts)) if hosts < 5 else chance.choice((2, 3, 5))
+    per_host = chance.randint(1, 2)
+    ranks = range(hosts * per_host)
+    misdeed = None
+    if chance.random() < 1 / 3:
+        kind, code = chance.choice((("exit", 3), ("abort", 7), ("crash", -11)))
+        misdeed = Misdeed(chance.choice(ranks), chance.choice(STEPS[1:-1]), kind, code)
+    stubborn = frozenset(rank for rank in ranks if chance.random() < 0.15)
+    litter = frozenset(node for node in range(hosts) if chance.random() < 0.15)
+    slow = frozenset(rank for rank in ranks if chance.random() < 0.05)
+    return Shape(hosts, radix, per_host, number, misdeed, stubborn, litter, slow)
+
+
+def depth_of(shape: Shape) -> int:
+    """Of the tree of agents."""
+    above = parents(range(1, shape.hosts), shape.radix)
+    depth = dict.fromkeys((0, -1), 0)
+    for node, parent in above.items():
+        depth[node] = depth[parent] + 1
+    return max(depth.values())

@@ -1,0 +1,330 @@
+"""An agent's machine: the tables of agents, relays and passive mode, and single steps."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+from ompy.runtime.control import Kind
+from ompy.runtime.machines.acts import (
+    PARENT,
+    Act,
+    CancelStep,
+    Kill,
+    Look,
+    Reap,
+    Say,
+    Send,
+    Stop,
+    Sweep,
+    Terminate,
+    ToRank,
+    TurnAway,
+)
+from ompy.runtime.machines.agent import (
+    CAUSE_PATIENCE,
+    RETRY,
+    WRAPPER_GRACE,
+    AgentMachine,
+    Beat,
+    HostMachine,
+)
+from ompy.runtime.machines.agent_table import PASSIVE, RELAY, STARTED_RANKS, AgentPhase, Table
+from ompy.runtime.machines.children import Child
+from ompy.runtime.machines.events import Event, Seen, WrongPhase
+from ompy.runtime.machines.joining import JoiningMachine, Step
+from ompy.runtime.machines.leaving import COLLECTING
+from ompy.runtime.machines.local_ranks import RankLife
+from ompy.runtime.machines.relaying import RelayMachine
+from ompy.runtime.tree import Branch, Tree
+
+P = AgentPhase
+START = {
+    "heartbeat_ms": 100,
+    "heartbeat_misses": 3,
+    "agent_misses": 3,
+    "start_timeout_ms": 5000,
+    "grace_ms": 500,
+}
+
+
+def seen(what: Seen, who: int = 0, **header: object) -> Event:
+    return Event(what, who, None, header)
+
+
+def above(kind: Kind, body: bytes = b"", /, **header: object) -> Event:
+    return Event(Seen.ABOVE, PARENT, kind, header, body)
+
+
+def said(rank: int, kind: Kind, **header: object) -> Event:
+    return Event(Seen.RANK, rank, kind, {"call": 1, **header}, b"")
+
+
+def host_machine() -> HostMachine:
+    """Two ranks; a fence has been passed by neither."""
+    made = HostMachine(0, Beat(0.1, 3), [RankLife(0, 10), RankLife(1, 11)], 4, several=True)
+    made.handle(seen(Seen.BEGUN), 0.0)
+    for rank in (0, 1):
+        made.handle(seen(Seen.ATTACHED, rank, pid=20 + rank), 0.0)
+        made.handle(said(rank, Kind.COMMIT), 0.0)
+    return made
+
+
+def host_in(phase: AgentPhase) -> HostMachine:
+    made = host_machine()
+    if phase in {P.ENDING, P.KILLING}:
+        made.handle(above(Kind.END, grace_ms=500 if phase is P.ENDING else 0), 0.0)
+    elif phase is P.FINISHED:
+        made.handle(seen(Seen.REAPED, ended=True, left=False), 0.0)
+    elif phase is P.OVER:
+        made.handle(seen(Seen.PARENT_GONE), 0.0)
+    assert made.phase is phase
+    return made
+
+
+def relay_in(phase: AgentPhase) -> RelayMachine:
+    tree = Tree([Branch(2, 1, "h2", ("ssh",))], 1)
+    children = [Child(1, 5, remote=False), Child(2, 6, remote=True)]
+    made = RelayMachine(1, tree, children, b"key")
+    made.handle(seen(Seen.BEGUN), 0.0)
+    if phase is not P.READY:
+        made.handle(above(Kind.START, **START), 0.0)
+    if phase is P.SWEEPING:
+        made.handle(seen(Seen.CHILD_GONE, 1), 0.0)
+    elif phase is P.OVER:
+        made.handle(seen(Seen.PARENT_GONE), 0.0)
+    assert made.phase is phase
+    return made
+
+
+def hello(rank: int) -> dict[str, object]:
+    return {
+        "rank": rank,
+        "local_rank": rank,
+        "pid": 20 + rank,
+        "parent": 3,
+        "argv": ["a"],
+        "cores": [0],
+    }
+
+
+def joining_in(phase: AgentPhase) -> JoiningMachine:
+    made = JoiningMachine(Step("srun", 4, 2, "other", False, "here", watched=True, orphans=True))
+    made.handle(seen(Seen.BEGUN), 0.0)
+    events = {
+        P.GATHERING: [seen(Seen.CAME, 0, **hello(0))],
+        P.MEETING: [seen(Seen.CAME, 1, **hello(1))],
+        P.WAITING: [seen(Seen.MET, leads=False)],
+        P.RUNNING: [
+            above(Kind.START, **START),
+            *(seen(Seen.ATTACHED, rank, pid=20 + rank) for rank in (0, 1)),
+        ],
+        P.RELEASED: [above(Kind.FINISHED)],
+    }
+    for reached, way in events.items():
+        if phase is P.ENDING and reached is P.RELEASED:
+            way = [above(Kind.END, code=3)]
+        if made.phase is not phase or made.phase is P.GATHERING:
+            for event in way:
+                made.handle(event, 0.0)
+        if made.phase is phase:
+            break
+    if phase is P.OVER:
+        for rank in (0, 1):
+            made.handle(seen(Seen.EXITED, rank), 0.0)
+    assert made.phase is phase, made.phase
+    return made
+
+
+HEADERS: dict[Kind, dict[str, object]] = {
+    Kind.CREDIT: {"bytes": 1, "to": 2},
+    Kind.INPUT: {"to": 2},
+    Kind.INPUT_END: {"to": 2},
+    Kind.SIGNAL: {"signal": signal.SIGTSTP},
+    Kind.END: {"grace_ms": 500, "code": 1},
+    Kind.MODEX: {"rank": 3},
+    Kind.LEFT: {"ranks": [(3, True, None)]},
+    Kind.DEPARTED: {"rank": 3, "finalized": False},
+    Kind.START: {**START, "node": 1},
+    Kind.EXITED: {"rank": 3, "status": 0, "stage": "started", "reason": "ended"},
+    Kind.LOOKUP: {"rank": 3},
+    Kind.LEAVING: {"told": []},
+    Kind.ABORT: {"code": 3},
+}
+FACTS: dict[Seen, dict[str, object]] = {
+    Seen.EXITED: {"status": 0},
+    Seen.REAPED: {"ended": True, "left": True},
+    Seen.OUTLOOK: {"ending": []},
+    Seen.ATTACHED: {"pid": 20},
+    Seen.UNEXECUTABLE: {"code": 126},
+    Seen.CAME: hello(0),
+    Seen.MET: {"leads": False},
+}
+
+
+def every_event(who: int) -> list[Event]:
+    words = {Seen.ABOVE, Seen.BELOW, Seen.RANK}
+    events = [seen(what, who, **FACTS.get(what, {})) for what in set(Seen) - words]
+    for kind in Kind:
+        header = {"call": 1, **HEADERS.get(kind, {})}
+        events += [
+            Event(what, PARENT if what is Seen.ABOVE else who, kind, header, b"{}")
+            for what in words
+        ]
+    return events
+
+
+@pytest.mark.parametrize(
+    ("table", "make", "who"),
+    [(STARTED_RANKS, host_in, 0), (RELAY, relay_in, 2), (PASSIVE, joining_in, 0)],
+    ids=["ranks", "relay", "passive"],
+)
+def test_all_pairs(table: Table, make: Callable[[AgentPhase], AgentMachine], who: int) -> None:
+    """What cannot happen is an error that says so; all that can leads where the table says."""
+    phases = {phase for phase, _, _ in table}
+    assert {then for row in table.values() for then in row} == phases
+    for phase in phases:
+        for event in every_event(who):
+            made = make(phase)
+            pair = phase, event.what, event.kind
+            if pair in table:
+                made.handle(event, 50.0)
+                assert made.phase in table[pair], pair
+            else:
+                with pytest.raises(WrongPhase, match=f"that is {phase.value} cannot be told"):
+                    made.handle(event, 50.0)
+
+
+def kinds(acts: list[Act]) -> list[Kind]:
+    return [act.kind for act in acts if isinstance(act, Send | ToRank)]
+
+
+def test_an_abort_waits_for_its_cause() -> None:
+    made = host_machine()
+    acts = made.handle(said(0, Kind.ABORT, code=3), 1.0)
+    assert [type(act) for act in acts] == [Reap, Look]
+    assert not made.handle(seen(Seen.OUTLOOK, ending=[0, 1]), 1.0), "rank 1 is on its way out"
+    acts = made.handle(seen(Seen.EXITED, 1, status=-11), 1.1)
+    assert kinds(acts) == [Kind.EXITED]
+    assert [type(act) for act in made.handle(seen(Seen.REAPED, ended=True, left=True), 1.1)] == [
+        Look
+    ]
+    assert kinds(made.handle(seen(Seen.OUTLOOK, ending=[0]), 1.1)) == [Kind.ABORTED]
+    assert not made.handle(seen(Seen.OUTLOOK, ending=[]), 1.2), "it is told once"
+
+
+def test_an_abort_is_told_at_the_latest_after_a_second() -> None:
+    made = host_machine()
+    made.handle(said(0, Kind.ABORT, code=3), 1.0)
+    made.handle(seen(Seen.OUTLOOK, ending=[1]), 1.0)
+    assert Kind.ABORTED in kinds(made.handle(seen(Seen.TIME), 1.0 + CAUSE_PATIENCE))
+
+
+def test_what_sigkill_leaves_is_killed_again() -> None:
+    made = host_machine()
+    assert isinstance(made.handle(above(Kind.END, grace_ms=500), 1.0)[0], Terminate)
+    for moment in (1.5, 1.5 + RETRY, 1.5 + 3 * RETRY):
+        acts = made.handle(seen(Seen.TIME), moment)
+        assert any(isinstance(act, Kill) for act in acts), moment
+
+
+def test_a_wrapper_may_outlive_its_process_for_a_second() -> None:
+    made = host_machine()
+    made.handle(seen(Seen.CLIENT_GONE, 1), 1.0)
+    assert Kind.LOST in kinds(made.handle(seen(Seen.TIME), 1.0 + WRAPPER_GRACE))
+    made = host_machine()
+    made.handle(seen(Seen.CLIENT_GONE, 1), 1.0)
+    made.handle(seen(Seen.EXITED, 1, status=0), 1.1)
+    assert Kind.LOST not in kinds(made.handle(seen(Seen.TIME), 1.0 + WRAPPER_GRACE))
+
+
+def test_ranks_that_leave_are_told_of_together() -> None:
+    made = host_machine()
+    made.handle(said(0, Kind.LEAVING, told=[]), 1.0)
+    made.handle(said(0, Kind.FINALIZED), 1.01)
+    acts = made.handle(seen(Seen.TIME), 1.0 + COLLECTING)
+    told = [(act.rank, act.header["ranks"]) for act in acts if isinstance(act, ToRank)]
+    assert told == [(1, [(0, True, True)])], "only those that have not finalized"
+    assert Kind.LEFT in kinds(acts)
+
+
+def test_a_failed_rank_is_told_of_when_all_are_told_to_end() -> None:
+    made = host_machine()
+    assert kinds(made.handle(seen(Seen.EXITED, 0, status=1), 1.0)) == [Kind.EXITED]
+    acts = made.handle(above(Kind.END, grace_ms=500), 1.1)
+    assert [(act.rank, act.kind) for act in acts if isinstance(act, ToRank)] == [(1, Kind.DEPARTED)]
+
+
+def test_turns_are_counted_not_time() -> None:
+    """Who has been stopped for a while does not take the launcher for dead."""
+    made = host_machine()
+    made.handle(seen(Seen.TIME), 100.0)
+    assert made.phase is P.RUNNING
+    for turn in range(1, 4):
+        made.handle(seen(Seen.TIME), 100.0 + turn)
+    assert made.phase is P.OVER
+
+
+def test_a_launcher_that_is_stopped_is_not_missed() -> None:
+    made = host_machine()
+    made.handle(above(Kind.SIGNAL, signal=signal.SIGTSTP), 1.0)
+    for turn in range(20):
+        made.handle(seen(Seen.TIME), 2.0 + turn)
+    made.handle(above(Kind.SIGNAL, signal=signal.SIGCONT), 30.0)
+    for turn in range(3):
+        made.handle(seen(Seen.TIME), 31.0 + turn)
+    assert made.phase is P.RUNNING
+    made.handle(seen(Seen.TIME), 35.0)
+    assert made.phase is P.OVER
+
+
+def test_a_relay_sweeps_what_its_dead_agent_has_left() -> None:
+    made = relay_in(P.PASSING)
+    acts = made.handle(seen(Seen.CHILD_GONE, 1), 1.0)
+    assert acts[0] == Send(PARENT, Kind.AGENT_GONE, {"node": 1, "pid": 5, "alone": True}, b"")
+    assert isinstance(acts[1], Sweep)
+    assert any(isinstance(act, Sweep) for act in made.handle(seen(Seen.TIME), 1.0 + RETRY))
+    acts = relay_in(P.PASSING).handle(seen(Seen.CHILD_GONE, 2), 1.0)
+    assert [(act.kind, act.header["alone"]) for act in acts] == [(Kind.AGENT_GONE, False)]
+
+
+def test_a_relay_gives_the_key_to_its_own_agent_only() -> None:
+    made = relay_in(P.READY)
+    acts = made.handle(above(Kind.START, b"job", **START), 0.0)
+    assert [(act.to, act.body) for act in acts] == [(1, b"keyjob"), (2, b"job")]
+    assert [act.header["heartbeat_ms"] for act in acts] == [0, 100]
+
+
+def test_a_rank_that_comes_twice_or_late_is_turned_away() -> None:
+    made = joining_in(P.GATHERING)
+    (act,) = made.handle(seen(Seen.CAME, 7, **hello(0)), 0.0)
+    assert isinstance(act, TurnAway)
+    assert (act.who, act.code) == (7, 1)
+    assert "another process already" in act.text
+    (act,) = joining_in(P.RELEASED).handle(seen(Seen.CAME, 7, **hello(0)), 0.0)
+    assert isinstance(act, TurnAway)
+    assert act.code is None, "it finds the agent of its own job"
+
+
+def test_finalize_waits_for_the_whole_job() -> None:
+    made = joining_in(P.RUNNING)
+    assert Kind.REPLY not in kinds(made.handle(said(0, Kind.FINALIZED), 0.0))
+    acts = made.handle(above(Kind.FINISHED), 0.0)
+    assert [(act.rank, act.kind) for act in acts] == [(0, Kind.REPLY)]
+
+
+def test_an_agent_without_ranks_leaves_when_all_are_released() -> None:
+    """Its processes may have gone before the word came."""
+    made = joining_in(P.RUNNING)
+    for rank in (0, 1):
+        made.handle(said(rank, Kind.FINALIZED), 0.0)
+        made.handle(seen(Seen.EXITED, rank), 0.0)
+    acts = made.handle(above(Kind.FINISHED), 0.0)
+    assert isinstance(acts[-1], Stop)
+
+
+def test_tasks_that_never_came_end_the_step() -> None:
+    made = joining_in(P.GATHERING)
+    acts = made.handle(Event(Seen.MISSING, body=b"a task ended"), 1.0)
+    assert [type(act) for act in acts] == [Say, TurnAway, Terminate, CancelStep]
