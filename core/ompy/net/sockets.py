@@ -105,7 +105,7 @@ class SocketStream(SocketSource, Stream):
         with contextlib.suppress(OSError):  # it is reset already
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
-    def mute(self) -> None:
+    def block_output(self) -> None:
         """By binding it to the loopback device, which Linux lets anybody do from 5.7 on."""
         option = getattr(socket, "SO_BINDTODEVICE", None)
         if option is not None:

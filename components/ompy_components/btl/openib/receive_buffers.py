@@ -21,14 +21,14 @@ class ReceiveBuffer:
 
     Attributes:
         buffer: the memory.
-        home: who posts it again.
+        owner: who posts it again.
     """
 
-    __slots__ = ("buffer", "home")
+    __slots__ = ("buffer", "owner")
 
-    def __init__(self, buffer: Buffer, home: SharedBuffers | PeerBuffers) -> None:
+    def __init__(self, buffer: Buffer, owner: SharedBuffers | PeerBuffers) -> None:
         self.buffer = buffer
-        self.home = home
+        self.owner = owner
 
 
 class SharedBuffers:

@@ -333,6 +333,7 @@ class Reliability:
             segment.become(SegmentEvent.ARRIVED)
             count += 1
         self._held += count
+        assert self._held < self.outstanding, "the first missing segment is not held"
         if newest is not None:
             self._backoff = 0
             self._sample(now - newest.posted_at, now, clean=True)
@@ -467,8 +468,8 @@ class Reliability:
     def _timed_out(self, segment: SendSegment) -> None:
         """The oldest segment has timed out without any news: that is a try.
 
-        Only the oldest one's timeouts double in step with the tries. Another may be sent again before
-        the oldest has waited in vain at all, and be one try ahead: the last one, the longest.
+        Only the oldest one's timeouts double in step with the tries. Another may be sent again
+        before the oldest has timed out at all, and be one try ahead: the last one, the longest.
         """
         self._backoff += 1
         self._tries += 1
@@ -507,6 +508,7 @@ class Reliability:
             segment.become(SegmentEvent.FLUSHED)
             given_up.append(segment)
         self.acked = after(self.next_sequence, -1)
+        assert not len(self.in_flight), "what is given up is not in flight"
         self.outstanding = self._held = self._known = 0
         self.suspect_at = None
         return given_up

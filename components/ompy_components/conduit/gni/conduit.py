@@ -178,7 +178,7 @@ class GniConduit(Conduit):
         """End the job: all learn the largest code, or the launcher ends them."""
         if self._left:
             return self._exit.reduction.code
-        self._messages.deaf = True
+        self._messages.handlers_stopped = True
         known = self._exit.run_exit(code, self._exit_progress, self._pause, self.exit_limit)
         agreed = self._exit.reduction.code
         if not known:
