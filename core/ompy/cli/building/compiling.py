@@ -187,7 +187,7 @@ def _extension(path: Path, folder: Path, target: Path, optimiser: str) -> None:
     own = folder / path.stem
     own.mkdir()
     try:
-        written: Path = runpy.run_path(str(path))["write"](path.parent, own)
+        written: Path = runpy.run_path(str(path))["write_calls"](path.parent, own)
     except ImportError as problem:
         print(f"{path.stem} is left out: {problem}", file=sys.stderr)
         return
